@@ -30,14 +30,14 @@ export function saveCells(page: Page, result: Result): void {
 /** Runs as rows of CSV, the header first. */
 export function runRows(result: Result, runs: readonly Run[]): Field[][] {
   const axes = result.axes.map((axis) => axis.name);
-  const head = [...axes, "repeat", "started", "verdict", "reasons", "notes", "latency_p50_ns", "latency_p99_ns", "delivered_per_s", "delivered_ratio", "lost", "duplicated", "acked", "acked_lost", "cpu_cores"];
+  const head = [...axes, "repeat", "started", "verdict", "reasons", "notes", "latency_p50_ns", "latency_p99_ns", "delivered_per_s", "delivered_ratio", "lost", "duplicated", "acked", "acked_lost", "refused", "cpu_cores"];
   const rows = runs.map((run): Field[] => {
     const cell = result.cells[run.cell];
     const verdict = run.failed ? "failed" : run.valid ? "valid" : run.partly ? "partly" : "invalid";
     return [
       ...axes.map((axis) => cell?.axes[axis]),
       run.repeat, run.started, verdict, run.reasons.join(" "), run.notes,
-      run.p50, run.p99, run.delivered_per_s, run.delivered_ratio, run.lost, run.duplicated, run.acked, run.acked_lost, run.cpu_cores,
+      run.p50, run.p99, run.delivered_per_s, run.delivered_ratio, run.lost, run.duplicated, run.acked, run.acked_lost, run.refused, run.cpu_cores,
     ];
   });
   return [head, ...rows];

@@ -301,6 +301,8 @@ export interface Run {
   /** Null where servers do not acknowledge. */
   acked: number | null;
   acked_lost: number | null;
+  /** Refused by the server. */
+  refused: number;
   /** Generator, library and server together. */
   cpu_cores: number | null;
 }

@@ -105,6 +105,9 @@ fn delivery(record: &RunRecord) -> Vec<String> {
     if record.workload.qos > 0 {
         parts.push(format!("{} acknowledged messages lost", counts.acked_lost_of_acked()));
     }
+    if counts.refused > 0 {
+        parts.push(format!("{} of {} refused", counts.refused, counts.sent));
+    }
     if record.delivery_first() {
         parts.push(format!("{} of {} lost", counts.lost, counts.expected));
         parts.push(format!("{} duplicated", counts.duplicated));

@@ -329,6 +329,21 @@ impl Deployed {
         }
     }
 
+    /// The line of its log that says that it has reached a limit of its own, since the run began.
+    pub fn limit_reached(&mut self) -> Option<String> {
+        match self {
+            Deployed::Started(started) => started.members.iter_mut().find_map(|member| member.server.limit_reached()),
+            _ => None,
+        }
+    }
+
+    /// Another run begins: what the server said before is not of it.
+    pub fn forget_limit(&mut self) {
+        if let Deployed::Started(started) = self {
+            started.members.iter_mut().for_each(|member| member.server.forget_limit());
+        }
+    }
+
     /// What it was, as long as it stands; a second time it says nothing.
     pub fn report(&mut self) -> Option<ServerReport> {
         self.cpu_ns(None);
@@ -351,6 +366,7 @@ impl Deployed {
                 let ends: Vec<ServerEnd> = started.members.iter_mut().map(|member| member.server.so_far()).collect();
                 let (mut deployment, usage) = (started.deployment.clone(), started.usage.take());
                 deployment.oom_kills = ends.iter().map(|end| end.oom_kills).sum();
+                deployment.limit_reached = ends.iter().find_map(|end| end.limit_reached.clone());
                 deployment.out_of_memory = ends.iter().find_map(|end| end.out_of_memory.clone());
                 let own_failure = ends.iter().find_map(|end| end.own_failure.clone());
                 let exit_reason = ends.into_iter().find_map(|end| end.exit_reason);

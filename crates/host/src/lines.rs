@@ -195,6 +195,8 @@ pub enum HostRequest {
     Happened,
     /// Why the server ended, if it has.
     ServerExit,
+    /// What the server's log says of a limit that it has reached, if it has.
+    ServerLimit,
     /// What is to be said of the server.
     Report,
     /// Agents may go: told to exit where they listen, ended where they do not.

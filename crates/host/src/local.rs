@@ -222,6 +222,7 @@ impl Local {
                 return Ok(HostReply::Happened(Happened { answers, listens: self.deployed.is_listening() }));
             }
             HostRequest::ServerExit => return Ok(HostReply::Reason(self.deployed.exit_reason())),
+            HostRequest::ServerLimit => return Ok(HostReply::Reason(self.deployed.limit_reached())),
             HostRequest::Report => return Ok(HostReply::Report(self.deployed.report().map(Box::new))),
             HostRequest::EndAgents { told } => self.end_agents(told),
             HostRequest::Remove(leftovers) => {
@@ -262,6 +263,7 @@ impl Local {
         }
         let mut deployed = std::mem::replace(&mut self.deployed, Deployed::Nothing);
         deployed.end_watch();
+        deployed.forget_limit();
         // Its keeper removes the folder of the run for which it was started.
         let own = || std::mem::replace(&mut self.scratch, Scratch::planned());
         let scratch = self.server_folder.take().unwrap_or_else(own);

@@ -523,6 +523,15 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// The line of the server's log that says that it has reached a limit of its own; none where it
+    /// has not, and where nobody can be asked.
+    pub fn server_limit(&mut self) -> Option<String> {
+        match self.ask(HostRequest::ServerLimit) {
+            Ok(HostReply::Reason(line)) => line,
+            _ => None,
+        }
+    }
+
     /// What is to be said of the server, as long as it stands; a second time
     /// it says nothing.
     pub fn report(&mut self) -> Result<Option<ServerReport>, HostError> {

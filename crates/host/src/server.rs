@@ -25,6 +25,7 @@ use crate::log;
 use crate::programs::find_program;
 use accounts::Accounts;
 use container::{Engine, EngineError, Named, Network};
+use exhausted::LogSearch;
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use kept::{FromKeeper, Kept};
 use limits::{Applied, Group};
@@ -99,6 +100,8 @@ pub struct Server {
     log: PathBuf,
     /// What its log says when it has run out of memory.
     out_of_memory_log: String,
+    /// What its log says when it has reached another limit of its own.
+    limit: LogSearch,
     /// What came of orders, as far as nobody has asked.
     happened: Vec<KeeperAnswer>,
     exited: Option<Exit>,
@@ -144,6 +147,8 @@ pub struct ServerEnd {
     pub own_failure: Option<String>,
     /// The line of its log by which it said that it had run out of memory.
     pub out_of_memory: Option<String>,
+    /// The line of its log by which it said that it had reached another limit of its own.
+    pub limit_reached: Option<String>,
 }
 
 impl Contained {
@@ -212,6 +217,7 @@ impl Server {
             started_s: 0.0,
             log,
             out_of_memory_log: plan.spec.out_of_memory_log.clone(),
+            limit: LogSearch::new(&plan.log, &plan.spec.limit_log),
             happened: Vec::new(),
             exited: None,
             kept,
@@ -382,8 +388,19 @@ impl Server {
         let own_failure = exit_reason.clone().filter(|_| matches!(self.exited, Some(Exit::Keeping(_))));
         let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
         let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
+        let limit_reached = self.limit_reached();
         let throttled_s = throttled_ns as f64 / SECOND as f64;
-        ServerEnd { oom_kills, throttled_s, exit_reason, own_failure, out_of_memory }
+        ServerEnd { oom_kills, throttled_s, exit_reason, own_failure, out_of_memory, limit_reached }
+    }
+
+    /// The line of its log that says that it has reached a limit of its own, since the run began.
+    pub fn limit_reached(&mut self) -> Option<String> {
+        self.limit.look().map(|line| self.secrets.hide(line))
+    }
+
+    /// Another run begins: what the server said before is not of it.
+    pub fn forget_limit(&mut self) {
+        self.limit.forget();
     }
 
     /// Ends it, politely first, and removes what it leaves. Bounded.

@@ -129,6 +129,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         record.applied.extend(result.applied.clone());
     }
     record.connections = connections(&results, &mut remarks);
+    record.limits_reached = limits_reached(&results);
     let mut exit_reason = None;
     if let Some(server) = measured.server {
         if let (Some(version), false) = (server.version, record.versions.contains_key("server")) {
@@ -211,6 +212,17 @@ fn remarks_of(agents: &[AgentReport]) -> Vec<String> {
         }
     }
     by.into_iter().map(|(remark, names)| format!("{}: {remark}", names.join(", "))).collect()
+}
+
+/// What servers said of their limits, each once.
+fn limits_reached(results: &[&AgentResult]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for words in results.iter().flat_map(|result| &result.limits_reached) {
+        if !all.contains(words) {
+            all.push(words.clone());
+        }
+    }
+    all
 }
 
 /// How all clients of all agents got their connections.

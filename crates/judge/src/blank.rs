@@ -26,6 +26,8 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         applied: Map::new(),
         window_ns: 0,
         counts: Counts::default(),
+        refusals: Vec::new(),
+        limits_reached: Vec::new(),
         rates: Rates::default(),
         times: TimeFigures::none(),
         pacing: None,

@@ -71,6 +71,7 @@ pub fn judge(
     judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
     judge.against(Reason::ResourceLimitHit, exhausted(record));
+    judge.against(Reason::ResourceLimitHit, reached(record));
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
     if !latencies {
@@ -99,6 +100,7 @@ pub fn judge(
     // What nobody takes is no backlog.
     let backlog = if killed::deaf(record) { None } else { steady::backlog(record, unlimited) };
     judge.result(Reason::NotSteady, backlog.or_else(trend));
+    promises::refused(record).into_iter().for_each(|(reason, found)| judge.result(reason, found));
     promises::broken(&mut judge, record, system);
     judge.note(Component::Generator, promises::untold(record));
     judge.note(Component::Generator, untold::noted(record));
@@ -213,6 +215,14 @@ fn limited(record: &RunRecord) -> Option<Found> {
 fn exhausted(record: &RunRecord) -> Option<Found> {
     let line = record.deployment.as_ref()?.out_of_memory.as_ref()?;
     Some(Found::all(format!("the server said that it had run out of memory: {line}")))
+}
+
+/// Limits of its own that the server named, to a client or in its log.
+fn reached(record: &RunRecord) -> Vec<Found> {
+    let logged = record.deployment.as_ref().and_then(|deployment| deployment.limit_reached.as_ref());
+    let logged = logged.map(|line| format!("its log says: {line}"));
+    let said = record.limits_reached.iter().cloned().chain(logged);
+    said.map(|words| Found::all(format!("the server reached a limit of its own: {words}"))).collect()
 }
 
 /// Messages that the generator sent late by its own doing. What they were late

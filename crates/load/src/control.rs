@@ -10,7 +10,7 @@ use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// What the agent tells its client threads.
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub struct Control {
     /// One flag, for it is looked at with each message.
     end: AtomicU8,
     drain: OnceLock<(Totals, Ns)>,
+    /// Whether a server has accepted one of the agent's clients.
+    accepted: AtomicBool,
 }
 
 /// All clients are dead, and their books are wanted.
@@ -41,6 +43,16 @@ impl Control {
     /// What was sent, and until when it may arrive, once it is known.
     pub fn draining(&self) -> Option<&(Totals, Ns)> {
         self.drain.get()
+    }
+
+    /// A server has accepted a client.
+    pub fn accept(&self) {
+        self.accepted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a server has accepted a client.
+    pub fn has_accepted(&self) -> bool {
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// Kills every client.

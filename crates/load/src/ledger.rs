@@ -77,6 +77,22 @@ impl SeenSequences {
         })
     }
 
+    /// The sequences of `first..end` that are marked, as ranges like those of [`SeenSequences::gaps`].
+    pub fn runs(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let from = self.next(at, end, true)?;
+            at = self.next(from, end, false).unwrap_or(end);
+            Some((from, at))
+        })
+    }
+
+    /// Whether a sequence is marked.
+    pub fn holds(&self, sequence: u32) -> bool {
+        let word = self.words.get((sequence >> 6) as usize);
+        word.is_some_and(|word| word >> (sequence & 63) & 1 == 1)
+    }
+
     /// The first sequence of `from..end` that is marked, or that is not.
     fn next(&self, from: u64, end: u64, marked: bool) -> Option<u64> {
         let mut at = from;

@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod outcome;
 pub mod pacing;
 pub mod publisher;
+pub mod refusals;
 pub mod seal;
 pub mod session;
 pub mod shard;

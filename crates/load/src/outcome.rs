@@ -4,6 +4,7 @@ use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use crate::window::Window;
+use pubmark_model::counts::add_refusals;
 use pubmark_model::protocol::{
     AgentResult, FlowResult, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
 };
@@ -42,6 +43,10 @@ pub struct ThreadOutcome {
     pub sends: Option<SendRecorder>,
     /// Messages of the window that were sent and not acknowledged (QoS 1 and 2).
     pub unacked: Ranges,
+    /// Those of them that the server refused, at any quality of service.
+    pub refused: Ranges,
+    /// What the server said of its own limits.
+    pub limits_reached: Vec<String>,
     /// What subscribers received.
     pub receipts: Option<ReceiveRecorder>,
     /// Messages of the window that did not come (QoS 1 and 2).
@@ -75,10 +80,13 @@ impl ThreadOutcome {
     pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder) -> ThreadOutcome {
         let mut unacked = Ranges::default();
         unacked.extend(outgoing.iter().flat_map(Outgoing::unacknowledged));
+        let mut refused = Ranges::default();
+        refused.extend(outgoing.iter().flat_map(Outgoing::refused_messages));
         ThreadOutcome {
             totals: outgoing.iter().map(Outgoing::total).collect(),
             sends: Some(recorder),
             unacked,
+            refused,
             remarks: outgoing.iter().filter_map(Outgoing::exhausted).collect(),
             ..ThreadOutcome::default()
         }
@@ -148,6 +156,12 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
         result.remarks.extend(outcome.remarks);
         flow.publishers.extend(outcome.totals);
         flow.unacked.add(outcome.unacked);
+        flow.refused.add(outcome.refused);
+        for limit in outcome.limits_reached {
+            if !result.limits_reached.contains(&limit) {
+                result.limits_reached.push(limit);
+            }
+        }
         flow.missing.add(outcome.missing);
         let seen = outcome.seen.iter().map(|(publisher, seen)| (*publisher, seen.bytes(seen.highest())));
         flow.seen.extend(seen.map(|(publisher, bits)| SeenBits::of(publisher, &bits)));
@@ -156,6 +170,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.first_sent_ns = [flow.first_sent_ns, first].into_iter().flatten().min();
             flow.last_sent_ns = flow.last_sent_ns.max(first.map(|_| last));
             flow.acked += sends.acked();
+            add_refusals(&mut flow.refusals, &sends.refusals());
             add_slices(&mut series.sent, sends.sent_slices());
             if let Some(pacing) = sends.pacing() {
                 flow.pacing.get_or_insert_default().add(&pacing);

@@ -1,10 +1,17 @@
 //! A publisher without a socket and without a clock: it is told the time and
 //! what became of each send, and says what to do next.
 
+mod messages;
+
 use crate::ledger::SeenSequences;
 use crate::pacing::Pacer;
+use crate::refusals::RefusalTally;
 use crate::seal::seal;
+use crate::session::MessageRefusal;
 use crate::window::{Slicer, Window, measures_latency};
+use messages::write;
+pub use messages::{InFlight, Marker};
+use pubmark_model::counts::RefusalCount;
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, SEALED_LEN, body_at, pattern, renumber};
 use pubmark_model::protocol::{PacingFigures, PublisherTotal, Sequences};
 use pubmark_model::role::Role;
@@ -13,7 +20,6 @@ use pubmark_model::times::TimeFigures;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
 use pubmark_stats::Histogram;
-use std::collections::VecDeque;
 
 /// What a publisher wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,82 +32,13 @@ pub enum Next {
     Done,
 }
 
-/// Builds the messages that are no data: probes and end markers.
-pub struct Marker {
-    publisher: u32,
-    message: Vec<u8>,
-    /// Whether messages carry the checksum of their header.
-    seals: bool,
-}
-
-impl Marker {
-    /// Markers of publisher `id`, as long as the workload's messages.
-    pub fn new(workload: &Workload, id: u32) -> Marker {
-        let message = pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize);
-        Marker { publisher: id, message, seals: workload.header_checksum }
-    }
-
-    /// A marker with this sequence: `PROBE` or `END`.
-    pub fn message(&mut self, sequence: u32, now: Ns) -> &[u8] {
-        self.of(self.publisher, sequence, now)
-    }
-
-    /// The same, of another publisher.
-    pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
-        let header = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now), free_ns: Some(now) };
-        write(&header, self.seals, &mut self.message);
-        &self.message
-    }
-
-    /// Writes a header over the front of a message of the same workload.
-    pub fn stamp(&self, header: &Header, message: &mut [u8]) {
-        write(header, self.seals, message);
-    }
-}
-
-/// Writes a header over the front of a message, with its checksum where messages carry it.
-#[inline]
-fn write(header: &Header, seals: bool, message: &mut [u8]) {
-    let _ = header.write(message);
-    if seals {
-        seal(message);
-    }
-}
-
-/// The messages of one publisher that the server has not acknowledged, as far
-/// as they must be known to write each once more, byte for byte: 48 bytes a
-/// message. One that the server refuses stays among them.
-#[derive(Default)]
-pub struct InFlight(VecDeque<Header>);
-
-impl InFlight {
-    /// A message was sent.
-    pub fn sent(&mut self, header: Header) {
-        self.0.push_back(header);
-    }
-
-    /// The message of this sequence is acknowledged.
-    pub fn acknowledged(&mut self, sequence: u32) {
-        if self.0.front().is_some_and(|front| front.sequence == sequence) {
-            self.0.pop_front();
-        } else if let Ok(at) = self.0.binary_search_by_key(&sequence, |header| header.sequence) {
-            self.0.remove(at);
-        }
-    }
-
-    /// The header that a message had.
-    pub fn header(&self, sequence: u32) -> Option<Header> {
-        let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
-        self.0.get(at).copied()
-    }
-}
-
 /// What the publishers of one thread write into.
 pub struct SendRecorder {
     slicer: Slicer,
     first_sent_ns: Option<Ns>,
     last_sent_ns: Ns,
     acked: u64,
+    refusals: RefusalTally,
     sent_slices: Vec<u64>,
     times: TimeFigures<Option<Histogram>>,
     /// Messages sent, warm-up included.
@@ -120,6 +57,7 @@ impl SendRecorder {
             first_sent_ns: None,
             last_sent_ns: 0,
             acked: 0,
+            refusals: RefusalTally::default(),
             sent_slices: vec![0; window.slices],
             times: if timed { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
             sent: 0,
@@ -164,6 +102,11 @@ impl SendRecorder {
         self.acked
     }
 
+    /// Messages of the window that the server refused, by reason.
+    pub fn refusals(&self) -> Vec<RefusalCount> {
+        self.refusals.counts()
+    }
+
     /// The times of all sends.
     pub fn times(&self) -> &TimeFigures<Option<Histogram>> {
         &self.times
@@ -190,11 +133,13 @@ pub struct Outgoing {
     seals: bool,
     done: bool,
     /// None where nothing is acknowledged: thousands of publishers have none.
-    acked: Option<Box<Acknowledged>>,
+    acked: Option<Box<Settled>>,
+    /// None as long as nothing is refused.
+    refused: Option<Box<Settled>>,
 }
 
-/// What the server has taken responsibility for.
-struct Acknowledged {
+/// Messages that the server has spoken of.
+struct Settled {
     seen: SeenSequences,
     count: u64,
 }
@@ -221,8 +166,8 @@ impl Outgoing {
             ahead_ns: 0,
             seals: workload.header_checksum,
             done: false,
-            acked: (workload.qos > 0)
-                .then(|| Box::new(Acknowledged { seen: SeenSequences::with_capacity(most), count: 0 })),
+            acked: (workload.qos > 0).then(|| Box::new(Settled { seen: SeenSequences::with_capacity(most), count: 0 })),
+            refused: None,
         }
     }
 
@@ -379,15 +324,42 @@ impl Outgoing {
     /// The server has taken responsibility for the message of this sequence.
     pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32) {
         let Some(acked) = &mut self.acked else { return };
-        if u64::from(sequence) < self.sequence && acked.seen.mark(sequence) == Some(true) {
+        // A message that comes back to its publisher is acknowledged too (basic.return of AMQP).
+        let refused = self.refused.as_ref().is_some_and(|refused| refused.seen.holds(sequence));
+        if u64::from(sequence) < self.sequence && !refused && acked.seen.mark(sequence) == Some(true) {
             acked.count += 1;
             recorder.acked += u64::from(self.first.is_some_and(|first| u64::from(sequence) >= first));
         }
     }
 
-    /// Whether the server has taken responsibility for all that was sent.
+    /// The server has refused the message of this sequence.
+    pub fn rejected(&mut self, recorder: &mut SendRecorder, sequence: u32, refusal: &MessageRefusal<'_>) {
+        let acked = self.acked.as_ref().is_some_and(|acked| acked.seen.holds(sequence));
+        if u64::from(sequence) >= self.sequence || acked {
+            return;
+        }
+        let most = self.most;
+        let empty = || Box::new(Settled { seen: SeenSequences::with_capacity(most), count: 0 });
+        let refused = self.refused.get_or_insert_with(empty);
+        if refused.seen.mark(sequence) == Some(true) {
+            refused.count += 1;
+            if self.first.is_some_and(|first| u64::from(sequence) >= first) {
+                recorder.refusals.count(refusal);
+            }
+        }
+    }
+
+    /// Whether the server has acknowledged or refused all that was sent.
     pub fn is_acknowledged(&self) -> bool {
-        self.acked.as_ref().map_or(0, |acked| acked.count) >= self.sequence
+        let count = |settled: &Option<Box<Settled>>| settled.as_ref().map_or(0, |settled| settled.count);
+        count(&self.acked) + count(&self.refused) >= self.sequence
+    }
+
+    /// The messages of the window that the server refused.
+    pub fn refused_messages(&self) -> impl Iterator<Item = Sequences> {
+        let PublisherTotal { publisher, window_first, window_end, .. } = self.total();
+        let runs = self.refused.iter().flat_map(move |refused| refused.seen.runs(window_first, window_end));
+        runs.map(move |(first, end)| Sequences { publisher, first, end })
     }
 
     /// The messages of the window that nobody took responsibility for; none

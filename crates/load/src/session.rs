@@ -6,6 +6,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
+use std::fmt;
 
 /// What all clients of a run have in common.
 pub struct Terms<'a> {
@@ -19,6 +20,8 @@ pub struct Terms<'a> {
     pub reconnect: bool,
     /// The run's own name.
     pub run: &'a str,
+    /// Length of each message, bytes: a server that takes no such message says so when a publisher connects.
+    pub payload_bytes: u64,
     /// All options of the driver.
     pub options: &'a Options,
 }
@@ -76,6 +79,30 @@ pub enum SessionEvent<'a> {
     /// (PUBACK, PUBCOMP, a publisher confirm), or has removed the next thing that it was
     /// asked to remove.
     Acknowledged(u32),
+    /// The server has refused the message of this sequence, and says why.
+    Refused(u32, MessageRefusal<'a>),
+    /// The server takes no more messages of any publisher until `Unblocked`, for this reason.
+    Blocked(&'a str),
+    /// It takes messages again.
+    Unblocked,
+}
+
+/// A negative acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageRefusal<'a> {
+    /// The code that the server gave, where the protocol has one byte for it.
+    pub code: Option<u8>,
+    /// The server's own words, or the meaning of its code.
+    pub words: &'a str,
+    /// Whether a limit of the server was reached: a quota, a full queue, memory.
+    pub is_limit: bool,
+}
+
+impl fmt::Display for MessageRefusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words)?;
+        self.code.map_or(Ok(()), |code| write!(f, " (code 0x{code:02X})"))
+    }
 }
 
 /// Why a session cannot go on.
@@ -90,6 +117,21 @@ pub enum SessionError {
     /// The server said no for now.
     #[error("{0}")]
     Busy(String),
+    /// The server said no because it has reached a limit of its own.
+    #[error("{0}")]
+    Limit(String),
+}
+
+impl SessionError {
+    /// Whether another attempt meets the same answer.
+    pub fn is_final(&self) -> bool {
+        matches!(self, SessionError::Foreign(_) | SessionError::Denied(_))
+    }
+
+    /// Whether it names a limit of the server.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, SessionError::Limit(_))
+    }
 }
 
 /// Writes messages that were sent before once more, byte for byte.
@@ -114,6 +156,12 @@ pub trait Session: Sized + Send {
     /// Whether, with TLS, the server says its first line in plain text and the
     /// handshake comes after it.
     const TLS_AFTER_FIRST_LINE: bool = false;
+
+    /// Where a server refuses messages without a word: why that may be, and what makes it speak.
+    /// It follows what is known.
+    fn unsaid(_settings: &Self::Settings) -> &'static str {
+        ""
+    }
 
     /// Reads the settings; says what is wrong with them, and what to do.
     fn settings(terms: &Terms<'_>) -> Result<Self::Settings, SettingsError>;

@@ -17,6 +17,7 @@ mod notifier;
 mod outbound;
 mod ramp;
 mod removal;
+mod setup;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use inbound::LOOK;
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::header::MIN_LEN;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, Role};
@@ -42,7 +44,7 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
 use rustix::event::{PollFd, PollFlags, epoll};
-use state::{Away, Inbound, Outbound, Ramp, Shard};
+use state::{Away, Inbound, Outbound, Ramp, ReachedLimits, Shard};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -124,6 +126,7 @@ impl<'a, S: Session> Shard<'a, S> {
             durable: workload.durable,
             reconnect: workload.reconnect,
             run: &run,
+            payload_bytes: workload.payload_bytes.max(MIN_LEN as u64),
             options: &options,
         };
         let settings = S::settings(&terms)?;
@@ -172,6 +175,8 @@ impl<'a, S: Session> Shard<'a, S> {
             alive_next: 0,
             alive_ns: 0,
             server: None,
+            limits: ReachedLimits::default(),
+            failure: None,
             away: Away::new(workload.reconnect),
             remarks: Vec::new(),
             counter,
@@ -191,6 +196,7 @@ impl<'a, S: Session> Shard<'a, S> {
         while !self.context.control.stopped() {
             let wake = if self.context.control.crashed() { self.keep_books(now) } else { self.play(now)? };
             now = self.wait(wake.min(now + TICK), now)?;
+            self.check_setup(now)?;
         }
         self.close_all();
         Ok(self.outcome())
@@ -413,7 +419,8 @@ impl<'a, S: Session> Shard<'a, S> {
     /// and recorder.
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
-        let Shard { connections, settings, buffer, answers, inbound, outbound, server, longest_bytes, .. } = self;
+        let Shard { connections, settings, buffer, answers, inbound, outbound, server, limits, longest_bytes, .. } =
+            self;
         let longest_bytes = *longest_bytes;
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Message(message) => {
@@ -433,6 +440,12 @@ impl<'a, S: Session> Shard<'a, S> {
                 changes.room = true;
                 outbound.acknowledged(index, sequence);
             }
+            SessionEvent::Refused(sequence, refusal) => {
+                changes.room = true;
+                outbound.refused(index, sequence, &refusal);
+            }
+            SessionEvent::Blocked(reason) => limits.block(reason, now),
+            SessionEvent::Unblocked => limits.unblock(now),
             SessionEvent::Connected => changes.connected = true,
             SessionEvent::Subscribed => changes.subscribed = true,
             SessionEvent::Server(words) => {
@@ -454,8 +467,8 @@ impl<'a, S: Session> Shard<'a, S> {
             let written = self.connections[index].write(&answers);
             self.answers = answers;
             if let Err(loss) = written {
-                self.cut_off(index);
-                return self.lost(index, &loss);
+                let said = self.cut_off(index);
+                return self.lost(index, &said.unwrap_or(loss));
             }
         }
         if self.connections[index].state == State::Resending {
@@ -494,6 +507,7 @@ impl<'a, S: Session> Shard<'a, S> {
             ThreadOutcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)
         };
         outcome.remarks.append(&mut remarks);
+        outcome.limits_reached = self.limits.take(clock::now());
         outcome.connections = connections;
         outcome.server = self.server.take();
         outcome

@@ -64,8 +64,34 @@ impl LedgerCounts {
     }
 }
 
-/// Counts over the window. `offered` = `sent` + `not_sent`; `expected` =
-/// `delivered` + `lost`; duplicates, reorderings and corruptions stand apart.
+/// Messages that the server refused for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalCount {
+    /// The server's words, or the meaning of its code.
+    pub reason: String,
+    /// Messages of the window.
+    pub count: u64,
+    /// Whether a limit of the server was reached: a quota, a full queue, memory.
+    #[serde(default)]
+    pub limit: bool,
+}
+
+/// Adds refusals to those of others, by reason.
+pub fn add_refusals(all: &mut Vec<RefusalCount>, more: &[RefusalCount]) {
+    for one in more {
+        match all.iter_mut().find(|same| same.reason == one.reason) {
+            Some(same) => {
+                same.count = same.count.saturating_add(one.count);
+                same.limit |= one.limit;
+            }
+            None => all.push(one.clone()),
+        }
+    }
+}
+
+/// Counts over the window. `offered` = `sent` + `not_sent`; `sent` = `acked` + `refused` + those
+/// that are not acknowledged; `expected` = `delivered` + `lost`; duplicates, reorderings and
+/// corruptions stand apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Due by the schedule.
@@ -76,7 +102,10 @@ pub struct Counts {
     pub not_sent: u64,
     /// Acknowledged by the system, where it acknowledges.
     pub acked: u64,
-    /// Copies that should have arrived.
+    /// Refused by the system, in words or by a code.
+    #[serde(default)]
+    pub refused: u64,
+    /// Copies that should have arrived: none of a refused message, but those that arrived.
     pub expected: u64,
     /// Copies that did, each counted once.
     pub delivered: u64,
@@ -122,6 +151,11 @@ impl Counts {
             unanswered: ledger.unanswered,
             ..Counts::default()
         }
+    }
+
+    /// Sent, and neither acknowledged nor refused; for systems that acknowledge.
+    pub fn unacknowledged(&self) -> u64 {
+        self.sent.saturating_sub(self.acked).saturating_sub(self.refused)
     }
 
     /// Arrivals that were seen to be damaged: where bodies are not checked,

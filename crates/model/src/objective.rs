@@ -114,6 +114,12 @@ fn counted(record: &RunRecord, pick: impl Fn(&Counts) -> u64) -> Option<f64> {
 const QUANTITIES: &[Quantity] = &[
     Quantity { name: "lost", unit: Unit::Messages, group: FigureGroup::Counts, of: |run| counted(run, |all| all.lost) },
     Quantity {
+        name: "refused",
+        unit: Unit::Messages,
+        group: FigureGroup::Counts,
+        of: |run| counted(run, |all| all.refused),
+    },
+    Quantity {
         name: "not_sent",
         unit: Unit::Messages,
         group: FigureGroup::Counts,

@@ -7,7 +7,7 @@ mod judgement;
 mod machines;
 mod recovery;
 
-pub use crate::counts::Counts;
+pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
 pub use faults::{FaultEvent, Recovery};
@@ -69,6 +69,12 @@ pub struct RunRecord {
     pub window_ns: Ns,
     /// Counts over the window.
     pub counts: Counts,
+    /// Messages that the system refused, by reason: together `counts.refused`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusalCount>,
+    /// Limits of its own that the server named while clients were connected, in its words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_reached: Vec<String>,
     /// Rates over the window.
     pub rates: Rates,
     /// Times of messages: the headline and the others, each none where it was
@@ -313,6 +319,9 @@ pub struct Deployment {
     /// The line of its log by which it said that it had run out of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_memory: Option<String>,
+    /// The line of its log by which it said that it had reached a limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_reached: Option<String>,
     /// Time that its threads were held back by the processor limit, s.
     pub throttled_s: f64,
     /// The most memory that the kernel counted for it, page cache included, bytes.

@@ -30,6 +30,9 @@ pub struct ServerSpec {
     /// Text of the server's log that says that it has run out of memory, though
     /// it may live on; empty if it says nothing of the kind.
     pub out_of_memory_log: String,
+    /// Text of the server's log that says that it has reached a limit of its own, so that it takes no
+    /// more from clients; empty if it says nothing of the kind.
+    pub limit_log: String,
     /// How long it may take until it listens, ns.
     pub start_timeout_ns: Ns,
     /// How it runs in a container, if it does.
@@ -48,6 +51,7 @@ impl Default for ServerSpec {
             version_after: String::new(),
             ready_log: String::new(),
             out_of_memory_log: String::new(),
+            limit_log: String::new(),
             start_timeout_ns: 60 * SECOND,
             container: None,
         }

@@ -2,6 +2,7 @@
 //! socket: in tests it lives in virtual time.
 
 use crate::script::PeerScript;
+use crate::speech::PublisherAnswer;
 use crate::tally::PeerTally;
 use pubmark_model::header::{Header, MAX_SEQUENCE, PROBE};
 use pubmark_model::units::Ns;
@@ -65,7 +66,7 @@ struct Line {
 
 /// Decides.
 pub struct Dispatcher {
-    script: PeerScript,
+    script: Rc<PeerScript>,
     origin_ns: Option<Ns>,
     lines: HashMap<u32, Line>,
     agenda: BinaryHeap<Reverse<PlannedMessage>>,
@@ -81,7 +82,7 @@ impl Dispatcher {
     /// One that goes by this script.
     pub fn new(script: PeerScript) -> Dispatcher {
         Dispatcher {
-            script,
+            script: Rc::new(script),
             origin_ns: None,
             lines: HashMap::new(),
             agenda: BinaryHeap::new(),
@@ -93,17 +94,21 @@ impl Dispatcher {
     }
 
     /// The script.
-    pub fn script(&self) -> &PeerScript {
+    pub fn script(&self) -> &Rc<PeerScript> {
         &self.script
     }
 
-    /// A message has come at `now`; whether it is to be acknowledged. Probes,
-    /// end markers and what is too short for a header meet no fault: they pass
-    /// at once, an end marker behind all that its publisher sent before it.
-    pub fn arrived(&mut self, topic: &[u8], payload: &[u8], qos: u8, now: Ns) -> bool {
+    /// A message has come at `now`; what its publisher is told. Probes, end markers
+    /// and what is too short for a header meet no fault, but that probes may be
+    /// refused: they pass at once, an end marker behind all that its publisher sent
+    /// before it.
+    pub fn arrived(&mut self, topic: &[u8], payload: &[u8], qos: u8, now: Ns) -> PublisherAnswer {
         let header = Header::read(payload);
         if let Some(header) = header.filter(|header| header.sequence < MAX_SEQUENCE) {
             return self.data(topic, payload, qos, &header, now);
+        }
+        if self.script.refuse.probes && header.is_some_and(|header| header.sequence == PROBE) {
+            return PublisherAnswer::Refused;
         }
         let message = Message { topic: topic.into(), payload: payload.into(), qos, counted_ns: None };
         let line = header.filter(|header| header.sequence != PROBE).map(|header| {
@@ -115,10 +120,10 @@ impl Dispatcher {
             self.plan(at_ns.max(now), copies, message);
         }
         self.plan(last_ns.max(now), 1, Rc::new(message));
-        true
+        PublisherAnswer::Acknowledged
     }
 
-    fn data(&mut self, topic: &[u8], payload: &[u8], qos: u8, header: &Header, now: Ns) -> bool {
+    fn data(&mut self, topic: &[u8], payload: &[u8], qos: u8, header: &Header, now: Ns) -> PublisherAnswer {
         let Header { intended_ns, publisher, sequence, .. } = *header;
         let sent_ns = header.sent_ns.unwrap_or(intended_ns);
         let from_ns = intended_ns.saturating_add(header.own_lag_ns().unwrap_or(0));
@@ -130,13 +135,17 @@ impl Dispatcher {
         let (script, counts) = (&self.script, &mut self.tally.counts);
         let one = u64::from(counted);
         counts.messages += one;
+        if script.refuse.meet(publisher, sequence) {
+            counts.refused += one;
+            return PublisherAnswer::Refused;
+        }
         if script.lose.meet(publisher, sequence) {
             counts.lost += one;
-            return false;
+            return PublisherAnswer::Nothing;
         }
         if script.swallow.meet(publisher, sequence) {
             counts.swallowed += one;
-            return true;
+            return PublisherAnswer::Acknowledged;
         }
         let mut payload: Box<[u8]> = payload.into();
         if script.corrupt.meets(publisher, sequence) {
@@ -167,7 +176,7 @@ impl Dispatcher {
         let message = Rc::new(Message { topic: topic.into(), payload, qos, counted_ns: counted.then_some(from_ns) });
         if script.reorder.meet(publisher, sequence) && line.held.is_none() {
             line.held = Some(Held { at_ns, copies, message });
-            return true;
+            return PublisherAnswer::Acknowledged;
         }
         let held = line.held.take();
         if let Some(held) = &held {
@@ -178,7 +187,7 @@ impl Dispatcher {
         if let Some(held) = held {
             self.plan(held.at_ns.max(at_ns), held.copies, held.message);
         }
-        true
+        PublisherAnswer::Acknowledged
     }
 
     fn plan(&mut self, at_ns: Ns, copies: u32, message: Rc<Message>) {

@@ -35,6 +35,69 @@ impl AffectedMessages {
     }
 }
 
+/// Messages that are refused: neither handed on nor acknowledged, and their publisher is told so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RefusedMessages {
+    /// As in [`AffectedMessages`].
+    pub every: Option<u32>,
+    /// As in [`AffectedMessages`].
+    pub at: Vec<(u32, u32)>,
+    /// Whether probes are refused as well, all of them.
+    pub probes: bool,
+    /// The reason code of MQTT 5; 0x97, quota exceeded, by default. MQTT 3.1.1 has no word for it:
+    /// there such a message is acknowledged.
+    pub code: Option<u8>,
+    /// The words of an error of RESP or NATS.
+    pub words: Option<String>,
+}
+
+impl RefusedMessages {
+    /// Whether this message is met.
+    pub fn meet(&self, publisher: u32, sequence: u32) -> bool {
+        AffectedMessages { every: self.every, at: Vec::new() }.meet(publisher, sequence)
+            || self.at.contains(&(publisher, sequence))
+    }
+}
+
+/// Limits that the server names to each client that connects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NamedLimits {
+    /// MQTT 5: the largest packet, bytes. It is not enforced.
+    pub packet_bytes: Option<u32>,
+    /// MQTT 5: the highest QoS. It is not enforced.
+    pub qos: Option<u8>,
+    /// MQTT 5: messages that a client may have unacknowledged. It is not enforced.
+    pub inflight: Option<u16>,
+    /// NATS: the largest payload, bytes. It is not enforced.
+    pub payload_bytes: Option<u32>,
+}
+
+/// The end of a publisher's connection, in the protocol's words.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndedPublisher {
+    /// With its message of this number, from 1; probes count.
+    pub after: u64,
+    /// The reason code of MQTT 5, or the reply code of AMQP, which closes the channel.
+    pub code: u16,
+    /// The words beside it. MQTT 3.1.1 has none.
+    pub words: String,
+}
+
+/// A publisher that is told that nothing more is taken, and is heard all the same (AMQP).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockedPublisher {
+    /// With its message of this number, from 1; probes count.
+    pub from: u64,
+    /// With this one it is told that it is over.
+    pub to: u64,
+    /// Why.
+    pub words: String,
+}
+
 /// Damage to payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -123,6 +186,14 @@ pub struct PeerScript {
     /// Neither handed on nor acknowledged. At QoS 1 and 2 such a message stays
     /// in its publisher's window for ever.
     pub lose: AffectedMessages,
+    /// Neither handed on nor acknowledged: publishers are told so.
+    pub refuse: RefusedMessages,
+    /// Limits that clients are told.
+    pub limits: NamedLimits,
+    /// The end of each publisher's connection.
+    pub end: Option<EndedPublisher>,
+    /// A time in which publishers are told that nothing is taken.
+    pub block: Option<BlockedPublisher>,
     /// Acknowledged and not handed on.
     pub swallow: AffectedMessages,
     /// Handed on twice.
@@ -144,7 +215,7 @@ impl PeerScript {
     pub fn parse(text: &str) -> Result<PeerScript, String> {
         let script: PeerScript = toml::from_str(text).map_err(|error| error.to_string())?;
         let everies = [&script.lose, &script.swallow, &script.duplicate, &script.reorder].map(|places| places.every);
-        if everies.contains(&Some(0)) || script.corrupt.every == Some(0) {
+        if everies.contains(&Some(0)) || [script.corrupt.every, script.refuse.every].contains(&Some(0)) {
             return Err("every = 0: messages are counted from 1".into());
         }
         if script.reorder.every == Some(1) {
@@ -213,6 +284,10 @@ mod tests {
             duplicate = { every = 11 }
             reorder = { every = 13 }
             corrupt = { every = 17, offset = 100 }
+            refuse = { every = 2, at = [[1, 1]], probes = true, code = 0x80, words = "no" }
+            limits = { packet_bytes = 600, qos = 1, inflight = 9, payload_bytes = 512 }
+            end = { after = 3, code = 403, words = "no" }
+            block = { from = 1, to = 2, words = "low on memory" }
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
             count = { from = "500ms", for = "2s" }
             [[stall]]
@@ -228,6 +303,7 @@ mod tests {
         assert_eq!(script.service_ns(), 500_000);
         assert!(script.lose.meet(9, 6) && !script.lose.meet(9, 7));
         assert!(script.swallow.meet(3, 4) && !script.swallow.meet(4, 3));
+        assert!(script.refuse.meet(0, 1) && script.refuse.meet(1, 1) && !script.refuse.meet(0, 2));
         assert_eq!(script.connect.deny, [2, 3]);
         assert_eq!(script.subscriber_stalled_until(4, 1_500_000_000), Some(3_000_000_000));
         assert_eq!(script.subscriber_stalled_until(5, 1_500_000_000), None);
@@ -240,6 +316,9 @@ mod tests {
             "loose = { every = 7 }",
             "lose = { each = 7 }",
             "lose = { every = 0 }",
+            "refuse = { every = 0 }",
+            "end = { after = 1 }",
+            "limits = { packets = 1 }",
             "reorder = { every = 1 }",
             "delay = { fixed = 10 }",
             "delay = { fixed = \"10 parsec\" }",

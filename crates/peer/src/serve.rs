@@ -9,7 +9,9 @@ mod client;
 use crate::dispatcher::{Dispatcher, PlannedMessage};
 use crate::routes::{Routes, Subscription};
 use crate::script::PeerScript;
-use crate::speech::{AmqpServer, Ask, Handled, MqttServer, NatsServer, RespServer, Speech, ZmtpServer};
+use crate::speech::{
+    AmqpServer, Ask, Handled, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZmtpServer,
+};
 use crate::tally::PeerTally;
 use crate::watch::{ClientEvent, ClientWatch};
 use client::PeerConnection;
@@ -429,6 +431,7 @@ impl<'a, S: Speech> Server<'a, S> {
             }
             let mute_until = if answer_after_ns > 0 { now() + answer_after_ns } else { 0 };
             let mut client = Box::new(PeerConnection::new(stream, S::new(denied), mute_until));
+            client.speech.obey(self.dispatcher.script());
             client.closing = client.speech.greet(&mut client.out);
             use epoll::EventFlags as Flags;
             let index = self.world.clients.len();
@@ -496,13 +499,13 @@ impl<'a, S: Speech> Server<'a, S> {
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
         let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
-            let mut done = Handled { acknowledge: true, listeners: 0 };
+            let mut done = Handled { answer: PublisherAnswer::Acknowledged, listeners: 0 };
             watch.asked(index, &ask);
             match ask {
                 Ask::Publish { topic, payload, qos } if *plain => done.listeners = world.relay(topic, payload, qos),
                 Ask::Publish { topic, payload, qos } => {
                     done.listeners = world.routes.of(topic).count();
-                    done.acknowledge = dispatcher.arrived(topic, payload, qos, now());
+                    done.answer = dispatcher.arrived(topic, payload, qos, now());
                 }
                 Ask::Subscribe(filter, token) => {
                     world.routes.add(filter, Subscription { client: index, token });

@@ -11,6 +11,6 @@ mod zmtp;
 pub use amqp::AmqpServer;
 pub use mqtt::MqttServer;
 pub use nats::NatsServer;
-pub use protocol::{Ask, Handled, Hub, Speech};
+pub use protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};
 pub use resp::RespServer;
 pub use zmtp::ZmtpServer;

@@ -40,6 +40,8 @@ pub struct MessageCounts {
     pub copies: u64,
     /// Neither handed on nor acknowledged.
     pub lost: u64,
+    /// Refused.
+    pub refused: u64,
     /// Acknowledged and not handed on.
     pub swallowed: u64,
     /// Handed on twice.

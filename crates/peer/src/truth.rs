@@ -33,6 +33,8 @@ pub struct Truth {
     /// Latencies of those that arrive, without what their publishers were late,
     /// ascending, ns.
     pub latencies_ns: Vec<Ns>,
+    /// Refused, and so neither acknowledged nor lost.
+    pub refused: u64,
     /// Never handed on, acknowledged or not.
     pub lost: u64,
     /// Of these, acknowledged.
@@ -74,6 +76,10 @@ pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_
         let Due { publisher, sequence, at_ns, .. } = due;
         let one = u64::from(inside(at_ns));
         truth.offered += one;
+        if script.refuse.meet(publisher, sequence) {
+            truth.refused += one;
+            continue;
+        }
         let swallowed = script.swallow.meet(publisher, sequence);
         if script.lose.meet(publisher, sequence) || swallowed {
             truth.lost += one;
@@ -160,6 +166,14 @@ mod tests {
         let reached = |n: u64| !n.is_multiple_of(7) && !n.is_multiple_of(5);
         assert_eq!(truth.duplicated, count(&|n| n.is_multiple_of(11) && reached(n)));
         assert_eq!(truth.latencies_ns.len() as u64, 1_000 - truth.lost);
+    }
+
+    #[test]
+    fn what_is_refused_is_not_lost() {
+        let script = script("delay = { fixed = \"1ms\" }\nrefuse = { every = 2 }\nlose = { every = 5 }");
+        let truth = truth(&script, uniform(1, 1_000, 2 * SECOND), SECOND, 2 * SECOND);
+        assert_eq!((truth.offered, truth.refused, truth.lost, truth.acked_lost), (1_000, 500, 100, 0));
+        assert_eq!(truth.latencies_ns.len(), 400);
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub(crate) const RATE: &str = "msg/s";
 /// The name of the column with the messages that were acknowledged and lost.
 pub(crate) const ACKED_LOST: &str = "acked lost";
 
+/// The name of the column with the messages that the server refused.
+pub(crate) const REFUSED: &str = "refused";
+
 /// The name of the column with the latency from actual send time.
 pub(crate) const SERVICE: &str = "service p99";
 
@@ -91,6 +94,7 @@ pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
 /// matters more than any latency.
 const DELIVERY: &[Spec] = &[
     spec("acked", Show::Delivery(Column::Acked), 0),
+    spec(REFUSED, Show::Delivery(Column::Refused), 0),
     spec(ACKED_LOST, Show::Delivery(Column::AckedLost), 0),
     spec("lost", Show::Delivery(Column::Lost), 0),
     spec("duplicated", Show::Delivery(Column::Duplicated), 0),
@@ -105,10 +109,14 @@ pub(crate) fn columns<'a>(specs: &'a [Spec], shown: &[&CellResult]) -> Vec<&'a S
         _ => two_stories || !spec.show.is_second_story(),
     });
     let mut columns: Vec<&Spec> = kept.collect();
-    if shown.iter().any(|result| result.cell.delivery_first()) {
+    let refuses =
+        |result: &&CellResult| result.figures.get(Column::Refused).is_some_and(|estimate| estimate.value > 0.0);
+    let has_refused = shown.iter().any(refuses);
+    if has_refused || shown.iter().any(|result| result.cell.delivery_first()) {
         let behind_system = columns.iter().position(|spec| matches!(spec.show, Show::System)).map_or(0, |at| at + 1);
         let is_known = |column| shown.iter().any(|result| result.figures.get(column).is_some());
         let delivery = DELIVERY.iter().filter(|spec| match spec.show {
+            Show::Delivery(Column::Refused) => has_refused,
             Show::Delivery(column) => is_known(column),
             _ => true,
         });

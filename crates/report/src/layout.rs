@@ -8,7 +8,7 @@ use crate::capacity::CapacityResult;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
     ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, OFFERED, RATE,
-    SERVICE, Show, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
+    REFUSED, SERVICE, Show, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Rows, Table};
 use crate::figures::Column;
@@ -258,6 +258,10 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
             "acked: messages that the server took responsibility for; {ACKED_LOST}: those of them that had not \
              arrived when the drain ended; lost: all that had not"
         )));
+    }
+    if named(REFUSED).is_some() {
+        let text = format!("{REFUSED}: messages that the server did not take and said so; they are not lost");
+        notes.push(Note::on_rows(text));
     }
     if let Some(column) = named(SERVICE) {
         notes.push(Note {

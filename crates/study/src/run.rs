@@ -11,6 +11,7 @@ mod sources;
 mod tear_down;
 mod traces;
 mod usage;
+mod watch;
 mod wire;
 
 use crate::context::{RunContext, RunError, failed};
@@ -81,7 +82,7 @@ pub fn make<'a>(
             }
         }
         // Why the server went says more than what its clients made of it.
-        Err(RunError::Failed(error)) => failed(match processes.server_exit() {
+        Err(RunError::Failed(error)) => failed(match processes.server_exit_soon() {
             Some(exit_reason) => format!("{exit_reason}; meanwhile: {error}"),
             None => error,
         }),

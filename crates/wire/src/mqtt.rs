@@ -105,6 +105,12 @@ pub struct Connack<'a> {
     pub retain_available: bool,
     /// The largest packet that the server takes, bytes, if it says so.
     pub maximum_packet_bytes: Option<u32>,
+    /// Whether filters may have wildcards.
+    pub wildcards_available: bool,
+    /// Whether subscriptions may be shared.
+    pub shared_available: bool,
+    /// How long the server keeps a session whose connection has ended, s, where it is not as long as asked for.
+    pub session_expiry_s: Option<u32>,
     /// The keep alive that replaces the client's, s, if there is one.
     pub keep_alive_s: Option<u16>,
     /// What the server says beside the code.
@@ -121,6 +127,9 @@ impl Connack<'_> {
             maximum_qos: Qos::ExactlyOnce,
             retain_available: true,
             maximum_packet_bytes: None,
+            wildcards_available: true,
+            shared_available: true,
+            session_expiry_s: None,
             keep_alive_s: None,
             text: None,
         }
@@ -202,6 +211,15 @@ pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usiz
         _ => return Err(misplaced(kind, Side::Client)),
     };
     Ok(Some((packet, total_bytes)))
+}
+
+/// The reason string of a whole PUBACK, PUBREC or PUBCOMP of MQTT 5, if it has one. For the
+/// rare acknowledgement that says no: [`decode`] leaves it out.
+pub fn ack_text(packet: &[u8]) -> Option<&str> {
+    let frame = frame(packet, Version::V5, Side::Client).ok()??;
+    let mut reader = Reader(frame.body);
+    reader.packet_id().ok()?;
+    reason_and_text(reader.0, properties::ACK).ok()?.1
 }
 
 /// How many bytes the packet at the start of `bytes` takes; none if its length
@@ -389,6 +407,11 @@ fn connack(body: &[u8], version: Version) -> Result<Connack<'_>, Malformed> {
                 (properties::MAXIMUM_PACKET_SIZE, PropertyValue::Number(number)) => {
                     connack.maximum_packet_bytes = Some(number)
                 }
+                (properties::WILDCARDS_AVAILABLE, PropertyValue::Number(number)) => {
+                    connack.wildcards_available = number == 1
+                }
+                (properties::SHARED_AVAILABLE, PropertyValue::Number(number)) => connack.shared_available = number == 1,
+                (properties::SESSION_EXPIRY, PropertyValue::Number(number)) => connack.session_expiry_s = Some(number),
                 (properties::SERVER_KEEP_ALIVE, PropertyValue::Number(number)) => {
                     connack.keep_alive_s = Some(number as u16)
                 }

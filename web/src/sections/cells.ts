@@ -14,7 +14,14 @@ import { dot, rankBadge, statusWord } from "../words";
 const MAIN = ["latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "delivered_per_s", "cpu_cores", "cpu_ns_per_message", "rss_bytes_max"];
 
 /** What is shown before them where what became of each message matters first. */
-export const DELIVERY = ["acked", "acked_lost", "lost", "duplicated"];
+const DELIVERY = ["acked", "acked_lost", "lost", "duplicated"];
+
+/** The figures of delivery that come first for these cells: none where nothing asks for them. */
+export function deliveryOf(cells: readonly Cell[]): string[] {
+  const refuses = cells.some((cell) => (cell.figures["refused"]?.[0] ?? 0) > 0);
+  if (!refuses && !cells.some((cell) => cell.delivery_first)) return [];
+  return refuses ? ["acked", "refused", ...DELIVERY.slice(1)] : DELIVERY;
+}
 
 /** Every cell with its figures, by point. */
 export const cells: Section = {
@@ -73,7 +80,7 @@ function columnsOf(context: Context): Figure[] {
   const { page, result, state } = context;
   const has = (figure: Figure): boolean => result.cells.some((cell) => cell.figures[figure.key] !== undefined);
   const wanted = state.is("cells.all") ? null : new Set(MAIN.map((key) => chosenKey(context, key)));
-  const first = result.cells.some((cell) => cell.delivery_first) ? DELIVERY : [];
+  const first = deliveryOf(result.cells);
   const others = page.figures.filter((figure) => !first.includes(figure.key) && (wanted === null || wanted.has(figure.key)) && figure.key !== "delivered_ratio");
   return [...page.figures.filter((figure) => first.includes(figure.key)).sort((a, b) => first.indexOf(a.key) - first.indexOf(b.key)), ...others].filter(has);
 }

@@ -5,7 +5,7 @@ import { NONE, quantity } from "../format";
 import type { Cell, Page, Rank } from "../model";
 import { plainTable } from "../table";
 import { clean, cleanLines, many } from "../text";
-import { DELIVERY } from "./cells";
+import { deliveryOf } from "./cells";
 import { moreWords } from "../charts/winners";
 import { rankBadge, runsOf, statusBadge, verdictOf } from "../words";
 
@@ -65,7 +65,7 @@ function rankWords(rank: Rank | undefined, system: string): string {
 
 function figures(context: Context, cell: Cell): Child {
   const point = context.result.points[cell.point];
-  const first = cell.delivery_first ? DELIVERY : [];
+  const first = deliveryOf([cell]);
   const place = (key: string): number => (first.includes(key) ? first.indexOf(key) : first.length);
   const rows = context.page.figures
     .filter((figure) => cell.figures[figure.key] !== undefined)
@@ -87,6 +87,7 @@ function figures(context: Context, cell: Cell): Child {
 function runsOfCell(context: Context, index: number): Child {
   const mine = context.result.records.map((run, at) => ({ run, at })).filter(({ run }) => run.cell === index);
   if (mine.length === 0) return null;
+  const refuses = mine.some(({ run }) => run.refused > 0);
   const rows = mine.map(({ run, at }): Child[] => [
     link(`run ${run.repeat}`, () => context.state.set("run", String(at))),
     statusBadge(verdictOf(run)),
@@ -94,6 +95,7 @@ function runsOfCell(context: Context, index: number): Child {
     run.p99 === null ? NONE : quantity(run.p99, "ns"),
     quantity(run.delivered_per_s, "per_s"),
     run.delivered_ratio === null ? NONE : quantity(run.delivered_ratio, "share"),
+    ...(refuses ? [run.refused.toLocaleString("en")] : []),
     run.acked_lost === null ? NONE : run.acked_lost.toLocaleString("en"),
     run.lost.toLocaleString("en"),
     run.duplicated.toLocaleString("en"),
@@ -102,6 +104,6 @@ function runsOfCell(context: Context, index: number): Child {
   const number = (label: string) => ({ label, numeric: true as const });
   return [
     h("h3", null, "Runs"),
-    plainTable("Runs of the cell", ["run", "verdict", number("latency p50"), number("latency p99"), number("delivered"), number("of expected"), number("acked lost"), number("lost"), number("duplicated"), "started (UTC)"], rows),
+    plainTable("Runs of the cell", ["run", "verdict", number("latency p50"), number("latency p99"), number("delivered"), number("of expected"), ...(refuses ? [number("refused")] : []), number("acked lost"), number("lost"), number("duplicated"), "started (UTC)"], rows),
   ];
 }

@@ -100,7 +100,9 @@ function tableOf(context: Context): Table<Run> {
   // What became of each message, where that is to be seen before any latency.
   const first = result.cells.some((cell) => cell.delivery_first);
   const acknowledged = result.records.some((run) => run.acked !== null) ? [count("acked", "acked", (run) => run.acked), count("acked_lost", "acked lost", (run) => run.acked_lost)] : [];
-  const delivery = first ? [...acknowledged, count("lost", "lost", (run) => run.lost), count("duplicated", "duplicated", (run) => run.duplicated)] : [];
+  const refuses = result.records.some((run) => run.refused > 0);
+  const refused = refuses ? [count("refused", "refused", (run) => run.refused)] : [];
+  const delivery = first || refuses ? [...acknowledged, ...refused, count("lost", "lost", (run) => run.lost), count("duplicated", "duplicated", (run) => run.duplicated)] : [];
   const columns: Column<Run>[] = [
     {
       key: "system",

@@ -30,7 +30,7 @@ pub struct CapacityArgs {
     /// or a study: its name or file. Then each of its cells is searched, a step of each in turn.
     pub target: String,
     /// What has to hold: FIGURE < BOUND, several with `and`. Figures are p50, p90, p95, p99, p999, max, mean (also of
-    /// another time, as `service p99`), lost, not_sent, duplicated, reordered, corrupted, acked_lost, late (messages,
+    /// another time, as `service p99`), lost, refused, not_sent, duplicated, reordered, corrupted, acked_lost, late (messages,
     /// or a share with %), delivered (a share), delivered_per_s, jitter, cpu (processors of the server), memory. A
     /// load at which a backlog grows never holds [default: what the study says, or p99 < 10ms and lost = 0].
     #[arg(long, value_name = "OBJECTIVE")]

@@ -9,6 +9,7 @@ mod bare;
 mod capacity;
 mod compare;
 mod peer;
+mod refused;
 mod taken;
 
 use crate::left_out::leave_out;

@@ -1,6 +1,8 @@
 //! Servers that are not there, say no, speak something else, or go away: each
 //! is said in words, in bounded time, with the documented exit code.
 
+mod publishers;
+
 use crate::support::{Benched, PATIENCE, Place, bench_arguments, free_port, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -206,7 +206,9 @@ pub fn assert_adds_up(record: &Value) {
     let count = |name| count(record, name);
     assert_eq!(count("offered"), count("sent") + count("not_sent"), "{}", record["counts"]);
     assert_eq!(count("expected"), count("delivered") + count("lost"), "{}", record["counts"]);
-    assert!(count("acked") <= count("sent"), "{}", record["counts"]);
+    assert!(count("acked") + count("refused") <= count("sent"), "{}", record["counts"]);
+    let refusals = record["refusals"].as_array().into_iter().flatten();
+    assert_eq!(count("refused"), refusals.map(|one| one["count"].as_u64().unwrap()).sum::<u64>());
     // Of a run that could not be made nobody can tell.
     assert!(record["counts"]["acked_lost"].as_u64() <= Some(count("lost")), "{}", record["counts"]);
 }

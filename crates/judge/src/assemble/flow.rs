@@ -2,6 +2,7 @@
 
 use super::losses;
 use super::packed::{add_counts, merge};
+use pubmark_model::counts::{RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 /// The figures of a flow.
 pub struct UnitedFlow {
     counts: Counts,
+    refusals: Vec<RefusalCount>,
     rates: Rates,
     times: TimeFigures<Option<Histogram>>,
     pacing: Option<PacingFigures>,
@@ -40,7 +42,14 @@ impl UnitedFlow {
         let mut counts = Counts::of(&totals, &ledger);
         counts.corrupted = workload.checks_bodies().then_some(ledger.corrupted);
         counts.acked = total(results.iter().map(|result| result.acked));
-        counts.acked_lost = acked_lost(results, missing);
+        counts.acked_lost = acked_lost(results, &missing);
+        let mut refusals = Vec::new();
+        results.iter().for_each(|result| add_refusals(&mut refusals, &result.refusals));
+        counts.refused = refusals.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
+        // What the system refused it did not lose.
+        let undelivered = refused_copies(&counts, workload.qos, results, &missing);
+        counts.expected = counts.expected.saturating_sub(undelivered);
+        counts.lost = counts.lost.saturating_sub(undelivered);
         counts.late = times.latency.as_ref().map_or(0, |latency| late(latency, workload.late_after_ns));
         let mut pacing: Option<PacingFigures> = None;
         results.iter().filter_map(|result| result.pacing).for_each(|one| pacing.get_or_insert_default().add(&one));
@@ -51,6 +60,7 @@ impl UnitedFlow {
         UnitedFlow {
             rates: rates(workload, &counts, window_ns, total(results.iter().map(|result| result.arrived))),
             counts,
+            refusals,
             times,
             pacing,
             jitter_ns: (pairs > 0).then(|| jitter_sum_ns / pairs as f64),
@@ -73,7 +83,7 @@ impl UnitedFlow {
 
     /// As the figures of a run that has no other flow.
     pub fn into_record(self, record: &mut RunRecord) {
-        (record.counts, record.rates) = (self.counts, self.rates);
+        (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
         (record.pacing, record.jitter_ns) = (self.pacing, self.jitter_ns);
         (record.series, record.stalls) = (self.series, self.stalls);
@@ -89,16 +99,41 @@ fn late(latency: &Histogram, bound_ns: Ns) -> u64 {
 /// Messages that the server acknowledged, and a subscriber had not got when
 /// the drain ended; `united` are those that none of several competing ones got.
 /// None where an agent does not name all of its own.
-fn acked_lost(results: &[&FlowResult], united: Ranges) -> Option<u64> {
+fn acked_lost(results: &[&FlowResult], united: &Ranges) -> Option<u64> {
     let mut unacked = Vec::new();
     for result in results {
         unacked.extend(result.unacked.0.as_ref()?);
     }
-    let mut missing = united.0?;
+    Some(losses::without(unacked, all_missing(results, united)?))
+}
+
+/// What subscribers did not get, one message after another; none where not all of it is named.
+fn all_missing(results: &[&FlowResult], united: &Ranges) -> Option<Vec<Sequences>> {
+    let mut missing = united.0.clone()?;
     for result in results {
         missing.extend(result.missing.0.as_ref()?);
     }
-    Some(losses::acked_lost(unacked, missing))
+    Some(missing)
+}
+
+/// Copies of refused messages that did not arrive: by the messages themselves where both sides
+/// name them; else each refused message counts once for each subscriber that hears it.
+fn refused_copies(counts: &Counts, qos: u8, results: &[&FlowResult], united: &Ranges) -> u64 {
+    if counts.refused == 0 {
+        return 0;
+    }
+    let named = || {
+        let mut refused = Vec::new();
+        for result in results {
+            refused.extend(result.refused.0.as_ref()?);
+        }
+        // Below QoS 1 subscribers do not name what they miss.
+        let missing = all_missing(results, united).filter(|_| qos > 0)?;
+        let all = total(missing.iter().map(|range| range.end.saturating_sub(range.first)));
+        Some(all.saturating_sub(losses::without(refused, missing)))
+    };
+    let each = counts.expected.div_ceil(counts.sent.max(1));
+    named().unwrap_or_else(|| counts.refused.saturating_mul(each)).min(counts.lost)
 }
 
 /// The rates of a window; none of a window that did not end.
@@ -239,12 +274,49 @@ mod tests {
         let publisher = FlowResult { unacked: Ranges(Some(vec![range(0, 5)])), ..FlowResult::default() };
         let subscriber = FlowResult { missing: Ranges(Some(vec![range(3, 8)])), ..FlowResult::default() };
         let whole = Ranges::default;
-        assert_eq!(acked_lost(&[&publisher, &subscriber], whole()), Some(3));
-        assert_eq!(acked_lost(&[&publisher], Ranges(Some(vec![range(3, 8)]))), Some(3), "of competing ones");
+        assert_eq!(acked_lost(&[&publisher, &subscriber], &whole()), Some(3));
+        assert_eq!(acked_lost(&[&publisher], &Ranges(Some(vec![range(3, 8)]))), Some(3), "of competing ones");
         let cut = FlowResult { missing: Ranges(None), ..FlowResult::default() };
-        assert_eq!(acked_lost(&[&publisher, &subscriber, &cut], whole()), None);
+        assert_eq!(acked_lost(&[&publisher, &subscriber, &cut], &whole()), None);
         let cut = FlowResult { unacked: Ranges(None), ..FlowResult::default() };
-        assert_eq!(acked_lost(&[&cut, &subscriber], whole()), None);
-        assert_eq!(acked_lost(&[&publisher, &subscriber], Ranges(None)), None);
+        assert_eq!(acked_lost(&[&cut, &subscriber], &whole()), None);
+        assert_eq!(acked_lost(&[&publisher, &subscriber], &Ranges(None)), None);
+    }
+
+    #[test]
+    fn an_undelivered_copy_of_a_refused_message_is_refused_and_not_lost() {
+        let range = |first, end| Sequences { publisher: 0, first, end };
+        let ranges = |list: &[(u64, u64)]| Ranges(Some(list.iter().map(|(first, end)| range(*first, *end)).collect()));
+        let refusal = |count| RefusalCount { reason: "quota".into(), count, limit: true };
+        let total = PublisherTotal { publisher: 0, sent: 10, window_first: 0, window_end: 10, offered: 10 };
+        let publisher = FlowResult {
+            publishers: vec![total],
+            acked: 6,
+            unacked: ranges(&[(0, 4)]),
+            refused: ranges(&[(1, 4)]),
+            refusals: vec![refusal(3)],
+            ..FlowResult::default()
+        };
+        // Two subscribers: one got a message that was refused.
+        let subscriber = |delivered, missing: &[(u64, u64)]| FlowResult {
+            ledger: LedgerCounts { expected: 10, delivered, ..LedgerCounts::default() },
+            missing: ranges(missing),
+            ..FlowResult::default()
+        };
+        let united = |qos: &str, results: &[&FlowResult]| {
+            let workload = Workload::of([("qos", qos), ("pattern", "fan-out"), ("subscribers", "2")]).unwrap();
+            let flow = UnitedFlow::of(&workload, Some(SECOND), results, &mut Vec::new());
+            let Counts { sent, acked, refused, expected, delivered, lost, acked_lost, .. } = flow.counts;
+            assert_eq!((flow.refusals, flow.counts.unacknowledged()), (vec![refusal(3)], sent - acked - refused));
+            (sent, acked, refused, expected, delivered, lost, acked_lost)
+        };
+        let (one, two) = (subscriber(8, &[(0, 1), (1, 2)]), subscriber(5, &[(0, 4), (9, 10)]));
+        assert_eq!(united("1", &[&publisher, &one, &two]), (10, 6, 3, 16, 13, 3, Some(1)));
+        // Where messages are not named, each counts once for each subscriber.
+        let cut = FlowResult { refused: Ranges(None), ..publisher.clone() };
+        assert_eq!(united("1", &[&cut, &one, &two]).3, 14);
+        assert_eq!(united("0", &[&publisher, &one, &two]), (10, 6, 3, 14, 13, 1, Some(1)));
+        let whole = subscriber(10, &[]);
+        assert_eq!(united("0", &[&publisher, &whole, &whole]), (10, 6, 3, 20, 20, 0, Some(0)), "all came all the same");
     }
 }

@@ -31,19 +31,20 @@ impl Marked {
     }
 }
 
-/// Messages of `missing` that are not among `unacked`: each counts as often as
-/// it is missed, which is once for each subscriber.
-pub fn acked_lost(mut unacked: Vec<Sequences>, missing: impl IntoIterator<Item = Sequences>) -> u64 {
-    unacked.sort_unstable_by_key(|range| (range.publisher, range.first));
+/// Messages of `missing` that are not among `excused`: each counts as often as
+/// it is missed, which is once for each subscriber. Missing messages that are not among those
+/// without an acknowledgement were acknowledged and lost.
+pub fn without(mut excused: Vec<Sequences>, missing: impl IntoIterator<Item = Sequences>) -> u64 {
+    excused.sort_unstable_by_key(|range| (range.publisher, range.first));
     let mut of: BTreeMap<u32, Marked> = BTreeMap::new();
-    for range in unacked.iter().filter(|range| range.first < range.end) {
+    for range in excused.iter().filter(|range| range.first < range.end) {
         of.entry(range.publisher).or_default().add(range.first, range.end);
     }
-    let excused = |range: &Sequences| {
+    let counted = |range: &Sequences| {
         of.get(&range.publisher).map_or(0, |marked| marked.below(range.end) - marked.below(range.first))
     };
     let real = missing.into_iter().filter(|range| range.first < range.end);
-    total(real.map(|range| (range.end - range.first).saturating_sub(excused(&range))))
+    total(real.map(|range| (range.end - range.first).saturating_sub(counted(&range))))
 }
 
 #[cfg(test)]
@@ -67,7 +68,7 @@ mod tests {
                 .iter()
                 .map(|range| (range.first..range.end).filter(|at| acked(range.publisher, *at)).count() as u64)
                 .sum::<u64>();
-            prop_assert_eq!(acked_lost(unacked.clone(), missing), one_by_one);
+            prop_assert_eq!(without(unacked.clone(), missing), one_by_one);
         }
     }
 
@@ -78,8 +79,8 @@ mod tests {
         let every = |first: u64| {
             (0..RANGES).rev().map(move |n| Sequences { publisher: 7, first: 4 * n + first, end: 4 * n + first + 2 })
         };
-        assert_eq!(acked_lost(every(0).collect(), every(1)), RANGES);
+        assert_eq!(without(every(0).collect(), every(1)), RANGES);
         let whole = Sequences { publisher: 7, first: 0, end: 4 * RANGES };
-        assert_eq!(acked_lost(every(0).collect(), (0..RANGES).map(|_| whole)), RANGES * 2 * RANGES);
+        assert_eq!(without(every(0).collect(), (0..RANGES).map(|_| whole)), RANGES * 2 * RANGES);
     }
 }

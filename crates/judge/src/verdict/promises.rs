@@ -3,6 +3,7 @@
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
 use super::found::{Found, Judge};
 use super::killed;
+use pubmark_model::counts::RefusalCount;
 use pubmark_model::fault::Target;
 use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::MOST_RANGES;
@@ -98,6 +99,21 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     );
 }
 
+/// What the system refused, and whether because it had reached a limit of its own.
+pub fn refused(record: &RunRecord) -> [(Reason, Option<Found>); 2] {
+    [(Reason::ResourceLimitHit, true), (Reason::MessagesRefused, false)].map(|(reason, limit)| {
+        let of_kind: Vec<&RefusalCount> = record.refusals.iter().filter(|one| one.limit == limit).collect();
+        let count = of_kind.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
+        let each: Vec<String> = match of_kind.as_slice() {
+            [only] => vec![only.reason.clone()],
+            several => several.iter().map(|one| format!("{} ({})", one.reason, one.count)).collect(),
+        };
+        let says = || format!("the server refused {count} of {} messages: {}", record.counts.sent, each.join("; "));
+        let found = (count > 0).then(|| Found::of(&counts_without(count, record.counts.sent), says()));
+        (reason, found)
+    })
+}
+
 /// What was acknowledged and lost, where that cannot be told.
 pub fn untold(record: &RunRecord) -> Option<String> {
     (record.workload.qos > 0 && record.counts.acked_lost.is_none()).then(|| {
@@ -105,7 +121,7 @@ pub fn untold(record: &RunRecord) -> Option<String> {
             "whether lost messages had been acknowledged cannot be told: {} were lost and {} not acknowledged, in more \
              than {MOST_RANGES} stretches",
             record.counts.lost,
-            record.counts.sent.saturating_sub(record.counts.acked)
+            record.counts.unacknowledged()
         )
     })
 }

@@ -13,6 +13,7 @@ use pubmark_stats::Histogram;
 use std::sync::LazyLock;
 
 mod backlog;
+mod refused;
 
 use FigureGroup::{Cost, Counts, LatencyP50, LatencyP99, Rates};
 

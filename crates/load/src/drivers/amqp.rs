@@ -20,8 +20,9 @@ pub use settings::AmqpSettings;
 
 use super::foreign::{foreign, printable};
 use super::leaves::Leaves;
-use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
+use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
@@ -38,6 +39,14 @@ const TOPIC: &str = "amq.topic";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
 /// The client goes, because it wants to.
 const DONE: Method<'static> = Method::Close { code: 200, text: Short(b"done"), class: 0, method: 0 };
+/// RabbitMQ gives no reason with a basic.nack. It sends one where a queue is full and rejects what is
+/// published to it, or where a queue cannot take a message.
+const NACK: MessageRefusal<'static> = MessageRefusal {
+    code: None,
+    words: "basic.nack without a reason: RabbitMQ sends it for a full queue (overflow = reject-publish), or for one \
+            that cannot take the message",
+    is_limit: true,
+};
 /// Of a body in several frames, memory for so much is taken before it has come.
 const BODY_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -66,6 +75,9 @@ enum Incoming {
     Body(u64, u64),
 }
 
+/// Why a message comes back to its publisher.
+struct Returned(String);
+
 /// One client.
 pub struct Amqp {
     state: State,
@@ -80,6 +92,8 @@ pub struct Amqp {
     incoming: Incoming,
     /// What has come of a body in several frames.
     body: Vec<u8>,
+    /// Why the message that is on its way in comes back to its publisher, if it does.
+    returned: Option<Box<Returned>>,
     /// The last delivery that is whole and not acknowledged; 0 if there is none.
     acknowledge: u64,
 }
@@ -106,6 +120,7 @@ impl Session for Amqp {
             again: VecDeque::new(),
             incoming: Incoming::Nothing,
             body: Vec::new(),
+            returned: None,
             acknowledge: 0,
         }
     }
@@ -251,7 +266,7 @@ impl Amqp {
                 return known.then_some(()).ok_or_else(|| out_of_turn("a confirm of what was never published"));
             }
             Method::Nack { delivery, flags } => {
-                let known = self.confirms.settle(delivery, flags & 1 == 1, |_| {});
+                let known = self.confirms.settle(delivery, flags & 1 == 1, |n| heard(SessionEvent::Refused(n, NACK)));
                 return known.then_some(()).ok_or_else(|| out_of_turn("a nack of what was never published"));
             }
             Method::ConsumeOk { .. } => heard(SessionEvent::Subscribed),
@@ -273,14 +288,15 @@ impl Amqp {
                 return Err(SessionError::Busy("the server ended the subscription: its queue is gone".into()));
             }
             Method::ChannelFlow { active } => put(out, Method::ChannelFlowOk { active }),
-            // Steps on the way to ConsumeOk, answers to Close, and a server that is short of memory or disk:
-            // it reads no more for a while, which is back-pressure as any other.
-            Method::QueueDeclareOk { .. }
-            | Method::QueueBindOk {}
-            | Method::QosOk {}
-            | Method::CloseOk {}
-            | Method::Blocked { .. }
-            | Method::Unblocked {} => {}
+            Method::Blocked { reason } => heard(SessionEvent::Blocked(&String::from_utf8_lossy(reason.0))),
+            Method::Unblocked {} => heard(SessionEvent::Unblocked),
+            // A message that no queue takes. It is not asked for, and its content follows.
+            Method::Return { code, text, .. } => {
+                self.returned = Some(Box::new(Returned(format!("basic.return: {code} {}", printable(text.0)))));
+                self.incoming = Incoming::Header(0);
+            }
+            // Steps on the way to ConsumeOk, and answers to Close.
+            Method::QueueDeclareOk { .. } | Method::QueueBindOk {} | Method::QosOk {} | Method::CloseOk {} => {}
             _ => return self.greeting(settings, method, out, heard),
         }
         Ok(())
@@ -368,12 +384,21 @@ impl Amqp {
             self.incoming = Incoming::Body(delivery, missing_bytes);
             return Ok(());
         }
-        if self.body.is_empty() {
-            heard(SessionEvent::Message(piece));
+        // Freed at once: thousands of clients would keep it for nothing.
+        let mut whole = std::mem::take(&mut self.body);
+        let message = if whole.is_empty() {
+            piece
         } else {
-            self.body.extend_from_slice(piece);
-            // Freed at once: thousands of clients would keep it for nothing.
-            heard(SessionEvent::Message(&std::mem::take(&mut self.body)));
+            whole.extend_from_slice(piece);
+            &whole
+        };
+        match self.returned.take() {
+            None => heard(SessionEvent::Message(message)),
+            Some(returned) => {
+                let refusal = MessageRefusal { code: None, words: &returned.0, is_limit: false };
+                let header = Header::read(message);
+                header.into_iter().for_each(|header| heard(SessionEvent::Refused(header.sequence, refusal)));
+            }
         }
         self.incoming = Incoming::Nothing;
         self.acknowledge = delivery;
@@ -405,16 +430,17 @@ fn closed(what: &str, code: u16, text: Short<'_>) -> SessionError {
     let text = String::from_utf8_lossy(text.0);
     let said = format!("the server closes the {what}: {code} {text}");
     match code {
-        _ if text.contains("limit") => SessionError::Busy(said),
+        _ if text.contains("limit") => SessionError::Limit(said),
+        506 => SessionError::Limit(said),
         // Of a connection: the login. RabbitMQ's text ends in a full stop.
         403 if what == "connection" => {
             SessionError::Denied(format!("{}: check user and password", said.trim_end_matches('.')))
         }
         // Content too large.
         311 | 402..=404 | 406 | 530 => SessionError::Denied(said),
-        // Forced by an operator, short of resources, an error of its own. And a queue that belongs
+        // Forced by an operator, an error of its own. And a queue that belongs
         // to a connection which the server does not know to be dead.
-        320 | 405 | 506 | 541 => SessionError::Busy(said),
+        320 | 405 | 541 => SessionError::Busy(said),
         _ => SessionError::Foreign(said),
     }
 }

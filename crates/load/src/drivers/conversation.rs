@@ -15,6 +15,10 @@ pub enum HeardEvent {
     Subscribed,
     Message(Vec<u8>),
     Acknowledged(u32),
+    /// The message's sequence, and the server's words.
+    Refused(u32, String),
+    Blocked(String),
+    Unblocked,
 }
 
 pub fn message(payload: &[u8]) -> HeardEvent {
@@ -44,7 +48,15 @@ pub fn settings<S: Session>(
     let endpoint = Endpoint::parse(url).unwrap();
     let mut options = options(endpoint.protocol, set);
     options.extend(endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, run: "r", options: &options })
+    S::settings(&Terms {
+        endpoint: &endpoint,
+        qos,
+        durable,
+        reconnect: false,
+        run: "r",
+        payload_bytes: 1_024,
+        options: &options,
+    })
 }
 
 /// A session, what it has heard, and what it has not taken yet.
@@ -76,6 +88,9 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Subscribed => HeardEvent::Subscribed,
                 SessionEvent::Message(payload) => HeardEvent::Message(payload.to_vec()),
                 SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
+                SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
+                SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),
+                SessionEvent::Unblocked => HeardEvent::Unblocked,
             });
         })?;
         assert!(taken <= self.pending.len(), "more was taken than there was");

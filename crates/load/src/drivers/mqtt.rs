@@ -1,15 +1,17 @@
 //! MQTT 3.1.1 and MQTT 5: one client's conversation with a broker.
 
+mod limits;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use limits::SessionNeeds;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
-use pubmark_wire::mqtt::reason::{self, FAILURE, NOT_AUTHORISED, UNKNOWN_PACKET_ID};
-use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, decode, encode, packet_bytes};
+use pubmark_wire::mqtt::reason::{self, FAILURE, UNKNOWN_PACKET_ID};
+use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, ack_text, decode, encode, packet_bytes};
 pub use settings::MqttSettings;
 use std::collections::VecDeque;
 
@@ -55,6 +57,7 @@ struct Exchange {
 /// identifiers of its exchanges follow one another, so an acknowledgement is
 /// found by subtraction.
 pub struct Mqtt {
+    needs: SessionNeeds,
     /// A publisher's topic. With leaves, the last one's number stands at its end.
     topic: String,
     /// Length of `topic` without a leaf.
@@ -87,6 +90,19 @@ impl Session for Mqtt {
     const REST: &'static str = "#";
     const HINT: &'static str = "it may not speak this version of MQTT (option mqtt_version), or it may expect TLS (mqtts://), or WebSocket (ws://)";
 
+    fn unsaid(settings: &MqttSettings) -> &'static str {
+        match settings.version {
+            Version::V3_1_1 => {
+                "; a server of MQTT 3.1.1 has no words for a refused message: its log may say why, and so may \
+                 options.mqtt_version=5 with qos=1"
+            }
+            Version::V5 if settings.qos == Qos::AtMostOnce => {
+                "; at QoS 0 a server may refuse messages without a word: its log may say why, and so may qos=1"
+            }
+            Version::V5 => "; the server's log may say why",
+        }
+    }
+
     fn settings(terms: &Terms<'_>) -> Result<MqttSettings, SettingsError> {
         MqttSettings::read(terms)
     }
@@ -94,6 +110,7 @@ impl Session for Mqtt {
     fn new(settings: &MqttSettings, spec: &ClientSpec) -> Self {
         let topic = if spec.role == Role::Publisher { spec.topic.clone() } else { String::new() };
         Mqtt {
+            needs: SessionNeeds::of(settings, spec),
             trunk_bytes: topic.len(),
             topic,
             leaves: spec.leaves,
@@ -169,7 +186,7 @@ impl Session for Mqtt {
         while let Some((packet, used)) =
             decode(&bytes[done..], settings.version).map_err(|why| broken(settings, &why))?
         {
-            self.packet(settings, &packet, out, heard)?;
+            self.packet(settings, &packet, &bytes[done..done + used], out, heard)?;
             done += used;
         }
         Ok(done)
@@ -296,27 +313,10 @@ impl Mqtt {
         if connack.code != 0 {
             let temporary = reason::connack_is_temporary(connack.code);
             let words = reason::connack_words(connack.code);
-            return Err(refusal("the connection", words, connack.code, connack.text, temporary));
+            let said = format!("the server refuses the connection: {}", detail(words, connack.code, connack.text));
+            return Err(refused(said, connack.code, temporary));
         }
-        if connack.maximum_qos < settings.qos {
-            let (carried, wanted) = (connack.maximum_qos as u8, settings.qos as u8);
-            return Err(SessionError::Denied(format!(
-                "the server carries QoS {carried} at most, and QoS {wanted} is asked for"
-            )));
-        }
-        if settings.retain && !connack.retain_available {
-            return Err(SessionError::Denied("the server keeps no retained messages: set retain = false".into()));
-        }
-        // A PINGREQ goes out after half of what the client offered; a server
-        // waits for one and a half times what it demands.
-        let offered_s = if settings.keep_alive_s == 0 { u16::MAX } else { settings.keep_alive_s };
-        if let Some(demanded_s) =
-            connack.keep_alive_s.filter(|demanded_s| *demanded_s > 0 && offered_s / 2 > *demanded_s)
-        {
-            let advice =
-                format!("the server wants a sign of life every {demanded_s} s: set keep_alive = {demanded_s}s");
-            return Err(SessionError::Denied(advice));
-        }
+        self.needs.check(settings, connack).map_err(SessionError::Denied)?;
         self.window = self.window.min(connack.receive_maximum);
         self.greeted = true;
         self.kept = connack.session_present;
@@ -331,14 +331,16 @@ impl Mqtt {
         &mut self,
         settings: &MqttSettings,
         packet: &Packet<'_>,
+        whole: &[u8],
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         match *packet {
             Packet::Publish(ref publish) => self.message(settings, publish, out, heard),
-            Packet::Puback(ack) => self.finish(ack, settings.qos == Qos::AtLeastOnce, Step::Published, heard),
-            Packet::Pubcomp(ack) => self.finish(ack, true, Step::Released, heard),
-            Packet::Pubrec(ack) => self.release(settings, ack, out),
+            Packet::Puback(ack) if settings.qos == Qos::AtLeastOnce => self.finish(ack, whole, Step::Published, heard),
+            Packet::Puback(_) => Ok(()),
+            Packet::Pubcomp(ack) => self.finish(ack, whole, Step::Released, heard),
+            Packet::Pubrec(ack) => self.release(settings, ack, whole, out, heard),
             Packet::Pubrel(Ack { id, .. }) => {
                 let place = self.unreleased.binary_search(&id);
                 let known = place.is_ok_and(|place| self.unreleased.remove(place).is_some());
@@ -359,12 +361,12 @@ impl Mqtt {
             }
             Packet::Pingresp => Ok(()),
             Packet::Disconnect { reason, text } => {
-                let temporary = reason == 0 || reason::is_temporary(reason);
                 let words = if reason == 0 { "for no reason that it gives" } else { reason::words(reason) };
-                Err(refusal_error(
-                    format!("the server ends the connection: {}", detail(words, reason, text)),
-                    temporary,
-                ))
+                let said = format!("the server ends the connection: {}", detail(words, reason, text));
+                Err(match reason {
+                    0 => SessionError::Busy(said),
+                    reason => refused(said, reason, reason::is_temporary(reason)),
+                })
             }
             Packet::Connack(_) => Err(broken(settings, &Malformed::new("a second CONNACK"))),
             Packet::Auth { .. } => Err(broken(settings, &Malformed::new("an AUTH that nobody asked for"))),
@@ -403,11 +405,19 @@ impl Mqtt {
 
     /// PUBREC: the server has the message, and is told to hand it on. One that
     /// comes again is answered again.
-    fn release(&mut self, settings: &MqttSettings, ack: Ack, out: &mut Vec<u8>) -> Result<(), SessionError> {
+    fn release(
+        &mut self,
+        settings: &MqttSettings,
+        ack: Ack,
+        whole: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         let mut reason = 0;
         if let Some(index) = self.at_step(ack.id, Step::Published).filter(|_| settings.qos == Qos::ExactlyOnce) {
             if ack.reason >= FAILURE {
-                return self.reject(index, ack.reason);
+                self.settle(index, ack, whole, heard);
+                return Ok(());
             }
             self.exchanges[index].step = Step::Released;
         } else if self.at_step(ack.id, Step::Released).is_none() {
@@ -422,29 +432,27 @@ impl Mqtt {
     fn finish(
         &mut self,
         ack: Ack,
-        expected: bool,
+        whole: &[u8],
         step: Step,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
-        let Some(index) = self.at_step(ack.id, step).filter(|_| expected) else { return Ok(()) };
-        if ack.reason >= FAILURE {
-            return self.reject(index, ack.reason);
+        if let Some(index) = self.at_step(ack.id, step) {
+            self.settle(index, ack, whole, heard);
         }
-        let sequence = self.exchanges[index].sequence;
-        self.unacknowledged -= 1;
-        self.end(index);
-        heard(SessionEvent::Acknowledged(sequence));
         Ok(())
     }
 
-    /// The server has not taken the message: its place is free, and it is not acknowledged.
-    fn reject(&mut self, index: usize, code: u8) -> Result<(), SessionError> {
+    /// Frees the place of a message, which the server has acknowledged or refused.
+    fn settle(&mut self, index: usize, ack: Ack, whole: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        let sequence = self.exchanges[index].sequence;
         self.unacknowledged -= 1;
         self.end(index);
-        if code == NOT_AUTHORISED {
-            return Err(refusal("a message", reason::words(code), code, None, false));
+        if ack.reason < FAILURE {
+            return heard(SessionEvent::Acknowledged(sequence));
         }
-        Ok(())
+        let words = ack_text(whole).unwrap_or_else(|| reason::words(ack.reason));
+        let is_limit = reason::is_limit(ack.reason);
+        heard(SessionEvent::Refused(sequence, MessageRefusal { code: Some(ack.reason), words, is_limit }));
     }
 
     fn granted(
@@ -459,8 +467,9 @@ impl Mqtt {
         };
         self.end(index);
         if *granted >= FAILURE {
-            let words = reason::words(*granted);
-            return Err(refusal("the subscription", words, *granted, text, reason::is_temporary(*granted)));
+            let said =
+                format!("the server refuses the subscription: {}", detail(reason::words(*granted), *granted, text));
+            return Err(refused(said, *granted, reason::is_temporary(*granted)));
         }
         let wanted = settings.qos as u8;
         if *granted < wanted {
@@ -530,12 +539,13 @@ fn detail(words: &str, code: u8, text: Option<&str>) -> String {
     format!("{words} (code 0x{code:02X}{text})")
 }
 
-fn refusal_error(text: String, temporary: bool) -> SessionError {
-    if temporary { SessionError::Busy(text) } else { SessionError::Denied(text) }
-}
-
-fn refusal(what: &str, words: &str, code: u8, text: Option<&str>, temporary: bool) -> SessionError {
-    refusal_error(format!("the server refuses {what}: {}", detail(words, code, text)), temporary)
+/// The error for a code of the server's.
+fn refused(said: String, code: u8, is_temporary: bool) -> SessionError {
+    match is_temporary {
+        true if reason::is_limit(code) => SessionError::Limit(said),
+        true => SessionError::Busy(said),
+        false => SessionError::Denied(said),
+    }
 }
 
 fn broken(settings: &MqttSettings, why: &Malformed) -> SessionError {

@@ -26,6 +26,7 @@ pub struct NatsSettings {
     /// Signs what the server says, where that is how the client logs in.
     signer: Option<Signer>,
     tls: bool,
+    payload_bytes: u64,
 }
 
 enum State {
@@ -44,6 +45,7 @@ pub struct Nats {
     /// How many of them until the subscription stands; 0 if none is asked for.
     until_subscribed: u32,
     name: Box<str>,
+    publishes: bool,
     leaves: Leaves,
     /// The server takes signatures of clients.
     takes_signatures: bool,
@@ -79,7 +81,7 @@ impl Session for Nats {
         if prefix.starts_with('.') || prefix.contains("..") {
             return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
-        Ok(NatsSettings { connect, signer, tls })
+        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes })
     }
 
     fn new(_: &NatsSettings, spec: &ClientSpec) -> Self {
@@ -88,6 +90,7 @@ impl Session for Nats {
             unanswered: 0,
             until_subscribed: 0,
             name: spec.name.as_str().into(),
+            publishes: spec.role.sends(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
             takes_signatures: false,
         }
@@ -198,6 +201,13 @@ impl Nats {
         if settings.tls && !flag("tls_required") && !flag("tls_available") {
             return Err(SessionError::Denied("the server offers no TLS: write nats:// in place of tls://".into()));
         }
+        let (most, wanted) = (info.get("max_payload").and_then(Value::as_u64), settings.payload_bytes);
+        if let Some(most) = most.filter(|most| self.publishes && wanted > *most) {
+            return Err(SessionError::Denied(format!(
+                "the server takes payloads of {most} bytes at most, and those of this run have {wanted}: raise its \
+                 max_payload, or set a payload of {most} bytes"
+            )));
+        }
         let version = info.get("version").and_then(Value::as_str).unwrap_or("of an unknown version");
         heard(SessionEvent::Server(&format!("nats-server {version}")));
         let mut connect = settings.connect.clone();
@@ -232,7 +242,9 @@ fn refusal(text: &str, takes_signatures: bool) -> SessionError {
         SessionError::Denied(format!("{said}: raise its max_payload"))
     } else if any(&["permissions violation", "tls required", "revoked", "account", "invalid client"]) {
         SessionError::Denied(said)
-    } else if any(&["maximum connections", "maximum subscriptions", "slow consumer", "stale", "shutdown"]) {
+    } else if any(&["maximum connections", "maximum subscriptions", "slow consumer"]) {
+        SessionError::Limit(said)
+    } else if any(&["stale", "shutdown"]) {
         SessionError::Busy(said)
     } else {
         SessionError::Foreign(said)

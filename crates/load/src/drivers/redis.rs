@@ -3,12 +3,15 @@
 //! Groups of competing subscribers are unknown to the protocol: a client's group
 //! is not looked at, and the system's file leaves such patterns out.
 
+mod replies;
+
 use super::foreign::foreign;
 use super::leaves::Leaves;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::options::OptionValues;
 use pubmark_wire::resp::{Item, Values, put_command};
+use replies::Replies;
 
 /// What a pattern makes something else of.
 const PREFIX: PrefixRules = PrefixRules { what: "a channel", forbidden: "*?[]\\", first: "", most_bytes: 65_000 };
@@ -37,6 +40,7 @@ enum State {
 /// One client.
 pub struct Redis {
     state: State,
+    replies: Replies,
     leaves: Leaves,
 }
 
@@ -82,7 +86,7 @@ impl Session for Redis {
 
     fn new(settings: &RedisSettings, spec: &ClientSpec) -> Self {
         let state = if settings.three { State::Greeting } else { State::Asking };
-        Redis { state, leaves: Leaves::new(spec, Self::SEPARATOR) }
+        Redis { state, replies: Replies::default(), leaves: Leaves::new(spec, Self::SEPARATOR) }
     }
 
     fn open(&mut self, settings: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
@@ -123,7 +127,7 @@ impl Session for Redis {
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
                 Item::Push(values) => told(values, heard),
-                Item::Error(text) => self.failed(text)?,
+                Item::Error(text) => self.failed(text, heard)?,
                 Item::Array(values) | Item::Map(values) => match self.state {
                     State::Greeting => self.greeted(settings, values, heard),
                     State::Asking | State::Selecting | State::Connected => told(values, heard),
@@ -133,7 +137,7 @@ impl Session for Redis {
                     return Err(foreign("Redis server", rest, "that does not answer HELLO"));
                 }
                 // PUBLISH's answer: how many have received it.
-                Item::Integer(_) => {}
+                Item::Integer(_) => self.replies.count(),
                 Item::Bulk(text) if matches!(self.state, State::Asking) => {
                     if let Some(server) = server_of_info(text) {
                         heard(SessionEvent::Server(&server));
@@ -158,6 +162,7 @@ impl Session for Redis {
     }
 
     fn publish(&mut self, _: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        self.replies.expect(sequence);
         put_command(out, &[b"PUBLISH", self.leaves.of(sequence), message]);
         true
     }
@@ -222,9 +227,17 @@ impl Redis {
         heard(SessionEvent::Connected);
     }
 
-    fn failed(&self, text: &[u8]) -> Result<(), SessionError> {
+    /// What an error means. Of a client that is connected, it answers a PUBLISH, or a subscription.
+    fn failed(&mut self, text: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let text = String::from_utf8_lossy(text);
         let code = text.split(' ').next().unwrap_or_default();
+        if matches!(self.state, State::Connected)
+            && let Some(sequence) = self.replies.next()
+        {
+            let is_limit = matches!(code, "OOM" | "MISCONF" | "BUSY") || text.contains("limit");
+            heard(SessionEvent::Refused(sequence, MessageRefusal { code: None, words: &text, is_limit }));
+            return Ok(());
+        }
         let said = format!("the server says '{text}'");
         match code {
             // Whoever may not ask for the version may still publish and subscribe.
@@ -235,7 +248,8 @@ impl Redis {
             }
             "NOAUTH" | "WRONGPASS" => Err(SessionError::Denied(format!("{said}: check user and password"))),
             "LOADING" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" => Err(SessionError::Busy(said)),
-            _ if text.contains("max number of clients") => Err(SessionError::Busy(said)),
+            "OOM" | "MISCONF" => Err(SessionError::Limit(said)),
+            _ if text.contains("max number of clients") => Err(SessionError::Limit(said)),
             _ => Err(SessionError::Denied(said)),
         }
     }

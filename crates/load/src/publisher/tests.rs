@@ -121,7 +121,7 @@ fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
     };
     let mut flight = InFlight::default();
     (0..5).for_each(|sequence| flight.sent(header(sequence)));
-    [3, 0, 0, 9].into_iter().for_each(|sequence| flight.acknowledged(sequence));
+    [3, 0, 0, 9].into_iter().for_each(|sequence| flight.settled(sequence));
     let left: Vec<_> = (0..10).filter_map(|sequence| flight.header(sequence)).collect();
     assert_eq!(left, [header(1), header(2), header(4)]);
 }

@@ -39,21 +39,22 @@ impl<S: Session> Shard<'_, S> {
         if let Err(loss) = written
             && self.connections[index].state == State::Up
         {
-            self.cut_off(index);
-            self.gone(index, &loss);
+            let said = self.cut_off(index);
+            self.gone(index, &said.unwrap_or(loss));
         }
     }
 
-    /// Nothing can be written any more. What has arrived is read all the same
-    /// where the client comes back: above all, acknowledgements.
-    pub(super) fn cut_off(&mut self, index: usize) {
-        while self.away.returns {
-            let Ok(Some((count, _, now))) = self.connections[index].read(&mut self.buffer) else { break };
-            if self.take(index, count, now).is_err() {
-                break;
-            }
+    /// Nothing can be written any more. What has arrived is read all the same: acknowledgements,
+    /// and above all why the server has ended the connection, which is returned.
+    pub(super) fn cut_off(&mut self, index: usize) -> Option<Loss> {
+        let mut said = None;
+        while said.is_none()
+            && let Ok(Some((count, _, now))) = self.connections[index].read(&mut self.buffer)
+        {
+            said = self.take(index, count, now).err();
         }
         self.answers.clear();
+        said
     }
 
     pub(super) fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), ShardError> {
@@ -61,18 +62,18 @@ impl<S: Session> Shard<'_, S> {
             (State::Up, loss) => self.gone(index, loss),
             (State::Gone, _) => {}
             (_, loss) if self.away.has(index) => match loss {
-                Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_)) => {
+                Loss::Session(error) if error.is_final() => {
                     self.away.losses.push(format!("a client could not come back: {}", loss.text()));
                     self.away.remove(index);
                     self.part_with(index);
                 }
                 loss => self.try_later(index, &loss.text()),
             },
-            (_, Loss::Session(error @ (SessionError::Denied(_) | SessionError::Foreign(_)))) => {
+            (_, Loss::Session(error)) if error.is_final() => {
                 return Err(self.ramp.refusal(error.clone().into()));
             }
             (State::Greeting, Loss::Ended(text)) => {
-                self.failed_attempt(index, &format!("{text} during the handshake; {}", S::HINT))?;
+                self.failed_attempt(index, &self.in_handshake(text))?;
             }
             (_, loss) => self.failed_attempt(index, &loss.text())?,
         }
@@ -84,19 +85,23 @@ impl<S: Session> Shard<'_, S> {
         let now = clock::now();
         self.ramp.counts.lost += 1;
         if self.away.losses.len() < DESCRIBED {
-            let at = self.window.map_or(String::new(), |window| {
-                format!(" {:.3} s into the window", (now as i64 - window.from_ns as i64) as f64 / 1e9)
-            });
+            let at = Self::when(self.window.as_ref(), now);
             let (id, why) = (self.ids[index], loss.text());
             let how = format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase();
             self.away.first_loss.get_or_insert_with(|| how.clone());
             self.away.losses.push(how);
         }
-        if self.away.returns && !matches!(loss, Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_))) {
+        if let Loss::Session(SessionError::Limit(words)) = loss {
+            self.limits.reached(words.clone());
+        }
+        if self.away.returns && !matches!(loss, Loss::Session(error) if error.is_final()) {
             self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });
             self.rest(index, now + pause_ns(self.ids[index], 0));
         } else {
             self.part_with(index);
+        }
+        if self.window.is_none() {
+            self.lost_in_setup(index, loss);
         }
     }
 

@@ -16,9 +16,12 @@ pub enum ShardError {
     /// The server cannot be reached, or does not let the clients in.
     #[error(transparent)]
     Connect(Box<ConnectError>),
+    /// The server does not take what publishers send, or ends their connections.
+    #[error("{0}")]
+    Refused(Box<str>),
     /// Nothing that publishers send arrives.
-    #[error("no probe arrived: the server takes subscriptions and messages, and does not deliver")]
-    NoProbe,
+    #[error("no probe arrived: the server took subscriptions and refused no message, and does not deliver{0}")]
+    NoProbe(&'static str),
 }
 
 /// A server that cannot be reached, or that does not let the clients in.

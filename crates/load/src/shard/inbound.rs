@@ -33,7 +33,7 @@ impl<S: Session> Shard<'_, S> {
             // Publishers come after subscribers, and probe when all of them are there.
             let ramp_ns = Ns::from(self.workload.publishers) * SECOND / Ns::from(self.workload.connect_rate.max(1));
             if now > self.ramp.settled_ns + ramp_ns + 2 * timeout_ns {
-                return Err(ShardError::NoProbe);
+                return Err(ShardError::NoProbe(S::unsaid(&self.settings)));
             }
         }
         Ok(Ns::MAX)

@@ -156,6 +156,7 @@ impl<S: Session> Shard<'_, S> {
         if self.connections[index].state != State::Greeting {
             return;
         }
+        self.context.control.accept();
         let away = self.away.has(index);
         if !away {
             self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
@@ -218,6 +219,18 @@ impl<S: Session> Shard<'_, S> {
         self.ramp.given_up += 1;
         self.settle_ramp(clock::now());
         Ok(())
+    }
+
+    /// What to say of a server that ends a connection before it has accepted the client. One that
+    /// has accepted others of the run speaks the protocol; subscribers come before publishers.
+    pub(super) fn in_handshake(&self, text: &str) -> String {
+        match self.context.control.has_accepted() || self.publishes() {
+            false => format!("{text} during the handshake; {}", S::HINT),
+            true => format!(
+                "{text} during the handshake, and it had accepted other clients of this run: it may have reached a \
+                 limit of connections, or refuse this client for a reason that its log gives"
+            ),
+        }
     }
 
     fn settle_ramp(&mut self, now: Ns) {

@@ -53,6 +53,7 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
         durable: workload.durable,
         reconnect: workload.reconnect,
         run,
+        payload_bytes: workload.payload_bytes,
         options: &options,
     };
     let prefix = options.text("prefix").unwrap_or_default();
@@ -128,8 +129,15 @@ impl<S: Session> Remover<S> {
         let mut options: Options = endpoint.applied_to(&leftovers.options);
         options.insert("retain".into(), things.iter().any(|thing| matches!(thing, Leftover::Retained(_))).into());
         // Acknowledged, and remembered by nobody.
-        let terms =
-            Terms { endpoint, qos: 1, durable: false, reconnect: false, run: &leftovers.run, options: &options };
+        let terms = Terms {
+            endpoint,
+            qos: 1,
+            durable: false,
+            reconnect: false,
+            run: &leftovers.run,
+            payload_bytes: 0,
+            options: &options,
+        };
         let settings = S::settings(&terms).map_err(|error| error.to_string())?;
         if let Some(tls) = &mut dial.tls {
             tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");

@@ -2,10 +2,12 @@
 
 mod away;
 mod inbound;
+mod limits;
 mod outbound;
 mod ramp;
 
 use super::connection::Connection;
+use super::errors::ShardError;
 use super::notifier::Notifier;
 use crate::control::{Counter, ThreadContext, ThreadReport};
 use crate::pacing::Pacer;
@@ -13,6 +15,7 @@ use crate::session::Session;
 use crate::window::Window;
 pub use away::{Absence, Away, DESCRIBED};
 pub use inbound::Inbound;
+pub use limits::ReachedLimits;
 pub use outbound::Outbound;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
@@ -64,6 +67,10 @@ pub struct Shard<'a, S: Session> {
     pub alive_next: usize,
     pub alive_ns: Ns,
     pub server: Option<String>,
+    /// Limits of its own that the server has named.
+    pub limits: ReachedLimits,
+    /// Why the run cannot begin, once that is known.
+    pub failure: Option<ShardError>,
     pub away: Away,
     /// What the verdict should know of how the run began.
     pub remarks: Vec<String>,

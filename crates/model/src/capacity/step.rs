@@ -164,7 +164,13 @@ fn late<'a>(record: &'a RunRecord, objective: &Objective) -> Option<&'a Finding>
 fn unmet(record: &RunRecord, objective: &Objective) -> Vec<String> {
     let terms = objective.unmet(record).into_iter().map(|(term, value)| format!("{}: it was {value}", term.text()));
     let mut unmet: Vec<String> = terms.collect();
-    let broken = [Reason::ServerDied, Reason::ConnectionsMissed, Reason::ResourceLimitHit, Reason::OfferedRateMissed];
+    let broken = [
+        Reason::ServerDied,
+        Reason::ConnectionsMissed,
+        Reason::ResourceLimitHit,
+        Reason::OfferedRateMissed,
+        Reason::MessagesRefused,
+    ];
     unmet.extend(
         record
             .verdict

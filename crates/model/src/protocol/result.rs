@@ -3,7 +3,7 @@
 use super::packed::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
 use super::seen::SeenBits;
-use crate::counts::{LedgerCounts, PublisherTotal};
+use crate::counts::{LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
 use crate::units::Ns;
 use crate::used::{self, UsageReading, Used};
@@ -35,6 +35,9 @@ pub struct AgentResult {
     /// How the first connection was lost that had been up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_loss: Option<String>,
+    /// What the server said of limits of its own that it reached while the clients were connected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_reached: Vec<String>,
     /// Times from a client's connecting until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<PackedHistogram>,
@@ -131,6 +134,13 @@ pub struct FlowResult {
     /// part of them.
     #[serde(default)]
     pub unacked: Ranges,
+    /// Messages of the window that the server refused, in words or by a code. They are among
+    /// `unacked` as well.
+    #[serde(default)]
+    pub refused: Ranges,
+    /// The same, counted by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusalCount>,
     /// Messages of the window that a subscriber should have got and did not
     /// (QoS 1 and 2): ranges for each subscriber; never a part of them.
     #[serde(default)]

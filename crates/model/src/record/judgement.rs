@@ -19,6 +19,8 @@ pub enum Reason {
     ConnectionsMissed,
     /// Lost although the guarantee forbids it.
     MessagesLost,
+    /// Refused by the system, which said so.
+    MessagesRefused,
     /// Delivered more than once although the guarantee forbids it.
     Duplicates,
     /// Out of order although the guarantee forbids it.
@@ -50,6 +52,7 @@ impl fmt::Display for Reason {
             Reason::OfferedRateMissed => "offered-rate-missed",
             Reason::ConnectionsMissed => "connections-missed",
             Reason::MessagesLost => "messages-lost",
+            Reason::MessagesRefused => "messages-refused",
             Reason::Duplicates => "duplicates",
             Reason::Reordered => "reordered",
             Reason::Corrupted => "corrupted",

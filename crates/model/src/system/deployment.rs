@@ -82,6 +82,7 @@ impl Deployment {
                 "version_after" => self.server.version_after = self.text(entry, errors),
                 "ready_log" => self.server.ready_log = self.text(entry, errors),
                 "out_of_memory_log" => self.server.out_of_memory_log = self.text(entry, errors),
+                "limit_log" => self.server.limit_log = self.text(entry, errors),
                 "start_timeout" => {
                     let Some(value) = entry.one(errors) else { continue };
                     match parse_time(&value.text) {
@@ -101,6 +102,7 @@ impl Deployment {
                         "version_after",
                         "ready_log",
                         "out_of_memory_log",
+                        "limit_log",
                         "start_timeout",
                     ],
                 )),

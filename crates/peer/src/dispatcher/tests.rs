@@ -156,9 +156,10 @@ fn without_a_delay_messages_pass_when_they_come() {
 fn markers_meet_no_fault_and_an_end_marker_overtakes_nothing() {
     let mut dispatched = Dispatched::new("delay = { fixed = \"500ms\" }\nlose = { every = 1 }");
     let dispatcher = &mut dispatched.dispatcher;
-    assert!(dispatcher.arrived(b"t", &payload(0, PROBE, ORIGIN), 1, ORIGIN));
-    assert!(!dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 1, ORIGIN));
-    assert!(dispatcher.arrived(b"t", b"short", 1, ORIGIN));
+    let mut answer = |message: &[u8]| dispatcher.arrived(b"t", message, 1, ORIGIN);
+    assert_eq!(answer(&payload(0, PROBE, ORIGIN)), PublisherAnswer::Acknowledged);
+    assert_eq!(answer(&payload(0, 0, ORIGIN)), PublisherAnswer::Nothing);
+    assert_eq!(answer(b"short"), PublisherAnswer::Acknowledged);
     assert_eq!(dispatcher.due_ns(), Some(ORIGIN));
     assert_eq!(dispatcher.next(ORIGIN).unwrap().message.payload.len(), 64);
     assert_eq!(*dispatcher.next(ORIGIN).unwrap().message.payload, *b"short");

@@ -7,13 +7,15 @@
 
 mod consumer;
 
-use super::protocol::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::Filter;
+use crate::script::PeerScript;
 use consumer::{Consumer, Framing, SEPARATOR};
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp::{
     FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, put_flag, put_table, put_text,
 };
+use std::rc::Rc;
 
 const DIRECT: &[u8] = b"amq.direct";
 const TOPIC: &[u8] = b"amq.topic";
@@ -67,6 +69,9 @@ impl Queue {
 /// One connection.
 pub struct AmqpServer {
     denied: bool,
+    script: Rc<PeerScript>,
+    /// Messages that have come on the connection.
+    came: u64,
     state: State,
     framing: Framing,
     /// Messages that a consumer takes unacknowledged; 0 is no bound.
@@ -89,6 +94,8 @@ impl Speech for AmqpServer {
     fn new(denied: bool) -> Self {
         AmqpServer {
             denied,
+            script: Rc::default(),
+            came: 0,
             state: State::Silent,
             framing: Framing { channel: 0, frame_bytes: MIN_FRAME_BYTES },
             window: 0,
@@ -98,6 +105,10 @@ impl Speech for AmqpServer {
             body: Vec::new(),
             queue: None,
         }
+    }
+
+    fn obey(&mut self, script: &Rc<PeerScript>) {
+        self.script = script.clone();
     }
 
     fn greet(&mut self, _: &mut Vec<u8>) -> bool {
@@ -246,6 +257,7 @@ impl AmqpServer {
                 self.window = prefetch_messages;
                 say(Method::QosOk {});
             }
+            Method::ChannelCloseOk {} => self.state = State::Opened,
             Method::ChannelClose { .. } => {
                 end_consumer(self.queue.as_mut(), hub);
                 self.published = None;
@@ -326,11 +338,37 @@ impl AmqpServer {
             false => &[&whole, piece].concat(),
         };
         let qos = u8::from(self.published.is_some());
-        let acknowledge = hub(Ask::Publish { topic: &self.route, payload, qos }).acknowledge;
-        if let Some(delivery) = self.published.filter(|_| acknowledge) {
-            Frame::Method(self.framing.channel, Method::Ack { delivery, multiple: false }).put(out);
+        if self.speaks_up(out) {
+            return Ok(());
+        }
+        let answer = hub(Ask::Publish { topic: &self.route, payload, qos }).answer;
+        if let Some(delivery) = self.published {
+            let channel = self.framing.channel;
+            match answer {
+                PublisherAnswer::Acknowledged => {
+                    Frame::Method(channel, Method::Ack { delivery, multiple: false }).put(out)
+                }
+                PublisherAnswer::Refused => Frame::Method(channel, Method::Nack { delivery, flags: 0 }).put(out),
+                PublisherAnswer::Nothing => {}
+            }
         }
         Ok(())
+    }
+
+    /// Says what the script has for a message of this number. True where the channel is closed.
+    fn speaks_up(&mut self, out: &mut Vec<u8>) -> bool {
+        self.came += 1;
+        if let Some(block) = &self.script.block {
+            if self.came == block.from {
+                Frame::Method(0, Method::Blocked { reason: (&*block.words).into() }).put(out);
+            } else if self.came == block.to {
+                Frame::Method(0, Method::Unblocked {}).put(out);
+            }
+        }
+        let Some(end) = self.script.end.as_ref().filter(|end| self.came >= end.after) else { return false };
+        let close = Method::ChannelClose { code: end.code, text: (&*end.words).into(), class: 60, method: 40 };
+        Frame::Method(self.framing.channel, close).put(out);
+        true
     }
 }
 

@@ -1,15 +1,19 @@
 //! MQTT 3.1.1 and 5. Wills, retained messages and sessions that outlive their
 //! connection are not kept; filters are a topic, or end in `#`.
 
-use super::protocol::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::Filter;
+use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// Return code and reason code of a refusal that may pass: server unavailable.
 const UNAVAILABLE: [u8; 2] = [3, 0x88];
+/// Of a message that is refused, where the script names no code.
+const QUOTA_EXCEEDED: u8 = 0x97;
 /// Topic filter not valid; MQTT 3.1.1 knows one failure only.
 const NOT_VALID: u8 = 0x8F;
 
@@ -23,6 +27,9 @@ struct Waiting {
 /// One connection.
 pub struct MqttServer {
     denied: bool,
+    script: Rc<PeerScript>,
+    /// Messages that have come on the connection.
+    published: u64,
     /// None before CONNECT.
     version: Option<Version>,
     /// QoS 1 and 2 messages that the client takes unacknowledged.
@@ -41,6 +48,8 @@ impl Speech for MqttServer {
     fn new(denied: bool) -> Self {
         MqttServer {
             denied,
+            script: Rc::default(),
+            published: 0,
             version: None,
             window: u16::MAX,
             unacknowledged: 0,
@@ -49,6 +58,10 @@ impl Speech for MqttServer {
             waiting_bytes: 0,
             unreleased: VecDeque::new(),
         }
+    }
+
+    fn obey(&mut self, script: &Rc<PeerScript>) {
+        self.script = script.clone();
     }
 
     fn greet(&mut self, _: &mut Vec<u8>) -> bool {
@@ -93,7 +106,11 @@ impl MqttServer {
     fn connect(&mut self, version: Version, connect: &ConnectPacket<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
         let code = if self.denied { UNAVAILABLE[usize::from(version == Version::V5)] } else { 0 };
         // Without a text it always fits.
-        let _ = encode::connack(out, version, &Connack::new(code));
+        let limits = &self.script.limits;
+        let mut connack = Connack { maximum_packet_bytes: limits.packet_bytes, ..Connack::new(code) };
+        connack.receive_maximum = limits.inflight.unwrap_or(connack.receive_maximum);
+        connack.maximum_qos = limits.qos.and_then(Qos::from_number).unwrap_or(connack.maximum_qos);
+        let _ = encode::connack(out, version, &connack);
         self.version = Some(version);
         self.window = connect.receive_maximum;
         if self.denied {
@@ -155,12 +172,26 @@ impl MqttServer {
         }
         let known = qos == Qos::ExactlyOnce && self.unreleased.contains(&id);
         let ask = Ask::Publish { topic: topic.as_bytes(), payload, qos: qos as u8 };
-        if !known && !hub(ask).acknowledge {
+        self.published += 1;
+        let end = self.script.end.as_ref().filter(|end| self.published >= end.after);
+        if let Some(end) = end {
+            if version == Version::V5 {
+                encode::disconnect(out, version, end.code as u8, None);
+            }
+            hub(Ask::Close);
             return Ok(());
         }
+        let code = match if known { PublisherAnswer::Acknowledged } else { hub(ask).answer } {
+            PublisherAnswer::Acknowledged => 0,
+            PublisherAnswer::Refused => self.script.refuse.code.unwrap_or(QUOTA_EXCEEDED),
+            PublisherAnswer::Nothing => return Ok(()),
+        };
         match qos {
             Qos::AtMostOnce => {}
-            Qos::AtLeastOnce => encode::puback(out, version, Ack { id, reason: 0 }),
+            Qos::AtLeastOnce => encode::puback(out, version, Ack { id, reason: code }),
+            Qos::ExactlyOnce if code >= reason::FAILURE && version == Version::V5 => {
+                encode::pubrec(out, version, Ack { id, reason: code });
+            }
             Qos::ExactlyOnce => {
                 if !known {
                     self.unreleased.push_back(id);
@@ -247,9 +278,10 @@ mod tests {
     /// Says something, and returns the answer; what was asked for goes to `asked`.
     fn say(mqtt: &mut MqttServer, bytes: &[u8], acknowledge: bool, asked: &mut Vec<String>) -> Vec<u8> {
         let mut out = Vec::new();
+        let answer = if acknowledge { PublisherAnswer::Acknowledged } else { PublisherAnswer::Nothing };
         let hub = &mut |ask: Ask<'_>| {
             asked.push(format!("{ask:?}"));
-            Handled { acknowledge, listeners: 0 }
+            Handled { answer, listeners: 0 }
         };
         assert_eq!(mqtt.input(bytes, &mut out, hub).unwrap(), bytes.len());
         out

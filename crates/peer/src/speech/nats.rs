@@ -1,12 +1,19 @@
 //! NATS core. Headers are not handed on, queue groups are refused; a wildcard
 //! stands at the end (`a.>`).
 
-use super::protocol::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::Filter;
+use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::nats::{FromClient, FromServer};
+use std::rc::Rc;
 
-const INFO: &[u8] = br#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":67108864,"auth_required":false,"tls_required":false}"#;
+const INFO: &str = r#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":MAX,"auth_required":false,"tls_required":false}"#;
+
+/// Where the script names no other limit.
+const MAX_PAYLOAD_BYTES: u32 = 64 << 20;
+/// Of a message that is refused, where the script has no words.
+const REFUSAL: &str = "Permissions Violation for Publish";
 
 struct Subscription {
     /// As the client calls it.
@@ -17,6 +24,9 @@ struct Subscription {
 /// One connection.
 pub struct NatsServer {
     denied: bool,
+    script: Rc<PeerScript>,
+    /// Messages that have come on the connection.
+    published: u64,
     /// By token; one that has ended stays, without a name.
     subscriptions: Vec<Subscription>,
 }
@@ -25,14 +35,19 @@ impl Speech for NatsServer {
     const SCHEME: &'static str = "nats";
 
     fn new(denied: bool) -> Self {
-        NatsServer { denied, subscriptions: Vec::new() }
+        NatsServer { denied, script: Rc::default(), published: 0, subscriptions: Vec::new() }
+    }
+
+    fn obey(&mut self, script: &Rc<PeerScript>) {
+        self.script = script.clone();
     }
 
     fn greet(&mut self, out: &mut Vec<u8>) -> bool {
         if self.denied {
             FromServer::Error(b"maximum connections exceeded").put(out);
         } else {
-            FromServer::Info(INFO).put(out);
+            let most = self.script.limits.payload_bytes.unwrap_or(MAX_PAYLOAD_BYTES);
+            FromServer::Info(INFO.replace("MAX", &most.to_string()).as_bytes()).put(out);
         }
         self.denied
     }
@@ -42,7 +57,14 @@ impl Speech for NatsServer {
         while let Some((item, used)) = FromClient::decode(&bytes[done..])? {
             match item {
                 FromClient::Publish { subject, payload, .. } => {
-                    hub(Ask::Publish { topic: subject, payload, qos: 0 });
+                    self.published += 1;
+                    if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
+                        FromServer::Error(end.words.as_bytes()).put(out);
+                        hub(Ask::Close);
+                    } else if hub(Ask::Publish { topic: subject, payload, qos: 0 }).answer == PublisherAnswer::Refused {
+                        let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
+                        FromServer::Error(words.as_bytes()).put(out);
+                    }
                 }
                 FromClient::Subscribe { subject, group, subscription } => match (filter(subject), group) {
                     (Some(filter), None) => {
@@ -103,7 +125,7 @@ mod tests {
                 Ask::Subscribe(Filter::Exact(topic), token) => format!("exact {} {token}", topic.escape_ascii()),
                 other => format!("{other:?}"),
             });
-            Handled { acknowledge: true, listeners: 0 }
+            Handled { answer: PublisherAnswer::Acknowledged, listeners: 0 }
         };
         assert_eq!(nats.input(bytes, &mut out, hub).unwrap(), bytes.len());
         (String::from_utf8(out).unwrap(), asked)

@@ -1,7 +1,9 @@
 //! What every protocol of the peer offers, and what it is offered.
 
 use crate::routes::Filter;
+use crate::script::PeerScript;
 use pubmark_wire::Malformed;
+use std::rc::Rc;
 
 /// What a client asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,11 +25,22 @@ pub enum Ask<'a> {
     Close,
 }
 
+/// What the publisher of a message is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublisherAnswer {
+    /// That the server has it.
+    Acknowledged,
+    /// Nothing.
+    Nothing,
+    /// That the server refuses it.
+    Refused,
+}
+
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {
-    /// Whether a message is to be acknowledged.
-    pub acknowledge: bool,
+    /// What its publisher is told.
+    pub answer: PublisherAnswer,
     /// How many listen to its topic.
     pub listeners: usize,
 }
@@ -42,6 +55,10 @@ pub trait Speech: Sized {
 
     /// A new connection; `denied` if it is to be refused.
     fn new(denied: bool) -> Self;
+
+    /// What of the script is for the protocol to carry out: limits, the words of refusals, the end of
+    /// a connection. By default nothing.
+    fn obey(&mut self, _script: &Rc<PeerScript>) {}
 
     /// Appends what the server says first, if it speaks first; whether the
     /// connection is then over.

@@ -1,17 +1,24 @@
 //! RESP 2 and 3: channels of Redis. A pattern is a text with `*` at its end.
 
-use super::protocol::{Ask, Hub, Speech};
+use super::protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};
 use crate::routes::Filter;
+use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::resp::{Item, RespCommand, Values, put_bulk, put_front, put_integer, put_line};
+use std::rc::Rc;
 
 /// The token of channels; patterns have their place, from 1.
 const CHANNEL: u32 = 0;
+/// Of a message that is refused, where the script has no words.
+const REFUSAL: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const VERSION: &[u8] = b"0.0.0-peer";
 
 /// One connection.
 pub struct RespServer {
     denied: bool,
+    script: Rc<PeerScript>,
+    /// Messages that have come on the connection.
+    published: u64,
     three: bool,
     /// Channels and patterns that it listens to.
     subscriptions: i64,
@@ -22,7 +29,11 @@ impl Speech for RespServer {
     const SCHEME: &'static str = "redis";
 
     fn new(denied: bool) -> Self {
-        RespServer { denied, three: false, subscriptions: 0, patterns: Vec::new() }
+        RespServer { denied, script: Rc::default(), published: 0, three: false, subscriptions: 0, patterns: Vec::new() }
+    }
+
+    fn obey(&mut self, script: &Rc<PeerScript>) {
+        self.script = script.clone();
     }
 
     fn greet(&mut self, out: &mut Vec<u8>) -> bool {
@@ -37,8 +48,19 @@ impl Speech for RespServer {
         while let Some((item, used)) = Item::decode(&bytes[done..])? {
             match RespCommand::of(&item)? {
                 RespCommand::Publish(topic, payload) => {
-                    let listeners = hub(Ask::Publish { topic, payload, qos: 0 }).listeners;
-                    put_integer(out, listeners as i64);
+                    self.published += 1;
+                    if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
+                        put_line(out, b'-', end.words.as_bytes());
+                        hub(Ask::Close);
+                    } else {
+                        match hub(Ask::Publish { topic, payload, qos: 0 }) {
+                            Handled { answer: PublisherAnswer::Refused, .. } => {
+                                let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
+                                put_line(out, b'-', words.as_bytes());
+                            }
+                            Handled { listeners, .. } => put_integer(out, listeners as i64),
+                        }
+                    }
                 }
                 RespCommand::Hello(version, _) => self.hello(version, out),
                 RespCommand::Auth(..) => put_line(out, b'+', b"OK"),
@@ -142,7 +164,6 @@ impl RespServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speech::Handled;
     use pubmark_wire::resp::put_command;
 
     fn say(resp: &mut RespServer, words: &[&[u8]]) -> (String, Vec<String>) {
@@ -155,7 +176,7 @@ mod tests {
                 Ask::Publish { topic, payload, .. } => format!("{} {}", topic.escape_ascii(), payload.escape_ascii()),
                 other => format!("{other:?}"),
             });
-            Handled { acknowledge: true, listeners: 4 }
+            Handled { answer: PublisherAnswer::Acknowledged, listeners: 4 }
         };
         assert_eq!(resp.input(&bytes, &mut out, hub).unwrap(), bytes.len());
         (String::from_utf8(out).unwrap(), asked)

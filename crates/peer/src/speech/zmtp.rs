@@ -197,7 +197,7 @@ mod tests {
                 Ask::Publish { payload, .. } => payload.escape_ascii().to_string(),
                 other => format!("{other:?}"),
             });
-            Handled { acknowledge: true, listeners: 0 }
+            Handled { answer: crate::speech::PublisherAnswer::Acknowledged, listeners: 0 }
         };
         let used = zmtp.input(bytes, &mut out, hub)?;
         Ok((used, out, asked))

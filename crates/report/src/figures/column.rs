@@ -221,6 +221,8 @@ columns! {
     NotSent = "not_sent" Counts, "not sent", Count, LOWER, "messages that were due by the schedule and that the system did not take: in no other count of what became of messages";
     /// Lost connections that clients did not get again.
     ClientsNotBack = "clients_not_back" Counts, "clients not back", Count, LOWER, "connections lost where a fault of the server or a link happened, and not had again";
+    /// Messages that the server refused.
+    Refused = "refused" Counts, "refused", Count, LOWER, "messages that the server refused, in words or by a code: neither acknowledged nor lost";
 }
 
 impl From<Figure> for Column {

@@ -99,6 +99,7 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::ServerUss => run.server.as_ref()?.uss_bytes_median as f64,
         Column::Acked if run.workload.qos > 0 => counts.acked as f64,
         Column::AckedLost if run.workload.qos > 0 => counts.acked_lost? as f64,
+        Column::Refused if run.workload.qos > 0 || counts.refused > 0 => counts.refused as f64,
         Column::Connected => run.connections.as_ref()?.opened as f64,
         Column::ConnectP50 => run.connections.as_ref()?.time_ns.as_ref()?.p50 as f64,
         Column::ConnectP99 => run.connections.as_ref()?.time_ns.as_ref()?.p99 as f64,

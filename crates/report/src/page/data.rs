@@ -247,6 +247,7 @@ struct Run {
     /// None where servers do not acknowledge.
     acked: Option<u64>,
     acked_lost: Option<u64>,
+    refused: u64,
     cpu_cores: Option<f64>,
 }
 
@@ -564,6 +565,7 @@ fn run(run: &RunRecord, cell: usize) -> Run {
         duplicated: counts.duplicated,
         acked: (run.workload.qos > 0).then_some(counts.acked),
         acked_lost: counts.acked_lost.filter(|_| run.workload.qos > 0),
+        refused: counts.refused,
         cpu_cores: cpu_cores(run),
     }
 }

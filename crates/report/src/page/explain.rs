@@ -71,8 +71,12 @@ pub fn reason(reason: Reason) -> Explanation {
             "Its log is in the results folder under logs/.",
         ),
         Reason::ResourceLimitHit => (
-            "A limit was hit: memory, open files, ports or processors.",
+            "A limit was hit: memory, disk, a quota or a full queue of the server, open files, ports or processors.",
             "Raise the limit or lower the load; pubmark doctor shows the machine's limits.",
+        ),
+        Reason::MessagesRefused => (
+            "The server refused messages, in words or by a code.",
+            "Change what the reason beside it names: rights of the user, settings of the server, or the message.",
         ),
         Reason::Failed => (
             "The run could not be made.",
@@ -93,12 +97,13 @@ pub fn reasons<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BTreeMap<String
 }
 
 /// Every reason.
-const REASONS: [Reason; 14] = [
+const REASONS: [Reason; 15] = [
     Reason::GeneratorSaturated,
     Reason::NotSteady,
     Reason::OfferedRateMissed,
     Reason::ConnectionsMissed,
     Reason::MessagesLost,
+    Reason::MessagesRefused,
     Reason::Duplicates,
     Reason::Reordered,
     Reason::Corrupted,

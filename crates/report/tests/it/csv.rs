@@ -62,7 +62,8 @@ caught_up_after_ns,caught_up_after_ns_lo,caught_up_after_ns_hi,\
 listens_after_ns,listens_after_ns_lo,listens_after_ns_hi,\
 clients_back_after_ns,clients_back_after_ns_lo,clients_back_after_ns_hi,\
 not_sent,not_sent_lo,not_sent_hi,\
-clients_not_back,clients_not_back_lo,clients_not_back_hi";
+clients_not_back,clients_not_back_lo,clients_not_back_hi,\
+refused,refused_lo,refused_hi";
 
 fn lab() -> Lab {
     let mut lab = Lab::new(

@@ -98,6 +98,8 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         started: "2026-01-01T00:00:00Z".into(),
         workload: cell.workload.clone(),
         options: Default::default(),
+        refusals: Vec::new(),
+        limits_reached: Vec::new(),
         settings: None,
         applied: Default::default(),
         window_ns: 1_000_000_000,

@@ -1,5 +1,7 @@
 //! The processes of a run, on its hosts, which carry out what the leader orders.
 
+mod refusal;
+
 use super::clocks::Clocks;
 use super::faults::{Faults, Reach, SeatedMember};
 use super::login;
@@ -7,11 +9,12 @@ use super::machines::{machines, worst};
 use super::opening::open_all;
 use super::sources;
 use super::usage;
+use super::watch::SetupWatch;
 use super::wire::NetworkAccount;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
 use crate::lead::deal::{AgentPlan, Spot, streams_between};
-use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
+use crate::lead::{Edge, Leader, Order, Reached, Said, Seat, Times};
 use crate::live::{News, Phase};
 use crate::servers::ServerAtHand;
 use pubmark_host::agent::Incoming;
@@ -88,6 +91,8 @@ pub struct Processes<'a> {
     /// How late an edge was looked at, at worst.
     late_ns: Ns,
     secrets: Secrets,
+    /// When the server's log is looked into while clients connect.
+    watch: SetupWatch,
 }
 
 /// The link of a run, on the server's host.
@@ -167,6 +172,7 @@ impl<'h> Processes<'h> {
             after: Vec::new(),
             late_ns: 0,
             secrets,
+            watch: SetupWatch::default(),
         })
     }
 
@@ -413,21 +419,6 @@ impl<'h> Processes<'h> {
         Ok(looks.iter().enumerate().map(share).collect())
     }
 
-    /// Why there is no record, with the way to more evidence if there is any.
-    fn refused(&self, refusal: &Refusal, means: &Means<'_, '_>) -> RunError {
-        let Refusal::Silent { agents, .. } = refusal else { return failed(refusal.to_string()) };
-        let (logs, position) = (means.context.logs, means.place.position);
-        let log = |agent: &String| logs.join(format!("run-{position}-{agent}.log"));
-        let written = agents.iter().any(|agent| std::fs::metadata(log(agent)).is_ok_and(|log| log.len() > 0));
-        // The logs of other machines are brought here when the run is over.
-        let elsewhere = self.hosts.iter().any(|host| !host.spec.reach.is_empty());
-        failed(match (written, elsewhere) {
-            (true, _) => format!("{refusal}; their logs are in {}", logs.display()),
-            (false, true) => format!("{refusal}; their logs, if they wrote any, are in {}", logs.display()),
-            (false, false) => format!("{refusal}; they wrote no log"),
-        })
-    }
-
     /// Carries out orders until this one comes.
     fn follow(&mut self, leader: &mut Leader<'_>, until: &Order, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         loop {
@@ -526,7 +517,9 @@ impl<'h> Processes<'h> {
             until_ns = until_ns.min(faults.next_ns());
         }
         let left = Duration::from_nanos(until_ns.saturating_sub(clock::now())).min(LOOK);
-        match self.inbox.recv_timeout(left) {
+        let heard = self.inbox.recv_timeout(left);
+        self.look_for_limit(leader)?;
+        match heard {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(failed("all agents have gone")),
             Ok((host, _, Incoming::Lost)) => return Err(failed(self.hosts[host].lost().to_string())),

@@ -149,6 +149,19 @@ pub fn publish(out: &mut Vec<u8>, version: Version, publish: &Publish<'_>) -> Re
     Ok(())
 }
 
+/// Bytes of a PUBLISH with a topic and a message of these lengths, and without an alias.
+pub fn publish_bytes(version: Version, qos: Qos, topic_bytes: usize, payload_bytes: u64) -> u64 {
+    let id_bytes = if qos == Qos::AtMostOnce { 0 } else { 2 };
+    let body_bytes = 2 + topic_bytes as u64 + id_bytes + u64::from(version == Version::V5) + payload_bytes;
+    let length_bytes = match body_bytes {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        _ => 4,
+    };
+    1 + length_bytes + body_bytes
+}
+
 /// An acknowledgement. A reason is said in MQTT 5 only, and only if it is not 0.
 fn ack(out: &mut Vec<u8>, version: Version, first: u8, ack: Ack) {
     let [high, low] = ack.id.to_be_bytes();
@@ -240,6 +253,17 @@ pub fn connack(out: &mut Vec<u8>, version: Version, connack: &Connack<'_>) -> Re
             }
             if let Some(bytes) = connack.maximum_packet_bytes {
                 long_property(out, properties::MAXIMUM_PACKET_SIZE, bytes);
+            }
+            for (identifier, available) in [
+                (properties::WILDCARDS_AVAILABLE, connack.wildcards_available),
+                (properties::SHARED_AVAILABLE, connack.shared_available),
+            ] {
+                if !available {
+                    out.extend([identifier, 0]);
+                }
+            }
+            if let Some(seconds) = connack.session_expiry_s {
+                long_property(out, properties::SESSION_EXPIRY, seconds);
             }
             if let Some(seconds) = connack.keep_alive_s {
                 short_property(out, properties::SERVER_KEEP_ALIVE, seconds);

@@ -12,6 +12,8 @@ pub(super) const MAXIMUM_QOS: u8 = 36;
 pub(super) const RETAIN_AVAILABLE: u8 = 37;
 pub(super) const USER_PROPERTY: u8 = 38;
 pub(super) const MAXIMUM_PACKET_SIZE: u8 = 39;
+pub(super) const WILDCARDS_AVAILABLE: u8 = 40;
+pub(super) const SHARED_AVAILABLE: u8 = 42;
 const RESPONSE_TOPIC: u8 = 8;
 const SUBSCRIPTION_ID: u8 = 11;
 

@@ -77,6 +77,11 @@ pub fn connack_is_temporary(code: u8) -> bool {
     code == 3 || is_temporary(code)
 }
 
+/// Whether the code says that a limit of the server was reached.
+pub fn is_limit(code: u8) -> bool {
+    matches!(code, 0x89 | 0x96 | 0x97 | 0x9F)
+}
+
 /// Whether trying again later may help.
 pub fn is_temporary(code: u8) -> bool {
     matches!(code, 0x88 | 0x89 | 0x8B | 0x8D | 0x96 | 0x97 | 0x98 | 0x9F | 0xA0)

@@ -74,11 +74,15 @@ fn what_a_client_receives_is_read() {
         maximum_qos: Qos::AtLeastOnce,
         retain_available: false,
         maximum_packet_bytes: Some(65536),
+        wildcards_available: false,
+        shared_available: false,
+        session_expiry_s: Some(7_200),
         keep_alive_s: Some(5),
         text: Some("no"),
         ..Connack::new(0x87)
     };
-    let bytes = b"\x20\x19\0\x87\x16\x21\0\x14\x24\x01\x25\0\x27\0\x01\0\0\x13\0\x05\x1F\0\x02no\x2A\x01";
+    let bytes =
+        b"\x20\x20\0\x87\x1D\x21\0\x14\x24\x01\x25\0\x27\0\x01\0\0\x13\0\x05\x1F\0\x02no\x28\0\x2A\0\x11\0\0\x1C\x20";
     assert_eq!(whole(bytes, V5), Packet::Connack(limits));
     let properties =
         b"\x01\x01\x02\0\0\0\x09\x03\0\x01t\x08\0\x01r\x09\0\x01\0\x0B\xFF\x01\x0B\x02\x26\0\x01k\0\x01v\x26\0\0\0\0";

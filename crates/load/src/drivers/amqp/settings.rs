@@ -116,7 +116,7 @@ fn properties() -> Vec<u8> {
         // Without it, a wrong password is answered by silence and a closed connection.
         ("authentication_failure_close", true),
         ("basic.nack", true),
-        ("connection.blocked", false),
+        ("connection.blocked", true),
         ("consumer_cancel_notify", true),
         ("publisher_confirms", true),
     ] {

@@ -1,5 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
+use pubmark_model::header::MIN_LEN;
 use pubmark_wire::amqp::put_text;
 
 fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> AmqpSettings {
@@ -177,7 +178,7 @@ fn a_publisher_waits_for_confirms() {
     assert_eq!(talk.heard(), [HeardEvent::Acknowledged(5), HeardEvent::Acknowledged(6)]);
     assert!(talk.publish(b"m", 8));
     talk.say(&word(1, Method::Nack { delivery: 3, flags: 0 })).unwrap();
-    assert_eq!((talk.heard(), talk.session.unacknowledged()), (vec![], 1));
+    assert_eq!((talk.heard(), talk.session.unacknowledged()), (vec![HeardEvent::Refused(7, NACK.to_string())], 1));
     let fault = talk.say(&word(1, Method::Ack { delivery: 9, multiple: false })).unwrap_err();
     assert!(matches!(fault, SessionError::Foreign(words) if words.contains("never published")));
     // At QoS 0 nothing is counted.
@@ -185,6 +186,23 @@ fn a_publisher_waits_for_confirms() {
     let mut talk = connected(&settings, spec(Role::Publisher, "t"), 0);
     assert!((0..9).all(|n| talk.publish(b"m", n)));
     assert_eq!(talk.session.unacknowledged(), 0);
+}
+
+#[test]
+fn what_comes_back_and_what_is_blocked_is_heard() {
+    let settings = plain(1, false, &[]);
+    let mut talk = connected(&settings, spec(Role::Publisher, "t"), 0);
+    let mut body = vec![0; MIN_LEN];
+    let header = Header { intended_ns: 1, publisher: 0, sequence: 7, sent_ns: None, free_ns: None };
+    assert!(header.write(&mut body));
+    let (exchange, routing_key) = (DIRECT.into(), "t".into());
+    let mut bytes = word(1, Method::Return { code: 312, text: Short(b"NO_ROUTE"), exchange, routing_key });
+    put_content(&mut bytes, 1, TRANSIENT, &body, 4096);
+    talk.say(&bytes).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Refused(7, "basic.return: 312 NO_ROUTE".into())]);
+    talk.say(&word(0, Method::Blocked { reason: Short(b"low on memory") })).unwrap();
+    talk.say(&word(0, Method::Unblocked {})).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Blocked("low on memory".into()), HeardEvent::Unblocked]);
 }
 
 /// Writes messages again that tell their sequence.
@@ -285,7 +303,7 @@ fn refusals_are_told_apart() {
     let text = "NOT_FOUND - no queue";
     let fault = say(&word(1, Method::ChannelClose { code: 404, text: text.into(), class: 50, method: 10 }));
     assert!(matches!(&fault, SessionError::Denied(words) if words.contains("closes the channel: 404 NOT_FOUND")));
-    assert!(matches!(say(&close(530, "NOT_ALLOWED - connection limit (1) is reached")), SessionError::Busy(_)));
+    assert!(matches!(say(&close(530, "NOT_ALLOWED - connection limit (1) is reached")), SessionError::Limit(_)));
     assert!(matches!(say(&close(320, "CONNECTION_FORCED - shutdown")), SessionError::Busy(_)));
     assert!(matches!(say(&close(501, "FRAME_ERROR")), SessionError::Foreign(_)));
     let fault = say(b"AMQP\0\x01\0\0");
@@ -347,7 +365,7 @@ fn the_length_of_a_body_is_known_from_its_header() {
 
 #[test]
 fn an_idle_session_is_small() {
-    assert!(size_of::<Amqp>() <= 200, "{} bytes", size_of::<Amqp>());
+    assert!(size_of::<Amqp>() <= 208, "{} bytes", size_of::<Amqp>());
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub struct MqttSettings {
     /// 0 turns it off.
     pub(super) keep_alive_s: u16,
     pub(super) inflight: u16,
+    pub(super) payload_bytes: u64,
 }
 
 impl MqttSettings {
@@ -61,7 +62,19 @@ impl MqttSettings {
         topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
         let (durable, retain) = (terms.durable, options.flag("retain"));
         let resumes = terms.reconnect && qos > Qos::AtMostOnce;
-        Ok(MqttSettings { version, qos, durable, resumes, retain, user, password, keep_alive_s, inflight })
+        let payload_bytes = terms.payload_bytes;
+        Ok(MqttSettings {
+            version,
+            qos,
+            durable,
+            resumes,
+            retain,
+            user,
+            password,
+            keep_alive_s,
+            inflight,
+            payload_bytes,
+        })
     }
 
     pub(super) fn connect(&self, spec: &ClientSpec, remembered: bool, out: &mut Vec<u8>) {

@@ -20,6 +20,7 @@ enum Said {
     Subscribed,
     Message(Vec<u8>),
     Acknowledged(u32),
+    Refused(u32, String),
 }
 
 fn options(changes: &[(&str, &str)]) -> Options {
@@ -34,7 +35,15 @@ fn options(changes: &[(&str, &str)]) -> Options {
 
 fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<MqttSettings, SettingsError> {
     let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
-    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, run: "r", options: &options })
+    Mqtt::settings(&Terms {
+        endpoint: &endpoint,
+        qos,
+        durable,
+        reconnect: false,
+        run: "r",
+        payload_bytes: 1_024,
+        options: &options,
+    })
 }
 
 fn settings(version: Version, qos: u8) -> MqttSettings {
@@ -85,6 +94,8 @@ impl Client {
                 SessionEvent::Subscribed => Said::Subscribed,
                 SessionEvent::Message(message) => Said::Message(message.to_vec()),
                 SessionEvent::Acknowledged(sequence) => Said::Acknowledged(sequence),
+                SessionEvent::Refused(sequence, refusal) => Said::Refused(sequence, refusal.to_string()),
+                SessionEvent::Blocked(_) | SessionEvent::Unblocked => panic!("MQTT has no words for that"),
             });
         });
         (result, said)
@@ -345,6 +356,26 @@ fn servers_limit_their_clients() {
     let qos = Connack { maximum_qos: Qos::AtMostOnce, ..Connack::new(0) };
     assert!(refused(qos, "false").contains("QoS 0 at most"));
     assert!(refused(Connack { retain_available: false, ..Connack::new(0) }, "true").contains("retain"));
+    // PUBLISH at QoS 1: 1 + 2 for the length, 2 + 3 for `a/b`, 2, 1, and the message.
+    let packet = |bytes| Connack { maximum_packet_bytes: Some(bytes), ..Connack::new(0) };
+    let words = refused(packet(1_034), "false");
+    assert!(words.contains("of 1034 bytes at most") && words.contains("one of 1035"), "{words}");
+    let accepts = |settings, spec: ClientSpec, connack: Connack<'_>| {
+        let heard = Client::new(settings, spec).hear(|out| encode::connack(out, V5, &connack).unwrap());
+        assert_eq!(heard, [Said::Connected]);
+    };
+    accepts(settings(V5, 1), spec(Role::Publisher), packet(1_035));
+    accepts(settings(V5, 1), spec(Role::Subscriber), packet(100));
+    let of = |spec: ClientSpec, connack: Connack<'_>| {
+        let settings = try_settings("mqtt://h", 1, true, &[("mqtt_version", "5")]).unwrap();
+        Client::new(settings, spec).fault(|out| encode::connack(out, V5, &connack).unwrap()).to_string()
+    };
+    let subscriber = || spec(Role::Subscriber);
+    let no_wildcards = Connack { wildcards_available: false, ..Connack::new(0) };
+    assert!(of(ClientSpec { wild: true, ..subscriber() }, no_wildcards).contains("wildcards"));
+    let no_groups = Connack { shared_available: false, ..Connack::new(0) };
+    assert!(of(ClientSpec { group: Some("g".into()), ..subscriber() }, no_groups).contains("shared"));
+    assert!(of(subscriber(), Connack { session_expiry_s: Some(0), ..Connack::new(0) }).contains("keeps no session"));
     assert!(refused(Connack { keep_alive_s: Some(29), ..Connack::new(0) }, "false").contains("set keep_alive = 29s"));
 }
 
@@ -356,10 +387,11 @@ fn refusals_are_told_in_words() {
     };
     let denied = |text: &str| SessionError::Denied(text.into());
     let busy = |text: &str| SessionError::Busy(text.into());
+    let limit = |text: &str| SessionError::Limit(text.into());
     assert_eq!(connack(V3, 4), denied("the server refuses the connection: bad user name or password (code 0x04)"));
     assert_eq!(connack(V3, 3), busy("the server refuses the connection: server unavailable (code 0x03)"));
     assert_eq!(connack(V5, 0x87), denied("the server refuses the connection: not authorised (code 0x87, \"go\")"));
-    assert_eq!(connack(V5, 0x97), busy("the server refuses the connection: quota exceeded (code 0x97, \"go\")"));
+    assert_eq!(connack(V5, 0x97), limit("the server refuses the connection: quota exceeded (code 0x97, \"go\")"));
 
     let suback = |version, code| {
         let mut client = Client::new(settings(version, 1), spec(Role::Subscriber));
@@ -368,19 +400,22 @@ fn refusals_are_told_in_words() {
         client.fault(|out| encode::suback(out, version, 1, &[code], None).unwrap())
     };
     assert_eq!(suback(V3, 0x80), denied("the server refuses the subscription: unspecified error (code 0x80)"));
-    assert_eq!(suback(V5, 0x97), busy("the server refuses the subscription: quota exceeded (code 0x97)"));
+    assert_eq!(suback(V5, 0x97), limit("the server refuses the subscription: quota exceeded (code 0x97)"));
     assert_eq!(suback(V3, 0), denied("the server grants QoS 0, and QoS 1 is asked for"));
 
     let mut client = Client::ready(settings(V5, 1), spec(Role::Publisher));
     assert!(client.publish(0) && client.publish(1));
-    assert_eq!(client.refuse(encode::puback, 1, 0x97), [], "neither acknowledged nor a reason to end");
+    let refused = |sequence, words: &str| [Said::Refused(sequence, words.into())];
+    assert_eq!(client.refuse(encode::puback, 1, 0x97), refused(0, "quota exceeded (code 0x97)"));
+    assert_eq!(client.refuse(encode::puback, 1, 0x97), [], "a second time");
     assert_eq!(client.session.unacknowledged(), 1);
-    let fault = client.fault(|out| encode::puback(out, V5, Ack { id: 2, reason: 0x87 }));
-    assert_eq!(fault, denied("the server refuses a message: not authorised (code 0x87)"));
+    let with_words = b"\x40\x09\0\x02\x87\x05\x1F\0\x02no";
+    assert_eq!(client.input(with_words).1, refused(1, "no (code 0x87)"), "the server's own words");
+    assert_eq!(client.session.unacknowledged(), 0);
 
     let mut client = Client::ready(settings(V5, 2), spec(Role::Publisher));
     assert!(client.publish(0));
-    assert_eq!(client.refuse(encode::pubrec, 1, 0x97), []);
+    assert_eq!(client.refuse(encode::pubrec, 1, 0x97), refused(0, "quota exceeded (code 0x97)"));
     assert_eq!((client.session.unacknowledged(), client.sent()), (0, vec!["PUBLISH 1 a/b".to_owned()]));
     let fault = client.fault(|out| encode::disconnect(out, V5, 0x8B, None));
     assert_eq!(fault, busy("the server ends the connection: server shutting down (code 0x8B)"));

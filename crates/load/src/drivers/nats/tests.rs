@@ -95,7 +95,11 @@ fn refusals_are_told_apart() {
         let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
         assert!(matches!(&fault, SessionError::Denied(words) if words.contains(text)), "{fault:?}");
     }
-    for text in ["maximum connections exceeded", "Slow Consumer", "Stale Connection", "Server Shutdown"] {
+    for text in ["maximum connections exceeded", "Slow Consumer"] {
+        let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
+        assert!(matches!(&fault, SessionError::Limit(words) if words.contains(text)), "{fault:?}");
+    }
+    for text in ["Stale Connection", "Server Shutdown"] {
         let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
         assert!(matches!(&fault, SessionError::Busy(words) if words.contains(text)), "{fault:?}");
     }
@@ -110,6 +114,18 @@ fn refusals_are_told_apart() {
     let tls = super::super::conversation::settings::<Nats>("tls://h", 0, false, &[]).unwrap();
     let fault = Conversation::<Nats>::new(&tls, spec(Role::Publisher, "t")).say(INFO).unwrap_err();
     assert!(matches!(fault, SessionError::Denied(words) if words.contains("no TLS")));
+}
+
+#[test]
+fn a_publisher_whose_messages_are_too_long_is_told_both_lengths() {
+    let info = |role, most: u32| {
+        let settings = settings::<Nats>("nats://h", 0, false, &[]).unwrap();
+        let mut talk = Conversation::<Nats>::new(&settings, spec(role, "t"));
+        talk.say(format!("INFO {{\"max_payload\":{most}}}\r\n").as_bytes())
+    };
+    let Err(SessionError::Denied(words)) = info(Role::Publisher, 1_023) else { panic!() };
+    assert!(words.contains("1023") && words.contains("1024") && words.contains("max_payload"), "{words}");
+    assert_eq!((info(Role::Publisher, 1_024), info(Role::Subscriber, 10)), (Ok(()), Ok(())));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
+use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::Role;
 use pubmark_wire::resp::RespCommand;
 
@@ -115,9 +116,11 @@ fn refusals_are_told_apart() {
         let fault = say(&three, format!("-{text}\r\n").as_bytes()).unwrap_err();
         assert!(matches!(&fault, SessionError::Denied(words) if words.contains(text)), "{fault:?}");
     }
-    for text in ["ERR max number of clients reached", "LOADING Redis is loading the dataset in memory"] {
+    let fault = say(&three, b"-LOADING Redis is loading the dataset in memory\r\n").unwrap_err();
+    assert!(matches!(&fault, SessionError::Busy(words) if words.contains("LOADING Redis is")), "{fault:?}");
+    for text in ["ERR max number of clients reached", "OOM command not allowed", "MISCONF Errors writing to the AOF"] {
         let fault = say(&three, format!("-{text}\r\n").as_bytes()).unwrap_err();
-        assert!(matches!(&fault, SessionError::Busy(words) if words.contains(text)), "{fault:?}");
+        assert!(matches!(&fault, SessionError::Limit(words) if words.contains(text)), "{fault:?}");
     }
     say(&two, b"-NOPERM this user has no permissions to run the 'info' command\r\n+PONG\r\n").unwrap();
     let fault = say(&three, b"+OK POP3 ready\r\n").unwrap_err();
@@ -129,8 +132,24 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
+fn a_refused_message_is_named_and_the_connection_goes_on() {
+    for (resp, greeting) in [("3", HELLO), ("2", b"+PONG\r\n")] {
+        let settings = plain(resp);
+        let mut talk = Conversation::<Redis>::new(&settings, spec(Role::Publisher, "t"));
+        talk.say(greeting).unwrap();
+        for sequence in [PROBE, 0, 1, 2, END] {
+            assert!(talk.publish(b"m", sequence));
+        }
+        talk.heard();
+        talk.say(b":1\r\n:1\r\n-OOM command not allowed\r\n-NOPERM no 'publish'\r\n").unwrap();
+        let refused = |sequence, text: &str| HeardEvent::Refused(sequence, text.into());
+        assert_eq!(talk.heard(), [refused(1, "OOM command not allowed"), refused(2, "NOPERM no 'publish'")], "{resp}");
+    }
+}
+
+#[test]
 fn an_idle_session_is_small() {
-    assert!(size_of::<Redis>() <= 48, "{} bytes", size_of::<Redis>());
+    assert!(size_of::<Redis>() <= 64, "{} bytes", size_of::<Redis>());
 }
 
 /// Both versions, and a server that has no such database.

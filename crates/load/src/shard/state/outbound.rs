@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
-use crate::session::Copies;
+use crate::session::{Copies, MessageRefusal};
 use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{MIN_LEN, pattern};
@@ -13,6 +13,30 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// What servers answered to the probes of publishers, before the start.
+#[derive(Default)]
+pub struct ProbeAnswers {
+    pub acknowledged: u64,
+    pub refused: u64,
+    /// Whose was refused for something else than a limit, or else the first that was, and why.
+    pub refusal: Option<ProbeRefusal>,
+}
+
+pub struct ProbeRefusal {
+    pub index: usize,
+    pub words: String,
+    pub is_limit: bool,
+}
+
+impl ProbeAnswers {
+    fn refused(&mut self, index: usize, refusal: &MessageRefusal<'_>) {
+        self.refused += 1;
+        if self.refusal.as_ref().is_none_or(|first| first.is_limit && !refusal.is_limit) {
+            self.refusal = Some(ProbeRefusal { index, words: refusal.to_string(), is_limit: refusal.is_limit });
+        }
+    }
+}
 
 /// Publishers, and where they stand.
 pub struct Outbound {
@@ -25,6 +49,8 @@ pub struct Outbound {
     /// By publisher, what it may have to send again; empty where nobody comes back.
     pub flights: Vec<InFlight>,
     pub recorder: Option<SendRecorder>,
+    /// What servers said to probes.
+    pub setup: ProbeAnswers,
     pub window: Option<Window>,
     pub quantum_ns: Ns,
     /// When publishers give up, and how much goes into one write, where there is no schedule.
@@ -54,6 +80,7 @@ impl Outbound {
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,
+            setup: ProbeAnswers::default(),
             window: None,
             quantum_ns: workload.pacing_quantum_ns,
             measure: Measure {
@@ -74,11 +101,24 @@ impl Outbound {
     }
 
     pub fn acknowledged(&mut self, index: usize, sequence: u32) {
+        self.setup.acknowledged += u64::from(self.recorder.is_none());
         if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
             client.acknowledged(recorder, sequence);
         }
         if let Some(flight) = self.flights.get_mut(index) {
-            flight.acknowledged(sequence);
+            flight.settled(sequence);
+        }
+    }
+
+    /// The server refuses a message; before the start it is a probe.
+    pub fn refused(&mut self, index: usize, sequence: u32, refusal: &MessageRefusal<'_>) {
+        match (&mut self.recorder, self.clients.get_mut(index)) {
+            (None, _) => self.setup.refused(index, refusal),
+            (Some(recorder), Some(client)) => client.rejected(recorder, sequence, refusal),
+            (Some(_), None) => {}
+        }
+        if let Some(flight) = self.flights.get_mut(index) {
+            flight.settled(sequence);
         }
     }
 

@@ -107,8 +107,15 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
         partial.resize(announced, 0);
         let endpoint = Endpoint::parse("mqtt://h").unwrap();
         let options = options(endpoint.protocol, &[]);
-        let terms =
-            Terms { endpoint: &endpoint, qos: 0, durable: false, reconnect: false, run: "t", options: &options };
+        let terms = Terms {
+            endpoint: &endpoint,
+            qos: 0,
+            durable: false,
+            reconnect: false,
+            run: "t",
+            payload_bytes: 64,
+            options: &options,
+        };
         let workload = Workload::of([("pairs", "1"), ("payload", "64B")]).unwrap();
         let spec = topics::spec::<Mqtt>(&workload, "", "t", Role::Subscriber, 0);
         Mqtt::new(&Mqtt::settings(&terms).unwrap(), &spec).announced(&partial)

@@ -37,7 +37,10 @@ impl Talk {
                 Ask::Unsubscribe(Filter::Exact(topic), 0) => format!("not {}", topic.escape_ascii()),
                 other => format!("{other:?}"),
             });
-            Handled { acknowledge, listeners: 0 }
+            Handled {
+                answer: if acknowledge { PublisherAnswer::Acknowledged } else { PublisherAnswer::Nothing },
+                listeners: 0,
+            }
         };
         self.amqp.input(bytes, &mut out, hub).map(|used| (used, out))
     }

@@ -15,8 +15,15 @@ impl Copies for Echoes {
 fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings {
     let (endpoint, version) = (Endpoint::parse("mqtt://h").unwrap(), version.to_string());
     let changes: Vec<_> = changes.iter().copied().chain([("mqtt_version", &version[..])]).collect();
-    let terms =
-        Terms { endpoint: &endpoint, qos, durable: false, reconnect: true, run: "r", options: &options(&changes) };
+    let terms = Terms {
+        endpoint: &endpoint,
+        qos,
+        durable: false,
+        reconnect: true,
+        run: "r",
+        payload_bytes: 1_024,
+        options: &options(&changes),
+    };
     Mqtt::settings(&terms).unwrap()
 }
 

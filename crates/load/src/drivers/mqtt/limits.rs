@@ -1,0 +1,85 @@
+//! Limits that a server names in its CONNACK (MQTT 5, 3.2.2.3), against what a run asks for.
+
+use super::settings::MqttSettings;
+use crate::session::ClientSpec;
+use pubmark_model::protocol::Role;
+use pubmark_wire::mqtt::{Connack, encode};
+
+/// What a client needs of its server.
+#[derive(Clone, Copy)]
+pub struct SessionNeeds {
+    wildcards: bool,
+    shared: bool,
+    /// A session that outlives its connection.
+    session: bool,
+    /// Bytes of a publisher's largest packet; 0 of a subscriber.
+    packet_bytes: u64,
+}
+
+impl SessionNeeds {
+    pub fn of(settings: &MqttSettings, spec: &ClientSpec) -> SessionNeeds {
+        // With several topics below its own, a publisher adds a separator and the last one's number.
+        let leaf_bytes = if spec.leaves > 1 { 1 + (spec.leaves - 1).to_string().len() } else { 0 };
+        let topic_bytes = spec.topic.len() + leaf_bytes;
+        SessionNeeds {
+            wildcards: spec.wild,
+            shared: spec.group.is_some(),
+            session: settings.remembers(spec),
+            packet_bytes: match spec.role {
+                Role::Publisher => {
+                    encode::publish_bytes(settings.version, settings.qos, topic_bytes, settings.payload_bytes)
+                }
+                _ => 0,
+            },
+        }
+    }
+
+    /// Says which limit the run exceeds, and by how much. The server's receive maximum is none of
+    /// them: the client keeps to it.
+    pub fn check(self, settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), String> {
+        let (carried, wanted) = (connack.maximum_qos as u8, settings.qos as u8);
+        if carried < wanted {
+            return Err(format!("the server carries QoS {carried} at most, and QoS {wanted} is asked for"));
+        }
+        if settings.retain && !connack.retain_available {
+            return Err("the server keeps no retained messages: set retain = false".into());
+        }
+        if self.wildcards && !connack.wildcards_available {
+            return Err("the server takes no wildcards in subscriptions, which this pattern needs".into());
+        }
+        if self.shared && !connack.shared_available {
+            return Err("the server takes no shared subscriptions, which this pattern needs".into());
+        }
+        if self.session && connack.session_expiry_s == Some(0) {
+            return Err("the server keeps no session after its connection has ended (session expiry interval 0), and \
+                    this run needs it to"
+                .into());
+        }
+        self.packet(settings, connack)?;
+        keep_alive(settings, connack)
+    }
+
+    fn packet(self, settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), String> {
+        let bytes = self.packet_bytes;
+        match connack.maximum_packet_bytes.map(u64::from).filter(|most| bytes > *most) {
+            None => Ok(()),
+            Some(most) => Err(format!(
+                "the server takes packets of {most} bytes at most, and a message of this run makes one of {bytes}: \
+                 raise the server's maximum packet size, or set a payload below {} bytes",
+                settings.payload_bytes
+            )),
+        }
+    }
+}
+
+/// A PINGREQ goes out after half of the time that the client offered; a server waits for one and
+/// a half times what it demands.
+fn keep_alive(settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), String> {
+    let offered_s = if settings.keep_alive_s == 0 { u16::MAX } else { settings.keep_alive_s };
+    match connack.keep_alive_s.filter(|demanded_s| *demanded_s > 0 && offered_s / 2 > *demanded_s) {
+        None => Ok(()),
+        Some(demanded_s) => {
+            Err(format!("the server wants a sign of life every {demanded_s} s: set keep_alive = {demanded_s}s"))
+        }
+    }
+}

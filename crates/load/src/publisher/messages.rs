@@ -1,0 +1,78 @@
+//! Messages that a publisher makes beside those of its schedule: probes and end markers, and what it
+//! may have to send once more.
+
+use crate::seal::seal;
+use pubmark_model::header::{Header, MIN_LEN, pattern};
+use pubmark_model::units::Ns;
+use pubmark_model::workload::Workload;
+use std::collections::VecDeque;
+
+/// Builds the messages that are no data: probes and end markers.
+pub struct Marker {
+    publisher: u32,
+    message: Vec<u8>,
+    /// Whether messages carry the checksum of their header.
+    seals: bool,
+}
+
+impl Marker {
+    /// Markers of publisher `id`, as long as the workload's messages.
+    pub fn new(workload: &Workload, id: u32) -> Marker {
+        let message = pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize);
+        Marker { publisher: id, message, seals: workload.header_checksum }
+    }
+
+    /// A marker with this sequence: `PROBE` or `END`.
+    pub fn message(&mut self, sequence: u32, now: Ns) -> &[u8] {
+        self.of(self.publisher, sequence, now)
+    }
+
+    /// The same, of another publisher.
+    pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
+        let header = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now), free_ns: Some(now) };
+        write(&header, self.seals, &mut self.message);
+        &self.message
+    }
+
+    /// Writes a header over the front of a message of the same workload.
+    pub fn stamp(&self, header: &Header, message: &mut [u8]) {
+        write(header, self.seals, message);
+    }
+}
+
+/// Writes a header over the front of a message, with its checksum where messages carry it.
+#[inline]
+pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
+    let _ = header.write(message);
+    if seals {
+        seal(message);
+    }
+}
+
+/// The messages of one publisher that the server has not acknowledged, as far
+/// as they must be known to write each once more, byte for byte: 48 bytes a
+/// message.
+#[derive(Default)]
+pub struct InFlight(VecDeque<Header>);
+
+impl InFlight {
+    /// A message was sent.
+    pub fn sent(&mut self, header: Header) {
+        self.0.push_back(header);
+    }
+
+    /// The message of this sequence is acknowledged or refused: it does not go again.
+    pub fn settled(&mut self, sequence: u32) {
+        if self.0.front().is_some_and(|front| front.sequence == sequence) {
+            self.0.pop_front();
+        } else if let Ok(at) = self.0.binary_search_by_key(&sequence, |header| header.sequence) {
+            self.0.remove(at);
+        }
+    }
+
+    /// The header that a message had.
+    pub fn header(&self, sequence: u32) -> Option<Header> {
+        let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
+        self.0.get(at).copied()
+    }
+}

@@ -1,0 +1,86 @@
+//! What ends a run before its start: a server that refuses what publishers send, takes nothing from
+//! them, or closes the connections of those that it had accepted.
+
+use super::connection::{Loss, State};
+use super::errors::ShardError;
+use super::state::Shard;
+use crate::session::Session;
+use crate::window::Window;
+use pubmark_model::units::Ns;
+
+/// Before the start, clients that come back may lose their connections so often, each on average.
+const LOSSES_EACH: u64 = 3;
+/// Probes of each publisher may be refused so often, on average, where a limit is the reason: it may pass.
+const REFUSALS_EACH: u64 = 3;
+
+impl<S: Session> Shard<'_, S> {
+    /// Whether the run can still begin.
+    ///
+    /// # Errors
+    /// What the server has said or done, as soon as it makes waiting useless.
+    pub(super) fn check_setup(&mut self, now: Ns) -> Result<(), ShardError> {
+        if self.window.is_some() {
+            return Ok(());
+        }
+        // A server that refuses a message may end the connection as well: its words say why.
+        if let Some(words) = self.refused_probe() {
+            return Err(ShardError::Refused(words.into()));
+        }
+        if let Some(reason) = self.limits.blocked_for() {
+            return Err(ShardError::Refused(format!("the server takes no messages: {reason}").into()));
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.await_answers(now)
+    }
+
+    /// A refusal for good, or one that all publishers met, or that they meet again and again.
+    fn refused_probe(&self) -> Option<String> {
+        let (answers, publishers) = (&self.outbound.setup, self.connections.len() as u64);
+        let refusal = answers.refusal.as_ref()?;
+        let by_all = answers.acknowledged == 0 && answers.refused >= publishers;
+        let again = answers.refused >= REFUSALS_EACH.saturating_mul(publishers);
+        (!refusal.is_limit || by_all || again).then(|| {
+            let id = self.ids.get(refusal.index).copied().unwrap_or_default();
+            format!("the server refuses the first message of publisher {id}: {}", refusal.words)
+        })
+    }
+
+    /// Where messages are acknowledged, none of the first ones is.
+    fn await_answers(&self, now: Ns) -> Result<(), ShardError> {
+        let timeout_ns = self.workload.connect_timeout_ns;
+        let asks = self.publishes() && self.workload.qos > 0 && self.said_ready && self.ramp.settled;
+        if asks && self.outbound.setup.acknowledged == 0 && now > self.ramp.settled_ns + timeout_ns {
+            let seconds = timeout_ns as f64 / 1e9;
+            let said = format!("the server accepts publishers, and acknowledged none of their messages in {seconds} s");
+            return Err(ShardError::Refused(said.into()));
+        }
+        Ok(())
+    }
+
+    /// A connection that was up has ended before the start.
+    pub(super) fn lost_in_setup(&mut self, index: usize, loss: &Loss) {
+        let hopeless = matches!(loss, Loss::Session(error) if error.is_final() || error.is_limit());
+        let clients = self.connections.len() as u64;
+        let all = self.connections.iter().all(|connection| connection.state == State::Gone);
+        let again = self.ramp.counts.lost >= LOSSES_EACH.saturating_mul(clients);
+        if hopeless || all || again {
+            let (role, id) = (format!("{:?}", self.role).to_lowercase(), self.ids[index]);
+            let wordless = matches!(loss, Loss::Ended(_)) && self.publishes();
+            let hint = if wordless { S::unsaid(&self.settings) } else { "" };
+            let said = format!("{role} {id} lost its connection before the start: {}{hint}", loss.text());
+            self.failure.get_or_insert(ShardError::Refused(said.into()));
+        }
+    }
+
+    /// When a loss was, in words.
+    pub(super) fn when(window: Option<&Window>, now: Ns) -> String {
+        match window {
+            None => " before the start".into(),
+            Some(window) => {
+                format!(" {:.3} s into the window", (now as i64 - window.from_ns as i64) as f64 / 1e9)
+            }
+        }
+    }
+}
