@@ -54,7 +54,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
+.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -62,6 +62,7 @@ help:
 	@echo "make build        the release build: $(PUBMARK)"
 	@echo "make test         every test (installs what they need)"
 	@echo "make test-all     the same, and Zenoh, brokers in Java, chaos, benches, fuzz targets and the licence check"
+	@echo "make mutants      wrong agents, each with one mistake, and which case of agent-check refuses it"
 	@echo "make heavy        whole runs of Zenoh, HiveMQ, Artemis and rumqttd (installs them)"
 	@echo "make web          the report's page, built again: web/report.html (needs Node 20.19 or newer)"
 	@echo "make web-check    the page in a real browser, and whether it is what its sources build"
@@ -116,7 +117,7 @@ left-out:
 	  echo "$$(sort -u $(LEFT_OUT) | wc -l) tests left themselves out:"; sort -u $(LEFT_OUT) | sed 's/^/  /'; \
 	else echo "no test left itself out"; fi
 
-test-all: test chaos heavy test-agents test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
+test-all: test chaos heavy test-agents mutants test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
 
 # By Containerfile.
 image: build
@@ -198,6 +199,13 @@ said = $(CHECKED)/$(subst /,-,$(1))
 
 checked/%:
 	@$(call agent-check,$*) >$(call said,$*) 2>&1 || touch $(call said,$*).again
+
+# Mistakes in the agent of pyzmq, one at a time, and which case refuses each.
+MUTANTS_AT_ONCE ?= 4
+mutants: deps-test
+	cargo build --locked -p pubmark
+	target/debug/pubmark systems zeromq-python --install >/dev/null
+	python3 -B tools/mutants.py --jobs $(MUTANTS_AT_ONCE)
 
 define told
 	@[ ! -e $(call said,$(1)).again ] || $(call agent-check,$(1)) >$(call said,$(1)) 2>&1 || \

@@ -13,14 +13,36 @@ use std::time::Duration;
 /// From the word `start` to its instant.
 pub const LEAD: Ns = 150 * MILLISECOND;
 
-/// Stops an agent's process at an instant, for so long.
-pub fn pause(talk: &Talk, at_ns: Ns, length: Duration) {
-    if !length.is_zero() {
-        thread::sleep(until(at_ns));
-        talk.signal(Signal::SIGSTOP);
-        thread::sleep(length);
-        talk.signal(Signal::SIGCONT);
+/// A stop (SIGSTOP) of an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// When, ns from the window's beginning.
+    pub at_ns: Ns,
+    /// For how long.
+    pub length: Duration,
+}
+
+impl Stop {
+    /// One of whole milliseconds.
+    pub const fn ms(at: u64, length: u64) -> Stop {
+        Stop { at_ns: at * MILLISECOND, length: Duration::from_millis(length) }
     }
+
+    /// How long it is, ns.
+    pub fn length_ns(&self) -> Ns {
+        self.length.as_nanos() as Ns
+    }
+}
+
+/// Stops an agent's process, in a window that begins at `window_ns`; from when until when.
+pub fn pause(talk: &Talk, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
+    thread::sleep(until(window_ns + stop.at_ns));
+    talk.signal(Signal::SIGSTOP);
+    let from_ns = clock::now();
+    thread::sleep(stop.length);
+    let to_ns = clock::now();
+    talk.signal(Signal::SIGCONT);
+    (from_ns, to_ns)
 }
 
 /// What a result says of its flow.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod bare;
 mod bench;
 mod case;
 mod cases;
@@ -17,6 +18,7 @@ mod crash;
 mod figures;
 mod meeting;
 mod order;
+mod process;
 mod receiving;
 mod sending;
 mod server;

@@ -1,8 +1,10 @@
 //! Both sides are agents: over a server, or where the other side has no sockets.
 
-use crate::course::{LEAD, only, pause, until};
+use crate::bare::{Bare, Late};
+use crate::course::{LEAD, Stop, only, pause, until};
 use crate::figures::STOP;
 use crate::order::{clients, places, prepare, workload};
+use crate::process::waited_ns;
 use crate::server::{Meeting, scripted};
 use crate::subject::Subject;
 use crate::wrong::{Wrong, due};
@@ -35,6 +37,8 @@ pub struct Met {
     pub sender: FlowResult,
     /// The result of the side that receives; the sender's own in `request-reply`.
     pub receiver: FlowResult,
+    /// How late a message may be, by what bare ones took meanwhile.
+    pub late: Late,
 }
 
 /// Which side is stopped (SIGSTOP) from a third of the window on, for [`STOP`].
@@ -55,7 +59,7 @@ impl Stopped {
             // In the middle between two due times: a call that is on its way then is nobody's lag.
             let a_second = workload.rate.profile().map_or(1_000, |rate| rate.per_ks().start() / 1_000);
             let third = workload.window_ns().unwrap_or(0) / 3 + SECOND / a_second.max(1) / 2;
-            pause(talk, start_ns + workload.warmup_ns + third, STOP);
+            let _ = pause(talk, start_ns + workload.warmup_ns, Stop { at_ns: third, length: STOP });
         }
     }
 }
@@ -122,7 +126,8 @@ pub fn meet_stopped(
     }
     hearer.ready()?;
     sender.ready()?;
-    let start_ns = clock::now() + LEAD;
+    let waited_before = waited_ns(sender.pid()) + waited_ns(hearer.pid());
+    let (start_ns, bare) = (clock::now() + LEAD, Bare::start());
     sender.begin(start_ns);
     hearer.begin(start_ns);
     stopped.stop(&sender, Stopped::Sender, &workload, start_ns);
@@ -131,11 +136,12 @@ pub fn meet_stopped(
     let totals = sender.sent(until(over).as_nanos() as Ns + workload.drain_ns)?;
     sender.drain(totals.clone(), workload.drain_ns)?;
     hearer.drain(totals.clone(), workload.drain_ns)?;
+    let waited = (waited_ns(sender.pid()) + waited_ns(hearer.pid())).saturating_sub(waited_before);
     let (sent, heard) = (only(&sender.stop()?)?, only(&hearer.stop()?)?);
     sender.exit()?;
     hearer.exit()?;
     let receiver = if hears == Role::Replier { sent.clone() } else { heard };
-    Ok(Met { workload, totals, sender: sent, receiver })
+    Ok(Met { workload, totals, sender: sent, receiver, late: bare.between(start_ns, over, waited) })
 }
 
 /// All clients in one agent, as between threads of a process.
@@ -154,12 +160,14 @@ fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, st
     let order = prepare(bench, workload, all, &talk.scratch);
     talk.prepare(order)?;
     talk.ready()?;
-    let start_ns = clock::now() + LEAD;
+    let waited_before = waited_ns(talk.pid());
+    let (start_ns, bare) = (clock::now() + LEAD, Bare::start());
     talk.begin(start_ns);
     stopped.stop(&talk, stopped, workload, start_ns);
     let totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(0) + workload.drain_ns)?;
     talk.drain(totals.clone(), workload.drain_ns)?;
+    let late = bare.between(start_ns, clock::now(), waited_ns(talk.pid()).saturating_sub(waited_before));
     let result = only(&talk.stop()?)?;
     talk.exit()?;
-    Ok(Met { workload: workload.clone(), totals, sender: result.clone(), receiver: result })
+    Ok(Met { workload: workload.clone(), totals, sender: result.clone(), receiver: result, late })
 }

@@ -1,17 +1,18 @@
 //! The other side sends what is written in a script, and the agent hears it.
 
-use crate::course::{LEAD, only, pause, until};
+use crate::bare::{Bare, Late};
+use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
+use crate::process::waited_ns;
 use crate::subject::Subject;
 use crate::tap::{Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
-use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, PublisherTotal, Role};
+use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use std::ops::Range;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long it must not be ready while no probe comes.
@@ -31,8 +32,13 @@ pub struct Playback {
     pub window: Range<u64>,
     /// See `window`.
     pub sent: u64,
-    /// How long it is stopped (SIGSTOP), from a third of the window on.
-    pub stopped: Duration,
+    /// When it is stopped (SIGSTOP).
+    pub stops: &'static [Stop],
+    /// The first of the clients that it plays; another agent would play those
+    /// before it, and nobody does.
+    pub first: u32,
+    /// Whether it is told to drain when the window is over, though lines follow.
+    pub follows: bool,
     /// Whether its clients are killed at a third of the window.
     pub killed: bool,
     /// Whether end markers follow.
@@ -47,6 +53,8 @@ pub struct Received {
     pub workload: Workload,
     /// When the schedule started.
     pub start_ns: Ns,
+    /// How late a message may be, by what bare ones took meanwhile.
+    pub late: Late,
     /// What was sent, by publisher.
     pub said: Vec<Vec<SentLine>>,
     /// What came back to requesters, by requester.
@@ -55,6 +63,10 @@ pub struct Received {
     pub result: FlowResult,
     /// What it says of itself.
     pub agent: AgentResult,
+    /// What it said each second.
+    pub progress: Vec<(Ns, Progress)>,
+    /// From when until when it was stopped.
+    pub stopped: Vec<(Ns, Ns)>,
     /// What it said before it had heard a probe of each publisher.
     pub early: Option<Wrong>,
     /// From the word `drain` until it was drained.
@@ -68,8 +80,7 @@ impl Received {
         let mut sound = Vec::new();
         for (publisher, said) in self.said.iter().enumerate() {
             for said in said {
-                let whole = said.line.flaw == crate::tap::Flaw::None;
-                if whole
+                if said.line.flaw.sound()
                     && window.contains(&u64::from(said.line.sequence))
                     && seen.insert((publisher, said.line.sequence))
                 {
@@ -78,6 +89,11 @@ impl Received {
             }
         }
         sound
+    }
+
+    /// The window's beginning.
+    pub fn window_ns(&self) -> Ns {
+        self.start_ns + self.workload.warmup_ns
     }
 
     /// The window's end.
@@ -97,6 +113,7 @@ impl Playback {
         let ahead = |line: Line| Line { ahead: self.ahead_ns, ..line };
         let lines = |id| (self.lines)(id).into_iter().map(ahead).collect();
         let shifted = |order| Prepare { clock_offset_ns: self.ahead_ns, ..order };
+        let (bare, first) = (Bare::start(), self.first as usize);
         let mut taps = Taps::load(bench)?;
         let mut talk = Talk::greeted(bench.receiving)?;
         let mut early = None;
@@ -111,15 +128,18 @@ impl Playback {
             }
             talk.ready()?;
         } else {
-            for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.publishers)) {
+            for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.publishers)).skip(first) {
                 let plays = (lines(id), Duration::ZERO);
                 taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
             }
             // The last of them keeps silent: whoever hears all is not ready yet.
             let last = taps.all().last().ok_or_else(|| Wrong::NotTried("it has no publisher".into()))?;
             last.hush(true);
-            let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
-            let order = prepare(bench, &workload, clients(&workload, Role::Subscriber, &[], &endpoints), &talk.scratch);
+            let absent = if workload.pattern.paired() { first } else { 0 };
+            let bound = taps.all().iter().filter_map(|tap| tap.endpoint.clone());
+            let endpoints: Vec<String> = std::iter::repeat_n(String::new(), absent).chain(bound).collect();
+            let hears = clients(&workload, Role::Subscriber, &[], &endpoints).split_off(absent);
+            let order = prepare(bench, &workload, hears, &talk.scratch);
             talk.prepare(shifted(order))?;
             early = talk.silent(UNHEARD).err().map(Wrong::from);
             last.hush(false);
@@ -127,17 +147,20 @@ impl Playback {
                 talk.ready()?;
             }
         }
-        let start_ns = clock::now() + LEAD;
+        let (start_ns, waited_before) = (clock::now() + LEAD, waited_ns(talk.pid()));
         talk.begin(start_ns);
         taps.all().iter().for_each(|tap| tap.hush(!self.ends));
         taps.all().iter().for_each(|tap| tap.start(start_ns));
-        let third = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
-        pause(&talk, third, self.stopped);
+        let window_ns = start_ns + workload.warmup_ns;
+        let third = window_ns + workload.window_ns().unwrap_or(0) / 3;
+        let stopped = self.stops.iter().map(|stop| pause(&talk, window_ns, *stop)).collect();
         if self.killed {
             talk.silent(until(third))?;
             talk.tell(&Command::Crash {});
         }
-        played(&taps, start_ns, self.killed)?;
+        if !self.follows {
+            played(&taps, &mut talk, start_ns, self.killed)?;
+        }
         // The window has to be over before anybody drains.
         let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);
         talk.silent(until(over))?;
@@ -149,28 +172,30 @@ impl Playback {
             offered: self.window.end - self.window.start,
         };
         let began = Instant::now();
-        talk.drain((0..workload.publishers).map(total).collect(), workload.drain_ns)?;
+        talk.drain((self.first..workload.publishers).map(total).collect(), workload.drain_ns)?;
         let drained_after = began.elapsed();
+        let (waited, ended_ns) = (waited_ns(talk.pid()).saturating_sub(waited_before), clock::now());
         let agent = talk.stop()?;
-        let result = only(&agent)?;
+        let (result, progress) = (only(&agent)?, std::mem::take(&mut talk.progress));
         talk.exit()?;
         let said = taps.all().iter().map(Tap::said).collect();
+        let late = bare.between(start_ns, ended_ns, waited);
         let back = taps.all().iter().map(Tap::heard).collect();
-        Ok(Received { workload, start_ns, said, back, result, agent, early, drained_after })
+        Ok(Received { workload, start_ns, late, said, back, result, agent, progress, stopped, early, drained_after })
     }
 }
 
 /// Waits until the other side has played all its lines, or has met that nobody
 /// is there any more.
-fn played(taps: &Taps, start_ns: Ns, killed: bool) -> Result<(), Wrong> {
-    let deadline = start_ns + 10 * SECOND;
+fn played(taps: &Taps, talk: &mut Talk, start_ns: Ns, killed: bool) -> Result<(), Wrong> {
+    let deadline = start_ns + 20 * SECOND;
     for tap in taps.all() {
         while !tap.ended() {
             if !killed {
                 tap.broken()?;
             }
-            due(clock::now() < deadline, || "the other side could not send all within 10 s: nobody took it".into())?;
-            thread::park_timeout(Duration::from_millis(5));
+            due(clock::now() < deadline, || "the other side could not send all within 20 s: nobody took it".into())?;
+            talk.silent(Duration::from_millis(5))?;
         }
         if !killed {
             tap.broken()?;

@@ -1,13 +1,14 @@
 //! The agent sends, and the other side sees every message.
 
-use crate::course::{LEAD, only, pause, until};
+use crate::bare::{Bare, Late};
+use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
+use crate::process::{Reading, Watch, processor, waited_ns};
 use crate::subject::Subject;
-use crate::tap::{Heard, Taps};
+use crate::tap::{Heard, Taps, narrowed};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
-use pubmark_host::usage::cpu_ns;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
@@ -33,11 +34,17 @@ pub struct Sending {
     pub name: &'static str,
     /// Settings of the workload.
     pub settings: &'static [(&'static str, &'static str)],
-    /// How long the agent is stopped (SIGSTOP) in the middle of the window.
-    pub stopped: Duration,
-    /// How long the other side reads nothing in the middle of the window, so that
-    /// what is sent has to wait.
-    pub unread: Duration,
+    /// When the agent is stopped (SIGSTOP).
+    pub stops: &'static [Stop],
+    /// How the other side reads.
+    pub reads: Reads,
+    /// The first of the publishers that it plays; another agent would play those
+    /// before it, and nobody does.
+    pub first: u32,
+    /// Whether its process is watched, with its publishers held to one processor.
+    pub watched: bool,
+    /// How long its probes are listened to before it is told to start.
+    pub probed: Duration,
     /// How long each reply, or echo, is held back.
     pub reply_after: Duration,
     /// Whether it is told to stop in the middle of the window.
@@ -46,6 +53,20 @@ pub struct Sending {
     pub killed: bool,
     /// How far the clock of instants in messages is ahead, ns.
     pub ahead_ns: i64,
+}
+
+/// How the other side reads from a third of the window on. Where it is slow, its
+/// sockets, and those of the agent, have room for little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// At once.
+    AtOnce,
+    /// Nothing for so long, and then at once.
+    NotFor(Duration),
+    /// A message each so often.
+    Every(Duration),
+    /// Nothing until the agent says that it has sent all.
+    Nothing,
 }
 
 /// So far a clock may be ahead of another: as if a machine had run an hour longer.
@@ -58,8 +79,11 @@ impl Sending {
         Sending {
             name,
             settings,
-            stopped: none,
-            unread: none,
+            stops: &[],
+            reads: Reads::AtOnce,
+            first: 0,
+            watched: false,
+            probed: none,
             reply_after: none,
             early: false,
             killed: false,
@@ -72,6 +96,8 @@ impl Sending {
 pub struct SentOut {
     /// What it was told.
     pub workload: Workload,
+    /// See [`Sending::first`].
+    pub first: u32,
     /// When the schedule started.
     pub start_ns: Ns,
     /// What its publishers say that they sent; empty where it was stopped early.
@@ -93,10 +119,14 @@ pub struct SentOut {
     pub undead: Option<String>,
     /// What it said each second.
     pub progress: Vec<(Ns, Progress)>,
-    /// Processor time of its process when it had handed in its result, ns.
-    pub cpu_ns: Ns,
-    /// The most memory that its process ever had, bytes.
-    pub memory_bytes: u64,
+    /// What its process used at the window's beginning, in it, and at its end.
+    pub used: Vec<Reading>,
+    /// How late a message may be, by what bare ones took meanwhile.
+    pub late: Late,
+    /// The only processor that its publishers may use.
+    pub pinned: Option<usize>,
+    /// From when until when it was stopped.
+    pub stopped: Vec<(Ns, Ns)>,
 }
 
 impl SentOut {
@@ -106,9 +136,14 @@ impl SentOut {
         (from, from + self.workload.window_ns().unwrap_or(0))
     }
 
+    /// The publishers that it was told to play.
+    pub fn publishers(&self) -> Range<u32> {
+        self.first..self.workload.publishers
+    }
+
     /// A socket that hears a publisher: its partner's, or the first.
     pub fn socket_of(&self, publisher: u32) -> usize {
-        if self.workload.pattern.paired() { publisher as usize } else { 0 }
+        if self.workload.pattern.paired() { (publisher - self.first) as usize } else { 0 }
     }
 
     /// The messages of a publisher that a socket heard, without probes and end
@@ -157,79 +192,58 @@ impl Sending {
             return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
         }
         bench.can_shift(self.ahead_ns)?;
-        let shifted = |order| Prepare { clock_offset_ns: self.ahead_ns, ..order };
+        let (bare, pinned) = (Bare::start(), self.watched.then(processor).flatten());
         let mut taps = Taps::load(bench)?;
-        if !self.unread.is_zero() {
+        if self.slow() {
             taps.narrow();
         }
         let mut talk = Talk::greeted(bench.sending)?;
-        let mut bound = Vec::new();
-        let round_trip = workload.pattern.requests();
-        if round_trip {
-            for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.subscribers)) {
-                let plays = (Vec::new(), self.reply_after);
-                taps.open(bench, &workload, (Role::Replier, id), (Some(&at), &[]), plays)?;
-            }
-            let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
-            let order = prepare(bench, &workload, clients(&workload, Role::Requester, &[], &endpoints), &talk.scratch);
-            talk.prepare(shifted(order))?;
-        } else {
-            let bind = places(bench, &talk.scratch, workload.publishers);
-            let mut publishers = clients(&workload, Role::Publisher, &bind, &[]);
-            let answers = bind_answers_at(&workload, talk.scratch.path(), LOOPBACK);
-            publishers.iter_mut().for_each(|client| client.answers = answers.clone());
-            bound = talk.prepare(shifted(prepare(bench, &workload, publishers, &talk.scratch)))?;
-            taps.answers = talk.answers.clone();
-            let count = workload.publishers as usize;
-            due(bound.len() == count, || format!("{count} publishers had a `bind`; `bound` names {}", bound.len()))?;
-            for client in clients(&workload, Role::Subscriber, &[], &bound) {
-                let plays = (Vec::new(), self.reply_after);
-                taps.open(bench, &workload, (Role::Subscriber, client.id), (None, &client.connect), plays)?;
-            }
-        }
+        let bound = self.open(bench, &workload, &mut taps, &mut talk, pinned)?;
         talk.ready()?;
         let probed = wait_for(&taps, PROBE)?;
-        let start_ns = clock::now() + LEAD;
+        talk.silent(self.probed)?;
+        let (start_ns, waited_before) = (clock::now() + LEAD, waited_ns(talk.pid()));
         talk.begin(start_ns);
+        let window_ns = start_ns + workload.warmup_ns;
+        let window_end = window_ns + workload.window_ns().unwrap_or(0);
+        let watch = self.watched.then(|| Watch::of(talk.pid(), window_ns, window_end));
         // Between two due times: a call that is on its way then is nobody's lag.
-        let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
-        pause(&talk, middle, self.stopped);
-        let read_again_ns = self.leave_unread(&taps, middle);
+        let middle = window_ns + workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
+        let stopped = self.stops.iter().map(|stop| pause(&talk, window_ns, *stop)).collect();
+        let mut read_again_ns = self.read_slowly(&taps, middle);
         let (mut totals, mut ended, mut undead) = (Vec::new(), false, None);
         if self.early {
             talk.silent(until(middle))?;
         } else if self.killed {
             talk.silent(until(middle))?;
-            talk.tell(&Command::Crash {});
-            totals = talk.sent(0)?;
-            // What was on its way has come by then.
-            talk.silent(SETTLED)?;
-            let came = heard_by(&taps);
-            undead = bound.iter().find_map(|endpoint| listens(endpoint));
-            talk.drain(totals.clone(), workload.drain_ns)?;
-            talk.silent(SETTLED)?;
-            let more = heard_by(&taps) - came;
-            undead = undead.or((more > 0).then(|| format!("{more} messages came after that")));
+            (totals, undead) = kill(&mut talk, &taps, &bound, workload.drain_ns)?;
         } else {
             totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(SECOND) + workload.drain_ns)?;
-            if !round_trip {
+            if self.reads == Reads::Nothing {
+                read_again_ns = Some(clock::now());
+                taps.all().iter().for_each(|tap| tap.hush(false));
+            }
+            if !workload.pattern.requests() {
                 ended = wait_for(&taps, END)?;
             }
             talk.drain(totals.clone(), workload.drain_ns)?;
         }
+        let waited = waited_ns(talk.pid()).saturating_sub(waited_before);
         let agent = talk.stop()?;
         if self.early {
             // What it still sends would have come by then.
             talk.silent(SETTLED)?;
         }
         let result = only(&agent)?;
-        let (cpu_ns, memory_bytes) = (cpu_ns(talk.pid()).unwrap_or(0), most_memory(talk.pid()));
+        let over_ns = clock::now();
+        let (used, late) = (watch.map(Watch::finish).unwrap_or_default(), bare.between(start_ns, over_ns, waited));
         let progress = std::mem::take(&mut talk.progress);
         let back = |heard: Heard| Heard { header: heard.header.map(|header| header.ahead_by(-self.ahead_ns)), ..heard };
         let heard = taps.all().iter().map(|tap| tap.heard().into_iter().map(back).collect()).collect();
         talk.exit()?;
         Ok(SentOut {
             workload,
+            first: self.first,
             start_ns,
             totals,
             result,
@@ -240,23 +254,102 @@ impl Sending {
             read_again_ns,
             undead,
             progress,
-            cpu_ns,
-            memory_bytes,
+            used,
+            late,
+            pinned,
+            stopped,
         })
     }
 
-    /// Reads nothing for so long, from an instant on; when it is over.
-    fn leave_unread(&self, taps: &Taps, at_ns: Ns) -> Option<Ns> {
-        if self.unread.is_zero() {
+    /// Whether the other side keeps it waiting.
+    fn slow(&self) -> bool {
+        self.reads != Reads::AtOnce
+    }
+
+    /// Gives the agent its order, and opens the other side's sockets; where it is bound.
+    fn open(
+        &self,
+        bench: &Subject<'_>,
+        workload: &Workload,
+        taps: &mut Taps,
+        talk: &mut Talk,
+        pinned: Option<usize>,
+    ) -> Result<Vec<String>, Wrong> {
+        let first = self.first as usize;
+        let ordered = |clients, talk: &Talk| {
+            let order = prepare(bench, workload, clients, &talk.scratch);
+            let mut options = order.options;
+            if self.slow() {
+                narrowed(&mut options);
+            }
+            let publisher_cpus = pinned.into_iter().collect();
+            Prepare { clock_offset_ns: self.ahead_ns, options, publisher_cpus, ..order }
+        };
+        if workload.pattern.requests() {
+            for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.subscribers)) {
+                let plays = (Vec::new(), self.reply_after);
+                taps.open(bench, workload, (Role::Replier, id), (Some(&at), &[]), plays)?;
+            }
+            let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
+            let order = ordered(clients(workload, Role::Requester, &[], &endpoints), talk);
+            talk.prepare(order)?;
+            return Ok(Vec::new());
+        }
+        let bind = places(bench, &talk.scratch, workload.publishers);
+        let mut publishers = clients(workload, Role::Publisher, &bind, &[]).split_off(first);
+        let answers = bind_answers_at(workload, talk.scratch.path(), LOOPBACK);
+        publishers.iter_mut().for_each(|client| client.answers = answers.clone());
+        let order = ordered(publishers, talk);
+        let bound = talk.prepare(order)?;
+        taps.answers = talk.answers.clone();
+        let count = workload.publishers as usize - first;
+        due(bound.len() == count, || format!("{count} publishers had a `bind`; `bound` names {}", bound.len()))?;
+        // Nobody binds for those that it does not play.
+        let absent = if workload.pattern.paired() { first } else { 0 };
+        let ends = [vec![String::new(); absent], bound.clone()].concat();
+        for client in clients(workload, Role::Subscriber, &[], &ends).split_off(absent) {
+            let plays = (Vec::new(), self.reply_after);
+            taps.open(bench, workload, (Role::Subscriber, client.id), (None, &client.connect), plays)?;
+        }
+        Ok(bound)
+    }
+
+    /// Reads as slowly as it is to, from an instant on; when it reads again at once.
+    fn read_slowly(&self, taps: &Taps, at_ns: Ns) -> Option<Ns> {
+        let all = || taps.all().iter();
+        if let Reads::Every(gap) = self.reads {
+            all().for_each(|tap| tap.read_every(gap));
+        }
+        if !matches!(self.reads, Reads::NotFor(_) | Reads::Nothing) {
             return None;
         }
         thread::sleep(until(at_ns));
-        taps.all().iter().for_each(|tap| tap.hush(true));
-        thread::sleep(self.unread);
+        all().for_each(|tap| tap.hush(true));
+        let Reads::NotFor(length) = self.reads else { return None };
+        thread::sleep(length);
         let over_ns = clock::now();
-        taps.all().iter().for_each(|tap| tap.hush(false));
+        all().for_each(|tap| tap.hush(false));
         Some(over_ns)
     }
+}
+
+/// Kills its clients: what they say that they sent, and what of them is still there.
+fn kill(
+    talk: &mut Talk,
+    taps: &Taps,
+    bound: &[String],
+    drain_ns: Ns,
+) -> Result<(Vec<PublisherTotal>, Option<String>), Wrong> {
+    talk.tell(&Command::Crash {});
+    let totals = talk.sent(0)?;
+    // What was on its way has come by then.
+    talk.silent(SETTLED)?;
+    let came = heard_by(taps);
+    let undead = bound.iter().find_map(|endpoint| listens(endpoint));
+    talk.drain(totals.clone(), drain_ns)?;
+    talk.silent(SETTLED)?;
+    let more = heard_by(taps) - came;
+    Ok((totals, undead.or((more > 0).then(|| format!("{more} messages came after that")))))
 }
 
 /// How much all sockets have heard, probes and end markers among it.
@@ -290,12 +383,4 @@ fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, Wrong> {
         }
     }
     Ok(true)
-}
-
-/// The most memory that a process ever had, bytes; 0 where it is gone.
-fn most_memory(pid: i32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    let kib: u64 = most.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-    kib << 10
 }

@@ -61,6 +61,12 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// Whether it has a pattern, and its system does.
+    pub fn plays(&self, pattern: Pattern) -> bool {
+        let of_system = self.patterns.is_empty() || self.patterns.contains(&pattern);
+        of_system && self.features.patterns.iter().any(|word| word == pattern.word())
+    }
+
     /// Whether it can be told that the clock of instants in messages is ahead.
     pub fn can_shift(&self, ahead_ns: i64) -> Result<(), Wrong> {
         match ahead_ns == 0 || self.features.clock_offset {

@@ -7,7 +7,7 @@ use pubmark_host::clock;
 use pubmark_load::drivers::{
     self, socket::Driver, socket::DriverError, socket::Sent, socket::Socket, socket::SocketSpec,
 };
-use pubmark_model::header::{END, Header, PROBE, pattern};
+use pubmark_model::header::{END, Header, PROBE, body_at, pattern};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -23,8 +23,14 @@ const MARKER_EVERY: Duration = Duration::from_millis(5);
 /// What the kernel keeps for a narrow socket, bytes.
 const NARROW_BYTES: u64 = 128 << 10;
 
-/// The most of a message that is kept: what is checked of it, bytes.
-const KEPT: usize = 64 << 10;
+/// Messages that wait in a socket of the other side before any is thrown away.
+const QUEUE: u64 = 200_000;
+
+/// By how much *free* lies where it cannot be, ns.
+const FREE_OFF: Ns = 700 * MILLISECOND;
+
+/// Messages that wait in a narrow one.
+const NARROW_QUEUE: u64 = 2;
 
 /// A message as it came.
 #[derive(Clone, Debug)]
@@ -33,17 +39,19 @@ pub struct Heard {
     pub at_ns: Ns,
     /// Its header; none in what is too short for one.
     pub header: Option<Header>,
-    /// It.
-    pub bytes: Vec<u8>,
+    /// Its length, bytes.
+    pub length: usize,
+    /// Where the first byte of its body is that is not the pattern's.
+    pub wrong_at: Option<usize>,
 }
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When, ns from the start.
+    /// When it is sent, by its header too, ns from the start.
     pub at: Ns,
-    /// When it was due by its header, ns from the start.
-    pub due: Ns,
+    /// When it was due by its header, ns from the start; below 0 before it.
+    pub due: i64,
     /// How long before its sending its publisher was free by its header, ns;
     /// what it says cannot lie before `due`.
     pub own: Ns,
@@ -60,12 +68,23 @@ pub struct Line {
 pub enum Flaw {
     /// Nothing.
     None,
-    /// A bit of the body is turned.
-    Body,
-    /// It is a byte too short.
-    Short,
-    /// It names a publisher that nobody has.
-    Publisher,
+    /// A bit of this byte is turned, or of the last one.
+    Body(usize),
+    /// It has so many bytes more, or fewer.
+    Length(isize),
+    /// It names another publisher, so many further.
+    Publisher(u32),
+    /// Its publisher was free, by its header, only after it had sent.
+    FreeTooLate,
+    /// Its publisher was free, by its header, before it was due.
+    FreeTooEarly,
+}
+
+impl Flaw {
+    /// Whether it is a message to be measured all the same.
+    pub fn sound(self) -> bool {
+        matches!(self, Flaw::None | Flaw::FreeTooLate | Flaw::FreeTooEarly)
+    }
 }
 
 /// A message as it was sent.
@@ -75,8 +94,10 @@ pub struct SentLine {
     pub due_ns: Ns,
     /// What it says of the sender's own lag, ns.
     pub own_ns: Ns,
-    /// When it was sent, ns.
+    /// When it was sent by its header, ns …
     pub sent_ns: Ns,
+    /// … and when it went out indeed: then or later.
+    pub went_ns: Ns,
     /// What was asked for.
     pub line: Line,
 }
@@ -87,6 +108,8 @@ struct Shared {
     quiet: AtomicBool,
     start_ns: AtomicU64,
     ended: AtomicBool,
+    /// How long it waits after each message that it reads, ns.
+    reads_every_ns: AtomicU64,
     heard: Mutex<Vec<Heard>>,
     said: Mutex<Vec<SentLine>>,
     broken: Mutex<Option<String>>,
@@ -119,6 +142,15 @@ pub struct Tap {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Leaves room for little in a socket, as far as its driver can be told so.
+pub fn narrowed(options: &mut Options) {
+    for (name, room) in [("socket_buffer", NARROW_BYTES), ("queue_messages", NARROW_QUEUE)] {
+        if let Some(option) = options.get_mut(name) {
+            *option = room.into();
+        }
+    }
+}
+
 /// Whether there are sockets for this driver.
 pub fn known(driver: &str) -> bool {
     drivers::find(driver).is_some()
@@ -139,13 +171,16 @@ impl Taps {
         if let Some(linger) = options.get_mut("linger") {
             *linger = "0s".into();
         }
+        if let Some(queue) = options.get_mut("queue_messages") {
+            *queue = QUEUE.into();
+        }
         Ok(Taps { driver, options, answers: None, taps: Vec::new() })
     }
 
     /// Lets those that are opened from now on have room for little, so that what
     /// they do not read has to wait where it is sent.
     pub fn narrow(&mut self) {
-        self.options.insert("socket_buffer".into(), NARROW_BYTES.into());
+        narrowed(&mut self.options);
     }
 
     /// Those that are open.
@@ -186,10 +221,12 @@ impl Taps {
         let play = move || {
             let played = match role {
                 Role::Publisher => publish(socket.as_mut(), &theirs, &workload, id, &lines),
-                Role::Subscriber if workload.pattern.echoed() && id == 0 => echo(socket.as_mut(), &theirs, delay),
-                Role::Subscriber => listen(socket.as_mut(), &theirs),
+                Role::Subscriber if workload.pattern.echoed() && id == 0 => {
+                    echo(socket.as_mut(), &theirs, &workload, delay)
+                }
+                Role::Subscriber => listen(socket.as_mut(), &theirs, &workload),
                 Role::Requester => request(socket.as_mut(), &theirs, &workload, id, &lines),
-                Role::Replier => reply(socket.as_mut(), &theirs, delay),
+                Role::Replier => reply(socket.as_mut(), &theirs, &workload, delay),
             };
             *kept(&theirs.broken) = played.err().map(|error| error.to_string());
             theirs.ended.store(true, Ordering::Release);
@@ -232,6 +269,11 @@ impl Tap {
         self.shared.quiet.store(quiet, Ordering::Release);
     }
 
+    /// Lets it wait so long after each message that it reads.
+    pub fn read_every(&self, gap: Duration) {
+        self.shared.reads_every_ns.store(gap.as_nanos() as Ns, Ordering::Release);
+    }
+
     /// Whether it has played its lines, or met an error.
     pub fn ended(&self) -> bool {
         self.shared.ended.load(Ordering::Acquire)
@@ -256,31 +298,49 @@ impl Drop for Taps {
     }
 }
 
-fn take(heard: &Mutex<Vec<Heard>>, message: &[u8]) -> Option<u32> {
-    let header = Header::read(message);
-    let bytes = message[..message.len().min(KEPT)].to_vec();
-    kept(heard).push(Heard { at_ns: clock::now(), header, bytes });
+/// Keeps what came; its sequence.
+fn take(shared: &Shared, body: &[u8], message: &[u8]) -> Option<u32> {
+    let at_ns = clock::now();
+    let (header, length) = (Header::read(message), message.len());
+    let from = body_at(length).min(body.len());
+    let (theirs, ours) = (message.get(from..).unwrap_or_default(), &body[from..]);
+    let wrong_at = match theirs == &ours[..theirs.len().min(ours.len())] {
+        true => None,
+        false => theirs.iter().zip(ours).position(|(theirs, ours)| theirs != ours).map(|at| from + at),
+    };
+    kept(&shared.heard).push(Heard { at_ns, header, length, wrong_at });
     header.map(|header| header.sequence)
 }
 
-fn listen(socket: &mut dyn Socket, shared: &Shared) -> Result<(), DriverError> {
+fn body(workload: &Workload) -> Vec<u8> {
+    pattern(workload.payload_bytes as usize)
+}
+
+fn listen(socket: &mut dyn Socket, shared: &Shared, workload: &Workload) -> Result<(), DriverError> {
+    let body = body(workload);
     while !shared.stopped() {
         if shared.quiet.load(Ordering::Acquire) {
             thread::park_timeout(MARKER_EVERY);
             continue;
         }
         if let Some(message) = socket.recv()? {
-            take(&shared.heard, message);
+            take(shared, &body, message);
+            match shared.reads_every_ns.load(Ordering::Acquire) {
+                0 => {}
+                gap => wait_until(clock::now() + gap, shared),
+            }
         }
     }
     Ok(())
 }
 
-fn reply(socket: &mut dyn Socket, shared: &Shared, delay: Duration) -> Result<(), DriverError> {
+/// Sends back what comes.
+fn reply(socket: &mut dyn Socket, shared: &Shared, workload: &Workload, delay: Duration) -> Result<(), DriverError> {
+    let body = body(workload);
     while !shared.stopped() {
         let Some(message) = socket.recv()? else { continue };
         let echo = message.to_vec();
-        let probe = take(&shared.heard, &echo) == Some(PROBE);
+        let probe = take(shared, &body, &echo) == Some(PROBE);
         if !probe {
             wait_until(clock::now() + delay.as_nanos() as Ns, shared);
         }
@@ -294,11 +354,12 @@ pub fn echoes(sequence: u32) -> bool {
     sequence == PROBE || (sequence != END && !sequence.is_multiple_of(5))
 }
 
-fn echo(socket: &mut dyn Socket, shared: &Shared, delay: Duration) -> Result<(), DriverError> {
+fn echo(socket: &mut dyn Socket, shared: &Shared, workload: &Workload, delay: Duration) -> Result<(), DriverError> {
+    let body = body(workload);
     while !shared.stopped() {
         let Some(message) = socket.recv()? else { continue };
         let echo = message.to_vec();
-        let Some(sequence) = take(&shared.heard, &echo).filter(|sequence| echoes(*sequence)) else { continue };
+        let Some(sequence) = take(shared, &body, &echo).filter(|sequence| echoes(*sequence)) else { continue };
         if sequence != PROBE {
             wait_until(clock::now() + delay.as_nanos() as Ns, shared);
         }
@@ -331,29 +392,36 @@ fn marker(workload: &Workload, publisher: u32, sequence: u32) -> Vec<u8> {
 }
 
 /// The message of a line, as it goes out now.
-fn message(workload: &Workload, publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (Vec<u8>, SentLine) {
-    let mut message = pattern(workload.payload_bytes as usize);
-    let due_ns = start_ns + line.due;
-    let own_ns = line.own.min(now.saturating_sub(due_ns));
-    let publisher = if line.flaw == Flaw::Publisher { publisher + 1_000 } else { publisher };
+fn message(body: &[u8], publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (Vec<u8>, SentLine) {
+    let mut message = body.to_vec();
+    let (due_ns, sent_ns) = (start_ns.saturating_add_signed(line.due), start_ns + line.at);
+    let own_ns = match line.flaw {
+        Flaw::FreeTooLate | Flaw::FreeTooEarly => 0,
+        _ => line.own.min(sent_ns.saturating_sub(due_ns)),
+    };
+    let (further, free_ns) = match line.flaw {
+        Flaw::Publisher(further) => (further, sent_ns - own_ns),
+        Flaw::FreeTooLate => (0, sent_ns + FREE_OFF),
+        Flaw::FreeTooEarly => (0, due_ns.saturating_sub(FREE_OFF)),
+        _ => (0, sent_ns - own_ns),
+    };
     let header = Header {
         intended_ns: due_ns,
-        publisher,
+        publisher: publisher.wrapping_add(further),
         sequence: line.sequence,
-        sent_ns: Some(now),
-        free_ns: Some(now - own_ns),
+        sent_ns: Some(sent_ns),
+        free_ns: Some(free_ns),
     };
     let _ = header.ahead_by(line.ahead).write(&mut message);
     match line.flaw {
-        Flaw::Body => {
-            if let Some(last) = message.last_mut() {
-                *last ^= 0x10;
-            }
+        Flaw::Body(at) => {
+            let last = message.len() - 1;
+            message[at.min(last)] ^= 0x10;
         }
-        Flaw::Short => drop(message.pop()),
-        Flaw::None | Flaw::Publisher => {}
+        Flaw::Length(more) => message.resize(message.len().saturating_add_signed(more), 0),
+        Flaw::None | Flaw::Publisher(_) | Flaw::FreeTooLate | Flaw::FreeTooEarly => {}
     }
-    (message, SentLine { due_ns, own_ns, sent_ns: now, line })
+    (message, SentLine { due_ns, own_ns, sent_ns, went_ns: now, line })
 }
 
 fn publish(
@@ -377,9 +445,10 @@ fn publish(
         mark(socket, PROBE)?;
         thread::park_timeout(MARKER_EVERY);
     };
+    let body = body(workload);
     for line in lines {
         wait_until(start_ns + line.at, shared);
-        let (message, said) = message(workload, id, *line, start_ns, clock::now());
+        let (message, said) = message(&body, id, *line, start_ns, clock::now());
         send(socket, shared, &message)?;
         kept(&shared.said).push(said);
     }
@@ -399,11 +468,12 @@ fn request(
     id: u32,
     lines: &[Line],
 ) -> Result<(), DriverError> {
+    let body = body(workload);
     let mut ask = |message: &[u8]| -> Result<(), DriverError> {
         send(socket, shared, message)?;
         while !shared.stopped() {
             if let Some(reply) = socket.recv()? {
-                take(&shared.heard, reply);
+                take(shared, &body, reply);
                 break;
             }
         }
@@ -416,7 +486,7 @@ fn request(
     let start_ns = shared.start_ns.load(Ordering::Acquire);
     for line in lines {
         wait_until(start_ns + line.at, shared);
-        let (message, said) = message(workload, id, *line, start_ns, clock::now());
+        let (message, said) = message(&body, id, *line, start_ns, clock::now());
         kept(&shared.said).push(said);
         ask(&message)?;
     }

@@ -56,7 +56,7 @@ function histogram(counter, digits = 3) {
 }
 
 let work, window, deadline, progress, totals, crashed = false;
-const publishers = [], subscribers = [], streams = [], said = new Set(), used = [];
+const publishers = [], subscribers = [], remarks = [], streams = [], said = new Set(), used = [];
 
 /** What all clients of this process measure together. */
 const books = {
@@ -172,19 +172,22 @@ class Subscriber {
     books.received += 1;
     const measured = window.holds(intended), twice = seen.has(sequence);
     seen.add(sequence);
-    const full = work.verify === "full" && measured;
-    if (full && this.body.compare(message, 32, length, 32) !== 0) return void (counts.corrupted += 1);
     if (twice) return void (counts.duplicated += measured);
     const highest = this.highest.get(publisher) ?? 0;
     counts.reordered += measured && sequence < highest;
     this.highest.set(publisher, Math.max(sequence, highest));
-    books.arrived += window.holds(at);
+    const within = window.holds(at), place = window.place(at);
+    books.arrived += within;
+    if (within) books.delivered[place] += 1;
+    if (!measured) return;
     books.lastArrival = at;
+    const header = length >= 32 ? 32 : Math.min(24, length);
+    const changed = work.verify === "full" && this.body.compare(message, header, length, header) !== 0;
+    if (changed) return void (counts.corrupted += 1);
+    if (at < intended) return void (counts.negative += 1);
     const own = length >= 32 && intended <= free && free <= sent ? sent - free : 0;
     const latency = at - intended - own, before = this.before.get(publisher);
     this.before.set(publisher, [sequence, latency]);
-    if (!measured) return;
-    counts.negative += latency < 0;
     add(times.latency, Math.max(0, latency));
     add(times.intended_latency, Math.max(0, at - intended));
     if (length >= 24) add(times.service_latency, Math.max(0, at - sent));
@@ -192,9 +195,7 @@ class Subscriber {
       books.jitter += Math.abs(latency - before[1]);
       books.pairs += 1;
     }
-    if (!window.holds(at)) return;
-    books.delivered[window.place(at)] += 1;
-    add(books.latency[window.place(at)], Math.max(0, latency));
+    if (within) add(books.latency[place], Math.max(0, latency));
   }
   complete() {
     return crashed || this.hears.every((id) => this.ended.has(id) || this.seen.get(id).size >= totals.get(id).sent);
@@ -224,6 +225,8 @@ const once = (word, fields) => said.has(word) || (said.add(word), say(word, fiel
 
 async function prepare(order) {
   work = order.flows[0].workload;
+  const held = order.publisher_cpus.length + order.subscriber_cpus.length > 0;
+  if (held) remarks.push("its threads run on any processor: Node.js cannot hold them to those that it was given");
   for (const client of order.clients) {
     if (client.role === "publisher") publishers.push(new Publisher(client));
     else subscribers.push(new Subscriber(client));
@@ -300,7 +303,7 @@ function result() {
   once("result", {
     flows: [flow], usage: Object.fromEntries(Object.keys(after).map((name) => [name, between(name)])),
     versions: { library: "kernel", version: os.release() }, applied: { tcp_nodelay: true },
-    loops: 1, pauses: null, remarks: [],
+    loops: 1, pauses: null, remarks,
   });
 }
 

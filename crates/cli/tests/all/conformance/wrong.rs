@@ -1,8 +1,10 @@
 //! Agents that measure wrongly: each is the agent of docs/add-a-language.md, or one
 //! of those in Node beside this file, with one line changed.
 
+mod late;
 mod relayed;
 
+pub use late::WRONG_LATE;
 pub use relayed::{WRONG_AT_A_SERVER, WRONG_RELAYED};
 
 /// A fault, the case that names it, and the change that makes it.
@@ -123,7 +125,7 @@ pub const WRONG: &[Wrong] = &[
         "\"window_end\": self.sent,",
         "\"window_end\": self.sent - 1,",
     ),
-    wrong("a count is not kept", "send-count", "self.offered >= self.window.count", "self.offered > self.window.count"),
+    wrong("a count is not kept", "send-count", "self.offered >= count if", "self.offered > count if"),
     wrong(
         "the lag is never told",
         "send-lag",
@@ -195,8 +197,8 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "what the system made it wait for is its own lag",
         "send-blocked",
-        "self.free = free + now() - sent  # the call was the system's",
-        "self.free = free",
+        "self.free = now()  # it is offered again, and the wait was the system's",
+        "pass",
     ),
     wrong("it sends on after stop", "stop-early", " or \"result\" in self.said", ""),
     wrong(
@@ -422,8 +424,8 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "whatever arrived was in time",
         "receive-arrived",
-        "self.counts[\"arrived\"] += window.holds(at)",
-        "self.counts[\"arrived\"] += 1",
+        "        if window.holds(at):\n            place = (at - window.begin) // window.slice\n            self.counts[\"arrived\"] += 1\n",
+        "        self.counts[\"arrived\"] += 1\n        if window.holds(at):\n            place = (at - window.begin) // window.slice\n",
     ),
     wrong("no slice has anything delivered", "receive-series", "columns(self.subscribers, \"delivered\")", "[]"),
     wrong(
@@ -463,12 +465,12 @@ pub const WRONG: &[Wrong] = &[
         "sum(sequence >= sent for sequence in self.seen[publisher])",
         "0",
     ),
-    wrong("bodies are not compared", "receive-bodies", "message[32:] != self.body[32:]", "False"),
+    wrong("bodies are not compared", "receive-bodies", "message[room:] != self.body[room:]", "False"),
     wrong(
         "damaged messages have a latency",
         "receive-bodies",
-        "            self.counts[\"corrupted\"] += 1\n            return\n        if twice",
-        "            self.counts[\"corrupted\"] += 1\n        if twice",
+        "else \"negative\"] += 1\n            return\n",
+        "else \"negative\"] += 1\n            if not changed:\n                return\n",
     ),
     wrong(
         "it says that it takes differing clocks out, and writes its own",

@@ -1,0 +1,147 @@
+//! What a message takes on this machine with no agent in its way: a bare pair of
+//! sockets beside the cases. A time of an agent is held to what the pair shows
+//! meanwhile, so that a busy machine refuses nobody.
+
+use pubmark_host::clock;
+use pubmark_model::units::{MILLISECOND, Ns};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Between two messages.
+const EVERY: Duration = Duration::from_millis(4);
+
+/// What an agent may take beyond the bare pair, whatever its language does.
+const OWN: Ns = MILLISECOND;
+
+/// So many times what the bare pair takes: an agent passes a message through more hands.
+const TIMES: u64 = 3;
+
+/// What is allowed where nothing was measured.
+const UNMEASURED: Ns = 40 * MILLISECOND;
+
+/// When each message was sent, and how long it took.
+type Ways = Arc<Mutex<Vec<(Ns, Ns)>>>;
+
+/// A bare pair that plays until it is dropped.
+pub struct Bare {
+    ways: Ways,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Bare {
+    /// Starts it. Without sockets of its own it measures nothing.
+    pub fn start() -> Bare {
+        let mut bare = Bare { ways: Ways::default(), stop: Arc::default(), threads: Vec::new() };
+        bare.threads = bare.play().unwrap_or_default();
+        bare
+    }
+
+    fn play(&self) -> io::Result<Vec<JoinHandle<()>>> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut near = TcpStream::connect(listener.local_addr()?)?;
+        let mut far = listener.accept()?.0;
+        near.set_nodelay(true)?;
+        let (stop, ways) = (self.stop.clone(), self.ways.clone());
+        let send = move || {
+            while !stop.load(Ordering::Acquire) && near.write_all(&clock::now().to_le_bytes()).is_ok() {
+                thread::sleep(EVERY);
+            }
+        };
+        // The end of the sender is the end of its connection.
+        let receive = move || {
+            let mut sent = [0; 8];
+            while far.read_exact(&mut sent).is_ok() {
+                let (sent_ns, now) = (Ns::from_le_bytes(sent), clock::now());
+                ways.lock().unwrap_or_else(PoisonError::into_inner).push((sent_ns, now.saturating_sub(sent_ns)));
+            }
+        };
+        let thread = |name: &str| thread::Builder::new().name(name.into());
+        Ok(vec![thread("bare sender").spawn(send)?, thread("bare receiver").spawn(receive)?])
+    }
+
+    /// How late a message may be that was sent between these instants, to an agent that
+    /// waited so long for a processor meanwhile.
+    pub fn between(&self, from_ns: Ns, to_ns: Ns, waited_ns: Ns) -> Late {
+        let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let within = ways.iter().filter(|(sent, _)| (from_ns..to_ns).contains(sent)).map(|(_, way)| *way);
+        let starved = waited_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64;
+        Late { starved, ..Late::of(within.collect()) }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// How late messages may be, by what bare ones took.
+#[derive(Clone, Debug, Default)]
+pub struct Late {
+    ways: Vec<Ns>,
+    /// For which part of the time the agent waited for a processor.
+    starved: f64,
+}
+
+/// Quantiles that are held to what a bare message takes, each where the agent waited for a
+/// processor for no more than this part of the time: a machine that is busy with something
+/// else delays most messages of who has much to do, and those of a bare pair hardly.
+const QUANTILES: [(f64, f64); 4] = [(0.0, f64::MAX), (0.1, 0.3), (0.25, 0.15), (0.5, 0.05)];
+
+impl Late {
+    /// By these times of bare messages.
+    pub fn of(mut ways: Vec<Ns>) -> Late {
+        ways.sort_unstable();
+        Late { ways, starved: 0.0 }
+    }
+
+    /// The quantiles that can be held to it.
+    pub fn quantiles(&self) -> impl Iterator<Item = f64> + '_ {
+        QUANTILES.iter().filter(|(_, starved)| self.starved <= *starved).map(|(quantile, _)| *quantile)
+    }
+
+    /// How late this quantile of the messages may be, ns.
+    pub fn at(&self, quantile: f64) -> Ns {
+        let place = (self.ways.len() as f64 * quantile) as usize;
+        match self.ways.get(place).or(self.ways.last()) {
+            Some(way) => OWN + TIMES * way,
+            None => UNMEASURED,
+        }
+    }
+
+    /// How late a single message may be, ns: the machine may hold up any of them.
+    pub fn single(&self) -> Ns {
+        UNMEASURED + self.at(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_may_be_a_millisecond_later_and_three_times_what_a_bare_one_is() {
+        let late = Late::of((1..=100).rev().map(|way| way * 1_000).collect());
+        assert_eq!((late.at(0.0), late.at(0.5), late.at(1.0)), (1_003_000, 1_153_000, 1_300_000));
+        assert_eq!(late.single(), 41_300_000);
+        assert_eq!(Late::default().at(0.5), UNMEASURED);
+        assert_eq!(late.quantiles().collect::<Vec<_>>(), [0.0, 0.1, 0.25, 0.5]);
+        assert_eq!(Late { starved: 0.2, ..late }.quantiles().collect::<Vec<_>>(), [0.0, 0.1]);
+    }
+
+    #[test]
+    fn the_pair_measures_what_was_sent_meanwhile() {
+        let (bare, from) = (Bare::start(), clock::now());
+        let measured = || bare.between(from, clock::now(), 0).ways.len() >= 3;
+        while !measured() {
+            thread::yield_now();
+        }
+        assert!(bare.between(from, from, 0).ways.is_empty());
+    }
+}

@@ -1,0 +1,89 @@
+//! What the agent says of its process, beside what the kernel says of it.
+
+use crate::bench::Bench;
+use crate::case::{Case, of_sockets as case};
+use crate::process::Reading;
+use crate::sending::{Sending, SentOut};
+use crate::wrong::{Wrong, due};
+use pubmark_model::units::{MILLISECOND, Ns, format_time};
+use std::rc::Rc;
+
+/// Awake all the time, so that there is something to be told.
+static BUSY: Sending = Sending {
+    watched: true,
+    ..Sending::plain("busy", &[("pattern", "fan-out"), ("pacing", "spin"), ("warmup", "300ms"), ("duration", "700ms")])
+};
+static IDLE: Sending = Sending {
+    watched: true,
+    ..Sending::plain("watched", &[("pattern", "fan-out"), ("warmup", "300ms"), ("duration", "700ms")])
+};
+
+const BUSY_ONE: &str = "a publisher that is awake all the time";
+
+pub const CASES: &[Case] = &[
+    case(
+        "send-usage",
+        BUSY_ONE,
+        "processor time and memory of its process over the window, as the kernel says it",
+        |bench| usage(&*watched(bench)?),
+    ),
+    case("send-pinned", BUSY_ONE, "a thread on the one processor that it was given, or a remark", |bench| {
+        pinned(&*watched(bench)?)
+    }),
+];
+
+fn watched(bench: &Bench<'_>) -> Result<Rc<SentOut>, Wrong> {
+    bench.sends(if bench.features.pacing.iter().any(|word| word == "spin") { &BUSY } else { &IDLE })
+}
+
+/// The kernel and the agent do not look at one instant, and the kernel counts in ticks.
+const APART: Ns = 30 * MILLISECOND;
+
+fn usage(out: &SentOut) -> Result<(), Wrong> {
+    let (used, (from, to)) = (&out.agent.usage, out.window());
+    let (Some(first), Some(last)) = (out.used.first(), out.used.last()) else {
+        return Err(Wrong::NotTried("its process could not be looked at".into()));
+    };
+    // How late the looks at the two ends of the window were.
+    let late = first.at_ns.saturating_sub(from) + last.at_ns.saturating_sub(to);
+    let length = to - from;
+    due(used.wall_ns.abs_diff(length) <= length / 10 + late, || {
+        format!("`wall_ns` is {}, and the window is {} long", used.wall_ns, format_time(length))
+    })?;
+    for (name, said, of, rough) in [
+        ("cpu_ns", used.cpu_ns, (|reading: &Reading| reading.cpu_ns) as fn(&Reading) -> Ns, 10),
+        ("user_ns", used.user_ns, |reading| reading.user_ns, 5),
+    ] {
+        let wanted = of(last).saturating_sub(of(first));
+        due(said.abs_diff(wanted) <= wanted / rough + APART + late, || {
+            format!(
+                "`{name}` is {}; by the kernel its process used {} in the window",
+                format_time(said),
+                format_time(wanted)
+            )
+        })?;
+    }
+    for (name, samples, of) in [
+        ("rss_bytes", &used.rss_bytes, (|reading: &Reading| reading.rss_bytes) as fn(&Reading) -> u64),
+        ("uss_bytes", &used.uss_bytes, |reading| reading.uss_bytes),
+    ] {
+        let (least, most) = (out.used.iter().map(of).min().unwrap_or(0), out.used.iter().map(of).max().unwrap_or(0));
+        due(!samples.is_empty(), || format!("`{name}` has no sample"))?;
+        let near = least - least / 8..=most + most / 8;
+        due(most == 0 || samples.iter().all(|bytes| near.contains(bytes)), || {
+            format!("`{name}` is {samples:?}; by the kernel it was from {least} to {most} bytes")
+        })?;
+    }
+    Ok(())
+}
+
+fn pinned(out: &SentOut) -> Result<(), Wrong> {
+    let Some(processor) = out.pinned else {
+        return Err(Wrong::NotTried("this machine has one processor: there is nothing to choose".into()));
+    };
+    let wanted = processor.to_string();
+    let held = out.used.iter().any(|reading| reading.allowed.contains(&wanted));
+    due(held || !out.agent.remarks.is_empty(), || {
+        format!("its publisher was to use processor {processor} alone; none of its threads did, and no remark says so")
+    })
+}
