@@ -4,6 +4,7 @@
 
 use pubmark_host::clock;
 use pubmark_model::units::{MILLISECOND, Ns};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,6 +119,13 @@ impl Late {
     /// How late a single message may be, ns: the machine may hold up any of them.
     pub fn single(&self) -> Ns {
         UNMEASURED + self.at(1.0)
+    }
+}
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = (self.starved * 100.0).round();
+        write!(f, "by what bare messages took; the machine let it wait for a processor {percent} % of the time")
     }
 }
 

@@ -102,7 +102,7 @@ pub fn holds(name: &str, histogram: &Histogram, truth: &[Due], late: &Late) -> R
             // A histogram of 3 digits rounds by up to a thousandth.
             due((wanted - wanted / 500..=wanted + wanted / 500 + allowed).contains(&said), || {
                 format!(
-                    "p{} of {} times of `{name}` is {}; it was {} when sent and at most {} more on the way",
+                    "p{} of {} times of `{name}` is {}; it was {} when sent and at most {} more on the way ({late})",
                     quantile * 100.0,
                     group.len(),
                     format_time(said),

@@ -15,9 +15,9 @@ pub const LATE: Ns = 200 * MILLISECOND;
 pub const STEP: Ns = 40 * MILLISECOND;
 
 /// How much of it is the sender's own, of one and of the other: so their latencies are
-/// 120 and 180 ms.
-pub const OWN: [Ns; 2] = [80 * MILLISECOND, 60 * MILLISECOND];
-pub const LATENCY: [Ns; 2] = [120 * MILLISECOND, 180 * MILLISECOND];
+/// 120 and 220 ms.
+pub const OWN: [Ns; 2] = [80 * MILLISECOND, 20 * MILLISECOND];
+pub const LATENCY: [Ns; 2] = [120 * MILLISECOND, 220 * MILLISECOND];
 
 /// When message `sequence` is due: within the warm-up, or within the window.
 fn due_at(sequence: u32) -> Ns {
@@ -117,7 +117,7 @@ pub const SPOILT_LATE: Ns = 90 * MILLISECOND;
 fn spoilt(_: u32) -> Vec<Line> {
     let flaw = |line: Line| match line.sequence {
         40 => Line { flaw: Flaw::Body(50), ..line },
-        sequence @ 100..160 if sequence % 10 == 0 => {
+        sequence @ 100..160 if sequence % 10 == sequence / 10 % 2 => {
             let flaw = Flaw::Body(SPOILT_AT[(sequence as usize - 100) / 10]);
             Line { flaw, ..late_by(line, SPOILT_LATE, 0) }
         }
@@ -131,7 +131,7 @@ fn large(_: u32) -> Vec<Line> {
     const AT: [usize; 8] = [32, 100, 4_096, 16_384, 65_536, 131_072, 200_000, usize::MAX];
     let one = |sequence: u32| {
         let line = line(sequence, Ns::from(sequence) * 15 * MILLISECOND + 30 * MILLISECOND);
-        let changed = sequence.checked_sub(6).and_then(|at| AT.get(at as usize / 2).filter(|_| at % 2 == 0));
+        let changed = sequence.checked_sub(6).and_then(|at| AT.get(at as usize / 2).filter(|_| at % 2 == at / 2 % 2));
         Line { flaw: changed.map_or(Flaw::None, |at| Flaw::Body(*at)), ..line }
     };
     (0..29).map(one).collect()
@@ -254,7 +254,7 @@ pub static LARGE: Playback = Playback {
 pub static MIDDLE: Playback =
     script("28 bytes", &[("pattern", "fan-out"), ("payload", "28B"), ("verify", "full")], in_the_middle);
 pub static GAPS: Playback =
-    script("gaps", &[("pattern", "fan-in"), ("publishers", "3"), ("duration", "600ms"), ("rate", "333.333")], gaps);
+    script("gaps", &[("pattern", "fan-in"), ("publishers", "3"), ("duration", "600ms"), ("rate", "313.131")], gaps);
 pub static FOLLOWS: Playback =
     Playback { follows: true, ..script("the last come late", &[("pattern", "fan-in"), ("publishers", "2")], follows) };
 pub static PART: Playback = Playback { first: 1, ..script("a part", &[("pattern", "pairs"), ("pairs", "3")], in_part) };
