@@ -93,7 +93,10 @@ pub struct Late {
 /// Quantiles that are held to what a bare message takes, each where the agent waited for a
 /// processor for no more than this part of the time: a machine that is busy with something
 /// else delays most messages of who has much to do, and those of a bare pair hardly.
-const QUANTILES: [(f64, f64); 4] = [(0.0, f64::MAX), (0.1, 0.3), (0.25, 0.15), (0.5, 0.05)];
+const QUANTILES: [(f64, f64); 4] = [(0.0, f64::MAX), (0.1, BLURRED), (0.25, 0.15), (0.5, 0.05)];
+
+/// An agent that waited for a processor for a larger part of the time is slow in all it does.
+const BLURRED: f64 = 0.3;
 
 impl Late {
     /// By these times of bare messages.
@@ -107,10 +110,17 @@ impl Late {
         QUANTILES.iter().filter(|(_, starved)| self.starved <= *starved).map(|(quantile, _)| *quantile)
     }
 
+    /// Whether so many messages were held up that one which was late on purpose cannot be
+    /// told from them.
+    pub fn blurred(&self) -> bool {
+        self.starved > BLURRED
+    }
+
     /// How late this quantile of the messages may be, ns.
     pub fn at(&self, quantile: f64) -> Ns {
         let place = (self.ways.len() as f64 * quantile) as usize;
         match self.ways.get(place).or(self.ways.last()) {
+            Some(way) if self.blurred() => TIMES * (OWN + way),
             Some(way) => OWN + TIMES * way,
             None => UNMEASURED,
         }
@@ -140,7 +150,10 @@ mod tests {
         assert_eq!(late.single(), 41_300_000);
         assert_eq!(Late::default().at(0.5), UNMEASURED);
         assert_eq!(late.quantiles().collect::<Vec<_>>(), [0.0, 0.1, 0.25, 0.5]);
-        assert_eq!(Late { starved: 0.2, ..late }.quantiles().collect::<Vec<_>>(), [0.0, 0.1]);
+        let busy = Late { starved: 0.2, ..late };
+        assert_eq!((busy.quantiles().collect::<Vec<_>>(), busy.at(0.0)), (vec![0.0, 0.1], 1_003_000));
+        let busier = Late { starved: 0.9, ..busy };
+        assert_eq!((busier.quantiles().collect::<Vec<_>>(), busier.at(0.0)), (vec![0.0], 3_003_000));
     }
 
     #[test]

@@ -60,13 +60,13 @@ pub fn waited_ns(pid: i32) -> Ns {
 }
 
 /// A look at a process from the beginning of a window to its end.
-pub struct Watch {
+pub struct ProcessWatch {
     thread: Option<JoinHandle<Vec<Reading>>>,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// Looks at a process in this window.
-    pub fn of(pid: i32, from_ns: Ns, to_ns: Ns) -> Watch {
+    pub fn of(pid: i32, from_ns: Ns, to_ns: Ns) -> ProcessWatch {
         let look = move || {
             let at = |number: u64| from_ns + (to_ns - from_ns) * number / READINGS;
             let reading = |number| {
@@ -75,7 +75,7 @@ impl Watch {
             };
             (0..=READINGS).filter_map(reading).collect()
         };
-        Watch { thread: thread::Builder::new().name("watch".into()).spawn(look).ok() }
+        ProcessWatch { thread: thread::Builder::new().name("watch".into()).spawn(look).ok() }
     }
 
     /// Its readings, when the window is over.

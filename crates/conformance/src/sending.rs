@@ -3,7 +3,7 @@
 use crate::bare::{Bare, Late};
 use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
-use crate::process::{Reading, Watch, processor, waited_ns};
+use crate::process::{ProcessWatch, Reading, processor, waited_ns};
 use crate::subject::Subject;
 use crate::tap::{Heard, Taps, narrowed};
 use crate::wrong::{Wrong, due};
@@ -195,7 +195,8 @@ impl Sending {
         let (bare, pinned) = (Bare::start(), self.watched.then(processor).flatten());
         let mut taps = Taps::load(bench)?;
         if self.slow() {
-            taps.narrow();
+            // Narrow buffers open and close in leaps: who reads slowly but steadily has wide ones.
+            taps.narrow(!matches!(self.reads, Reads::Every(_)));
         }
         let mut talk = Talk::greeted(bench.sending)?;
         let bound = self.open(bench, &workload, &mut taps, &mut talk, pinned)?;
@@ -206,7 +207,7 @@ impl Sending {
         talk.begin(start_ns);
         let window_ns = start_ns + workload.warmup_ns;
         let window_end = window_ns + workload.window_ns().unwrap_or(0);
-        let watch = self.watched.then(|| Watch::of(talk.pid(), window_ns, window_end));
+        let watch = self.watched.then(|| ProcessWatch::of(talk.pid(), window_ns, window_end));
         // Between two due times: a call that is on its way then is nobody's lag.
         let middle = window_ns + workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
         let stopped = self.stops.iter().map(|stop| pause(&talk, window_ns, *stop)).collect();
@@ -236,7 +237,8 @@ impl Sending {
         }
         let result = only(&agent)?;
         let over_ns = clock::now();
-        let (used, late) = (watch.map(Watch::finish).unwrap_or_default(), bare.between(start_ns, over_ns, waited));
+        let (used, late) =
+            (watch.map(ProcessWatch::finish).unwrap_or_default(), bare.between(start_ns, over_ns, waited));
         let progress = std::mem::take(&mut talk.progress);
         let back = |heard: Heard| Heard { header: heard.header.map(|header| header.ahead_by(-self.ahead_ns)), ..heard };
         let heard = taps.all().iter().map(|tap| tap.heard().into_iter().map(back).collect()).collect();

@@ -111,9 +111,16 @@ pub fn check(
     let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
     // The words are tried where a publisher can bind alone.
     let alone = transports.iter().copied().find(across).or(transports.first().copied()).flatten();
-    let alone = Bench::new(subject(alone));
+    // What the machine held up is as due when it is played anew; a fault stays.
+    let play = |case: &Case, bench: &Bench<'_>, transport| {
+        (0..AGAIN).fold((case.run)(bench), |run, _| match run {
+            Err(Wrong::Did(_)) => (case.run)(&Bench::new(subject(transport))),
+            run => run,
+        })
+    };
+    let words = Bench::new(subject(alone));
     for case in cases::all().filter(|case| case.needs == Needs::Words && wanted(case)) {
-        take(outcome(case, None, (case.run)(&alone)));
+        take(outcome(case, None, play(case, &words, alone)));
     }
     for transport in transports {
         let seen = of_driver.server.is_none() && across(&transport) && tap::known(&driver);
@@ -134,11 +141,7 @@ pub fn check(
                     (Needs::Sockets | Needs::BuiltIn, false, false) => {
                         Err(Wrong::NotTried(format!("{NO_SOCKETS} `{driver}` to be the other side")))
                     }
-                    // What the machine held up is as due when it is played anew; a fault stays.
-                    _ => (0..AGAIN).fold((case.run)(&shared), |run, _| match run {
-                        Err(Wrong::Did(_)) => (case.run)(&Bench::new(subject(transport))),
-                        run => run,
-                    }),
+                    _ => play(case, &shared, transport),
                 };
                 take(outcome(case, transport, run));
             }

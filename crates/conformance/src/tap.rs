@@ -129,6 +129,8 @@ fn kept<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub struct Taps {
     driver: Box<dyn Driver>,
     options: Options,
+    /// Whether its library has no option for the buffers of the kernel.
+    unbuffered: bool,
     /// Where the subscriber of `fan-out-echo` that echoes sends to.
     pub answers: Option<String>,
     taps: Vec<Tap>,
@@ -142,12 +144,10 @@ pub struct Tap {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Leaves room for little in a socket, as far as its driver can be told so.
+/// Lets few messages wait in a socket of an agent, as far as its driver can be told so.
 pub fn narrowed(options: &mut Options) {
-    for (name, room) in [("socket_buffer", NARROW_BYTES), ("queue_messages", NARROW_QUEUE)] {
-        if let Some(option) = options.get_mut(name) {
-            *option = room.into();
-        }
+    if let Some(queue) = options.get_mut("queue_messages") {
+        *queue = NARROW_QUEUE.into();
     }
 }
 
@@ -174,13 +174,20 @@ impl Taps {
         if let Some(queue) = options.get_mut("queue_messages") {
             *queue = QUEUE.into();
         }
-        Ok(Taps { driver, options, answers: None, taps: Vec::new() })
+        // NNG refuses any but its own.
+        let unbuffered = bench.driver == "nng";
+        Ok(Taps { driver, options, unbuffered, answers: None, taps: Vec::new() })
     }
 
     /// Lets those that are opened from now on have room for little, so that what
-    /// they do not read has to wait where it is sent.
-    pub fn narrow(&mut self) {
+    /// they do not read has to wait where it is sent: few messages, and little in the buffers
+    /// of the kernel.
+    pub fn narrow(&mut self, buffers: bool) {
         narrowed(&mut self.options);
+        // The buffers of the kernel, where the library lets them be set.
+        if buffers && !self.unbuffered {
+            self.options.insert("socket_buffer".into(), NARROW_BYTES.into());
+        }
     }
 
     /// Those that are open.

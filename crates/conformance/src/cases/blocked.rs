@@ -18,10 +18,10 @@ const fn blocked(name: &'static str, settings: &'static [(&'static str, &'static
 
 /// The settings of one that is held up in this pattern, with this window and drain.
 macro_rules! held {
-    ($pattern:literal, $rate:literal, $duration:literal, $drain:literal) => {
+    ($pattern:literal, $payload:literal, $rate:literal, $duration:literal, $drain:literal) => {
         &[
             ("pattern", $pattern),
-            ("payload", "256KiB"),
+            ("payload", $payload),
             ("rate", $rate),
             ("verify", "header"),
             ("duration", $duration),
@@ -31,15 +31,17 @@ macro_rules! held {
 }
 
 const UNREAD: Reads = Reads::NotFor(Duration::from_millis(800));
-const SLOW: Reads = Reads::Every(Duration::from_millis(5));
+const SLOW: Reads = Reads::Every(Duration::from_millis(3));
 
-static UNREAD_PUSHED: Sending = blocked("unread pipeline", held!("pipeline", "200", "700ms", "3s"), UNREAD);
-static UNREAD_PUBLISHED: Sending = blocked("unread", held!("fan-out", "200", "700ms", "3s"), UNREAD);
-static SLOW_PUSHED: Sending = blocked("read slowly pipeline", held!("pipeline", "400", "700ms", "3s"), SLOW);
-static SLOW_PUBLISHED: Sending = blocked("read slowly", held!("fan-out", "400", "700ms", "3s"), SLOW);
+static UNREAD_PUSHED: Sending = blocked("unread pipeline", held!("pipeline", "256KiB", "200", "700ms", "3s"), UNREAD);
+static UNREAD_PUBLISHED: Sending = blocked("unread", held!("fan-out", "256KiB", "200", "700ms", "3s"), UNREAD);
+static SLOW_PUSHED: Sending =
+    blocked("read slowly pipeline", held!("pipeline", "256KiB", "666.666", "700ms", "3s"), SLOW);
+static SLOW_PUBLISHED: Sending = blocked("read slowly", held!("fan-out", "256KiB", "666.666", "700ms", "3s"), SLOW);
 static NEVER_PUSHED: Sending =
-    blocked("never read pipeline", held!("pipeline", "200", "500ms", "300ms"), Reads::Nothing);
-static NEVER_PUBLISHED: Sending = blocked("never read", held!("fan-out", "200", "500ms", "300ms"), Reads::Nothing);
+    blocked("never read pipeline", held!("pipeline", "256KiB", "200", "500ms", "300ms"), Reads::Nothing);
+static NEVER_PUBLISHED: Sending =
+    blocked("never read", held!("fan-out", "256KiB", "200", "500ms", "300ms"), Reads::Nothing);
 
 pub const CASES: &[Case] = &[
     case(
@@ -50,7 +52,7 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "send-slow",
-        "256 KiB a message every 2.5 ms, and one is read every 5 ms",
+        "256 KiB a message every 1.5 ms, and one is read every 3 ms",
         "what a send had to wait for is the system's: it is in the latency in full, and is no lag of its own",
         |bench| waited(&*played(bench, [&SLOW_PUSHED, &SLOW_PUBLISHED])?),
     ),

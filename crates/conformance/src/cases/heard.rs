@@ -4,7 +4,7 @@ use super::killed::half_came;
 use super::scripts::*;
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
-use crate::figures::{Due, apart, holds, paused, read};
+use crate::figures::{TimeDue, apart, holds, paused, read};
 use crate::receiving::{Playback, Received};
 use crate::tap::SentLine;
 use crate::wrong::{Wrong, due};
@@ -222,9 +222,9 @@ fn truth(
 ) -> Result<(), Wrong> {
     let due = |said: &SentLine| {
         let said_ns = of(said);
-        Due { said_ns, least_ns: said_ns + (said.went_ns - said.sent_ns) }
+        TimeDue { said_ns, least_ns: said_ns + (said.went_ns - said.sent_ns) }
     };
-    let truth: Vec<Due> = received.sound(&script.window).iter().map(due).collect();
+    let truth: Vec<TimeDue> = received.sound(&script.window).iter().map(due).collect();
     holds(name, &read(name, packed)?, &truth, &received.late)
 }
 

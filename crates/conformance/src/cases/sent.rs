@@ -40,7 +40,7 @@ static COUNT: Sending = Sending::plain("count", &[("pattern", "fan-out"), ("coun
 const MANY_MESSAGES: u64 = 70_000;
 static MAX: Sending = Sending::plain(
     "max",
-    &[("pattern", "pipeline"), ("rate", "max"), ("count", "70000"), ("warmup", "10ms"), ("payload", "32B")],
+    &[("pattern", "pipeline"), ("rate", "max"), ("count", "70000"), ("warmup", "40ms"), ("payload", "32B")],
 );
 static SHORT: Sending = Sending::plain("short", &[("pattern", "fan-out"), ("payload", "16B")]);
 static MIDDLE: Sending = Sending::plain("middle", &[("pattern", "fan-out"), ("payload", "28B")]);

@@ -55,6 +55,9 @@ fn usage(out: &SentOut) -> Result<(), Wrong> {
         ("user_ns", used.user_ns, |reading| reading.user_ns, 5),
     ] {
         let wanted = of(last).saturating_sub(of(first));
+        due(name != "cpu_ns" || said > 0 || wanted < APART / 10, || {
+            format!("`{name}` is 0; its process used {}", format_time(wanted))
+        })?;
         due(said.abs_diff(wanted) <= wanted / rough + APART + late, || {
             format!(
                 "`{name}` is {}; by the kernel its process used {} in the window",

@@ -45,9 +45,10 @@ async function hand_back() {
 
 hand_back();
 for await (const line of createInterface({ input: process.stdin })) {
-  const command = JSON.parse(line);
+  // A seed is more than a number can hold here: it stays a text.
+  const command = JSON.parse(line.replace(/"seed":(\d+)/g, '"seed":"$1"'));
   if (command.server) command.server.endpoint = await relay(command.server.endpoint);
   for (const flow of command.flows ?? []) flow.workload = told(flow.workload);
-  agent.stdin.write(`${JSON.stringify(command)}\n`);
+  agent.stdin.write(`${JSON.stringify(command).replace(/"seed":"(\d+)"/g, '"seed":$1')}\n`);
 }
 agent.stdin.end();

@@ -75,8 +75,8 @@ pub const WRONG_LATE: &[Wrong] = &[
     wrong(
         "every arrival is 5 ms later",
         "receive-service",
-        "subscriber.take(message, now())",
-        "subscriber.take(message, now() + 5 * MILLISECOND)",
+        "heard[ready].take(message, now())",
+        "heard[ready].take(message, now() + 5 * MILLISECOND)",
     ),
     wrong("jitter goes over gaps", "receive-gaps", "if before and before[0] + 1 == sequence:", "if before:"),
     wrong("the last message came when the window was over", "receive-last", "self.last = at", "self.last = window.end"),

@@ -12,12 +12,7 @@ const SPOILS: &str =
 /// Of pubmark's own agent behind a relay, over the sockets of the kernel: told
 /// otherwise than it was, or with another result.
 pub const WRONG_RELAYED: &[Wrong] = &[
-    wrong(
-        "its gaps are those of another seed",
-        "send-poisson",
-        WORKLOAD,
-        "  return { ...workload, seed: workload.seed + 1 };\n",
-    ),
+    wrong("its gaps are those of another seed", "send-poisson", WORKLOAD, "  return { ...workload, seed: 1 };\n"),
     wrong("it sends no bursts", "send-burst", WORKLOAD, "  return { ...workload, arrival: \"uniform\" };\n"),
     wrong("a count at max is not kept", "send-max", WORKLOAD, "  return { ...workload, extent: { count: 499 } };\n"),
     wrong("pairs share one rate", "send-pairs", WORKLOAD, "  return { ...workload, rate: workload.rate / 2 };\n"),
