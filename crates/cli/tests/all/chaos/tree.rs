@@ -1,5 +1,6 @@
 //! The coordinator's processes, as `/proc` shows them.
 
+use crate::support::children;
 use pubmark_host::clock;
 use pubmark_host::server::processes;
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -77,27 +78,39 @@ pub struct Member {
 
 /// Keepers, agents and servers below a coordinator.
 pub fn below(coordinator: i32) -> Vec<Member> {
-    let pids = processes::descendants(coordinator);
-    pids.into_iter().filter_map(member).collect()
+    let position = position(coordinator);
+    let children = children(coordinator as u32);
+    let member = |pid: i32| {
+        let is_child = children.iter().any(|(child, _)| *child == pid);
+        let (process, role) = (Process::find(pid)?, role(pid, is_child)?);
+        Some(Member { process, role, position })
+    };
+    processes::descendants(coordinator).into_iter().filter_map(member).collect()
 }
 
-fn member(pid: i32) -> Option<Member> {
-    let process = Process::find(pid)?;
+/// The run that a coordinator makes: its logs are named after it, and open.
+fn position(coordinator: i32) -> Option<u64> {
+    let open = std::fs::read_dir(format!("/proc/{coordinator}/fd")).ok()?.flatten();
+    let of_log = |entry: std::fs::DirEntry| {
+        let log = std::fs::read_link(entry.path()).ok()?;
+        log.file_name()?.to_str()?.strip_prefix("run-")?.split('-').next()?.parse().ok()
+    };
+    open.filter_map(of_log).max()
+}
+
+fn role(pid: i32, is_child: bool) -> Option<Role> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let mut words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let (program, word) = (words.next()?, words.next().unwrap_or_default());
     let ours = program.ends_with("/pubmark") || program == "/proc/self/exe";
-    let role = match (ours, word.as_ref()) {
-        (true, "agent") => Role::Agent,
-        (true, "keep") => Role::Keeper,
-        // Not yet become what it was started for.
-        (true, "run") => return None,
-        _ => Role::Server,
-    };
-    // Its log is named after the run.
-    let log = std::fs::read_link(format!("/proc/{pid}/fd/2")).ok()?;
-    let name = log.file_name()?.to_str()?.strip_prefix("run-")?.split('-').next()?.to_owned();
-    Some(Member { process, role, position: name.parse().ok() })
+    match (ours, word.as_ref()) {
+        (true, "agent") => Some(Role::Agent),
+        (true, "keep") => Some(Role::Keeper),
+        // Not yet become what it was started for, or none of these.
+        (true, _) => None,
+        // A keeper stands between a coordinator and its server; what is asked for its version has none.
+        (false, _) => (!is_child).then_some(Role::Server),
+    }
 }
 
 /// All processes, wherever they hang, that were started with this folder for
