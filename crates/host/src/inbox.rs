@@ -32,11 +32,14 @@ struct Waiting {
     unread: Arc<Unread>,
 }
 
+/// By host, and by number of the agent there.
+type UnreadOfAgents = HashMap<(usize, usize), Arc<Unread>>;
+
 /// Takes in what agents say; there may be many of one inbox.
 #[derive(Clone)]
 pub struct Outbox {
     sender: Sender<Waiting>,
-    agents: Arc<Mutex<HashMap<(usize, usize), Arc<Unread>>>>,
+    agents: Arc<Mutex<UnreadOfAgents>>,
 }
 
 /// Holds what agents have said until it is read.
