@@ -138,6 +138,11 @@ fn of_alert(alert: AlertDescription) -> String {
         Alert::UnknownCA => {
             "the server does not trust the client's certificate: let a CA sign it that the server knows".into()
         }
+        // OpenSSL says so of a certificate whose issuer it knows by name, with another key.
+        Alert::DecryptError => {
+            "the server cannot check the signature of the client's certificate: let a CA sign it that the server knows"
+                .into()
+        }
         Alert::CertificateExpired => "the server says that the client's certificate has expired: renew it".into(),
         Alert::BadCertificate
         | Alert::UnsupportedCertificate
@@ -179,6 +184,7 @@ mod tests {
         all.extend([
             (Error::AlertReceived(AlertDescription::CertificateRequired), "options.tls_cert"),
             (Error::AlertReceived(AlertDescription::UnknownCA), "let a CA sign it"),
+            (Error::AlertReceived(AlertDescription::DecryptError), "let a CA sign it"),
             (Error::AlertReceived(AlertDescription::InternalError), "its alert says internal error"),
             (Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon), "no cipher suites in common"),
             (Error::PeerMisbehaved(PeerMisbehaved::IllegalTlsInnerPlaintext), "illegal tls inner plaintext"),
