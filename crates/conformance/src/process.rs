@@ -3,6 +3,7 @@
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use pubmark_host::clock;
+use pubmark_host::server::processes;
 use pubmark_host::server::processes::memory;
 use pubmark_host::usage::cpu_ns;
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -51,11 +52,12 @@ impl Reading {
     }
 }
 
-/// How long the threads of a process have waited for a processor while they could have
-/// run, ns; 0 where the kernel does not say.
+/// How long the threads of a process, and of all below it, have waited for a processor while
+/// they could have run, ns; 0 where the kernel does not say.
 pub fn waited_ns(pid: i32) -> Ns {
-    let Ok(threads) = read_dir(format!("/proc/{pid}/task")) else { return 0 };
-    let texts = threads.flatten().filter_map(|thread| read_to_string(thread.path().join("schedstat")).ok());
+    let all = processes::descendants(pid).into_iter().chain([pid]);
+    let threads = all.flat_map(|pid| read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten());
+    let texts = threads.filter_map(|thread| read_to_string(thread.path().join("schedstat")).ok());
     texts.filter_map(|text| text.split_whitespace().nth(1)?.parse::<Ns>().ok()).sum()
 }
 

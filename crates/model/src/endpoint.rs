@@ -251,8 +251,13 @@ impl Endpoint {
 
     /// Whether it holds what may not be shown.
     pub fn is_secret(&self) -> bool {
-        let plain = is_plain_path(self.path.trim_start_matches('/'));
-        self.user.is_some() || self.password.is_some() || self.query.is_some() || !plain
+        self.user.is_some() || self.password.is_some() || self.query.is_some() || !self.is_path_plain()
+    }
+
+    /// Whether its path may be shown. One that sets an option, as a virtual host does, may; that of
+    /// a WebSocket may be a token.
+    fn is_path_plain(&self) -> bool {
+        !self.carrier.is_websocket() || is_plain_path(self.path.trim_start_matches('/'))
     }
 
     fn scheme(&self) -> &'static str {
@@ -270,13 +275,12 @@ impl Endpoint {
     }
 }
 
-/// Without user, password, query, and any path that servers do not have in common:
-/// what may be shown and recorded.
+/// Without user, password, query, and any path of a WebSocket that servers do not have in
+/// common: what may be shown and recorded.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let query = if self.query.is_some() { format!("?{HIDDEN}") } else { String::new() };
-        let plain = is_plain_path(self.path.trim_start_matches('/'));
-        let path = if plain { self.path.clone() } else { format!("/{HIDDEN}") };
+        let path = if self.is_path_plain() { self.path.clone() } else { format!("/{HIDDEN}") };
         write!(f, "{}://{}{path}{query}", self.scheme(), self.address().replace('%', "%25"))
     }
 }

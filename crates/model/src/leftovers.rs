@@ -24,13 +24,16 @@ pub enum Leftover {
     Session(String),
     /// A queue.
     Queue(String),
+    /// An exchange.
+    Exchange(String),
     /// The message that is retained in this topic.
     Retained(String),
 }
 
 impl Leftover {
     fn name(&self) -> &str {
-        let (Leftover::Session(name) | Leftover::Queue(name) | Leftover::Retained(name)) = self;
+        let (Leftover::Session(name) | Leftover::Queue(name) | Leftover::Exchange(name) | Leftover::Retained(name)) =
+            self;
         name
     }
 }
@@ -38,9 +41,10 @@ impl Leftover {
 /// Lists things in words: `2 sessions (a, b), 1 queue (c)`.
 pub fn in_words(things: &[Leftover]) -> String {
     type IsOfKind = fn(&Leftover) -> bool;
-    let kinds: [(&str, IsOfKind); 3] = [
+    let kinds: [(&str, IsOfKind); 4] = [
         ("session", |thing| matches!(thing, Leftover::Session(_))),
         ("queue", |thing| matches!(thing, Leftover::Queue(_))),
+        ("exchange", |thing| matches!(thing, Leftover::Exchange(_))),
         ("retained message", |thing| matches!(thing, Leftover::Retained(_))),
     ];
     let kinds = kinds.into_iter().filter_map(|(kind, is_of_kind)| {
@@ -77,8 +81,12 @@ impl Leftovers {
     pub fn of(run: &str, begun: String, driver: &str, options: &Options, workload: &Workload) -> Option<Leftovers> {
         let kept = match Protocol::of_driver(driver)? {
             Protocol::Mqtt => workload.durable || workload.reconnect || options.flag("retain"),
-            // A group's queue goes with its last consumer, if there ever was one.
-            Protocol::Amqp => workload.durable || workload.competing(),
+            // A group's queue goes with its last consumer, if there ever was one. With a prefix
+            // the run has an exchange of its own.
+            Protocol::Amqp => {
+                let prefix = options.text("prefix").unwrap_or_default();
+                workload.durable || workload.competing() || !prefix.is_empty()
+            }
             Protocol::Nats | Protocol::Redis | Protocol::Zenoh => false,
         };
         let (run, driver) = (run.to_owned(), driver.to_owned());
@@ -88,7 +96,12 @@ impl Leftovers {
     /// As it may be written to a file: without secrets.
     #[must_use]
     pub fn without_secrets(&self) -> Leftovers {
-        Leftovers { options: recorded(&self.options, is_secret_name), ..self.clone() }
+        let mut options = recorded(&self.options, is_secret_name);
+        // A query that is hidden is no query of the scheme.
+        if let Some(Value::String(url)) = options.get_mut("endpoint") {
+            url.truncate(url.find('?').unwrap_or(url.len()));
+        }
+        Leftovers { options, ..self.clone() }
     }
 
     /// With the login, and all else that could not be written, of a URL that the user
@@ -176,11 +189,12 @@ mod tests {
         }
         assert!(leaves("mqtt", json!({"retain": true}), &plain));
         assert!(!leaves("amqp", json!({"retain": true}), &plain));
+        assert!(leaves("amqp", json!({"prefix": "bench."}), &plain) && !leaves("amqp", json!({"prefix": ""}), &plain));
     }
 
     #[test]
     fn what_is_written_has_no_secret_and_a_typed_url_brings_it_back() {
-        let options = json!({"endpoint": "amqp://u:S3cret@h/v?token=S3cret", "password": "S3cret", "vhost": "/"});
+        let options = json!({"endpoint": "amqp://u:S3cret@h/v?heartbeat=5", "password": "S3cret", "vhost": "/"});
         let leftovers = leftovers("amqp", options, &workload(true, false)).unwrap();
         let written = serde_json::to_string(&leftovers.without_secrets()).unwrap();
         assert!(!written.contains("S3cret"), "{written}");

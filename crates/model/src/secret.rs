@@ -98,8 +98,10 @@ impl Secrets {
         let ends = |c: char| c.is_whitespace() || "#'\"`".contains(c);
         let query = text.split_once("://").and_then(|(_, rest)| rest.split_once('?'));
         query.into_iter().for_each(|(_, query)| self.add(query.split(ends).next().unwrap_or_default()));
-        path.filter(|path| !is_plain_path(path)).into_iter().for_each(|path| self.add(path));
         let endpoint = Endpoint::parse(text).ok();
+        // Where it sets an option, as a virtual host does, it is none.
+        let is_free = endpoint.as_ref().is_none_or(|endpoint| endpoint.carrier.is_websocket());
+        path.filter(|path| is_free && !is_plain_path(path)).into_iter().for_each(|path| self.add(path));
         let parts = endpoint.map(|endpoint| [endpoint.query(), endpoint.user, endpoint.password]);
         parts.into_iter().flatten().flatten().for_each(|part| self.add(&part));
     }

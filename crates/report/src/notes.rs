@@ -183,7 +183,7 @@ fn problems(result: &CellResult) -> Vec<String> {
     }
     if !result.notes.is_empty() {
         let first = if result.noted_runs > 1 { ", the first" } else { "" };
-        let found = result.notes.iter().map(|note| clean_ends(&note.evidence, EVIDENCE_CHARS));
+        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
         let found = found.collect::<Vec<_>>().join("; ");
         // What was acknowledged and lost is the first of it, and goes before
         // the reasons; nothing else does.

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(words(needed - 1, ""), [said(4, "connections to one server", needed, needed - 1)]);
         let linked = 8 + SERVER_FILES;
         assert_eq!(
-            words(linked - 1, "link_delay = \"1ms\"")[..1],
+            words(linked - 1, "link_delay = \"1ms\"\nlink = \"both\"\n"),
             [said(4, "connections over a link", linked, linked - 1)]
         );
     }

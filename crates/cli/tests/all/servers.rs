@@ -471,7 +471,7 @@ case "$1 $3" in
   inspect*Pid*) echo "$(cat "$here/pid") 500000000 67108864 sha256:ab" ;;
   image*) echo '["some/image@sha256:cd"]' ;;
   version*) echo 27.1 ;;
-  inspect*) echo "137 true" ;;
+  inspect*) echo "137 true false" ;;
   logs*) exec tail -s 0.1 --pid="$(cat "$here/pid")" -n +1 -F "$here/log" ;;
   stop*) kill "$(cat "$here/pid")" ;;
 esac

@@ -473,7 +473,8 @@ mod tests {
         let free = named.parse_running("4711 0 0\n").unwrap().applied;
         assert_eq!((free.cpus, free.memory_bytes, free.by.as_str()), (None, None, "docker"));
         assert_eq!(named.parse_running("Error: no such object"), None);
-        assert_eq!(parse_ended("137 true\n"), Some(Ended { code: 137, oom: true }));
+        assert_eq!(parse_ended("137 true false\n"), Some(Ended { code: 137, oom: true }));
+        assert_eq!(parse_ended("0 false true\n"), None, "it runs");
         assert_eq!(parse_ended("<no value>"), None);
         assert_eq!(parse_digest("[\"a/b@sha256:12\",\"c@sha256:34\"]\n").as_deref(), Some("sha256:12"));
         assert_eq!((parse_digest("[]"), parse_digest("no such image")), (None, None));

@@ -35,9 +35,17 @@ struct Socket {
     inode: u64,
 }
 
-fn parse_sockets(text: &str) -> Vec<Socket> {
-    let socket = |line: &str| {
+/// The kernel hands out its table in pieces: a socket may be in two of them when others come and
+/// go meanwhile.
+fn parse_sockets<'a>(text: &'a str) -> Vec<Socket> {
+    let mut seen = HashSet::new();
+    let socket = |line: &'a str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
+        // Both addresses; many may listen at one.
+        let ends = (*fields.get(1)?, *fields.get(2)?, *fields.get(9)?);
+        if !seen.insert(ends) {
+            return None;
+        }
         let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
         // Listening; established, or closed by the other end alone.
         let state = *fields.get(3)?;
@@ -139,6 +147,7 @@ mod tests {
         let listens = Socket { port: 11_000, listens: true, is_open: false, inode: 12_345 };
         let open = Socket { listens: false, is_open: true, inode: 12_346, ..listens };
         assert_eq!(parse_sockets(text), [listens, open]);
+        assert_eq!(parse_sockets(&text.repeat(2)), [listens, open], "a table in pieces");
     }
 
     #[test]

@@ -224,7 +224,6 @@ impl Session for Amqp {
             let name = queue(settings, spec);
             put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*name), flags: Method::IF_UNUSED });
         }
-        settings.remove_exchange(out);
         self.state = State::Closing;
         Frame::Method(0, DONE).put(out);
     }
@@ -233,13 +232,20 @@ impl Session for Amqp {
     /// consumer stays.
     fn leaves(settings: &AmqpSettings, spec: &ClientSpec) -> Vec<Leftover> {
         let stays = spec.role == Role::Subscriber && (settings.durable || spec.group.is_some());
-        stays.then(|| Leftover::Queue(queue(settings, spec))).into_iter().collect()
+        let queue = stays.then(|| Leftover::Queue(queue(settings, spec)));
+        queue.into_iter().chain(settings.exchange.clone().map(Leftover::Exchange)).collect()
     }
 
     /// Whoever still consumes: the run is over.
     fn remove(&mut self, _: &AmqpSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
-        let Leftover::Queue(name) = thing else { return false };
-        put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&**name), flags: 0 });
+        let delete = match thing {
+            Leftover::Queue(name) => Method::QueueDelete { reserved: 0, queue: Short::from(&**name), flags: 0 },
+            Leftover::Exchange(name) => {
+                Method::ExchangeDelete { reserved: 0, exchange: Short::from(&**name), flags: 0 }
+            }
+            Leftover::Session(_) | Leftover::Retained(_) => return false,
+        };
+        put(out, delete);
         true
     }
 
@@ -272,7 +278,7 @@ impl Amqp {
             Method::ConsumeOk { .. } => heard(SessionEvent::Subscribed),
             // One that takes its leave has no use for it.
             Method::QueueDeleteOk { .. } if self.state == State::Closing => {}
-            Method::QueueDeleteOk { .. } => heard(SessionEvent::Acknowledged(0)),
+            Method::QueueDeleteOk { .. } | Method::ExchangeDeleteOk {} => heard(SessionEvent::Acknowledged(0)),
             Method::Close { code, text, .. } => {
                 Frame::Method(0, Method::CloseOk {}).put(out);
                 return Err(closed("connection", code, text));

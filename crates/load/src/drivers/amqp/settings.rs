@@ -96,14 +96,6 @@ impl AmqpSettings {
         }
     }
 
-    /// Removes it. Every client does: one may be the last, and one that is gone is removed again.
-    pub(super) fn remove_exchange(&self, out: &mut Vec<u8>) {
-        if let Some(exchange) = self.exchange.as_deref() {
-            let delete = Method::ExchangeDelete { reserved: 0, exchange: exchange.into(), flags: 0 };
-            Frame::Method(CHANNEL, delete).put(out);
-        }
-    }
-
     /// What opens the virtual host.
     pub(super) fn open(&self) -> Method<'_> {
         Method::Open { vhost: (&*self.vhost).into(), reserved_1: "".into(), reserved_2: false }

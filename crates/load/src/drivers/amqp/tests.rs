@@ -136,17 +136,23 @@ fn queues_that_stay_are_named_and_removed_one_by_one() {
     assert_eq!(Amqp::leaves(&kept, &spec(Role::Publisher, "t")), []);
     // It may never have had a consumer, with whom it would go.
     assert_eq!(Amqp::leaves(&once, &competing), [Leftover::Queue("g.t".into())]);
+    // With a prefix there is an exchange of the run's own, whoever made it.
+    let prefixed = plain(0, false, &[("prefix", "bench.")]);
+    let exchange = [Leftover::Exchange("bench.pubmark.r".into())];
+    assert_eq!(Amqp::leaves(&prefixed, &spec(Role::Publisher, "t")), exchange);
     let mut talk = connected(&once, spec(Role::Publisher, "x"), 0);
     let mut out = Vec::new();
-    for (number, name) in ["c0", "g.t"].into_iter().enumerate() {
-        assert!(talk.session.remove(&once, &Leftover::Queue(name.into()), number as u32, &mut out));
+    let all = [Leftover::Queue("c0".into()), Leftover::Queue("g.t".into()), exchange[0].clone()];
+    for (number, thing) in all.iter().enumerate() {
+        assert!(talk.session.remove(&once, thing, number as u32, &mut out));
     }
     let delete = |queue: &'static str| word(1, Method::QueueDelete { reserved: 0, queue: queue.into(), flags: 0 });
-    assert_eq!(out, [delete("c0"), delete("g.t")].concat());
+    let last = word(1, Method::ExchangeDelete { reserved: 0, exchange: "bench.pubmark.r".into(), flags: 0 });
+    assert_eq!(out, [delete("c0"), delete("g.t"), last].concat());
     talk.notes.clear();
-    let gone = word(1, Method::QueueDeleteOk { messages: 7 });
-    talk.say(&gone.repeat(2)).unwrap();
-    assert_eq!(talk.notes, [HeardEvent::Acknowledged(0), HeardEvent::Acknowledged(0)]);
+    let gone = [word(1, Method::QueueDeleteOk { messages: 7 }).repeat(2), word(1, Method::ExchangeDeleteOk {})];
+    talk.say(&gone.concat()).unwrap();
+    assert_eq!(talk.notes, [const { HeardEvent::Acknowledged(0) }; 3]);
 }
 
 #[test]
@@ -400,10 +406,6 @@ fn a_prefix_gives_the_run_names_of_its_own() {
         let bind =
             Method::QueueBind { reserved: 0, queue, exchange, routing_key: "bench.t".into(), no_wait, arguments };
         assert!(said.windows(word(1, bind).len()).any(|window| window == word(1, bind)));
-        talk.session.close(&settings, &talk.spec, &mut talk.out);
-        let said = talk.said();
-        let delete = word(1, Method::ExchangeDelete { reserved: 0, exchange, flags: 0 });
-        assert!(said.windows(delete.len()).any(|window| window == delete), "{:?}", names(&said));
     }
     let grouped = ClientSpec { group: Some("g".into()), ..spec(Role::Subscriber, "bench.t") };
     assert_eq!(queue(&plain(0, false, &[("prefix", "bench.")]), &grouped), "bench.g.t");
