@@ -22,7 +22,7 @@ test("a run's row has its cell's axes, its verdict in a word, and no formula", (
   ]);
   const [head, ...body] = csv(rows).trimEnd().split("\n");
   assert.equal(head.split(",").length, rows[1].length);
-  assert.equal(body[0], `"'=HYPERLINK(""x"")",1000,1,2026-01-01T00:00:00Z,valid,,0,12345.6,,0,0.5,0,0,,,`);
+  assert.equal(body[0], `"'=HYPERLINK(""x"")",1000,1,2026-01-01T00:00:00Z,valid,,0,12345.6,,0,0.5,0,0,,,,`);
   assert.deepEqual(rows.slice(1).map((row) => [row[4], row[5]]), [["valid", ""], ["invalid", "not-steady clock"], ["failed", "failed"], ["invalid", ""]]);
   assert.ok(body[3].startsWith(",,1,"));
 });
