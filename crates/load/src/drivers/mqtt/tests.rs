@@ -3,6 +3,7 @@
 mod resuming;
 
 use super::*;
+use crate::drivers::conversation;
 use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
@@ -34,16 +35,7 @@ fn options(changes: &[(&str, &str)]) -> Options {
 }
 
 fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<MqttSettings, SettingsError> {
-    let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
-    Mqtt::settings(&Terms {
-        endpoint: &endpoint,
-        qos,
-        durable,
-        reconnect: false,
-        run: "r",
-        payload_bytes: 1_024,
-        options: &options,
-    })
+    conversation::settings::<Mqtt>(url, qos, durable, changes)
 }
 
 fn settings(version: Version, qos: u8) -> MqttSettings {
