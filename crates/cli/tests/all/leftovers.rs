@@ -30,7 +30,7 @@ enum End {
 
 fn command(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.command(arguments);
-    command.env("XDG_STATE_HOME", place.path("state")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

@@ -25,6 +25,7 @@ pub const ENDLESS: &str = "3600s";
 pub fn pubmark() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
     command.stdin(Stdio::null()).env_remove("COLUMNS").env_remove("NO_COLOR");
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 
@@ -65,6 +66,8 @@ impl Place {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = pubmark();
         command.args(arguments).current_dir(self.0.path()).env("TMPDIR", self.tmp());
+        // What other tests leave at their servers is not of this place.
+        command.env("XDG_STATE_HOME", self.path("state"));
         if self.cache().is_dir() {
             command.env("XDG_CACHE_HOME", self.cache());
         }
