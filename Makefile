@@ -20,7 +20,7 @@ BUILT_IN  := zeromq czmq nanomsg nng
 # The suite plays an agent over a transport for a minute, and sleeps through most of it.
 AT_ONCE   ?= $(shell expr 4 '*' $$(nproc))
 # Most of a test is waiting: for a broker, an agent, a window. Those that measure wait for each other.
-TESTS_AT_ONCE ?= $(shell expr 1 + $$(nproc))
+TESTS_AT_ONCE ?= $(shell expr 2 '*' $$(nproc))
 HEADERS   := libzmq3-dev
 # Formatters of the agents' languages, pinned; they go into $(FORMATTERS).
 RUFF      := ruff==0.17.6
@@ -54,12 +54,13 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
 	@echo "make demo-hosts   a broker on one host and clients on two others, which are namespaces of this machine (root)"
 	@echo "make build        the release build: $(PUBMARK)"
+	@echo "make check        format, lints and unit tests, at every change (installs nothing)"
 	@echo "make test         every test (installs what they need)"
 	@echo "make test-all     the same, and Zenoh, brokers in Java, chaos, benches, fuzz targets and the licence check"
 	@echo "make mutants      wrong agents, each with one mistake, and which case of agent-check refuses it"
@@ -116,6 +117,12 @@ left-out:
 	@if [ -s $(LEFT_OUT) ]; then \
 	  echo "$$(sort -u $(LEFT_OUT) | wc -l) tests left themselves out:"; sort -u $(LEFT_OUT) | sed 's/^/  /'; \
 	else echo "no test left itself out"; fi
+
+# What a contributor runs at every change: nothing is installed, no server is started.
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --lib --bins --locked
 
 test-all: test chaos heavy test-agents mutants test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
 

@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use pubmark_model::reference::parse;
-use pubmark_report::Column;
+use pubmark_model::figure::Figure;
 use pubmark_study::registry::find;
 use std::collections::HashSet;
 
 fuzz_target!(|text: &str| {
-    let words: Vec<&str> = Column::ALL.iter().map(|column| column.word()).collect();
+    let words: Vec<&str> = Figure::columns().map(Figure::key).collect();
     match parse("reference.csv", text, &find, &words, None) {
         Err(errors) => assert!(!errors.errors.is_empty() && !errors.to_string().is_empty()),
         Ok(rows) => {

@@ -208,7 +208,7 @@ Examples:
       --fault 'stop server at 5s for 1s'
   pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1
   pubmark bench nats --pairs 10 --rate 500,1000,2000 --payload 64B,1KiB
-  pubmark bench mosquitto --pairs 10 --until 'p99 ±5%' --budget 10m
+  pubmark bench mosquitto --pairs 10 --precision 'p99 ±5%' --budget 10m
   pubmark bench ./my-broker.toml --pairs 10 --rate 100")]
 pub struct BenchArgs {
     /// A system's name (`pubmark systems` lists them), a system file of one's own, or the endpoint of a broker that is
@@ -226,13 +226,13 @@ pub struct BenchArgs {
     /// Runs [default: 3].
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
-    /// Make runs until a figure is known to within a share of it, at 95 %, or --budget is over: ±2%, or
+    /// Repeat the run until a figure is known this precisely, at 95 % confidence, or --budget is over: ±2%, or
     /// 'p99 ±5%'. Without a name it is the median latency, at --rate max messages delivered a second. ± may
     /// be written +-.
     #[arg(long, value_name = "[FIGURE] ±X%", conflicts_with = "repeats", allow_hyphen_values = true)]
-    pub until: Option<String>,
-    /// How long --until may take [default: 5m].
-    #[arg(long, value_name = "T", requires = "until")]
+    pub precision: Option<String>,
+    /// How long --precision may take [default: 5m].
+    #[arg(long, value_name = "T", requires = "precision")]
     pub budget: Option<String>,
     /// After the runs, search for how many times this load holds (p99 < 10ms and lost = 0), up to 10 times; a minute
     /// at most. Its steps are no runs, and stand in headroom/ within the results folder.
@@ -348,7 +348,7 @@ under a gate nothing can be said (a single run, no valid run).
 Examples:
   pubmark compare results/before results/after
   pubmark compare results/main results/branch \\
-      --fail-on 'p99 > +5%, delivered < -2%' --markdown
+      --fail-on 'p99 > +5%, delivered_per_s < -2%' --markdown
   pubmark compare results/before results/after --only payload=1KiB \\
       --fail-on 'lost > 0'
   pubmark compare results/before results/after \\

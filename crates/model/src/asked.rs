@@ -1,7 +1,6 @@
 //! What a study asks of its records, where it is measured until they answer.
 
-use crate::claim::Figure;
-use crate::objective::{NoSuchFigure, ObjectiveFigure};
+use crate::figure::{Figure, FigureNameError};
 use std::fmt;
 
 /// The shares of a figure to within which it can be asked for.
@@ -39,20 +38,11 @@ impl AskedQuestions {
 }
 
 /// How well a figure is to be known: `p99 ±5%`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Precision {
-    /// As it is written, in its shortest form; empty for the figure that the tables
-    /// rank by.
-    name: String,
-    figure: Option<ObjectiveFigure>,
+    /// None for the figure that the tables rank by.
+    figure: Option<Figure>,
     share: f64,
-}
-
-/// What is written says all of it.
-impl PartialEq for Precision {
-    fn eq(&self, other: &Precision) -> bool {
-        self.name == other.name && self.share == other.share
-    }
 }
 
 /// Why a text is none.
@@ -67,7 +57,7 @@ pub enum PrecisionError {
         /// The whole.
         text: String,
         /// What was taken for a name.
-        unknown: NoSuchFigure,
+        unknown: FigureNameError,
     },
     /// A count has no noise.
     #[error(
@@ -94,18 +84,17 @@ impl Precision {
         if !SHARES.contains(&share) {
             return Err(PrecisionError::Range(text.to_owned()));
         }
-        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-        let figure = match name.as_str() {
+        let figure = match name.trim() {
             "" => None,
             name => {
-                let known = ObjectiveFigure::parse(name);
+                let known = Figure::named(name);
                 Some(known.map_err(|unknown| PrecisionError::Figure { text: text.to_owned(), unknown })?)
             }
         };
-        if figure.is_some_and(ObjectiveFigure::counts) {
+        if figure.is_some_and(Figure::is_fact) {
             return Err(PrecisionError::Counted(text.to_owned()));
         }
-        Ok(Precision { name, figure, share })
+        Ok(Precision { figure, share })
     }
 
     /// How far the ends of its interval may lie from the figure, as a share of it.
@@ -113,21 +102,17 @@ impl Precision {
         self.share
     }
 
-    /// The figure, and its name: where none is named, the one that the tables rank by
-    /// at given rates or, `unthrottled`, where messages go as fast as they can.
-    pub fn figure(&self, unthrottled: bool) -> Option<(&str, ObjectiveFigure)> {
-        let usual = if unthrottled { "delivered_per_s" } else { "p50" };
-        match self.figure {
-            Some(figure) => Some((&self.name, figure)),
-            None => ObjectiveFigure::parse(usual).ok().map(|figure| (usual, figure)),
-        }
+    /// The figure: where none is named, the one that the tables rank by at given rates
+    /// or, `unthrottled`, where messages go as fast as they can.
+    pub fn figure(&self, unthrottled: bool) -> Figure {
+        self.figure.unwrap_or(if unthrottled { Figure::DELIVERED } else { Figure::LATENCY_P50 })
     }
 }
 
 impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let space = if self.name.is_empty() { "" } else { " " };
-        write!(f, "{}{space}±{}%", self.name, (self.share * 1e8).round() / 1e6)
+        let name = self.figure.map_or_else(String::new, |figure| format!("{} ", figure.short_name()));
+        write!(f, "{name}±{}%", (self.share * 1e8).round() / 1e6)
     }
 }
 
@@ -150,8 +135,7 @@ mod tests {
         }
         let usual = Precision::parse("±7%").unwrap();
         assert_eq!(usual.share(), 0.07);
-        let name = |unthrottled| usual.figure(unthrottled).map(|(name, _)| name);
-        assert_eq!((name(false), name(true)), (Some("p50"), Some("delivered_per_s")));
+        assert_eq!((usual.figure(false), usual.figure(true)), (Figure::LATENCY_P50, Figure::DELIVERED));
     }
 
     #[test]
@@ -165,7 +149,8 @@ mod tests {
             ("±nan%", "±0.1% to ±50%"),
             ("p98 ±2%", "there is no figure `p98`"),
             ("lost ±2%", "a fact of each run"),
-            ("delivered ±2%", "a fact of each run"),
+            ("delivered_ratio ±2%", "a fact of each run"),
+            ("delivered ±2%", "could be delivered_per_s or delivered_ratio"),
         ] {
             let error = Precision::parse(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

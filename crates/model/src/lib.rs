@@ -13,6 +13,7 @@ pub mod counts;
 pub mod diagnostic;
 pub mod endpoint;
 pub mod fault;
+pub mod figure;
 pub mod header;
 pub mod host;
 pub mod hosts;

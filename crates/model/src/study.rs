@@ -3,6 +3,7 @@
 
 mod asks;
 pub(crate) mod axis;
+mod earlier;
 mod goal;
 mod named;
 mod parse;
@@ -12,11 +13,12 @@ mod write;
 use crate::ab::ArmsGoal;
 use crate::asked::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal};
-use crate::claim::{Claim, Condition};
+use crate::claim::{Claim, Condition, Statement};
+use crate::figure::Figure;
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::secret_name::is_secret_name;
-use crate::setting::{BlocksUntil, FreshServer, RunSequence, Settings, WindowLength, as_typed, key};
+use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
 use crate::system::Systems;
 use crate::workload::Transport;
 pub use named::{has_quick_table, named_systems};
@@ -269,13 +271,30 @@ impl Study {
     /// Whether blocks are made until its questions are decided: then nothing says
     /// before how many runs a cell will have.
     pub fn until_decided(&self) -> bool {
-        self.settings.until == Some(BlocksUntil::Decided)
+        self.settings.stop == Some(StopRule::Decided)
     }
 
     /// What is to be decided: as it says itself, or else its claims and who is best at
     /// each point.
     pub fn asks(&self) -> AskedQuestions {
         self.questions.clone().unwrap_or_default()
+    }
+
+    /// The figures that systems are ranked by: those of every report, and those of its
+    /// claims and questions.
+    pub fn ranked_figures(&self) -> Vec<Figure> {
+        let claimed = self.claims.iter().filter_map(|claim| match &claim.statement {
+            Statement::Best { figure, .. } => Some(*figure),
+            Statement::Keeps(_) => None,
+        });
+        let asked = self.questions.iter().flat_map(|asked| asked.best.iter().copied().flatten());
+        let mut figures: Vec<Figure> = Figure::RANKED.into();
+        for figure in claimed.chain(asked) {
+            if !figures.contains(&figure) {
+                figures.push(figure);
+            }
+        }
+        figures
     }
 
     /// The seed of everything random.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const TIMES: usize = TimeFigures::<()>::COUNT;
 
 macro_rules! times {
-    ($($(#[$doc:meta])* $name:ident = $summary:literal by $role:ident),+ $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident = $summary:literal by $role:ident, one way $one_way:literal;)+) => {
         /// Something of each time that is measured: a histogram, its text, its
         /// summary.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,11 @@ macro_rules! times {
 
             /// Whose clients measure it: publishers, or subscribers.
             pub const BY: TimeFigures<Role> = TimeFigures { $($name: Role::$role),+ };
+
+            /// Whether each begins at a sender and ends at a receiver, which may have a clock
+            /// each.
+            pub const ONE_WAY: TimeFigures<bool> =
+                TimeFigures { $($name: $one_way),+ };
 
             /// What each is called.
             pub const NAMES: TimeFigures<&'static str> = TimeFigures { $($name: stringify!($name)),+ };
@@ -81,20 +86,20 @@ times! {
     /// less the generator's own lag. Of messages under 32 bytes, which cannot
     /// carry the instant at which their publisher was free, and in records of
     /// schema 1, the own lag is still in it.
-    latency = "latency_ns" by Subscriber,
+    latency = "latency_ns" by Subscriber, one way true;
     /// From the due time to the arrival, the generator's own lag included.
-    intended_latency = "intended_latency_ns" by Subscriber,
+    intended_latency = "intended_latency_ns" by Subscriber, one way true;
     /// From the actual send time to the arrival.
-    service_latency = "service_latency_ns" by Subscriber,
+    service_latency = "service_latency_ns" by Subscriber, one way true;
     /// From the due time to the actual send time.
-    send_lag = "send_lag_ns" by Publisher,
+    send_lag = "send_lag_ns" by Publisher, one way false;
     /// The part of the send lag that the generator itself caused: from the later
     /// of the due time and the previous send's end to this send's beginning.
-    own_lag = "own_lag_ns" by Publisher,
+    own_lag = "own_lag_ns" by Publisher, one way false;
     /// How long messages can have waited for the receiving loop, which was busy
     /// with others: from when it last listened with nothing to do until a
     /// message's instant was taken. An upper bound.
-    receive_lag = "receive_lag_ns" by Subscriber,
+    receive_lag = "receive_lag_ns" by Subscriber, one way false;
 }
 
 impl<'a, T> TimeFigures<Vec<&'a T>> {

@@ -3,7 +3,8 @@
 
 use crate::asked::AskedQuestions;
 use crate::capacity::AskedCapacity;
-use crate::claim::{Claim, Figure, Statement};
+use crate::claim::{Claim, Statement};
+use crate::figure::Figure;
 use crate::study::Study;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::{Extent, Rate, Workload};
@@ -45,25 +46,20 @@ impl MessagesAsked {
         };
         let AskedQuestions { best, claims, differ, within } = study.asks();
         // The figure that ranks, at a given rate.
-        let mut figures: Vec<&str> = differ.iter().map(|_| "p50").collect();
-        let word = |figure: Figure| match figure {
-            Figure::LatencyP50 => "p50",
-            Figure::LatencyP99 => "p99",
-            other => other.word(),
-        };
-        figures.extend(best.into_iter().map(|figure| figure.map_or("p50", word)));
+        let mut figures: Vec<Figure> = differ.iter().map(|_| Figure::LATENCY_P50).collect();
+        figures.extend(best.into_iter().map(|figure| figure.unwrap_or(Figure::LATENCY_P50)));
         for claim in study.claims.iter().filter(|claim| claims && is_about(claim)) {
-            figures.push(match &claim.statement {
-                Statement::Best { figure, .. } => word(*figure),
-                Statement::Keeps(_) => "a bound",
-            });
+            match &claim.statement {
+                Statement::Best { figure, .. } => figures.push(*figure),
+                Statement::Keeps(_) => return None,
+            }
         }
-        figures.extend(within.iter().map(|precision| precision.figure(false).map_or("", |(name, _)| name)));
+        figures.extend(within.iter().map(|precision| precision.figure(false)));
         let mut most = MessagesAsked { messages: P50_MESSAGES, figure: "p50" };
         for figure in figures {
             match figure {
-                "p50" => {}
-                "p99" => most = MessagesAsked { messages: P99_MESSAGES, figure: "p99" },
+                Figure::LATENCY_P50 => {}
+                Figure::LATENCY_P99 => most = MessagesAsked { messages: P99_MESSAGES, figure: "p99" },
                 _ => return None,
             }
         }

@@ -1,9 +1,10 @@
 //! From runs to cells: what each cell's runs say together.
 
-use crate::figures::{CellFigures, Column, Observation, Sign, allows, typical};
+use crate::figures::{CellFigures, Observation, Sign, allows, typical};
 use crate::floor::{FLOOR, is_reference};
 use crate::records::place;
 use pubmark_model::cell::Cell;
+use pubmark_model::figure::Figure;
 use pubmark_model::record::{FigureGroup, Note, Reason, RunRecord};
 use pubmark_model::study::Study;
 use pubmark_model::system::{System, Systems};
@@ -91,7 +92,7 @@ impl CellResult {
     }
 
     /// The figure, where it may be quoted.
-    pub fn quotable(&self, column: Column) -> Option<Estimate> {
+    pub fn quotable(&self, column: Figure) -> Option<Estimate> {
         self.figures.quotable(column)
     }
 
@@ -221,17 +222,17 @@ fn tidy(figures: &mut Vec<FigureGroup>) {
 }
 
 /// Figures that are given as multiples of the floor's.
-const FLOORED: [Column; 10] = [
-    Column::LatencyP50,
-    Column::LatencyP99,
-    Column::LatencyP999,
-    Column::LatencyMax,
-    Column::IntendedP50,
-    Column::IntendedP99,
-    Column::ServiceP50,
-    Column::ServiceP99,
-    Column::Delivered,
-    Column::DeliveredBytes,
+const FLOORED: [Figure; 10] = [
+    Figure::LATENCY_P50,
+    Figure::LATENCY_P99,
+    Figure::LATENCY_P999,
+    Figure::LATENCY_MAX,
+    Figure::INTENDED_P50,
+    Figure::INTENDED_P99,
+    Figure::SERVICE_P50,
+    Figure::SERVICE_P99,
+    Figure::DELIVERED,
+    Figure::DELIVERED_BYTES,
 ];
 
 /// Adds to each cell its figures as multiples of the floor's at the same

@@ -38,13 +38,13 @@ impl BoundedRuns<'_> {
             matches!(reason, Reason::MessagesLost | Reason::Duplicates | Reason::Reordered | Reason::Corrupted)
         };
         let mut against = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&group));
-        let only_delivery = self.term.counts() && against.all(|finding| of_delivery(finding.reason));
+        let only_delivery = self.term.is_fact() && against.all(|finding| of_delivery(finding.reason));
         allows(run, group) || run.error.is_none() && !run.verdict.reasons.is_empty() && only_delivery
     }
 
     /// Whether each run has to keep it: what is counted is a fact of each.
     fn of_each_run(&self) -> bool {
-        self.term.counts() || self.term.relation() == Relation::Equal
+        self.term.is_fact() || self.term.relation() == Relation::Equal
     }
 
     /// The first of these that breaks a bound of each run.

@@ -3,40 +3,41 @@
 use crate::analysis::{CellResult, Status};
 use crate::axes::NAME_CHARS;
 use crate::document::{Entry, Mark};
-use crate::figures::{Column, Sign};
+use crate::figures::Sign;
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked};
 use crate::text;
 use crate::words::CellVerdict;
+use pubmark_model::figure::Figure;
 
 /// How a column shows a cell.
 pub(crate) enum Show {
     /// The system's name.
     System,
     /// Nanoseconds.
-    Time(Column),
+    Time(Figure),
     /// Half of it, where the pattern is request-reply.
-    HalfTime(Column),
+    HalfTime(Figure),
     /// Nanoseconds, in tables where the two latencies tell different stories.
-    Beside(Column),
+    Beside(Figure),
     /// The same, a count.
-    CountBeside(Column),
+    CountBeside(Figure),
     /// A count or a rate.
-    Count(Column),
+    Count(Figure),
     /// What all publishers of a cell owe together: in tables of cells with several, where
     /// the rate is that of each.
     Offered,
     /// What became of messages, to the last one: in tables of cells where that
     /// matters first, and there at every width.
-    Delivery(Column),
+    Delivery(Figure),
     /// A share.
-    Percent(Column),
+    Percent(Figure),
     /// Bytes a second as MB/s.
-    Megabytes(Column),
+    Megabytes(Figure),
     /// A bare number.
-    Number(Column),
+    Number(Figure),
     /// Bytes.
-    Bytes(Column),
+    Bytes(Figure),
     /// CPU time for a message, its best marked.
     Thrift,
     /// Runs, those that count first.
@@ -85,7 +86,7 @@ const APART: (f64, f64) = (2.0, 1e6);
 /// they differ much.
 pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
     let figure = |column| result.figures.get(column).map(|estimate| estimate.value);
-    let pair = figure(Column::LatencyP99).zip(figure(Column::ServiceP99));
+    let pair = figure(Figure::LATENCY_P99).zip(figure(Figure::SERVICE_P99));
     let apart = |(latency, service): (f64, f64)| latency > APART.0 * service && latency > service + APART.1;
     !result.cell.faults.is_empty() || result.cell.link.is_some() || pair.is_some_and(apart)
 }
@@ -93,11 +94,11 @@ pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
 /// What stands right behind the system, where what becomes of each message
 /// matters more than any latency.
 const DELIVERY: &[Spec] = &[
-    spec("acked", Show::Delivery(Column::Acked), 0),
-    spec(REFUSED, Show::Delivery(Column::Refused), 0),
-    spec(ACKED_LOST, Show::Delivery(Column::AckedLost), 0),
-    spec("lost", Show::Delivery(Column::Lost), 0),
-    spec("duplicated", Show::Delivery(Column::Duplicated), 0),
+    spec("acked", Show::Delivery(Figure::ACKED), 0),
+    spec(REFUSED, Show::Delivery(Figure::REFUSED), 0),
+    spec(ACKED_LOST, Show::Delivery(Figure::ACKED_LOST), 0),
+    spec("lost", Show::Delivery(Figure::LOST), 0),
+    spec("duplicated", Show::Delivery(Figure::DUPLICATED), 0),
 ];
 
 /// The columns of a table of these cells, in their order.
@@ -110,13 +111,13 @@ pub(crate) fn columns<'a>(specs: &'a [Spec], shown: &[&CellResult]) -> Vec<&'a S
     });
     let mut columns: Vec<&Spec> = kept.collect();
     let refuses =
-        |result: &&CellResult| result.figures.get(Column::Refused).is_some_and(|estimate| estimate.value > 0.0);
+        |result: &&CellResult| result.figures.get(Figure::REFUSED).is_some_and(|estimate| estimate.value > 0.0);
     let has_refused = shown.iter().any(refuses);
     if has_refused || shown.iter().any(|result| result.cell.delivery_first()) {
         let behind_system = columns.iter().position(|spec| matches!(spec.show, Show::System)).map_or(0, |at| at + 1);
         let is_known = |column| shown.iter().any(|result| result.figures.get(column).is_some());
         let delivery = DELIVERY.iter().filter(|spec| match spec.show {
-            Show::Delivery(Column::Refused) => has_refused,
+            Show::Delivery(Figure::REFUSED) => has_refused,
             Show::Delivery(column) => is_known(column),
             _ => true,
         });
@@ -154,28 +155,28 @@ pub(crate) const OFFERED: &str = "offered/s";
 /// Columns for cells with a given rate.
 pub(crate) const LATENCY: &[Spec] = &[
     spec("system", Show::System, 0),
-    spec(MEDIAN, Show::Time(Column::LatencyP50), 0),
-    spec(HALF, Show::HalfTime(Column::LatencyP50), 1),
-    spec("p99", Show::Time(Column::LatencyP99), 0),
-    spec(SERVICE, Show::Beside(Column::ServiceP99), 1),
-    spec("late", Show::CountBeside(Column::Late), 1),
-    spec("p99.9", Show::Time(Column::LatencyP999), 4),
-    spec("max", Show::Time(Column::LatencyMax), 6),
-    spec("× floor", Show::Number(Column::FloorLatency), 2),
+    spec(MEDIAN, Show::Time(Figure::LATENCY_P50), 0),
+    spec(HALF, Show::HalfTime(Figure::LATENCY_P50), 1),
+    spec("p99", Show::Time(Figure::LATENCY_P99), 0),
+    spec(SERVICE, Show::Beside(Figure::SERVICE_P99), 1),
+    spec("late", Show::CountBeside(Figure::LATE), 1),
+    spec("p99.9", Show::Time(Figure::LATENCY_P999), 4),
+    spec("max", Show::Time(Figure::LATENCY_MAX), 6),
+    spec("× floor", Show::Number(Figure::FLOOR_LATENCY), 2),
     spec(OFFERED, Show::Offered, 0),
-    spec("msg/s", Show::Count(Column::Delivered), 0),
-    spec("delivered", Show::Percent(Column::DeliveredRatio), 0),
-    spec("MB/s", Show::Megabytes(Column::DeliveredBytes), 9),
+    spec("msg/s", Show::Count(Figure::DELIVERED), 0),
+    spec("delivered", Show::Percent(Figure::DELIVERED_RATIO), 0),
+    spec("MB/s", Show::Megabytes(Figure::DELIVERED_BYTES), 9),
     spec(THRIFT, Show::Thrift, 3),
-    spec("server cores", Show::Number(Column::ServerCores), 1),
-    spec("server memory", Show::Bytes(Column::ServerRss), 1),
-    spec("CPU cores", Show::Number(Column::CpuCores), 5),
-    spec("memory", Show::Bytes(Column::RssMax), 7),
-    spec("connect p99", Show::Time(Column::ConnectP99), 9),
-    spec(ON_WIRE, Show::Bytes(Column::WireBytes), 11),
-    spec(MET, Show::Time(Column::Discovery), 12),
-    spec("jitter", Show::Time(Column::Jitter), 8),
-    spec("own lag p99", Show::Time(Column::OwnLagP99), 10),
+    spec("server cores", Show::Number(Figure::SERVER_CPU), 1),
+    spec("server memory", Show::Bytes(Figure::SERVER_MEMORY), 1),
+    spec("CPU cores", Show::Number(Figure::CPU_CORES), 5),
+    spec("memory", Show::Bytes(Figure::MEMORY_MAX), 7),
+    spec("connect p99", Show::Time(Figure::CONNECT_P99), 9),
+    spec(ON_WIRE, Show::Bytes(Figure::WIRE_BYTES), 11),
+    spec(MET, Show::Time(Figure::DISCOVERY), 12),
+    spec("jitter", Show::Time(Figure::JITTER), 8),
+    spec("own lag p99", Show::Time(Figure::OWN_LAG_P99), 10),
     spec("runs", Show::Runs, 13),
     spec("verdict", Show::Verdict, 0),
 ];
@@ -183,20 +184,20 @@ pub(crate) const LATENCY: &[Spec] = &[
 /// Columns for cells with `rate = "max"`.
 pub(crate) const THROUGHPUT: &[Spec] = &[
     spec("system", Show::System, 0),
-    spec(RATE, Show::Count(Column::Delivered), 0),
-    spec("delivered", Show::Percent(Column::DeliveredRatio), 0),
-    spec("MB/s", Show::Megabytes(Column::DeliveredBytes), 1),
-    spec("× floor", Show::Number(Column::FloorDelivered), 2),
-    spec("p50", Show::Time(Column::LatencyP50), 4),
-    spec(HALF, Show::HalfTime(Column::LatencyP50), 5),
+    spec(RATE, Show::Count(Figure::DELIVERED), 0),
+    spec("delivered", Show::Percent(Figure::DELIVERED_RATIO), 0),
+    spec("MB/s", Show::Megabytes(Figure::DELIVERED_BYTES), 1),
+    spec("× floor", Show::Number(Figure::FLOOR_DELIVERED), 2),
+    spec("p50", Show::Time(Figure::LATENCY_P50), 4),
+    spec(HALF, Show::HalfTime(Figure::LATENCY_P50), 5),
     spec(THRIFT, Show::Thrift, 3),
-    spec("server cores", Show::Number(Column::ServerCores), 1),
-    spec("server memory", Show::Bytes(Column::ServerRss), 1),
-    spec("CPU cores", Show::Number(Column::CpuCores), 6),
-    spec("memory", Show::Bytes(Column::RssMax), 7),
-    spec("switches/msg", Show::Number(Column::SwitchesPerMessage), 9),
-    spec("sent/s", Show::Count(Column::Sent), 8),
-    spec(ON_WIRE, Show::Bytes(Column::WireBytes), 10),
+    spec("server cores", Show::Number(Figure::SERVER_CPU), 1),
+    spec("server memory", Show::Bytes(Figure::SERVER_MEMORY), 1),
+    spec("CPU cores", Show::Number(Figure::CPU_CORES), 6),
+    spec("memory", Show::Bytes(Figure::MEMORY_MAX), 7),
+    spec("switches/msg", Show::Number(Figure::SWITCHES), 9),
+    spec("sent/s", Show::Count(Figure::SENT), 8),
+    spec(ON_WIRE, Show::Bytes(Figure::WIRE_BYTES), 10),
     spec("runs", Show::Runs, 11),
     spec("verdict", Show::Verdict, 0),
 ];
@@ -209,18 +210,18 @@ pub(crate) const BINDING: &str = "binding";
 /// Columns that tell a binding from its language.
 pub(crate) const LANGUAGES: &[Spec] = &[
     spec("system", Show::System, 0),
-    spec(MESSAGE_TIME, Show::Time(Column::MessageTime), 0),
-    spec("language", Show::Time(Column::LanguageFloor), 1),
-    spec(BINDING, Show::Time(Column::Binding), 1),
-    spec("× baseline", Show::Number(Column::OverBaseline), 1),
+    spec(MESSAGE_TIME, Show::Time(Figure::MESSAGE_TIME), 0),
+    spec("language", Show::Time(Figure::LANGUAGE_FLOOR), 1),
+    spec(BINDING, Show::Time(Figure::BINDING), 1),
+    spec("× baseline", Show::Number(Figure::OVER_BASELINE), 1),
     spec(THRIFT, Show::Thrift, 3),
-    spec("paused", Show::Percent(Column::RuntimePaused), 4),
-    spec("longest pause", Show::Time(Column::RuntimePauseMax), 5),
-    spec("allocated/msg", Show::Bytes(Column::Allocated), 6),
-    spec("memory", Show::Bytes(Column::Uss), 2),
-    spec(ON_WIRE, Show::Bytes(Column::WireBytes), 7),
-    spec(MET, Show::Time(Column::Discovery), 8),
-    spec("until steady", Show::Time(Column::SteadyAfter), 9),
+    spec("paused", Show::Percent(Figure::RUNTIME_PAUSED), 4),
+    spec("longest pause", Show::Time(Figure::RUNTIME_PAUSE_MAX), 5),
+    spec("allocated/msg", Show::Bytes(Figure::ALLOCATED), 6),
+    spec("memory", Show::Bytes(Figure::MEMORY_OWN), 2),
+    spec(ON_WIRE, Show::Bytes(Figure::WIRE_BYTES), 7),
+    spec(MET, Show::Time(Figure::DISCOVERY), 8),
+    spec("until steady", Show::Time(Figure::STEADY_AFTER), 9),
     spec("runs", Show::Runs, 10),
     spec("verdict", Show::Verdict, 0),
 ];
@@ -238,7 +239,7 @@ impl Show {
 
     /// What stands in the table.
     pub(crate) fn entry(&self, result: &CellResult, point: &Point) -> Entry {
-        let figure = |column: Column, text: &dyn Fn(f64) -> String| {
+        let figure = |column: Figure, text: &dyn Fn(f64) -> String| {
             let estimate = result.figures.get(column);
             let clock = result.figures.clock_bound(column);
             let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", text(bound)));
@@ -254,14 +255,14 @@ impl Show {
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
             Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
-            Show::Offered => figure(Column::Offered, &text::count).without_spread(),
+            Show::Offered => figure(Figure::OFFERED, &text::count).without_spread(),
             Show::Delivery(column) => figure(*column, &text::whole).without_spread(),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),
             Show::Bytes(column) => figure(*column, &text::bytes).without_spread(),
             Show::Thrift => {
-                let mut entry = figure(Column::CpuPerMessage, &text::time);
+                let mut entry = figure(Figure::CPU_PER_MESSAGE, &text::time);
                 entry.text.insert_str(0, thrift_mark(result, point));
                 entry
             }
@@ -280,7 +281,7 @@ pub(crate) const CLOCK: &str = " (clock)";
 pub(crate) const AT_LEAST: &str = "≥ ";
 
 /// What stands before a figure.
-fn signs(result: &CellResult, column: Column) -> String {
+fn signs(result: &CellResult, column: Figure) -> String {
     let is_spoiled = result.status == Status::Partly && !result.figures.may_be_quoted(column);
     let sign = match result.figures.sign(column) {
         Sign::Equal => "",
@@ -318,7 +319,7 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
     if let Some(more) = repeats_more(word, point) {
         text.push_str(&format!(" +{more}"));
     }
-    let counted = result.runs_for(Column::from(headline(point.unthrottled)).group());
+    let counted = result.runs_for(headline(point.unthrottled).group());
     if counted > 0 && counted < result.runs {
         text.push_str(&format!(" ({counted}/{})", result.runs));
     }

@@ -29,7 +29,6 @@ pub use bound::{BoundGate, bounds};
 pub use comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 pub use decide::{compare, compare_with};
 pub use difference::EnvironmentDifference;
-pub use figure::{UnknownColumn, comparable, named, short_name};
 pub use gate::{Gate, GateError, GateOutcome, GateResult, Threshold};
 pub use gates::{Gates, GatesError};
 pub use history::{History, HistoryFolder, HistoryReader, HistorySeries};

@@ -1,12 +1,12 @@
 //! `summary.csv`: a row a cell.
 
 use crate::capacity::{CapacityResult, verdict};
-use crate::figures::Column;
 use crate::headroom::CellHeadroom;
 use crate::report::Report;
 use crate::summary;
 use crate::text::clean;
 use pubmark_model::capacity::StepOutcome;
+use pubmark_model::figure::Figure;
 use pubmark_stats::Interval;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -41,8 +41,8 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     let axes: Vec<&str> = report.study().axis_names();
     let mut header: Vec<String> = axes.iter().map(|name| clean(name, VALUE_CHARS)).collect();
     header.extend(summary::HEADER.map(str::to_owned));
-    for column in Column::ALL {
-        let word = column.word();
+    for column in Figure::columns() {
+        let word = column.key();
         header.extend([word.into(), format!("{word}_lo"), format!("{word}_hi")]);
     }
     let capacities = report.study().capacity.as_ref().map(|_| capacities(report));
@@ -69,8 +69,8 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
             Value::String(text) => text,
             other => other.to_string(),
         }));
-        for column in Column::ALL {
-            let estimate = result.figures.get(*column);
+        for column in Figure::columns() {
+            let estimate = result.figures.get(column);
             let interval: Option<Interval> = estimate.and_then(|e| e.interval);
             for number in [estimate.map(|e| e.value), interval.map(|i| i.lo), interval.map(|i| i.hi)] {
                 fields.push(written(number));

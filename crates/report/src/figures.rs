@@ -1,16 +1,16 @@
 //! The figures of a cell: what is measured, computed over its runs.
 
+use crate::text;
+use pubmark_model::figure::{Figure, Unit};
 use pubmark_model::record::{CLOCK_SHARE, FigureGroup, RunRecord};
 use pubmark_stats::{Estimate, Interval, Runs, typical_run};
 
 mod clock;
-mod column;
 mod reading;
 
 pub(crate) use clock::ClockBlur;
-pub use column::{Column, FigureDescription, Unit};
 pub use reading::Observation;
-pub(crate) use reading::{RESOLUTION, cpu_cores};
+pub(crate) use reading::RESOLUTION;
 
 /// A difference in proportion that is one of computing.
 const ROUNDING: f64 = 1e-12;
@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-12;
 /// The figures of one cell; those that could not be measured are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellFigures {
-    /// By column.
+    /// By figure.
     values: Vec<Value>,
     /// Whether a loop of the generator was at its limit in a run of which the
     /// delivered rate is.
@@ -55,23 +55,23 @@ pub enum Sign {
 impl CellFigures {
     /// The figure with its interval, if it was measured: over the runs that may
     /// be quoted for it or, where there are none, over those that may not.
-    pub fn get(&self, column: Column) -> Option<Estimate> {
+    pub fn get(&self, column: Figure) -> Option<Estimate> {
         self.value(column).and_then(|value| value.estimate)
     }
 
     /// The same, where it may be quoted.
-    pub fn quotable(&self, column: Column) -> Option<Estimate> {
+    pub fn quotable(&self, column: Figure) -> Option<Estimate> {
         self.get(column).filter(|_| self.may_be_quoted(column))
     }
 
     /// Whether there is a run whose verdict allows the figure.
-    pub fn may_be_quoted(&self, column: Column) -> bool {
+    pub fn may_be_quoted(&self, column: Figure) -> bool {
         self.value(column).is_some_and(|value| value.is_quotable)
     }
 
     /// What each of the runs that may be quoted says of the figure, those that
     /// say nothing left out. Empty for figures that are no single run's.
-    pub fn each(&self, column: Column) -> &[Observation] {
+    pub fn each(&self, column: Figure) -> &[Observation] {
         match self.value(column) {
             Some(value) if value.is_quotable => &value.readings,
             _ => &[],
@@ -80,56 +80,56 @@ impl CellFigures {
 
     /// What clocks may have added to the figure or taken from it in a run that it is
     /// of, at most, in its unit; none where one clock measured each.
-    pub fn clock_bound(&self, column: Column) -> Option<f64> {
+    pub fn clock_bound(&self, column: Figure) -> Option<f64> {
         Some(ClockBlur::of(self.shown(column)).amount).filter(|bound| *bound > 0.0)
     }
 
     /// How a figure is to be read: at `max`, messages a second may be a lower
     /// bound, and so may the time until a fault is caught up.
-    pub fn sign(&self, column: Column) -> Sign {
+    pub fn sign(&self, column: Figure) -> Sign {
         match column {
-            Column::Delivered | Column::DeliveredBytes if self.is_lower_bound => Sign::AtLeast,
-            Column::CaughtUp if self.is_behind => Sign::AtLeast,
-            Column::FloorDelivered => self.over_floor,
+            Figure::DELIVERED | Figure::DELIVERED_BYTES if self.is_lower_bound => Sign::AtLeast,
+            Figure::CAUGHT_UP if self.is_behind => Sign::AtLeast,
+            Figure::FLOOR_DELIVERED => self.over_floor,
             _ => Sign::Equal,
         }
     }
 
-    fn value(&self, column: Column) -> Option<&Value> {
-        self.values.get(column as usize)
+    fn value(&self, column: Figure) -> Option<&Value> {
+        self.values.get(column.index())
     }
 
     /// What the runs say, whether or not they may be quoted.
-    pub(crate) fn shown(&self, column: Column) -> &[Observation] {
+    pub(crate) fn shown(&self, column: Figure) -> &[Observation] {
         self.value(column).map_or(&[], |value| &value.readings)
     }
 
     /// The figure as a multiple of the floor's in the same block.
-    pub fn over_floor(&self, column: Column) -> Option<Estimate> {
+    pub fn over_floor(&self, column: Figure) -> Option<Estimate> {
         self.value(column).and_then(|value| value.over_floor)
     }
 
-    pub(crate) fn set_over_floor(&mut self, column: Column, multiple: Option<Estimate>, sign: Sign) {
+    pub(crate) fn set_over_floor(&mut self, column: Figure, multiple: Option<Estimate>, sign: Sign) {
         let place = match column {
-            Column::LatencyP50 => Some(Column::FloorLatency),
-            Column::Delivered => Some(Column::FloorDelivered),
+            Figure::LATENCY_P50 => Some(Figure::FLOOR_LATENCY),
+            Figure::DELIVERED => Some(Figure::FLOOR_DELIVERED),
             _ => None,
         };
         let is_quotable = self.may_be_quoted(column);
-        if let Some(value) = self.values.get_mut(column as usize) {
+        if let Some(value) = self.values.get_mut(column.index()) {
             value.over_floor = multiple;
         }
-        if let Some(value) = place.and_then(|place| self.values.get_mut(place as usize)) {
+        if let Some(value) = place.and_then(|place| self.values.get_mut(place.index())) {
             (value.estimate, value.is_quotable) = (multiple, is_quotable);
         }
-        if column == Column::Delivered {
+        if column == Figure::DELIVERED {
             self.over_floor = sign;
         }
     }
 
     /// Sets a figure that is made of others.
-    pub(crate) fn derive(&mut self, column: Column, readings: Vec<Observation>, is_quotable: bool) {
-        if let Some(value) = self.values.get_mut(column as usize) {
+    pub(crate) fn derive(&mut self, column: Figure, readings: Vec<Observation>, is_quotable: bool) {
+        if let Some(value) = self.values.get_mut(column.index()) {
             *value = Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None };
         }
     }
@@ -137,18 +137,18 @@ impl CellFigures {
     /// The figures over these runs, all of one cell and all made: each over
     /// those whose verdict allows it or, where there are none, over all.
     pub(crate) fn of(made: &[&RunRecord]) -> CellFigures {
-        let values = Column::ALL.iter().map(|column| Value::of(*column, made));
+        let values = Figure::all().map(|figure| Value::of(figure, made));
         let is_lower_bound = counted(made, FigureGroup::Rates).0.iter().any(|run| run.rates.lower_bound);
         let behind = |run: &&RunRecord| {
             run.recovery.is_some_and(|cost| cost.watched_ns.is_some() && cost.caught_up_after_ns.is_none())
         };
-        let is_behind = counted(made, Column::CaughtUp.group()).0.iter().any(behind);
+        let is_behind = counted(made, Figure::CAUGHT_UP.group()).0.iter().any(behind);
         CellFigures { values: values.collect(), is_lower_bound, is_behind, over_floor: Sign::Equal }
     }
 }
 
 impl Value {
-    fn of(column: Column, made: &[&RunRecord]) -> Value {
+    fn of(column: Figure, made: &[&RunRecord]) -> Value {
         let (runs, mut is_quotable) = counted(made, column.group());
         let mut readings: Vec<Observation> = runs.iter().filter_map(|run| Observation::of(column, run)).collect();
         // A verdict speaks for the median and the 99th percentile: what lies below
@@ -171,7 +171,7 @@ pub(crate) fn allows(run: &RunRecord, group: FigureGroup) -> bool {
 }
 
 /// What a run says of a figure, where its verdict allows it.
-pub(crate) fn quoted(column: Column, run: &RunRecord) -> Option<Observation> {
+pub(crate) fn quoted(column: Figure, run: &RunRecord) -> Option<Observation> {
     Observation::of(column, run).filter(|_| allows(run, column.group()))
 }
 
@@ -184,20 +184,39 @@ pub(crate) fn counted<'a>(made: &[&'a RunRecord], group: FigureGroup) -> (Vec<&'
     }
 }
 
+/// A value of a figure with its unit, as tables show it.
+pub(crate) fn shown(figure: Figure, value: f64) -> String {
+    match figure.unit() {
+        Unit::Ns => text::time(value),
+        Unit::PerS => format!("{}/s", text::count(value)),
+        Unit::BytesPerS => format!("{}/s", text::bytes(value)),
+        Unit::Bytes => text::bytes(value),
+        Unit::Share => text::percent(value),
+        Unit::Count => text::count(value),
+        Unit::PerMessage | Unit::Cores | Unit::Multiple => text::number(value),
+    }
+}
+
+/// Whether messages are counted for it, and no clock or sample is read: its noise is
+/// all between runs.
+fn is_counted(figure: Figure) -> bool {
+    matches!(figure.group(), FigureGroup::Counts | FigureGroup::Rates) || figure == Figure::LATE
+}
+
 /// The median over the runs with its 95 % interval, no further than the figure
 /// can reach.
-pub(crate) fn typical(column: Column, readings: &[Observation]) -> Option<Estimate> {
+pub(crate) fn typical(column: Figure, readings: &[Observation]) -> Option<Estimate> {
     let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
-    let step = match column.is_counted() {
+    let step = match is_counted(column) {
         true => 0.0,
         false => readings.iter().map(|reading| reading.step).fold(0.0, f64::max),
     };
-    if column == Column::ClockBound {
+    if column == Figure::CLOCK_BOUND {
         let largest = values.into_iter().reduce(f64::max)?;
         return Some(Estimate { value: largest, interval: None });
     }
     let Estimate { value, interval } = typical_run(Runs { values: &values, step })?;
-    let most = if column == Column::DeliveredRatio { 1.0 } else { f64::INFINITY };
+    let most = if column == Figure::DELIVERED_RATIO { 1.0 } else { f64::INFINITY };
     // Of equal values, logarithms and back leave a last digit.
     let end = |end: f64| if (end - value).abs() <= value.abs() * ROUNDING { value } else { end };
     let within = |Interval { lo, hi }| Interval { lo: end(lo.max(0.0).min(value)), hi: end(hi.min(most).max(value)) };
@@ -215,8 +234,8 @@ mod tests {
             each.map(|(value, repeat)| Observation { value: *value, step: 0.0, clock: 0.0, repeat }).collect()
         };
         let interval = |column, values: &[f64]| typical(column, &readings(values)).and_then(|found| found.interval);
-        assert_eq!(interval(Column::DeliveredRatio, &[0.8, 1.0]).map(|found| found.hi), Some(1.0));
-        assert_eq!(interval(Column::Lost, &[0.0, 7.0]).map(|found| found.lo), Some(0.0));
-        assert_eq!(interval(Column::Lost, &[0.0, 0.0]), Some(Interval { lo: 0.0, hi: 0.0 }));
+        assert_eq!(interval(Figure::DELIVERED_RATIO, &[0.8, 1.0]).map(|found| found.hi), Some(1.0));
+        assert_eq!(interval(Figure::LOST, &[0.0, 7.0]).map(|found| found.lo), Some(0.0));
+        assert_eq!(interval(Figure::LOST, &[0.0, 0.0]), Some(Interval { lo: 0.0, hi: 0.0 }));
     }
 }

@@ -8,14 +8,14 @@ pub(crate) use sentence::Sentence;
 
 use crate::analysis::CellResult;
 use crate::columns::CLOCK;
-use crate::figures::{Column, Sign, Unit};
+use crate::figures::{Sign, shown};
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::settings;
-use crate::text::{bytes, clean, count, number, percent, time};
+use crate::text::{clean, number, percent};
 use pubmark_model::cell;
-use pubmark_model::claim::Figure;
+use pubmark_model::figure::Figure;
 use sentence::{NAME_CHARS, NAMED_MAX, name};
 use std::collections::BTreeMap;
 
@@ -33,19 +33,19 @@ const QUESTIONS: [Question; 3] = [
     Question {
         about: "latency",
         has: "the lowest median latency",
-        figure: Figure::LatencyP50,
+        figure: Figure::LATENCY_P50,
         unthrottled: Some(false),
     },
     Question {
         about: "throughput",
         has: "the most messages delivered per second",
-        figure: Figure::Delivered,
+        figure: Figure::DELIVERED,
         unthrottled: Some(true),
     },
     Question {
         about: "cost",
         has: "the least CPU time for a delivered message",
-        figure: Figure::CpuPerMessage,
+        figure: Figure::CPU_PER_MESSAGE,
         unthrottled: None,
     },
 ];
@@ -127,7 +127,7 @@ impl<'a> Answers<'a> {
         members
     }
 
-    fn column(&self) -> Column {
+    fn column(&self) -> Figure {
         self.question.figure.into()
     }
 
@@ -191,12 +191,12 @@ impl<'a> Answers<'a> {
     fn shown(&self, result: &CellResult) -> String {
         let column = self.column();
         let sign = if result.figures.sign(column) == Sign::AtLeast { "≥ " } else { "" };
-        let share = match (column, result.figures.get(Column::DeliveredRatio)) {
-            (Column::Delivered, Some(share)) => format!(", {} delivered", percent(share.value)),
+        let share = match (column, result.figures.get(Figure::DELIVERED_RATIO)) {
+            (Figure::DELIVERED, Some(share)) => format!(", {} delivered", percent(share.value)),
             _ => String::new(),
         };
         let Some(estimate) = result.quotable(column) else { return name(&result.cell.system) };
-        let show = |value: f64| amount(column, value);
+        let show = |value: f64| shown(column, value);
         let clock = result.figures.clock_bound(column);
         let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", show(bound)));
         let value = format!("{} {sign}{}{clock}", name(&result.cell.system), show(estimate.value));
@@ -310,16 +310,4 @@ fn varying(point: &Point, all: &[&Point]) -> serde_json::Map<String, serde_json:
     let varies = |axis: &String| all.iter().any(|other| other.axes.get(axis) != point.axes.get(axis));
     let axes = point.axes.iter().filter(|(axis, _)| varies(axis));
     axes.map(|(axis, value)| (axis.clone(), value.clone())).collect()
-}
-
-fn amount(column: Column, value: f64) -> String {
-    match column.description().unit {
-        Unit::Ns => time(value),
-        Unit::PerS => format!("{}/s", count(value)),
-        Unit::BytesPerS => format!("{}/s", bytes(value)),
-        Unit::Bytes => bytes(value),
-        Unit::Share => percent(value),
-        Unit::Count => count(value),
-        Unit::Cores | Unit::Multiple => number(value),
-    }
 }

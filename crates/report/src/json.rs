@@ -3,11 +3,11 @@
 //! measured until they are decided.
 
 use crate::capacity::CapacityResult;
-use crate::figures::Column;
 use crate::headroom::CellHeadroom;
 use crate::questions::{QuestionState, StudyQuestion};
 use crate::report::Report;
 use crate::summary;
+use pubmark_model::figure::Figure;
 use serde_json::{Map, Value, json};
 
 /// The rows, with the questions where the study is measured until they are decided, and
@@ -61,9 +61,9 @@ pub(crate) fn summary(report: &Report) -> Value {
         let result = of.result;
         let mut row: Map<String, Value> = result.cell.axes.clone();
         row.extend(summary::HEADER.map(str::to_owned).into_iter().zip(of.facts()));
-        for column in Column::ALL {
-            let word = column.word();
-            let estimate = result.figures.get(*column);
+        for column in Figure::columns() {
+            let word = column.key();
+            let estimate = result.figures.get(column);
             let interval = estimate.and_then(|estimate| estimate.interval);
             row.insert(word.into(), number(estimate.map(|e| e.value)));
             row.insert(format!("{word}_lo"), number(interval.map(|i| i.lo)));

@@ -3,10 +3,10 @@
 use crate::analysis::{CellResult, Status};
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
-use crate::figures::Column;
 use crate::records::place;
 use crate::report::Report;
 use crate::text::{NONE, clean, count, time};
+use pubmark_model::figure::Figure;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -80,8 +80,8 @@ impl Load {
         let figure = |column| result.quotable(column).map(|found| found.value);
         Load {
             load,
-            p99_ns: figure(Column::LatencyP99),
-            delivered: figure(Column::DeliveredRatio),
+            p99_ns: figure(Figure::LATENCY_P99),
+            delivered: figure(Figure::DELIVERED_RATIO),
             was_made: !matches!(result.status, Status::Missing | Status::Skipped),
         }
     }

@@ -1,9 +1,10 @@
 //! What a binding costs beyond the floor of its language, and beside a baseline.
 
 use crate::analysis::{CellResult, Status, in_blocks, point_key, within_blocks};
-use crate::figures::{Column, Observation, typical};
+use crate::figures::{Observation, typical};
 use crate::floor::FLOOR;
 use pubmark_model::cell::Cell;
+use pubmark_model::figure::Figure;
 use pubmark_model::workload::Rate;
 use std::collections::HashMap;
 
@@ -16,10 +17,10 @@ pub(crate) fn relate(cells: &mut [CellResult], baseline: Option<&str>) {
     }
     for result in cells.iter_mut() {
         let (readings, is_quotable) = message_time(result);
-        result.figures.derive(Column::MessageTime, readings, is_quotable);
+        result.figures.derive(Figure::MESSAGE_TIME, readings, is_quotable);
     }
-    let times = |result: &CellResult| result.figures.each(Column::MessageTime).to_vec();
-    let quotable = || cells.iter().filter(|result| result.quotable(Column::MessageTime).is_some());
+    let times = |result: &CellResult| result.figures.each(Figure::MESSAGE_TIME).to_vec();
+    let quotable = || cells.iter().filter(|result| result.quotable(Figure::MESSAGE_TIME).is_some());
     let floors: HashMap<(String, String), Vec<Observation>> =
         quotable().map(|result| ((result.cell.system.clone(), work(&result.cell)), times(result))).collect();
     let baselines: HashMap<String, Vec<Observation>> = quotable()
@@ -27,15 +28,15 @@ pub(crate) fn relate(cells: &mut [CellResult], baseline: Option<&str>) {
         .map(|result| (point_key(&result.cell), times(result)))
         .collect();
     for result in cells.iter_mut() {
-        let is_quotable = result.figures.may_be_quoted(Column::MessageTime);
-        let own = result.figures.shown(Column::MessageTime).to_vec();
+        let is_quotable = result.figures.may_be_quoted(Figure::MESSAGE_TIME);
+        let own = result.figures.shown(Figure::MESSAGE_TIME).to_vec();
         let floor = result.floor.as_ref().and_then(|floor| floors.get(&(floor.clone(), work(&result.cell))));
         if let Some(floor) = floor {
-            result.figures.derive(Column::Binding, beyond(&own, floor), is_quotable);
-            result.figures.derive(Column::LanguageFloor, floor.clone(), true);
+            result.figures.derive(Figure::BINDING, beyond(&own, floor), is_quotable);
+            result.figures.derive(Figure::LANGUAGE_FLOOR, floor.clone(), true);
         }
         if let Some(baseline) = baselines.get(&point_key(&result.cell)) {
-            result.figures.derive(Column::OverBaseline, within_blocks(&own, baseline), is_quotable);
+            result.figures.derive(Figure::OVER_BASELINE, within_blocks(&own, baseline), is_quotable);
         }
     }
 }
@@ -44,9 +45,9 @@ pub(crate) fn relate(cells: &mut [CellResult], baseline: Option<&str>) {
 /// more, or lies above.
 fn beyond(own: &[Observation], floor: &[Observation]) -> Vec<Observation> {
     let beyond: Vec<Observation> = in_blocks(own, floor).map(|(own, floor)| own.less(floor)).collect();
-    let scatter = typical(Column::LanguageFloor, floor).and_then(|floor| floor.interval);
+    let scatter = typical(Figure::LANGUAGE_FLOOR, floor).and_then(|floor| floor.interval);
     let scatter = scatter.map_or(0.0, |interval| (interval.hi - interval.lo) / 2.0);
-    let shown = typical(Column::Binding, &beyond).is_some_and(|beyond| beyond.value > scatter);
+    let shown = typical(Figure::BINDING, &beyond).is_some_and(|beyond| beyond.value > scatter);
     if shown { beyond } else { Vec::new() }
 }
 
@@ -58,9 +59,9 @@ fn message_time(result: &CellResult) -> (Vec<Observation>, bool) {
         (readings.map(|reading| reading.scaled(change)).collect(), result.figures.may_be_quoted(column))
     };
     match (workload.pattern.round_trip(), workload.rate == Rate::Max) {
-        (true, _) => read(Column::LatencyP50, &|ns| ns / 2.0),
-        (false, false) => read(Column::LatencyP50, &|ns| ns),
-        (false, true) => read(Column::Delivered, &|per_s| 1e9 / per_s),
+        (true, _) => read(Figure::LATENCY_P50, &|ns| ns / 2.0),
+        (false, false) => read(Figure::LATENCY_P50, &|ns| ns),
+        (false, true) => read(Figure::DELIVERED, &|per_s| 1e9 / per_s),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::columns::{
     REFUSED, SERVICE, Show, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Rows, Table};
-use crate::figures::Column;
 use crate::findings::findings;
 use crate::headroom;
 use crate::knee;
@@ -21,6 +20,7 @@ use crate::points::{Point, headline};
 use crate::recovery;
 use crate::report::Report;
 use crate::text::{NONE, clean};
+use pubmark_model::figure::Figure;
 use serde_json::Value;
 
 /// The file that has all columns of a report.
@@ -91,7 +91,7 @@ impl Kind {
     fn shows(self, point: &Point, cells: &[CellResult], rows: Rows) -> bool {
         let told = |index: &usize| {
             let figures = &cells[*index].figures;
-            figures.get(Column::LanguageFloor).or(figures.get(Column::OverBaseline)).is_some()
+            figures.get(Figure::LANGUAGE_FLOOR).or(figures.get(Figure::OVER_BASELINE)).is_some()
         };
         point.unthrottled == self.unthrottled
             && (rows == Rows::All || !point.is_skipped(cells))
@@ -195,9 +195,9 @@ fn titled(report: &Report, title: &str, first: &Point, varies: impl Fn(&str) -> 
 /// is shown wherever there is a limit.
 fn is_limited(spec: &Spec, shown: &[&CellResult]) -> bool {
     let limited = |result: &&CellResult| result.cell.limits.memory_bytes.is_some();
-    matches!(spec.show, Show::Bytes(Column::ServerRss))
+    matches!(spec.show, Show::Bytes(Figure::SERVER_MEMORY))
         && shown.iter().any(limited)
-        && shown.iter().any(|result| result.figures.get(Column::ServerRss).is_some())
+        && shown.iter().any(|result| result.figures.get(Figure::SERVER_MEMORY).is_some())
 }
 
 /// Leaves out expendable columns in which no row has a figure.

@@ -59,7 +59,7 @@ mod words;
 pub use analysis::{CellResult, ReasonCount, Status};
 pub use capacity::CapacityResult;
 pub use claims::{ClaimOutcome, ClaimResult, PartResult};
-pub use figures::{CellFigures, Column, Observation, Sign};
+pub use figures::{CellFigures, Observation, Sign};
 pub use floor::REFERENCES;
 pub use join::JoinError;
 pub use knee::{Knee, KneeEnd};

@@ -4,7 +4,6 @@
 use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::document::Rows;
-use crate::figures::Column;
 use crate::made;
 use crate::not_run;
 use crate::points::Point;
@@ -13,6 +12,7 @@ use crate::report::Report;
 use crate::settings;
 use crate::text::{clean, clean_ends, percent};
 use pubmark_model::fault;
+use pubmark_model::figure::Figure;
 use pubmark_model::record::FigureGroup;
 use pubmark_stats::REPEATS_MORE_MAX;
 
@@ -187,7 +187,7 @@ fn problems(result: &CellResult) -> Vec<String> {
         let found = found.collect::<Vec<_>>().join("; ");
         // What was acknowledged and lost is the first of it, and goes before
         // the reasons; nothing else does.
-        let lossy = result.figures.get(Column::AckedLost).is_some_and(|lost| lost.value > 0.0);
+        let lossy = result.figures.get(Figure::ACKED_LOST).is_some_and(|lost| lost.value > 0.0);
         let place = if lossy { 0 } else { notes.len() };
         notes.insert(place, format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
     }

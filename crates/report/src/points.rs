@@ -4,7 +4,7 @@ pub(crate) mod group;
 
 use crate::analysis::{CellResult, Status};
 use crate::ranking::Ranked;
-use pubmark_model::claim::Figure;
+use pubmark_model::figure::Figure;
 use serde_json::{Map, Value};
 
 /// Cells that differ in the system only.
@@ -18,21 +18,25 @@ pub struct Point {
     pub unthrottled: bool,
     /// Systems that are to be ranked here, measured or not.
     pub(crate) rivals: usize,
-    /// By each of [`Figure::ALL`].
-    ranks: Vec<Ranked>,
+    /// By each figure that the study ranks by.
+    ranks: Vec<(Figure, Ranked)>,
 }
 
 /// The figure that ranks systems: the median latency at given rates, the
 /// delivered rate where there is none.
 pub(crate) fn headline(unthrottled: bool) -> Figure {
-    if unthrottled { Figure::Delivered } else { Figure::LatencyP50 }
+    if unthrottled { Figure::DELIVERED } else { Figure::LATENCY_P50 }
 }
 
 impl Point {
     /// What is said of its systems by a figure.
     pub fn by(&self, figure: Figure) -> Option<&Ranked> {
-        let place = Figure::ALL.iter().position(|other| *other == figure);
-        place.and_then(|place| self.ranks.get(place))
+        self.ranks.iter().find(|(other, _)| *other == figure).map(|(_, ranked)| ranked)
+    }
+
+    /// The figures that its systems are ranked by.
+    pub(crate) fn rankings(&self) -> impl Iterator<Item = (Figure, &Ranked)> {
+        self.ranks.iter().map(|(figure, ranked)| (*figure, ranked))
     }
 
     /// Who is best: by median latency or, unthrottled, by messages delivered a
@@ -43,7 +47,7 @@ impl Point {
 
     /// Who uses least CPU time for a delivered message.
     pub fn thriftiest(&self) -> Option<&Ranked> {
-        self.by(Figure::CpuPerMessage)
+        self.by(Figure::CPU_PER_MESSAGE)
     }
 
     /// The part of the study that it belongs to, where it has parts.

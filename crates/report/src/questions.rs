@@ -3,7 +3,7 @@
 
 use crate::analysis::{CellResult, Status, by_cell};
 use crate::claims::{ClaimOutcome, ClaimResult, open_points};
-use crate::figures::{Column, RESOLUTION, allows};
+use crate::figures::{RESOLUTION, allows};
 use crate::languages;
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked, Standing, Why};
@@ -11,7 +11,8 @@ use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::asked::Precision;
 use pubmark_model::cell::label;
-use pubmark_model::claim::{Figure, Statement};
+use pubmark_model::claim::Statement;
+use pubmark_model::figure::Figure;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Runs, precise_figure};
@@ -158,7 +159,7 @@ impl Report {
             for point in open.into_iter().filter(|point| !point.cells.is_empty()) {
                 cells.extend(point.cells);
                 match &part.statement {
-                    Statement::Best { figure, .. } => groups.push(Column::from(*figure).group()),
+                    Statement::Best { figure, .. } => groups.push(figure.group()),
                     Statement::Keeps(objective) => {
                         groups.extend(objective.groups());
                         compares = false;
@@ -215,7 +216,7 @@ impl Report {
                 QuestionState::Closed(why.text())
             }
             (None, _) => {
-                let groups = vec![Column::from(figure).group()];
+                let groups = vec![figure.group()];
                 open((cells.to_vec(), true), groups, "neither is shown".into(), ranked.repeats_more())
             }
         };
@@ -225,8 +226,9 @@ impl Report {
     /// None where there is no such figure.
     fn of_precision(&self, cell: usize, mut runs: Vec<&RunRecord>, precision: &Precision) -> Option<StudyQuestion> {
         let result = &self.cells()[cell];
-        let (name, figure) = precision.figure(result.cell.workload.rate == Rate::Max)?;
+        let figure = precision.figure(result.cell.workload.rate == Rate::Max);
         let group = figure.group();
+        let name = figure.short_name();
         let text = format!("{name} to within ±{}% of {}", percent(precision), result.cell.label());
         runs.retain(|run| allows(run, group));
         runs.sort_by_key(|run| run.repeat);
@@ -282,7 +284,7 @@ impl Report {
         };
         let may_be_best = |result: &CellResult| ranked.standing(&result.cell.system) != Some(Standing::Behind);
         let cells = rivals().filter(|(_, result)| may_be_best(result)).map(|(index, _)| index).collect();
-        open((cells, true), vec![Column::from(figure).group()], why, ranked.repeats_more())
+        open((cells, true), vec![figure.group()], why, ranked.repeats_more())
     }
 }
 
@@ -313,9 +315,9 @@ fn open(
 /// The figure that ranks, in words.
 fn what(figure: Figure) -> &'static str {
     match figure {
-        Figure::LatencyP50 => "median latency",
-        Figure::LatencyP99 => "the 99th percentile of latency",
-        Figure::Delivered => "messages delivered a second",
-        other => other.word(),
+        Figure::LATENCY_P50 => "median latency",
+        Figure::LATENCY_P99 => "the 99th percentile of latency",
+        Figure::DELIVERED => "messages delivered a second",
+        other => other.key(),
     }
 }

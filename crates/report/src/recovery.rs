@@ -4,11 +4,12 @@ use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::columns::{ACKED_LOST, AT_LEAST, LAST, Show};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
-use crate::figures::{Column, Sign};
+use crate::figures::Sign;
 use crate::points::Point;
 use crate::report::Report;
 use crate::text::{NONE, count, time};
 use pubmark_model::fault::{Act, Target};
+use pubmark_model::figure::Figure;
 use serde_json::Value;
 
 /// The name of the column with what an outage was longer than asked for.
@@ -27,20 +28,20 @@ const NOT_SENT: &str = "not sent";
 
 /// The figures, and how soon each goes where there is no room.
 const FIGURES: [(&str, Show, u8); 10] = [
-    (BEYOND, Show::Time(Column::Beyond), 0),
-    (CAUGHT_UP, Show::Time(Column::CaughtUp), 0),
-    (ALL_BACK, Show::Time(Column::ClientsBack), 0),
-    (NOT_SENT, Show::Delivery(Column::NotSent), 0),
-    ("late", Show::Count(Column::Late), 0),
-    (ACKED_LOST, Show::Delivery(Column::AckedLost), 0),
-    ("lost", Show::Delivery(Column::Lost), LAST + 1),
-    ("duplicated", Show::Delivery(Column::Duplicated), LAST + 2),
-    (SILENCE, Show::Time(Column::Silence), LAST + 3),
-    (LISTENS, Show::Time(Column::ListensAfter), LAST + 4),
+    (BEYOND, Show::Time(Figure::BEYOND), 0),
+    (CAUGHT_UP, Show::Time(Figure::CAUGHT_UP), 0),
+    (ALL_BACK, Show::Time(Figure::CLIENTS_BACK), 0),
+    (NOT_SENT, Show::Delivery(Figure::NOT_SENT), 0),
+    ("late", Show::Count(Figure::LATE), 0),
+    (ACKED_LOST, Show::Delivery(Figure::ACKED_LOST), 0),
+    ("lost", Show::Delivery(Figure::LOST), LAST + 1),
+    ("duplicated", Show::Delivery(Figure::DUPLICATED), LAST + 2),
+    (SILENCE, Show::Time(Figure::SILENCE), LAST + 3),
+    (LISTENS, Show::Time(Figure::LISTENS_AFTER), LAST + 4),
 ];
 
 /// The figures of which one at least says that there was such a fault.
-const OWN: [Column; 4] = [Column::Silence, Column::CaughtUp, Column::ClientsBack, Column::ClientsNotBack];
+const OWN: [Figure; 4] = [Figure::SILENCE, Figure::CAUGHT_UP, Figure::CLIENTS_BACK, Figure::CLIENTS_NOT_BACK];
 
 /// The cells to which it happened.
 pub(crate) fn table(report: &Report) -> Option<Table> {
@@ -64,7 +65,7 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         .collect();
     let known = |show: &Show| match show {
         // Where all was sent there is nothing to say.
-        Show::Delivery(Column::NotSent) => shown.iter().any(|(_, result)| not_sent(result)),
+        Show::Delivery(Figure::NOT_SENT) => shown.iter().any(|(_, result)| not_sent(result)),
         show => shown.iter().any(|(point, result)| entry(show, result, point).text != NONE),
     };
     let figures: Vec<&(&str, Show, u8)> = FIGURES.iter().filter(|(_, show, _)| known(show)).collect();
@@ -100,15 +101,15 @@ fn title(shown: &[&CellResult]) -> &'static str {
 
 /// Whether messages that were due were never taken.
 fn not_sent(result: &CellResult) -> bool {
-    result.figures.get(Column::NotSent).is_some_and(|found| found.value > 0.0)
+    result.figures.get(Figure::NOT_SENT).is_some_and(|found| found.value > 0.0)
 }
 
 /// What stands in the table. Clients that never came back have no time.
 fn entry(show: &Show, result: &CellResult, point: &Point) -> Entry {
     let of = |column| result.figures.get(column).map_or(0.0, |found| found.value);
     match show {
-        Show::Time(Column::ClientsBack) if of(Column::ClientsNotBack) > 0.0 => {
-            Entry::plain(format!("{} not", count(of(Column::ClientsNotBack))))
+        Show::Time(Figure::CLIENTS_BACK) if of(Figure::CLIENTS_NOT_BACK) > 0.0 => {
+            Entry::plain(format!("{} not", count(of(Figure::CLIENTS_NOT_BACK))))
         }
         show => show.entry(result, point),
     }
@@ -136,7 +137,7 @@ fn notes(shown: &[&CellResult], heads: &[Head]) -> Vec<Note> {
     if named(NOT_SENT) {
         texts.push(format!("{NOT_SENT}: due and never taken by the server, and so neither acknowledged nor lost"));
     }
-    if shown.iter().any(|result| result.figures.sign(Column::CaughtUp) == Sign::AtLeast) {
+    if shown.iter().any(|result| result.figures.sign(Figure::CAUGHT_UP) == Sign::AtLeast) {
         texts.push(format!("{CAUGHT_UP} {}…: it was not, when the window ended", AT_LEAST));
     }
     texts.into_iter().map(Note::on_rows).collect()

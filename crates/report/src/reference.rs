@@ -1,8 +1,8 @@
 //! Published figures beside the study's own.
 
 use crate::analysis::CellResult;
-use crate::figures::Column;
 use pubmark_model::diagnostic::Diagnostics;
+use pubmark_model::figure::Figure;
 use pubmark_model::reference::parse;
 use pubmark_model::study::{Source, Study};
 use pubmark_model::system::Systems;
@@ -14,7 +14,7 @@ pub struct ReferenceRow {
     /// Where it holds, by axis; what is not named may be anything.
     pub axes: Map<String, Value>,
     /// Which.
-    pub figure: Column,
+    pub figure: Figure,
     /// The figure, in the column's unit.
     pub value: f64,
     /// What is to be known of it. Text of a file: not to be trusted.
@@ -86,10 +86,10 @@ impl ReferenceRow {
 }
 
 fn rows(file: &str, text: &str, systems: Systems<'_>, study: Option<&Study>) -> Result<Vec<ReferenceRow>, Diagnostics> {
-    let words: Vec<&str> = Column::ALL.iter().map(|column| column.word()).collect();
+    let words: Vec<&str> = Figure::columns().map(|column| column.key()).collect();
     let read = parse(file, text, systems, &words, study)?;
     let row = |row: pubmark_model::reference::Row| {
-        let figure = Column::ALL.iter().copied().find(|column| column.word() == row.figure)?;
+        let figure = Figure::columns().find(|column| column.key() == row.figure)?;
         Some(ReferenceRow { axes: row.axes, figure, value: row.value, note: row.note })
     };
     Ok(read.into_iter().filter_map(row).collect())

@@ -208,7 +208,7 @@ impl Report {
         let mut analysis = analyse(cells, &study, &kept.runs, systems);
         languages::relate(&mut analysis.cells, study.baseline.as_deref());
         let rules = RankingRules::of(&study);
-        let points = points(&analysis.cells, rules);
+        let points = points(&analysis.cells, &study.ranked_figures(), rules);
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
         brokers.dedup();
         let deployed = |name: &str| kept.runs.iter().any(|run| run.system == name && run.deployment.is_some());

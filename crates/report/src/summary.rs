@@ -2,12 +2,13 @@
 
 use crate::analysis::CellResult;
 use crate::columns::repeats_more;
-use crate::figures::{Column, Sign};
+use crate::figures::Sign;
 use crate::knee::{Knee, LOADS};
 use crate::points::Point;
 use crate::records::place;
 use crate::report::Report;
 use crate::words::CellVerdict;
+use pubmark_model::figure::Figure;
 use pubmark_model::record::FigureGroup;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -92,8 +93,8 @@ impl Row<'_> {
             runs(FigureGroup::Cost),
             word.text().into(),
             repeats_more(word, point).into(),
-            bound(Column::Delivered),
-            bound(Column::CaughtUp),
+            bound(Figure::DELIVERED),
+            bound(Figure::CAUGHT_UP),
             knee.map(|knee| knee.axis).into(),
             knee.and_then(|knee| knee.load).map(whole).into(),
             knee.and_then(|knee| knee.end).map(|(_, end)| end.word()).into(),

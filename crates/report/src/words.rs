@@ -2,7 +2,6 @@
 //! Markdown, CSV and JSON, and in `docs/report.md`.
 
 use crate::analysis::{CellResult, Status};
-use crate::figures::Column;
 use crate::points::{Point, headline};
 use crate::ranking::Standing;
 
@@ -110,7 +109,7 @@ impl CellVerdict {
 }
 
 fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
-    let column = Column::from(headline(point.unthrottled));
+    let column = headline(point.unthrottled);
     if !result.figures.may_be_quoted(column) {
         return CellVerdict::Invalid;
     }

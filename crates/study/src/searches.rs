@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Keys of the runs that are not the search's: it sets them itself, or has none.
-const OF_RUNS: [&str; 6] = ["duration", "count", "warmup_max", "repeats", "until", "headroom"];
+const OF_RUNS: [&str; 6] = ["duration", "count", "warmup_max", "repeats", "stop", "headroom"];
 
 /// How long the steps of a search are, and how long that of a cell may take.
 struct Times {

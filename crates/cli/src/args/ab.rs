@@ -17,7 +17,7 @@ Examples:
       --fail-on 'p99 > +10%'
   pubmark ab zeromq --transport tcp --a options.library=/opt/old/libzmq.so \\
       --b options.library=/opt/new/libzmq.so \\
-      --fail-on 'p99 > +5%, delivered < -1%' --budget 20m
+      --fail-on 'p99 > +5%, delivered_per_s < -1%' --budget 20m
   pubmark ab my/study.toml --a system=./old.toml --b system=./new.toml \\
       --fail-on 'p99 > +10%' \\
       --require 'p99 < 5ms and lost = 0' --junit gate.xml")]

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 /// What makes a command fail, and where that is told.
 #[derive(Args, Default)]
 pub struct GateArgs {
-    /// What makes it fail. A change, where there is a baseline: FIGURE > +PERCENT% or FIGURE < -PERCENT%, without the %
-    /// an amount (figures are the columns of summary.csv, or p50, p90, p99, p999, delivered, cpu). Or a bound with a
-    /// unit: 'p99 > 5ms', 'delivered < 99.9%'. Several with commas.
+    /// Fail if this holds; several with commas. A change against the baseline has a sign: 'p99 > +5%',
+    /// 'p99 > +2ms', 'delivered_per_s < -1%'. A bound has none: 'p99 > 5ms', 'delivered_ratio < 99.9%', 'lost > 0'.
+    /// docs/figures.md lists the figures.
     #[arg(long, value_name = "FIGURE>BOUND")]
     pub fail_on: Vec<String>,
-    /// What has to hold of each cell (with a baseline: of B): 'p99 < 5ms and lost = 0', by the figures of
-    /// `pubmark capacity --until`.
+    /// Fail unless this holds of each cell (with a baseline: of B): 'p99 < 5ms and lost = 0'.
     #[arg(long, value_name = "OBJECTIVE")]
     pub require: Vec<String>,
     /// Write what became of the gates as JUnit XML.

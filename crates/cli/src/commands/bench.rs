@@ -11,7 +11,7 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
 use pubmark_model::record::RunRecord;
-use pubmark_model::setting::BlocksUntil;
+use pubmark_model::setting::StopRule;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Report, read_records};
 use pubmark_study::ask::check_agents;
@@ -28,7 +28,8 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
     let gates = gates::own(&args.gates)?;
-    let budget_ns = args.until.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
+    let budget_ns =
+        args.precision.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
     let study = study(args)?;
     let mut plan = StudyPlan::new(study).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     let survey = fit::survey(&plan, false, voice)?;
@@ -87,9 +88,9 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
     workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
-    let Some(until) = &args.until else { return study_of(workload) };
-    let within = Precision::parse(until).map_err(|error| Failure::usage(format!("--until: {error}")))?;
-    workload.set.push(("until".into(), BlocksUntil::Decided.to_string()));
+    let Some(precision) = &args.precision else { return study_of(workload) };
+    let within = Precision::parse(precision).map_err(|error| Failure::usage(format!("--precision: {error}")))?;
+    workload.set.push(("stop".into(), StopRule::Decided.to_string()));
     let mut study = study_of(workload)?;
     study.questions = Some(AskedQuestions { within: vec![within], ..AskedQuestions::none() });
     Ok(study)

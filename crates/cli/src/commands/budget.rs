@@ -6,7 +6,7 @@ use crate::progress::table::duration;
 use pubmark_files::{Links, read_text};
 use pubmark_model::plan::cells;
 use pubmark_model::record::RunRecord;
-use pubmark_model::setting::BlocksUntil;
+use pubmark_model::setting::StopRule;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
 use pubmark_model::windows::{MessagesAsked, WINDOW_MIN};
@@ -55,9 +55,9 @@ pub fn is_quick(folder: &Path) -> bool {
 pub fn check(study: &Study, budget: Option<Ns>) -> Result<(), Failure> {
     match budget {
         None if study.until_decided() => Err(Failure::usage(format!(
-            "this study is measured until its questions are decided (until = \"{}\"): say for how long with --budget, \
+            "this study is measured until its questions are decided (stop = \"{}\"): say for how long with --budget, \
              such as --budget 30m",
-            BlocksUntil::Decided
+            StopRule::Decided
         ))),
         Some(_) if !study.interleaved() => Err(Failure::usage(
             "--budget makes blocks, in which systems follow one another: leave order = \"sequential\" out",

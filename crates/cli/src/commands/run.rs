@@ -18,7 +18,7 @@ use pubmark_host::lock::Lock;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::reference;
-use pubmark_model::setting::BlocksUntil;
+use pubmark_model::setting::StopRule;
 use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
 use pubmark_model::units::Ns;
 use pubmark_report::page::Content;
@@ -116,7 +116,7 @@ fn read(
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
-    set.extend(budget_ns.map(|_| ("until".to_owned(), BlocksUntil::Decided.to_string())));
+    set.extend(budget_ns.map(|_| ("stop".to_owned(), StopRule::Decided.to_string())));
     let only = pairs(&args.only, "--only")?;
     require_named(args, file, text, &set, &only)?;
     let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
@@ -489,7 +489,7 @@ impl Over {
                 WayOn::Resume => {
                     format!("to go on: the same command and --out {} --resume, with any --budget", folder.display())
                 }
-                WayOn::Again => "what is open takes a longer --budget, or a wider --until".to_owned(),
+                WayOn::Again => "what is open takes a longer --budget, or a wider --precision".to_owned(),
             });
         }
         if self.ending.interrupted { Code::Run } else { code }

@@ -5,12 +5,12 @@ use super::estimate::{TimeLeft, cost, costs};
 use super::questions::QuestionsBoard;
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::cell::Cell;
+use pubmark_model::figure::Figure;
 use pubmark_model::plan::Planned;
 use pubmark_model::profile::Profile;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_report::text::clean;
-use pubmark_stats::Summary;
 use pubmark_study::budget::BudgetLook;
 use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
@@ -43,17 +43,6 @@ impl Sums {
     }
 }
 
-/// A finished run's figures that are shown beyond its end.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
-    /// Latency from intended time, where it was measured.
-    pub latency_ns: Option<Summary>,
-    /// Delivered of expected; none where nothing was expected.
-    pub delivered_ratio: Option<f64>,
-    /// Arrivals within the window a second.
-    pub delivered_per_s: f64,
-}
-
 /// A cell that is not skipped.
 #[derive(Clone, Debug, Default)]
 pub struct CellState {
@@ -65,8 +54,8 @@ pub struct CellState {
     pub planned: usize,
     /// Those that it has.
     pub tally: Tally,
-    /// The last one that was made.
-    pub last: Option<Finished>,
+    /// The figures of the last one that was made.
+    pub last: Option<Vec<(Figure, f64)>>,
     cost_ns: Ns,
     /// What its publishers owe, each, and how many they are; none at `max`.
     owed: Option<(Profile, u32)>,
@@ -276,12 +265,8 @@ fn key(axes: &Map<String, Value>) -> String {
     serde_json::to_string(axes).unwrap_or_default()
 }
 
-fn finished(record: &RunRecord) -> Finished {
-    Finished {
-        latency_ns: record.times.latency.clone(),
-        delivered_ratio: record.counts.delivered_ratio(),
-        delivered_per_s: record.rates.delivered_per_s,
-    }
+fn finished(record: &RunRecord) -> Vec<(Figure, f64)> {
+    Figure::columns().filter_map(|figure| Some((figure, figure.value(record)?))).collect()
 }
 
 /// How the study stands, for every thread that shows it. The coordinator

@@ -12,6 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use pubmark_host::clock;
 use pubmark_host::server::watch::{ServerNow, ServerWatch};
+use pubmark_model::figure::{Figure, Unit};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::conduct::Tally;
 use pubmark_study::live::Phase;
@@ -194,28 +195,34 @@ fn study(writer: &mut Writer<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     Ok(())
 }
 
-/// The last finished run of each cell that has one.
+/// Each figure of the last finished run of each cell that has one.
 fn cells(writer: &mut Writer<'_>, cells: &[(usize, CellState)]) -> Result<(), Error> {
-    let finished = || cells.iter().filter_map(|(index, cell)| Some((of_cell(*index, cell), cell.last.as_ref()?)));
-    let mut latency =
-        writer.gauges("cell_latency_seconds", "Latency from intended time in the cell's last run, by quantile")?;
-    for (labels, last) in finished() {
-        let Some(ns) = &last.latency_ns else { continue };
-        for (quantile, ns) in [("0.5", ns.p50), ("0.9", ns.p90), ("0.99", ns.p99), ("0.999", ns.p999), ("1", ns.max)] {
-            latency.gauge(&with(labels.clone(), "quantile", quantile), seconds(ns))?;
+    for figure in Figure::columns() {
+        let value =
+            |cell: &CellState| cell.last.as_ref()?.iter().find(|(of, _)| *of == figure).map(|(_, value)| *value);
+        let mut values = cells.iter().filter_map(|(index, cell)| Some((*index, cell, value(cell)?))).peekable();
+        if values.peek().is_none() {
+            continue;
         }
-    }
-    let mut ratio = writer.gauges("cell_delivered_ratio", "Delivered of expected messages in the cell's last run")?;
-    for (labels, last) in finished() {
-        if let Some(delivered) = last.delivered_ratio {
-            ratio.gauge(&labels, delivered)?;
+        let (name, help, unit) = (series_name(figure), figure.description().about, base_unit(figure));
+        let mut family = writer.gauges(&name, help)?;
+        for (index, cell, value) in values {
+            family.gauge(&of_cell(index, cell), value / unit)?;
         }
-    }
-    let mut rate = writer.gauges("cell_delivered_per_second", "Arrivals in the window of the cell's last run")?;
-    for (labels, last) in finished() {
-        rate.gauge(&labels, last.delivered_per_s)?;
     }
     Ok(())
+}
+
+/// The name of a figure's series, with the base unit: seconds, not nanoseconds.
+fn series_name(figure: Figure) -> String {
+    let name = figure.key().replace("_ns", "_seconds");
+    let name = name.strip_suffix("_per_s").map_or(name.clone(), |start| format!("{start}_per_second"));
+    format!("cell_{name}")
+}
+
+/// So many of a figure's unit are one of its series' base unit.
+fn base_unit(figure: Figure) -> f64 {
+    if figure.unit() == Unit::Ns { SECOND as f64 } else { 1.0 }
 }
 
 /// The run that is on.
@@ -262,7 +269,7 @@ mod tests {
         for index in 0..CELLS_MAX + 5 {
             let mut cell = CellState::default();
             cell.label = if index == 0 { "a\"} 1\\\n</script>".into() } else { format!("cell {index}") };
-            cell.last = Some(Finished { latency_ns: None, delivered_ratio: Some(0.5), delivered_per_s: 9.0 });
+            cell.last = Some(vec![(Figure::DELIVERED_RATIO, 0.5)]);
             shared.lock().cells.push(cell);
         }
         let mut registry = Registry::with_prefix("pubmark");

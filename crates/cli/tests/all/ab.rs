@@ -153,13 +153,13 @@ fn bad_usage_says_the_way_out() {
     let place = Place::new();
     for (arguments, wanted) in [
         (&["--b", "options.delay=1ms"][..], "--fail-on 'p99 > +10%'"),
-        (&["--b", "options.dely=1ms", "--fail-on", "p99 > 1%"], "did you mean `delay`"),
-        (&["--b", "seed=2", "--fail-on", "p99 > 1%"], "no key of which two settings"),
-        (&["--b", "system=mosquito", "--fail-on", "p99 > 1%"], "mosquitto"),
-        (&["--a", "rate=1000", "--b", "rate=1_000", "--fail-on", "p99 > 1%"], "the same"),
+        (&["--b", "options.dely=1ms", "--fail-on", "p99 > +1%"], "did you mean `delay`"),
+        (&["--b", "seed=2", "--fail-on", "p99 > +1%"], "no key of which two settings"),
+        (&["--b", "system=mosquito", "--fail-on", "p99 > +1%"], "mosquitto"),
+        (&["--a", "rate=1000", "--b", "rate=1_000", "--fail-on", "p99 > +1%"], "the same"),
         (&["--b", "options.delay=1ms", "--fail-on", "p99 < 5ms"], "--require 'p99 < 5ms'"),
-        (&["--b", "options.password=x", "--fail-on", "p99 > 1%"], "recorded"),
-        (&["--b", "options.delay=1ms", "--fail-on", "p99 > 1%", "--budget", "long"], "--budget"),
+        (&["--b", "options.password=x", "--fail-on", "p99 > +1%"], "recorded"),
+        (&["--b", "options.delay=1ms", "--fail-on", "p99 > +1%", "--budget", "long"], "--budget"),
     ] {
         let output = ab(&place, arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
@@ -185,7 +185,7 @@ fn equal_arms_raise_no_alarm_and_ten_per_cent_are_found() {
             "--b",
             "options.delay=100us",
         ];
-        let (code, _) = found(&place, &seed, &[&equal[..], &["--fail-on", "p50 > 0%", "--budget", "500ms"]].concat());
+        let (code, _) = found(&place, &seed, &[&equal[..], &["--fail-on", "p50 > +0%", "--budget", "500ms"]].concat());
         alarms += usize::from(code == Some(1));
     }
     assert!(alarms <= 3, "{alarms} of 20 (of 100: at most 5; 4 or more of 20 come once in 60 times)");

@@ -69,7 +69,11 @@ fn assert_deployed(record: &Value) {
     assert!(deployment["pid"].as_u64().is_some() && deployment["started_s"].as_f64().unwrap() > 0.0, "{deployment}");
     assert!(!deployment["applied"]["by"].as_str().unwrap().is_empty(), "{deployment}");
     let server = &record["server"];
-    assert!(server["cpu_s"].as_f64().is_some_and(|cpu| cpu > 0.0), "{server}");
+    // Where a machine was too busy to look at the server when the window began and ended,
+    // the verdict takes its use out of the figures.
+    let reasons = record["verdict"]["reasons"].as_array().unwrap();
+    let is_cost_known = !reasons.iter().any(|found| found["figures"].as_array().unwrap().contains(&"cost".into()));
+    assert!(server["cpu_s"].as_f64().is_some_and(|cpu| cpu > 0.0 || !is_cost_known), "{server}");
     assert!(server["rss_bytes_median"].as_u64().is_some_and(|bytes| bytes > 0), "{server}");
     assert!(!deployment["processes"].as_array().unwrap().is_empty(), "{deployment}");
     assert!(record["verdict"]["reasons"].as_array().unwrap().iter().all(|found| found["reason"] != "server-died"));

@@ -250,7 +250,7 @@ fn what_is_asked_can_be_seen_before_and_what_asks_nothing_is_refused() {
     refused(&["--budget", "soon"], "--budget");
     refused(&["--budget", "0s"], "--budget");
     refused(&["--budget", "5m", "--set", "order=sequential"], "order");
-    refused(&["--set", "until=decided"], "--budget 30m");
+    refused(&["--set", "stop=decided"], "--budget 30m");
     refused(&["--budget", "5m", "--repeats", "3"], "cannot be used with");
 }
 
@@ -321,7 +321,7 @@ fn a_figure_is_measured_until_it_is_known() {
         let usual = ["bench", "mock", "--duration", "1s", "--set", "options.jitter=20us"];
         place.run(&[&usual, more].concat())
     };
-    let output = bench(&["--until", "±20%", "--out", "r"]);
+    let output = bench(&["--precision", "±20%", "--out", "r"]);
     let (said, noted) = (stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{said}\n{noted}");
     assert!(said.contains("1 of 1 questions decided"), "{said}");
@@ -330,7 +330,7 @@ fn a_figure_is_measured_until_it_is_known() {
     let again = stdout(&place.run(&["report", "r"]));
     assert!(again.contains("mock"), "{again}");
 
-    let output = bench(&["--rate", "500,1000", "--until", "p50 +- 20%", "--json", "--out", "s"]);
+    let output = bench(&["--rate", "500,1000", "--precision", "p50 +- 20%", "--json", "--out", "s"]);
     let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let cells = told["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 2, "{told}");
@@ -345,10 +345,10 @@ fn a_figure_is_measured_until_it_is_known() {
 fn how_well_a_figure_is_to_be_known_is_checked_before_anything_runs() {
     let place = Place::new();
     for (arguments, wanted) in [
-        (&["--until", "2%"][..], "--until: `2%` says not how well a figure is to be known"),
-        (&["--until", "p98 ±2%"], "there is no figure `p98`"),
-        (&["--until", "±2%", "--repeats", "3"], "--repeats"),
-        (&["--budget", "5m"], "--until"),
+        (&["--precision", "2%"][..], "--precision: `2%` says not how well a figure is to be known"),
+        (&["--precision", "p98 ±2%"], "there is no figure `p98`"),
+        (&["--precision", "±2%", "--repeats", "3"], "--repeats"),
+        (&["--budget", "5m"], "--precision"),
     ] {
         let output = place.run(&[&["bench", "mock", "--out", "r"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

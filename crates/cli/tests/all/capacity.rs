@@ -118,7 +118,8 @@ fn a_search_whose_time_was_over_goes_on_with_more() {
 
 #[test]
 fn any_figure_can_be_the_objective() {
-    let every_seventh = [&SLOW[..], &["--set", "options.lose_every=7", "--until", "delivered >= 85% and p99 < 10ms"]];
+    let every_seventh =
+        [&SLOW[..], &["--set", "options.lose_every=7", "--until", "delivered_ratio >= 85% and p99 < 10ms"]];
     let (code, answer) = found(&Place::new(), &every_seventh.concat());
     assert_eq!(code, Some(0), "6 of 7 arrive: {answer:#}");
     assert!((950.0..1_050.0).contains(&number(&answer, "estimate")));
@@ -249,7 +250,7 @@ fn what_cannot_be_asked_is_said_at_once() {
         (["--until", "p99 < 10"], "write a time, such as 10ms"),
         (["--until", "p99"], "is no objective"),
         (["--until", "nobody p99 < 10ms"], "the times of messages are"),
-        (["--until", "delivered >= 999"], "a share, such as 99.9%"),
+        (["--until", "delivered_ratio >= 999"], "a share, such as 99.9%"),
         (["--within", "80%"], "1% to 50%"),
         (["--over", "weather"], "none of rate, pairs"),
         (["--rate", "max"], "begins at a number"),

@@ -35,14 +35,15 @@ fn what_has_not_changed_passes_every_gate() {
     let place = Place::new();
     bench(&place, "a", "3", &[]);
     bench(&place, "b", "3", &["seed=2"]);
-    let (code, said) = compare(&place, &["a", "b", "--fail-on", "p50 > 3%, p99 > 3%, delivered < -1%, lost > 0"]);
+    let (code, said) =
+        compare(&place, &["a", "b", "--fail-on", "p50 > +3%, p99 > +3%, delivered_per_s < -1%, lost > 0"]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("were measured one after the other"), "{said}");
     // No measurement shows that nothing at all has changed.
-    let (code, said) = compare(&place, &["a", "b", "--fail-on", "p50 > 0%"]);
+    let (code, said) = compare(&place, &["a", "b", "--fail-on", "p50 > +0%"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("too noisy to see it") && said.contains("the smallest rise"), "{said}");
-    assert_eq!(compare(&place, &["a", "b", "--fail-on", "p50 > 0%", "--allow-noisy"]).0, 0);
+    assert_eq!(compare(&place, &["a", "b", "--fail-on", "p50 > +0%", "--allow-noisy"]).0, 0);
     assert!(said.contains("0 worse, 0 better"), "{said}");
     assert!(said.contains("workload.seed"), "another seed is another setting: {said}");
     assert!(!said.contains("with itself"), "{said}");
@@ -74,7 +75,7 @@ fn a_delay_is_found_and_fails_the_gate() {
     assert_eq!(compare(&place, &["a", "b", "--fail-on", "p99 > 50%"]).0, 0);
     assert_eq!(compare(&place, &["b", "a", "--fail-on", "p99 > 5%"]).0, 0, "it became better");
     let (code, said) =
-        compare(&place, &["a", "b", "--fail-on", "delivered < -2%", "--fail-on", "p50>5%", "--markdown"]);
+        compare(&place, &["a", "b", "--fail-on", "delivered_per_s < -2%", "--fail-on", "p50>+5%", "--markdown"]);
     assert_eq!(code, 1);
     assert!(said.starts_with("**2 worse, 0 better"), "{said}");
     assert!(said.find("| p50 |").unwrap() < said.find("<details>").unwrap(), "{said}");

@@ -90,7 +90,10 @@ impl Stall {
         // One message in a hundred is RATE * window / 100 messages: they waited longest.
         let p99 = self.length_s - self.window_s / 100.0;
         let found = self.ns(&format!("{}_ns", self.seen_by), "p99") / SECOND;
-        assert!((0.97..1.10).contains(&(found / p99)), "p99 {found} s, {p99} s expected: {what}");
+        // All that waited is delivered again before the rest: on a busy machine that takes
+        // as long as its slowest slice apart from the stall shows.
+        let most = 1.10 * p99 + self.slowest_apart() / SECOND;
+        assert!(0.97 * p99 <= found && found <= most, "p99 {found} s, {p99} s expected, {most} s at most: {what}");
     }
 
     /// Messages later than 10 ms, by the latency that has the wait in it.
@@ -113,6 +116,19 @@ impl Stall {
     /// Messages that may have been late for the machine's sake: all of slices
     /// apart from the stall in which any was, and as many within its own slices.
     fn noise(&self) -> f64 {
+        let (slices, apart) = self.slices_apart();
+        let late: f64 = apart.iter().filter(|(_, longest)| *longest > 0.010 * SECOND).map(|(count, _)| count).sum();
+        late * slices as f64 / apart.len() as f64
+    }
+
+    /// The longest latency apart from the stall, ns.
+    fn slowest_apart(&self) -> f64 {
+        self.slices_apart().1.into_iter().map(|(_, longest)| longest).fold(0.0, f64::max)
+    }
+
+    /// How many slices there are, and of each apart from the stall its deliveries and
+    /// longest latency.
+    fn slices_apart(&self) -> (usize, Vec<(f64, f64)>) {
         let (series, event) = (&self.bench.record["series"], &self.bench.record["fault_log"][0]);
         let slice_ns = series["slice_ns"].as_f64().unwrap();
         let slices = |name: &str| -> Vec<f64> {
@@ -122,10 +138,8 @@ impl Stall {
         let slice_of = |field: &str| (event[field].as_f64().unwrap() / slice_ns) as usize;
         // What was held up is handed over in the slice after it, at the latest.
         let stall = slice_of("at_ns")..=slice_of("until_ns") + 1;
-        let apart: Vec<usize> = (0..longest.len()).filter(|slice| !stall.contains(slice)).collect();
-        let late: f64 =
-            apart.iter().filter(|slice| longest[**slice] > 0.010 * SECOND).map(|slice| delivered[*slice]).sum();
-        late * longest.len() as f64 / apart.len() as f64
+        let apart = (0..longest.len()).filter(|slice| !stall.contains(slice));
+        (longest.len(), apart.map(|slice| (delivered[slice], longest[slice])).collect())
     }
 
     fn reasons(&self) -> Vec<&str> {

@@ -1,9 +1,10 @@
 //! The published figures that studies come with.
 
 use crate::support::{Place, stderr, stdout};
+use pubmark_model::figure::Figure;
 use pubmark_model::plan::cells;
 use pubmark_model::study::{ReadOptions, Study};
-use pubmark_report::{Column, Reference, ReferenceRow};
+use pubmark_report::{Reference, ReferenceRow};
 use pubmark_study::registry::{self, Included, STUDIES};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -33,12 +34,12 @@ fn every_published_figure_is_of_one_cell_of_its_study_and_of_a_sane_size() {
             let about = cells.iter().filter(|cell| row.is_about(&cell.axes)).count();
             assert_eq!(about, 1, "{}: {row:?}", included.name);
             let (least, most) = match row.figure {
-                Column::Delivered => (1.0, 2e7),
-                Column::DeliveredRatio => (0.0, 1.0),
-                Column::ServerCores => (0.001, 4.1),
-                Column::Jitter => (50.0, 1e8),
-                column if column.word().ends_with("_ns") => (1e3, 1e10),
-                column => panic!("{}: nothing is known of {}", included.name, column.word()),
+                Figure::DELIVERED => (1.0, 2e7),
+                Figure::DELIVERED_RATIO => (0.0, 1.0),
+                Figure::SERVER_CPU => (0.001, 4.1),
+                Figure::JITTER => (50.0, 1e8),
+                column if column.key().ends_with("_ns") => (1e3, 1e10),
+                column => panic!("{}: nothing is known of {}", included.name, column.key()),
             };
             assert!((least..=most).contains(&row.value), "{}: {row:?}", included.name);
         }
@@ -46,7 +47,7 @@ fn every_published_figure_is_of_one_cell_of_its_study_and_of_a_sane_size() {
 }
 
 /// The published value of a figure at a place.
-fn published(name: &str, place: &Value, figure: Column) -> Option<f64> {
+fn published(name: &str, place: &Value, figure: Figure) -> Option<f64> {
     let included = STUDIES.iter().find(|included| included.name == name).unwrap();
     let place = place.as_object().unwrap();
     let rows = rows(included).into_iter().filter(|row| row.figure == figure && row.axes == *place);
@@ -60,28 +61,28 @@ fn published(name: &str, place: &Value, figure: Column) -> Option<f64> {
 fn figures_are_converted_as_the_studies_say() {
     let at = json!({"system": "zeromq", "transport": "tcp", "payload": 32_000, "subscribers": 4, "rate": 1000});
     // zeromq,tcp,32000,4,1000: mean 83.986 µs, p99 105.184 µs, jitter 5.067 µs
-    assert_eq!(published("brokerless", &at, Column::LatencyMean), Some(83_986.0));
-    assert_eq!(published("brokerless", &at, Column::ServiceP99), Some(105_184.0));
-    assert_eq!(published("brokerless", &at, Column::Jitter), Some(5_067.0));
+    assert_eq!(published("brokerless", &at, Figure::LATENCY_MEAN), Some(83_986.0));
+    assert_eq!(published("brokerless", &at, Figure::SERVICE_P99), Some(105_184.0));
+    assert_eq!(published("brokerless", &at, Figure::JITTER), Some(5_067.0));
     // zeromq,tcp,512000,1,0: 5723.03 messages/s; 256000 to 2: 5658.79 to each
     let at = json!({"system": "zeromq", "transport": "tcp", "payload": 256_000, "subscribers": 2, "rate": "max"});
-    assert_eq!(published("brokerless", &at, Column::Delivered), Some(2.0 * 5_658.79));
+    assert_eq!(published("brokerless", &at, Figure::DELIVERED), Some(2.0 * 5_658.79));
     let nagle = json!({"system": "nanomsg", "transport": "tcp", "payload": 1_000, "subscribers": 1, "rate": 1000});
-    assert_eq!(published("brokerless", &nagle, Column::LatencyMean), None);
+    assert_eq!(published("brokerless", &nagle, Figure::LATENCY_MEAN), None);
     // latency,nats,1024: p50 0.209 ms; pairs,zenoh,4 processors,4000: 208.73 %
     let at = json!({"part": "latency", "system": "nats", "pairs": 10, "payload": 1_024});
-    assert_eq!(published("iot-edge", &at, Column::LatencyP50), Some(209_000.0));
+    assert_eq!(published("iot-edge", &at, Figure::LATENCY_P50), Some(209_000.0));
     let at = json!({"part": "pairs-4", "system": "zenoh", "pairs": 4_000});
-    assert_eq!(published("iot-edge", &at, Column::ServerCores), Some(2.08727059));
+    assert_eq!(published("iot-edge", &at, Figure::SERVER_CPU), Some(2.08727059));
     let crowded = json!({"part": "pairs-4", "system": "mosquitto", "pairs": 4_000});
-    assert_eq!(published("iot-edge", &crowded, Column::LatencyP50), None, "a queue that grows has no latency");
+    assert_eq!(published("iot-edge", &crowded, Figure::LATENCY_P50), None, "a queue that grows has no latency");
     // Node.js, 64 B: half of a round trip is 85.689 µs.
     let at = json!({"system": "zeromq-node", "part": "round-trip", "transport": "tcp", "payload": 64});
-    assert_eq!(published("bindings", &at, Column::LatencyMean), Some(171_378.0));
+    assert_eq!(published("bindings", &at, Figure::LATENCY_MEAN), Some(171_378.0));
     let at = json!({"system": "hivemq", "qos": 2});
-    assert_eq!(published("faults", &at, Column::LatencyP50), Some(3_530_000.0));
+    assert_eq!(published("faults", &at, Figure::LATENCY_P50), Some(3_530_000.0));
     let at = json!({"part": "qos-0", "system": "mosquitto", "publishers": 60_000});
-    assert_eq!(published("multi-publisher", &at, Column::Delivered), Some(60_000.0));
+    assert_eq!(published("multi-publisher", &at, Figure::DELIVERED), Some(60_000.0));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn a_scrape_says_what_the_records_say() {
         let labels = format!("cell=\"{number}\",system=\"mock\",label=\"{label}\"");
         let ratio = samples[&format!("pubmark_cell_delivered_ratio{{{labels}}}")];
         assert!((ratio - count(last, "delivered") as f64 / expected).abs() < 1e-9, "{ratio}");
-        let p99 = samples[&format!("pubmark_cell_latency_seconds{{{labels},quantile=\"0.99\"}}")];
+        let p99 = samples[&format!("pubmark_cell_latency_p99_seconds{{{labels}}}")];
         assert!((p99 * 1e9 - last["latency_ns"]["p99"].as_f64().unwrap()).abs() < 1.0, "{p99}");
     }
     assert_eq!(get(&address, "/", "").unwrap().status, 404);

@@ -1,7 +1,8 @@
 //! What gave out first.
 
+use crate::figure::backlog;
 use crate::link::Side;
-use crate::objective::{Objective, backlog};
+use crate::objective::Objective;
 use crate::record::{HostShare, Reason, RunRecord, Usage};
 use crate::units::SECOND;
 use crate::words::words;

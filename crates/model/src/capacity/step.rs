@@ -1,7 +1,8 @@
 //! What one run says of the load at which it was made.
 
 use super::limit::{self, CapacityLimit, GREW};
-use crate::objective::{Objective, backlog};
+use crate::figure::backlog;
+use crate::objective::Objective;
 use crate::record::{FigureGroup, Finding, Reason, RunRecord};
 use crate::words::words;
 use serde::Serialize;

@@ -278,11 +278,11 @@ words! {
 }
 
 words! {
-    /// What says that a study has blocks enough.
-    BlocksUntil {
-        /// Their number, fixed before.
+    /// When a study has enough repeats.
+    StopRule {
+        /// After a number of them that is fixed before.
         Repeats = "repeats",
-        /// That the study's questions are decided, or the time is over.
+        /// When the study's questions are decided, or the time is over.
         Decided = "decided",
     }
 }
@@ -324,4 +324,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, WindowLength, FreshServer, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Watch: HAS_COMMAS);

@@ -2,9 +2,10 @@
 
 use super::parse::Parser;
 use crate::asked::{AUTO, AskedQuestions, Precision};
-use crate::claim::{Claim, Figure, Statement};
+use crate::claim::{Claim, Statement};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
+use crate::figure::Figure;
 use crate::objective::Objective;
 
 const CLAIM: [&str; 7] = ["id", "says", "figure", "best", "among", "require", "share"];
@@ -29,7 +30,7 @@ impl Parser<'_> {
                             text.clone_into(if entry.key == "id" { &mut id } else { &mut says });
                             Ok(())
                         }
-                        "figure" => Figure::parse(text).map(|read| figure = Some(read)).map_err(|e| e.to_string()),
+                        "figure" => Figure::ranking(text).map(|read| figure = Some(read)).map_err(|e| e.to_string()),
                         "require" => Objective::parse(text).map(|read| require = Some(read)).map_err(|e| e.to_string()),
                         _ => match text.parse() {
                             Ok(read) if (0.0..=1.0).contains(&read) => {
@@ -62,7 +63,7 @@ impl Parser<'_> {
         }
         let statement = match require {
             Some(objective) => Statement::Keeps(objective),
-            None => Statement::Best { figure: figure.unwrap_or(Figure::LatencyP50), best, among },
+            None => Statement::Best { figure: figure.unwrap_or(Figure::LATENCY_P50), best, among },
         };
         self.study.claims.push(Claim { id, says, statement, conditions: Vec::new(), share });
     }
@@ -87,7 +88,7 @@ impl Parser<'_> {
                 "best" => {
                     asked.best = self.each(entry, |text| match text {
                         AUTO => Ok(None),
-                        text => Figure::parse(text).map(Some).map_err(|error| format!("{error}, or \"{AUTO}\"")),
+                        text => Figure::ranking(text).map(Some).map_err(|error| format!("{error}, or \"{AUTO}\"")),
                     })
                 }
                 "within" => asked.within = self.each(entry, |text| Precision::parse(text).map_err(|e| e.to_string())),

@@ -1,6 +1,7 @@
 //! Reading a study file: strict, and every error of the file at once.
 
 use super::axis::{axis_value, known_axis, no_axis, plain};
+use super::earlier::in_words_of_today;
 use super::goal;
 use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::Condition;
@@ -59,6 +60,8 @@ impl Study {
         reading: &ReadOptions<'_>,
     ) -> Result<Study, Diagnostics> {
         let mut errors = Vec::new();
+        let text = if reading.recorded { in_words_of_today(text) } else { text.into() };
+        let text = text.as_ref();
         let document = Document::parse(text, &mut errors);
         let study = Study {
             title: String::new(),

@@ -4,7 +4,8 @@
 use super::Study;
 use super::axis::PART;
 use crate::asked::AUTO;
-use crate::claim::{Condition, Figure, Statement};
+use crate::claim::{Condition, Statement};
+use crate::figure::Figure;
 use crate::secret::recorded_text;
 use crate::setting::{KEYS, Section};
 use crate::units::format_time;
@@ -142,7 +143,7 @@ impl Study {
             let _ = match &claim.statement {
                 Statement::Best { figure, best, among } => {
                     let (best, among) = (texts(best), texts(among));
-                    writeln!(out, "figure = \"{}\"\nbest = {best}\namong = {among}", figure.word())
+                    writeln!(out, "figure = \"{}\"\nbest = {best}\namong = {among}", figure.key())
                 }
                 Statement::Keeps(objective) => writeln!(out, "require = {}", quoted(&objective.to_string())),
             };
@@ -155,7 +156,7 @@ impl Study {
             }
         }
         if let Some(asked) = &self.questions {
-            let best = asked.best.iter().map(|figure| figure.map_or(AUTO, Figure::word));
+            let best = asked.best.iter().map(|figure| figure.map_or(AUTO, Figure::key));
             let differ: Vec<String> = asked.differ.iter().map(|[one, other]| format!("{one}, {other}")).collect();
             let within: Vec<String> = asked.within.iter().map(ToString::to_string).collect();
             let _ = writeln!(

@@ -2,9 +2,10 @@
 
 use crate::support::*;
 use pubmark_model::asked::{AskedQuestions, Precision};
-use pubmark_model::claim::{Claim, Condition, Figure, Statement};
+use pubmark_model::claim::{Claim, Condition, Statement};
 use pubmark_model::diagnostic::line_column;
 use pubmark_model::fault::{Script, Target};
+use pubmark_model::figure::Figure;
 use pubmark_model::objective::Objective;
 use pubmark_model::plan::cells;
 use pubmark_model::setting::KEYS;
@@ -112,7 +113,7 @@ payload = "<=32KiB"
             id: "A1".into(),
             says: "alpha wins".into(),
             statement: Statement::Best {
-                figure: Figure::LatencyP99,
+                figure: Figure::LATENCY_P99,
                 best: vec!["alpha".into()],
                 among: vec!["alpha".into(), "beta".into()],
             },
@@ -321,7 +322,7 @@ fn sections_keep_to_their_keys() {
     refused(
         &with("[run]\nwhatever_is_this = 1"),
         &[
-            "3:1 unknown key `whatever_is_this` in [run] | known: repeats, until, windows, order, tie, fresh, awake, headroom, seed",
+            "3:1 unknown key `whatever_is_this` in [run] | known: repeats, stop, windows, order, tie, fresh, awake, headroom, seed",
         ],
     );
     refused(
@@ -419,7 +420,7 @@ fn claims_are_whole_and_about_known_things() {
     refused(
         &claim(&whole.replace("jitter_ns", "jiter_ns").replace("alpha", "alpah")),
         &[
-            "5:10 `jiter_ns` is no figure: did you mean `jitter_ns`?",
+            "5:10 there is no figure `jiter_ns`: did you mean `jitter_ns`?",
             "6:8 unknown system `alpah` | `pubmark systems` lists them",
         ],
     );
@@ -460,7 +461,7 @@ fn what_is_asked_is_read_and_written() {
          within = [\"±2%\", \"p99 +- 5%\"]\n",
     ));
     let asked = AskedQuestions {
-        best: vec![None, Some(Figure::LatencyP99)],
+        best: vec![None, Some(Figure::LATENCY_P99)],
         claims: true,
         differ: vec![["alpha".into(), "beta".into()]],
         within: vec![Precision::parse("±2%").unwrap(), Precision::parse("p99 ±5%").unwrap()],
@@ -471,11 +472,11 @@ fn what_is_asked_is_read_and_written() {
     assert_eq!(good(&with("[questions]")).asks(), AskedQuestions::none(), "who names questions asks those alone");
     refused(
         &with(
-            "[questions]\nbest = [\"p99\"]\nclaims = \"yes\"\ndiffer = [\"alpha\", \"alpha, gamma\"]\n\
+            "[questions]\nbest = [\"p98\"]\nclaims = \"yes\"\ndiffer = [\"alpha\", \"alpha, gamma\"]\n\
              within = [\"2%\"]\nworst = 1\n",
         ),
         &[
-            "3:9 `p99` is no figure: did you mean `latency_p99_ns`?, or \"auto\"",
+            "3:9 there is no figure `p98`: did you mean `p90`?, or \"auto\"",
             "4:10 `claims` is true or false",
             "5:11 `differ` has two systems each: differ = [\"mosquitto, nats\"]",
             "5:20 unknown system `gamma` | `pubmark systems` lists them",

@@ -5,15 +5,17 @@
 //! depends on the number of blocks.
 
 use super::bound::BoundGate;
-use super::figure::{short_name, shown, signed_percent};
+use super::figure::signed_percent;
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::gates::{Gates, GatesError};
 use crate::bounded_runs::BoundVerdict;
-use crate::figures::{Column, quoted};
+use crate::figures::quoted;
+use crate::figures::shown;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::cell::{Cell, label};
+use pubmark_model::figure::Figure;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
 use pubmark_stats::{
@@ -51,7 +53,7 @@ pub struct ArmsComparison {
     /// The place in words; empty where there is one only.
     pub label: String,
     /// The figure; in JSON its column of `summary.csv`.
-    pub column: Column,
+    pub column: Figure,
     /// Blocks of which both runs count for it.
     pub blocks: usize,
     /// Blocks of which one does not.
@@ -152,11 +154,11 @@ impl ArmsComparison {
         let values = format!("{} → {}", shown(self.column, found.a), shown(self.column, found.b));
         let interval = self.interval().map(|interval| format!(" ({interval})")).unwrap_or_default();
         let blocks = format!("{} blocks", self.blocks);
-        format!("{at}{} {values}, {}{interval}, {blocks}", short_name(self.column), self.change().unwrap_or_default())
+        format!("{at}{} {values}, {}{interval}, {blocks}", self.column.short_name(), self.change().unwrap_or_default())
     }
 }
 
-fn amount(column: Column, value: f64) -> String {
+fn amount(column: Figure, value: f64) -> String {
     match value {
         0.0 => shown(column, 0.0),
         value => format!("{}{}", super::figure::sign(value), shown(column, value.abs())),
@@ -239,7 +241,7 @@ impl Bench<'_> {
         let (runs_a, runs_b) = (self.of(a), self.of(b));
         let pair = |run: &&RunRecord| {
             let other = runs_b.iter().find(|other| other.repeat == run.repeat)?;
-            let (one, other) = (quoted(gate.column, run)?, quoted(gate.column, other)?);
+            let (one, other) = (quoted(gate.figure, run)?, quoted(gate.figure, other)?);
             Some(PairedReading { a: one.value, b: other.value, step_a: one.step, step_b: other.step })
         };
         let readings: Vec<PairedReading> = runs_a.iter().filter_map(pair).collect();
@@ -252,11 +254,11 @@ impl Bench<'_> {
         ArmsComparison {
             gate: gate.text.clone(),
             label: self.place(point),
-            column: gate.column,
+            column: gate.figure,
             blocks: readings.len(),
             left_out,
-            left_out_for: against(gate.column, &[runs_a.as_slice(), &runs_b].concat()),
-            why: if found.is_some() { String::new() } else { why(gate.column, &[runs_a, runs_b].concat()) },
+            left_out_for: against(gate.figure, &[runs_a.as_slice(), &runs_b].concat()),
+            why: if found.is_some() { String::new() } else { why(gate.figure, &[runs_a, runs_b].concat()) },
             found,
             point,
         }
@@ -299,7 +301,7 @@ fn became(gate: &Gate, all: &[ArmsComparison]) -> GateResult {
 }
 
 /// What speaks against the runs that do not count for a figure, most frequent first.
-fn against(column: Column, runs: &[&RunRecord]) -> String {
+fn against(column: Figure, runs: &[&RunRecord]) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     let mut count = |reason: String| match counts.iter_mut().find(|(known, _)| *known == reason) {
         Some((_, runs)) => *runs += 1,
@@ -320,7 +322,7 @@ fn against(column: Column, runs: &[&RunRecord]) -> String {
 }
 
 /// Why no block has both figures.
-fn why(column: Column, runs: &[&RunRecord]) -> String {
+fn why(column: Figure, runs: &[&RunRecord]) -> String {
     let made: Vec<&&RunRecord> = runs.iter().filter(|run| run.error.is_none()).collect();
     let reasons = made.iter().flat_map(|run| &run.verdict.reasons).map(|finding| finding.reason.to_string());
     let mut reasons: Vec<String> = reasons.collect();
@@ -330,7 +332,7 @@ fn why(column: Column, runs: &[&RunRecord]) -> String {
         (Some(error), true, _) => clean(&format!("no run could be made ({error})"), CHARS),
         (_, true, _) => "no run yet".into(),
         (_, _, false) => format!("no block counts ({})", reasons.join(", ")),
-        _ => format!("no run has {}, or none has enough messages for it", short_name(column)),
+        _ => format!("no run has {}, or none has enough messages for it", column.short_name()),
     }
 }
 

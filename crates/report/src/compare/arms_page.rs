@@ -1,10 +1,10 @@
 //! Two arms as tables of harmless text.
 
 use super::arms::{ArmsComparison, ArmsResult};
-use super::figure::{short_name, shown};
 use super::gate::GateOutcome;
 use super::page::{figure_head, gate_table, table, text_head};
 use crate::document::{Document, Entry, Mark, Row, Table};
+use crate::figures::shown;
 use crate::{markdown, terminal};
 use pubmark_stats::PairedOutcome;
 
@@ -79,7 +79,7 @@ impl ArmsResult {
             lines.push(format!(
                 "{} blocks were left out for {}, as one of their runs does not count (runs by reason: {}).",
                 most.left_out,
-                short_name(most.column),
+                most.column.short_name(),
                 most.left_out_for
             ));
         }
@@ -109,7 +109,7 @@ fn figures(one: &ArmsComparison) -> Vec<Entry> {
         },
     };
     vec![
-        Entry::plain(short_name(one.column).into()),
+        Entry::plain(one.column.short_name().into()),
         value(one.found.map(|found| found.a)),
         value(one.found.map(|found| found.b)),
         text(one.change()),

@@ -1,9 +1,10 @@
 //! What a comparison says: of each cell, of each figure, and in sum.
 
 use super::difference::EnvironmentDifference;
-use super::figure::{shown, sign, signed_percent};
+use super::figure::{sign, signed_percent};
 use super::gate::{GateOutcome, GateResult};
-use crate::figures::Column;
+use crate::figures::shown;
+use pubmark_model::figure::Figure;
 use pubmark_stats::{Estimate, Interval, RunOrder, Scale};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -46,7 +47,7 @@ pub struct CellChange {
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct FigureChange {
     /// The figure; in JSON its column of `summary.csv`.
-    pub column: Column,
+    pub column: Figure,
     /// A typical run of A, in the figure's unit: the median over the runs that
     /// count for it. `None` where there is none.
     pub a: Option<Estimate>,

@@ -2,14 +2,15 @@
 
 use super::comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 use super::difference::differences;
-use super::figure::{HEADLINES, better};
+use super::figure::HEADLINES;
 use super::select::{Only, Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
-use crate::figures::{ClockBlur, Column, Observation};
+use crate::figures::{ClockBlur, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::ab::ArmsGoal;
+use pubmark_model::figure::Figure;
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, Interval, RunOrder, Runs, Scale, holm};
 use serde_json::{Map, Value};
@@ -21,14 +22,14 @@ const LABEL_CHARS: usize = 120;
 const WHY_CHARS: usize = 200;
 
 /// Percentiles that a run of few samples does not have.
-const MANY_SAMPLES: [Column; 7] = [
-    Column::LatencyP99,
-    Column::LatencyP999,
-    Column::IntendedP99,
-    Column::ServiceP99,
-    Column::SendLagP99,
-    Column::OwnLagP99,
-    Column::ReceiveLagP99,
+const MANY_SAMPLES: [Figure; 7] = [
+    Figure::LATENCY_P99,
+    Figure::LATENCY_P999,
+    Figure::INTENDED_P99,
+    Figure::SERVICE_P99,
+    Figure::SEND_LAG_P99,
+    Figure::OWN_LAG_P99,
+    Figure::RECEIVE_LAG_P99,
 ];
 
 /// Compares all cells that both have, A being the baseline.
@@ -79,7 +80,7 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     }
     let only_b = in_b.iter().map(|index| &b.cells()[*index]);
     let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&key(cell)));
-    let gated: Vec<Column> = selection.gates.changes.iter().map(|gate| gate.column).collect();
+    let gated: Vec<Figure> = selection.gates.changes.iter().map(|gate| gate.figure).collect();
     let how = How { order: order(a, b), same_latency: a.means_the_same_by_latency(b) };
     let mut comparison = Comparison {
         tally: ChangeCounts::default(),
@@ -161,7 +162,7 @@ fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
         if is_by_clocks && p <= FALSE_ALARM {
             change.why = "the change is within what the clocks of the hosts may be wrong by".into();
         }
-        change.outcome = match better(change.column, unthrottled) {
+        change.outcome = match change.column.better(unthrottled) {
             _ if p > FALSE_ALARM || is_by_clocks => ChangeOutcome::NoDifference,
             None => ChangeOutcome::Differs,
             Some(Better::Higher) if rises => ChangeOutcome::Better,
@@ -171,10 +172,10 @@ fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
     }
 }
 
-fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How, label: String) -> CellChange {
-    let mut columns: Vec<Column> = HEADLINES.into();
+fn cell_change(a: &CellResult, b: &CellResult, gated: &[Figure], how: How, label: String) -> CellChange {
+    let mut columns: Vec<Figure> = HEADLINES.into();
     if !how.same_latency {
-        columns.extend([Column::IntendedP50, Column::IntendedP99]);
+        columns.extend([Figure::INTENDED_P50, Figure::INTENDED_P99]);
     }
     for column in gated {
         if !columns.contains(column) {
@@ -183,7 +184,7 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How, label
     }
     let unthrottled = a.cell.workload.rate == Rate::Max;
     // Of a cell without any figure at least this one tells that there is none.
-    let leading = if unthrottled { Column::Delivered } else { Column::LatencyP50 };
+    let leading = if unthrottled { Figure::DELIVERED } else { Figure::LATENCY_P50 };
     let changes = columns.into_iter().filter_map(|column| {
         let is_gated = gated.contains(&column);
         let mut change = figure_change(a, b, column, is_gated || column == leading, how)?;
@@ -195,10 +196,10 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How, label
 
 /// What became of one figure; p is not adjusted yet, nor the outcome settled.
 /// `None` where neither has the figure and nobody asks for it.
-fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool, how: How) -> Option<FigureChange> {
+fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool, how: How) -> Option<FigureChange> {
     let (of_a, of_b) = (readings(a, column), readings(b, column));
     let is_measured = may_be_used(a, column) && may_be_used(b, column);
-    let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Column::LatencyP50).is_empty();
+    let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Figure::LATENCY_P50).is_empty();
     if of_a.is_empty() && of_b.is_empty() && !(is_asked && (!is_measured || too_few(a) || too_few(b))) {
         return None;
     }
@@ -255,18 +256,18 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
 
 /// Whether a figure is of the headline latency, which had another meaning in
 /// records of layout 1.
-fn is_headline(column: Column) -> bool {
-    let word = column.word();
-    word.starts_with("latency_") || matches!(column, Column::Jitter | Column::Late)
+fn is_headline(column: Figure) -> bool {
+    let word = column.key();
+    word.starts_with("latency_") || matches!(column, Figure::JITTER | Figure::LATE)
 }
 
 /// What the runs that count for the figure say of it.
-fn readings(cell: &CellResult, column: Column) -> &[Observation] {
+fn readings(cell: &CellResult, column: Figure) -> &[Observation] {
     cell.figures.each(column)
 }
 
 /// Whether the cell has runs that count for the figure.
-fn may_be_used(cell: &CellResult, column: Column) -> bool {
+fn may_be_used(cell: &CellResult, column: Figure) -> bool {
     cell.figures.may_be_quoted(column)
 }
 

@@ -1,8 +1,8 @@
 //! Gates: what makes a comparison fail.
 
-use super::figure::{UnknownColumn, named};
-use crate::figures::Column;
 use crate::text::clean;
+use pubmark_model::figure::{Figure, FigureNameError};
+use pubmark_model::objective::read_bound;
 use serde::Serialize;
 
 /// Longest gate that is read, characters.
@@ -14,7 +14,7 @@ pub struct Gate {
     /// As typed, harmless.
     pub text: String,
     /// The figure.
-    pub column: Column,
+    pub figure: Figure,
     /// Whether it may not rise; else it may not fall.
     pub rise: bool,
     /// By more than this.
@@ -26,7 +26,7 @@ pub struct Gate {
 pub enum Threshold {
     /// Per cent of A.
     Percent(f64),
-    /// Amount, in the unit of the figure's column.
+    /// In the unit of the figure.
     Amount(f64),
 }
 
@@ -107,12 +107,12 @@ impl GateResult {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// It does not have the form of one.
-    #[error("`{gate}`: {what}; write FIGURE > +PERCENT% or FIGURE < -PERCENT%, as in 'p99 > +5%'")]
+    #[error("`{gate}`: {what}; write FIGURE > +CHANGE or FIGURE < -CHANGE, as in 'p99 > +5%' or 'p99 > +2ms'")]
     Form {
         /// The gate as typed, harmless.
         gate: String,
         /// What is wrong with it.
-        what: &'static str,
+        what: String,
     },
     /// It names no figure.
     #[error("`{gate}`: {source}")]
@@ -120,7 +120,7 @@ pub enum GateError {
         /// The gate as typed, harmless.
         gate: String,
         /// What is wrong with the name.
-        source: UnknownColumn,
+        source: FigureNameError,
     },
 }
 
@@ -133,29 +133,39 @@ impl Gate {
         text.split(',').map(Gate::parse).collect()
     }
 
-    fn parse(text: &str) -> Result<Gate, GateError> {
+    pub(super) fn parse(text: &str) -> Result<Gate, GateError> {
         let text = text.trim();
         let shown = clean(text, GATE_CHARS);
-        let wrong = |what| GateError::Form { gate: shown.clone(), what };
-        let at = text.find(['>', '<']).ok_or_else(|| wrong("there is neither > nor <"))?;
+        let wrong = |what: String| GateError::Form { gate: shown.clone(), what };
+        let at = text.find(['>', '<']).ok_or_else(|| wrong("there is neither > nor <".into()))?;
         let (name, rest) = text.split_at(at);
         let rise = rest.starts_with('>');
-        let column = named(name.trim()).map_err(|source| GateError::Figure { gate: shown.clone(), source })?;
-        let limit = rest[1..].trim();
-        let (number, is_percent) = match limit.strip_suffix('%') {
-            Some(number) => (number.trim(), true),
-            None => (limit, false),
-        };
-        let is_plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
-        let value = number.parse::<f64>().ok().filter(|value| is_plain && value.is_finite());
-        let value = value.ok_or_else(|| wrong("the threshold is no number"))?;
-        if rise && value < 0.0 || !rise && value > 0.0 {
-            return Err(match rise {
-                true => wrong("with > the threshold is a rise, 0 or more"),
-                false => wrong("with < the threshold is a fall, 0 or less"),
-            });
+        let figure = Figure::named(name).map_err(|source| GateError::Figure { gate: shown.clone(), source })?;
+        if !figure.is_comparable() {
+            return Err(wrong(format!("{} is a figure of whole cells and has no runs to compare", figure.key())));
         }
-        let threshold = if is_percent { Threshold::Percent(value) } else { Threshold::Amount(value) };
-        Ok(Gate { text: shown, column, rise, threshold })
+        let limit = rest[1..].trim();
+        let sign = if limit.starts_with('-') { -1.0 } else { 1.0 };
+        let change = limit.trim_start_matches(['+', '-']).trim_start();
+        if rise != (sign > 0.0) {
+            return Err(wrong(match rise {
+                true => "with > the change is a rise, +0 or more".into(),
+                false => "with < the change is a fall, -0 or less".into(),
+            }));
+        }
+        let is_plain = |number: &&str| number.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let percent = change.strip_suffix('%').map(|number| number.trim_end());
+        let threshold = match percent {
+            Some(number) => {
+                let value = Some(number).filter(is_plain).and_then(|number| number.parse::<f64>().ok());
+                Threshold::Percent(sign * value.ok_or_else(|| wrong("the percentage is not a number".into()))?)
+            }
+            None => {
+                let (_, value) = read_bound(figure, change)
+                    .map_err(|wanted| wrong(format!("the change is neither a percentage nor {wanted}")))?;
+                Threshold::Amount(sign * value)
+            }
+        };
+        Ok(Gate { text: shown, figure, rise, threshold })
     }
 }

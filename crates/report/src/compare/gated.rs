@@ -1,8 +1,9 @@
 //! What becomes of a gate.
 
 use super::comparison::{ChangeOutcome, Comparison, FigureChange, range};
-use super::figure::{short_name, shown, signed_percent};
+use super::figure::signed_percent;
 use super::gate::{Gate, GateResult, Threshold};
+use crate::figures::shown;
 use pubmark_stats::Scale;
 
 impl Gate {
@@ -46,7 +47,7 @@ impl Gate {
     pub(super) fn result(&self, comparison: &Comparison) -> GateResult {
         let mut result = GateResult::new(&self.text);
         for cell in &comparison.same {
-            for change in cell.changes.iter().filter(|change| change.column == self.column) {
+            for change in cell.changes.iter().filter(|change| change.column == self.figure) {
                 result.comparisons += 1;
                 match change.outcome {
                     ChangeOutcome::Undecided => result.undecided.push(format!("{} ({})", cell.label, change.why)),
@@ -64,7 +65,7 @@ impl Gate {
             }
         }
         if result.comparisons == 0 {
-            result.undecided.push(format!("no cell of both has {}", short_name(self.column)));
+            result.undecided.push(format!("no cell of both has {}", self.figure.short_name()));
         }
         result.settled()
     }

@@ -31,6 +31,14 @@ pub enum GatesError {
         /// What is wrong with it.
         source: ObjectiveError,
     },
+    /// It is a change without a sign.
+    #[error("--fail-on {source}; a change against the baseline has a sign: '{change}'")]
+    Unsigned {
+        /// What is wrong with it as a bound.
+        source: ObjectiveError,
+        /// How the change is written.
+        change: String,
+    },
     /// It says when all is well.
     #[error("--fail-on `{gate}` would fail where all is well: what has to hold is written --require '{gate}'")]
     Wish {
@@ -58,10 +66,10 @@ impl Gates {
         let mut gates = Gates::default();
         for text in fail_on.iter().flat_map(|text| text.split(',')).map(str::trim) {
             let gate = clean(text, GATE_CHARS);
-            match (is_bound(text), has_baseline) {
-                (false, true) => gates.changes.extend(Gate::parse_all(text)?),
-                (false, false) if is_change(text) => return Err(GatesError::NoBaseline { gate }),
-                _ => gates.bounds.push(broken_by(text, gate)?),
+            match (is_change(text), has_baseline) {
+                (true, true) => gates.changes.push(Gate::parse(text)?),
+                (true, false) => return Err(GatesError::NoBaseline { gate }),
+                (false, _) => gates.bounds.push(broken_by(text, gate, has_baseline)?),
             }
         }
         for text in require {
@@ -83,27 +91,27 @@ fn threshold(text: &str) -> &str {
     text.find(['<', '>', '=']).map_or("", |at| text[at..].trim_start_matches(['<', '>', '=', ' ']))
 }
 
-/// A sign before the number, or per cent: as much more or less than before.
+/// Whether there is a sign before the number: a change against the baseline. Without
+/// a sign it is a bound.
 fn is_change(text: &str) -> bool {
     threshold(text).starts_with(['+', '-'])
 }
 
-/// Whether a gate has a bound of its own: one with a unit, or a share that a figure
-/// may not fall below.
-fn is_bound(text: &str) -> bool {
-    let threshold = threshold(text);
-    let has_unit = threshold.chars().any(char::is_alphabetic) && threshold.starts_with(|c: char| c.is_ascii_digit());
-    let is_equal =
-        text.find(['<', '>', '=']).is_some_and(|at| text[at..].starts_with('=') || text[at + 1..].starts_with('='));
-    let is_share =
-        text.contains('<') && threshold.ends_with('%') && threshold.starts_with(|c: char| c.is_ascii_digit());
-    has_unit || is_equal || is_share
+/// The same with the sign of a change.
+fn signed(text: &str) -> String {
+    let (name, limit) = text.split_at(text.len() - threshold(text).len());
+    let sign = if name.contains('<') { '-' } else { '+' };
+    clean(&format!("{name}{sign}{limit}"), GATE_CHARS)
 }
 
 /// The bound that is broken where this holds.
-fn broken_by(text: &str, gate: String) -> Result<BoundGate, GatesError> {
-    let terms = ObjectiveTerm::parse_all(text);
-    let terms = terms.map_err(|source| GatesError::Bound { flag: "--fail-on", source })?;
+fn broken_by(text: &str, gate: String, has_baseline: bool) -> Result<BoundGate, GatesError> {
+    let terms = ObjectiveTerm::parse_all(text).map_err(|source| match source {
+        ObjectiveError::Bound { .. } if has_baseline && threshold(text).ends_with('%') => {
+            GatesError::Unsigned { source, change: signed(text) }
+        }
+        source => GatesError::Bound { flag: "--fail-on", source },
+    })?;
     let [term] = terms.as_slice() else { return Err(GatesError::Wish { gate }) };
     let higher = matches!(term.relation(), Relation::Above | Relation::AtLeast);
     match term.otherwise() {
@@ -123,16 +131,21 @@ mod tests {
 
     #[test]
     fn a_gate_is_a_change_or_a_bound_by_how_it_is_written() {
-        let gates =
-            parse("p99 > +10%, p50 > 5%, lost > 0, p99 > 5ms, delivered < 99.9%, memory > 500MB", "", true).unwrap();
+        let gates = parse(
+            "p99 > +10%, p50 > +20us, lost > 0, p99 > 5ms, delivered_ratio < 99.9%, server_memory_max > 500MB",
+            "",
+            true,
+        )
+        .unwrap();
         let changes: Vec<&str> = gates.changes.iter().map(|gate| gate.text.as_str()).collect();
-        assert_eq!(changes, ["p99 > +10%", "p50 > 5%", "lost > 0"]);
+        assert_eq!(changes, ["p99 > +10%", "p50 > +20us"]);
         let bounds: Vec<(&str, &str)> =
             gates.bounds.iter().map(|bound| (bound.text.as_str(), bound.term.text())).collect();
         let wanted = [
+            ("lost > 0", "lost <= 0"),
             ("p99 > 5ms", "p99 <= 5ms"),
-            ("delivered < 99.9%", "delivered >= 99.9%"),
-            ("memory > 500MB", "memory <= 500MB"),
+            ("delivered_ratio < 99.9%", "delivered_ratio >= 99.9%"),
+            ("server_memory_max > 500MB", "server_memory_max <= 500MB"),
         ];
         assert_eq!(bounds, wanted);
     }
@@ -145,9 +158,28 @@ mod tests {
     }
 
     #[test]
+    fn a_threshold_has_the_unit_of_its_figure_and_a_change_a_sign() {
+        for (gate, wanted) in [
+            ("p50 > 5%", "a change against the baseline has a sign: 'p50 > +5%'"),
+            ("delivered_per_s < 1%", "'delivered_per_s < -1%'"),
+            ("p99 > +5", "neither a percentage nor a time"),
+            ("server_cpu > +5ms", "neither a percentage nor a number"),
+            ("p99 > -5%", "a rise"),
+            ("delivered_per_s < 5GB", "a number"),
+            ("floor_latency > +5%", "no runs to compare"),
+            ("delivered < -1%", "could be delivered_per_s or delivered_ratio"),
+            ("cpu > +1%", "could be cpu_per_message, cpu_cores or server_cpu"),
+            ("memory > 5MB", "could be memory_max, server_memory_max or server_memory"),
+        ] {
+            let error = parse(gate, "", true).unwrap_err();
+            assert!(error.contains(wanted), "{gate}: {error}");
+        }
+    }
+
+    #[test]
     fn without_a_baseline_there_are_bounds_alone() {
         assert_eq!(parse("lost > 0", "", false).unwrap().bounds[0].term.text(), "lost <= 0");
-        for change in ["p99 > +10%", "delivered < -2%"] {
+        for change in ["p99 > +10%", "delivered_per_s < -2%"] {
             let error = parse(change, "", false).unwrap_err();
             assert!(error.contains("there is no baseline"), "{error}");
         }
@@ -155,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_would_fail_where_all_is_well_is_refused_with_the_way_out() {
-        for wish in ["p99 < 5ms", "lost = 0", "acked_lost == 0", "delivered >= 99.9%"] {
+        for wish in ["p99 < 5ms", "lost = 0", "acked_lost == 0", "delivered_ratio >= 99.9%"] {
             let error = parse(wish, "", true).unwrap_err();
             assert!(error.contains(&format!("--require '{wish}'")), "{error}");
         }

@@ -4,17 +4,18 @@
 //! A folder is one observation, the median over its runs: what lies between two
 //! days is noise too, and no run of either shows it.
 
-use super::figure::{HEADLINES, better, short_name, shown, signed_percent};
+use super::figure::{HEADLINES, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::page::{figure_head, gate_table, table, text_head};
 use super::select::Only;
 use crate::analysis::CellResult;
 use crate::document::{Document, Entry, Mark, Row, Table};
-use crate::figures::Column;
+use crate::figures::shown;
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
 use crate::{markdown, terminal};
+use pubmark_model::figure::Figure;
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, HISTORY_MIN, change_point, holm, median};
 use serde::Serialize;
@@ -38,7 +39,7 @@ pub struct HistorySeries {
     /// The cell in words.
     pub label: String,
     /// The figure; in JSON its column of `summary.csv`.
-    pub column: Column,
+    pub column: Figure,
     /// For each folder that has it: its index, and the median over the runs.
     pub values: Vec<(usize, f64)>,
     /// The folder since which it is otherwise, where that stands out.
@@ -84,8 +85,8 @@ impl HistoryReader {
             name: clean(report.name(), NAME_CHARS),
             started: clean(started.min().unwrap_or_default(), 40),
         });
-        let gated = gates.iter().map(|gate| gate.column);
-        let mut columns: Vec<Column> = HEADLINES.into();
+        let gated = gates.iter().map(|gate| gate.figure);
+        let mut columns: Vec<Figure> = HEADLINES.into();
         columns.extend(gated.filter(|column| !HEADLINES.contains(column)));
         for cell in report.cells().iter().filter(|cell| only.iter().all(|only| only.holds(cell))) {
             for column in &columns {
@@ -94,9 +95,9 @@ impl HistoryReader {
         }
     }
 
-    fn reading(&mut self, folder: usize, cell: &CellResult, column: Column) {
+    fn reading(&mut self, folder: usize, cell: &CellResult, column: Figure) {
         let Some(value) = cell.quotable(column).map(|estimate| estimate.value) else { return };
-        let key = (place(&cell.cell.axes), column.word());
+        let key = (place(&cell.cell.axes), column.key());
         let index = *self.places.entry(key).or_insert_with(|| {
             self.series.push(HistorySeries {
                 label: clean(&cell.cell.label(), NAME_CHARS),
@@ -127,7 +128,7 @@ impl HistoryReader {
             one.look();
         }
         // Those under gates are one family, all others another.
-        let is_gated = |one: &HistorySeries| gates.iter().any(|gate| gate.column == one.column);
+        let is_gated = |one: &HistorySeries| gates.iter().any(|gate| gate.figure == one.column);
         for family in [true, false] {
             let mut members: Vec<&mut HistorySeries> =
                 series.iter_mut().filter(|one| one.p.is_some() && is_gated(one) == family).collect();
@@ -153,7 +154,7 @@ impl HistorySeries {
         (self.before, self.after, self.p) = (median(before), median(after), Some(found.p));
         self.since = Some(self.values[found.at].0);
         let rises = self.after > self.before;
-        self.is_better = better(self.column, self.unthrottled).map(|better| (better == Better::Higher) == rises);
+        self.is_better = self.column.better(self.unthrottled).map(|better| (better == Better::Higher) == rises);
     }
 
     /// The change in per cent of before.
@@ -171,7 +172,7 @@ impl History {
 
     fn became(&self, gate: &Gate) -> GateResult {
         let mut result = GateResult::new(&gate.text);
-        for one in self.series.iter().filter(|one| one.column == gate.column) {
+        for one in self.series.iter().filter(|one| one.column == gate.figure) {
             result.comparisons += 1;
             let moved = match gate.threshold {
                 Threshold::Percent(_) => one.percent(),
@@ -188,7 +189,7 @@ impl History {
             }
         }
         if result.comparisons == 0 {
-            result.undecided.push(format!("no folder has {}", short_name(gate.column)));
+            result.undecided.push(format!("no folder has {}", gate.figure.short_name()));
         }
         result.settled()
     }
@@ -246,7 +247,7 @@ impl History {
                 |value: Option<f64>| value.map_or_else(Entry::none, |value| Entry::plain(shown(one.column, value)));
             let entries = vec![
                 Entry::plain(one.label.clone()),
-                Entry::plain(short_name(one.column).into()),
+                Entry::plain(one.column.short_name().into()),
                 value(one.before),
                 value(one.after),
                 one.percent().map_or_else(Entry::none, |percent| Entry::plain(signed_percent(percent))),

@@ -1,9 +1,10 @@
 //! A comparison as tables of harmless text.
 
 use super::comparison::{CellChange, ChangeOutcome, Comparison, FigureChange, range};
-use super::figure::{short_name, shown, signed_percent};
+use super::figure::signed_percent;
 use super::gate::{GateOutcome, GateResult};
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
+use crate::figures::shown;
 use crate::text::{clean, counted};
 use pubmark_stats::RunOrder;
 
@@ -91,7 +92,7 @@ fn figure_row(cell: &CellChange, change: &FigureChange) -> Row {
     Row {
         entries: vec![
             Entry::plain(cell.label.clone()),
-            Entry::plain(short_name(change.column).into()),
+            Entry::plain(change.column.short_name().into()),
             value(change.a),
             value(change.b),
             change.percent().map_or_else(Entry::none, |percent| Entry::plain(signed_percent(percent))),
@@ -115,12 +116,14 @@ pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for change in cell.changes.iter().filter(|change| change.outcome == ChangeOutcome::Undecided) {
             match reasons.iter_mut().find(|(why, _)| *why == change.why) {
-                Some((_, figures)) => figures.push(short_name(change.column)),
-                None => reasons.push((&change.why, vec![short_name(change.column)])),
+                Some((_, figures)) => figures.push(change.column.short_name()),
+                None => reasons.push((&change.why, vec![change.column.short_name()])),
             }
         }
         rows.extend(reasons.into_iter().map(|(why, figures)| {
-            plain_row([&cell.label, &figures.join(", "), why].map(|text| Entry::plain(text.to_owned())))
+            let is_each = figures.len() > 1 && figures.len() == cell.changes.len();
+            let figures = if is_each { "all".to_owned() } else { figures.join(", ") };
+            plain_row([&cell.label, &figures, why].map(|text| Entry::plain(text.to_owned())))
         }));
     }
     let heads = vec![text_head("cell"), text_head("figures"), text_head("why")];

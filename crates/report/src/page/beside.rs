@@ -61,7 +61,7 @@ pub fn comparison(reports: &[&Report]) -> Option<ComparisonView> {
             .changes
             .into_iter()
             .map(|change| ChangeView {
-                column: change.column.word(),
+                column: change.column.key(),
                 a: change.a.map(triple),
                 b: change.b.map(triple),
                 ratio: change.ratio.map(triple),
@@ -104,7 +104,7 @@ pub fn reference(report: &Report) -> Option<ReferenceView> {
     let text = |text: &String| clean(text, PROSE_CHARS);
     let values = reference.matches().map(|(cell, row)| Published {
         cell,
-        figure: row.figure.word(),
+        figure: row.figure.key(),
         value: row.value,
         note: row.note.as_ref().map(text),
     });

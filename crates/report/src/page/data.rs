@@ -14,7 +14,7 @@ use crate::columns::repeats_more;
 use crate::csv;
 use crate::curves::{self, Curves};
 use crate::document::Rows;
-use crate::figures::{Column, FigureDescription, Sign, allows, cpu_cores};
+use crate::figures::{Sign, allows};
 use crate::findings::{Sentence, findings};
 use crate::made::{Made, made};
 use crate::notes;
@@ -23,7 +23,7 @@ use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
 use crate::text::{clean, clean_ends, percent, time};
 use crate::words::CellVerdict;
-use pubmark_model::claim;
+use pubmark_model::figure::{Figure, FigureDescription};
 use pubmark_model::record::{FigureGroup, RunRecord};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -382,9 +382,9 @@ fn axis(apart_ns: u64) -> Option<String> {
 
 fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
     let result = &report.cells()[cell];
-    let known = || Column::ALL.iter().copied().filter(|column| result.figures.get(*column).is_some());
-    let figures = known().filter_map(|column| Some((column.word(), triple(result.figures.get(column)?))));
-    let floors = known().filter_map(|column| Some((column.word(), triple(result.figures.over_floor(column)?))));
+    let known = || Figure::columns().filter(|column| result.figures.get(*column).is_some());
+    let figures = known().filter_map(|column| Some((column.key(), triple(result.figures.get(column)?))));
+    let floors = known().filter_map(|column| Some((column.key(), triple(result.figures.over_floor(column)?))));
     let at = &report.points()[point];
     let word = CellVerdict::of(result, at);
     Cell {
@@ -417,8 +417,8 @@ fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
         error: result.error.as_ref().map(|error| clean_ends(error, PROSE_CHARS)),
         skipped: result.cell.skipped.as_ref().map(|why| clean(why, PROSE_CHARS)),
         figures: figures.collect(),
-        unquoted: known().filter(|column| !result.figures.may_be_quoted(*column)).map(Column::word).collect(),
-        signs: known().filter_map(|column| Some((column.word(), sign(result.figures.sign(column))?))).collect(),
+        unquoted: known().filter(|column| !result.figures.may_be_quoted(*column)).map(Figure::key).collect(),
+        signs: known().filter_map(|column| Some((column.key(), sign(result.figures.sign(column))?))).collect(),
         floors: floors.collect(),
         curves: report.curves(cell),
         command: report.command(&result.cell),
@@ -445,15 +445,12 @@ fn against(count: &crate::analysis::ReasonCount) -> Against {
 fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
     let floor = point.members.iter().copied();
     let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::floor::FLOOR);
-    let ranks = claim::Figure::ALL.into_iter().filter_map(|figure| {
-        let column = Column::from(figure);
-        let known = point.members.iter().any(|cell| cells[*cell].figures.get(column).is_some());
-        let ranked = point.by(figure).filter(|_| known)?;
-        Some((column.word(), rank(ranked)))
-    });
+    let is_known = |figure| point.members.iter().any(|cell| cells[*cell].figures.get(figure).is_some());
+    let known = point.rankings().filter(|(figure, _)| is_known(*figure));
+    let ranks = known.map(|(figure, ranked)| (figure.key(), rank(ranked)));
     let is_floor = |cell: &usize| {
         let may_be = |column| cells[*cell].quotable(column).is_some();
-        may_be(Column::LatencyP50) || may_be(Column::Delivered)
+        may_be(Figure::LATENCY_P50) || may_be(Figure::DELIVERED)
     };
     PointView {
         axes: &point.axes,
@@ -566,6 +563,6 @@ fn run(run: &RunRecord, cell: usize) -> Run {
         acked: (run.workload.qos > 0).then_some(counts.acked),
         acked_lost: counts.acked_lost.filter(|_| run.workload.qos > 0),
         refused: counts.refused,
-        cpu_cores: cpu_cores(run),
+        cpu_cores: Figure::CPU_CORES.value(run),
     }
 }

@@ -1,14 +1,14 @@
 //! What the words of a report mean, for people: the figures, and the reasons
 //! of a verdict with what to do about each.
 
-use crate::figures::{Column, FigureDescription};
+use pubmark_model::figure::{Figure, FigureDescription};
 use pubmark_model::record::{Reason, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// All figures, in the order of `summary.csv`.
 pub fn figures() -> Vec<&'static FigureDescription> {
-    Column::ALL.iter().map(|column| column.description()).collect()
+    Figure::columns().map(|column| column.description()).collect()
 }
 
 /// A reason of a verdict in words.

@@ -4,12 +4,13 @@ use super::Point;
 use crate::analysis::{CellResult, point_key};
 use crate::ranking::RankingRules;
 use crate::ranking::decide::ranked;
-use pubmark_model::claim::Figure;
+use pubmark_model::figure::Figure;
 use pubmark_model::workload::Rate;
 use std::collections::HashMap;
 
-/// The points of the study in the order in which they first come.
-pub(crate) fn points(cells: &[CellResult], rules: RankingRules) -> Vec<Point> {
+/// The points of the study in the order in which they first come, ranked by these
+/// figures.
+pub(crate) fn points(cells: &[CellResult], figures: &[Figure], rules: RankingRules) -> Vec<Point> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, result) in cells.iter().enumerate() {
@@ -20,9 +21,9 @@ pub(crate) fn points(cells: &[CellResult], rules: RankingRules) -> Vec<Point> {
         }
     }
     let mut points: Vec<Point> = groups.into_iter().map(|members| point(cells, members)).collect();
-    for figure in Figure::ALL {
-        let ranks = ranked(cells, &points, figure, &[], rules);
-        points.iter_mut().zip(ranks).for_each(|(point, ranked)| point.ranks.push(ranked));
+    for figure in figures {
+        let ranks = ranked(cells, &points, *figure, &[], rules);
+        points.iter_mut().zip(ranks).for_each(|(point, ranked)| point.ranks.push((*figure, ranked)));
     }
     points
 }
@@ -33,11 +34,5 @@ fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
     axes.shift_remove("system");
     let results = members.iter().map(|index| &cells[*index]);
     let rivals = results.filter(|result| result.cell.skipped.is_none() && !result.is_reference).count();
-    Point {
-        axes,
-        unthrottled: first.workload.rate == Rate::Max,
-        members,
-        rivals,
-        ranks: Vec::with_capacity(Figure::ALL.len()),
-    }
+    Point { axes, unthrottled: first.workload.rate == Rate::Max, members, rivals, ranks: Vec::new() }
 }

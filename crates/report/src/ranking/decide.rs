@@ -2,9 +2,9 @@
 
 use super::{Contender, Placing, Ranked, RankingRules, Why, alike, is_beyond_clocks, widened};
 use crate::analysis::{CellResult, Status};
-use crate::figures::{ClockBlur, Column, Sign};
+use crate::figures::{ClockBlur, Sign};
 use crate::points::Point;
-use pubmark_model::claim::Figure;
+use pubmark_model::figure::Figure;
 use pubmark_stats::{Better, Blocks, Looks, RankedPoint, RankingInput, rank_table};
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn pairs(cells: &[CellResult], point: &Point, also: &[String]) -> usize {
 /// Those of a point that have a figure that may be quoted, with what their runs
 /// say by block.
 fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[String]) -> Vec<(Contender, Blocks)> {
-    let column = Column::from(figure);
+    let column = figure;
     let members = point.members.iter().map(|index| &cells[*index]);
     let ranked: Vec<&CellResult> = members
         .filter(|result| !result.is_reference || also.contains(&result.cell.system))
@@ -78,11 +78,11 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
     // Numbers of repeats come from files: they are told apart, not counted up to.
     let readings = |result: &&CellResult| result.figures.each(column).to_vec();
     let repeats: BTreeSet<u32> = ranked.iter().flat_map(readings).map(|reading| reading.repeat).collect();
-    let needs_share = figure == Figure::Delivered && point.unthrottled;
+    let needs_share = figure == Figure::DELIVERED && point.unthrottled;
     let contender = |result: &&CellResult| {
         let each = result.figures.each(column);
         let of = |repeat: &u32| each.iter().find(|reading| reading.repeat == *repeat).map(|reading| reading.value);
-        let share = result.figures.get(Column::DeliveredRatio).map(|share| share.value);
+        let share = result.figures.get(Figure::DELIVERED_RATIO).map(|share| share.value);
         let contender = Contender {
             name: result.cell.system.clone(),
             is_lower_bound: result.figures.sign(column) == Sign::AtLeast,

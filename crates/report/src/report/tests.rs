@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::page;
+use pubmark_model::figure::backlog;
 use pubmark_model::line::JsonLine;
-use pubmark_model::objective::backlog;
 use pubmark_model::record::{
     AgentShare, ClockPair, ConnectionFigures, Deployment, Finding, FlowRecord, InterfaceShare, Reason, UsageSeries,
     WireFigures,

@@ -1,6 +1,7 @@
 use crate::lab::{Lab, cell, fail, histogram, latency, spoil, spoil_for, usage};
+use pubmark_model::figure::Figure;
 use pubmark_model::record::{Deployment, FigureGroup, Reason};
-use pubmark_report::{Column, Placing, RunCounts, Sign, Standing, Status, Why};
+use pubmark_report::{Placing, RunCounts, Sign, Standing, Status, Why};
 
 const TWO: &str = "[axes]\nsystem = [\"alpha\", \"beta\"]\n";
 
@@ -21,7 +22,7 @@ fn a_figure_is_the_median_over_the_runs_with_students_interval_on_logarithms() {
     let mut lab = Lab::new(TWO);
     lab.rates("alpha", &[900.0, 1_000.0, 1_300.0]);
     let report = lab.report();
-    let found = cell(&report, "alpha").figures.get(Column::Delivered).unwrap();
+    let found = cell(&report, "alpha").figures.get(Figure::DELIVERED).unwrap();
     let interval = found.interval.unwrap();
     assert_eq!(found.value, 1_000.0);
     assert!((interval.lo - 658.31).abs() < 0.01 && (interval.hi - 1_686.65).abs() < 0.01, "{interval:?}");
@@ -32,7 +33,7 @@ fn a_single_run_has_no_interval() {
     let mut lab = Lab::new(TWO);
     lab.latencies("alpha", &[1_000]);
     let report = lab.report();
-    let found = cell(&report, "alpha").figures.get(Column::LatencyP50).unwrap();
+    let found = cell(&report, "alpha").figures.get(Figure::LATENCY_P50).unwrap();
     assert_eq!((found.value, found.interval), (1_000.0, None));
 }
 
@@ -45,7 +46,8 @@ fn percentiles_are_each_runs_own_and_never_of_all_runs_merged() {
     }
     let report = lab.report();
     let figure = |column| cell(&report, "alpha").figures.get(column).unwrap().value;
-    let columns = [Column::LatencyMin, Column::LatencyMean, Column::LatencyP50, Column::LatencyP99, Column::LatencyMax];
+    let columns =
+        [Figure::LATENCY_MIN, Figure::LATENCY_MEAN, Figure::LATENCY_P50, Figure::LATENCY_P99, Figure::LATENCY_MAX];
     for column in columns {
         assert_eq!(figure(column), 100.0, "{column:?}");
     }
@@ -64,13 +66,13 @@ fn a_percentile_of_a_run_with_too_few_samples_is_blank() {
     }
     let report = lab.report();
     let has = |label, column| cell(&report, label).figures.get(column).is_some();
-    for p99 in [Column::LatencyP99, Column::SendLagP99] {
+    for p99 in [Figure::LATENCY_P99, Figure::SEND_LAG_P99] {
         let seen = [has("alpha", p99), has("beta", p99), has("gamma", p99)];
         assert_eq!(seen, [false, true, true]);
     }
-    assert!(has("alpha", Column::LatencyP95));
-    assert!(!has("beta", Column::LatencyP999));
-    assert!(has("gamma", Column::LatencyP999));
+    assert!(has("alpha", Figure::LATENCY_P95));
+    assert!(!has("beta", Figure::LATENCY_P999));
+    assert!(has("gamma", Figure::LATENCY_P999));
 }
 
 #[test]
@@ -87,15 +89,15 @@ fn each_kind_of_latency_and_lag_has_columns_of_its_own() {
     let report = lab.report();
     let figure = |column| cell(&report, "alpha").figures.get(column).map(|e| e.value);
     for (p50, p99, ns) in [
-        (Column::IntendedP50, Column::IntendedP99, 90.0),
-        (Column::ServiceP50, Column::ServiceP99, 70.0),
-        (Column::SendLagP50, Column::SendLagP99, 30.0),
-        (Column::OwnLagP50, Column::OwnLagP99, 20.0),
-        (Column::ReceiveLagP50, Column::ReceiveLagP99, 10.0),
+        (Figure::INTENDED_P50, Figure::INTENDED_P99, 90.0),
+        (Figure::SERVICE_P50, Figure::SERVICE_P99, 70.0),
+        (Figure::SEND_LAG_P50, Figure::SEND_LAG_P99, 30.0),
+        (Figure::OWN_LAG_P50, Figure::OWN_LAG_P99, 20.0),
+        (Figure::RECEIVE_LAG_P50, Figure::RECEIVE_LAG_P99, 10.0),
     ] {
         assert_eq!((figure(p50), figure(p99)), (Some(ns), Some(ns)));
     }
-    assert_eq!(figure(Column::LatencyP50), None);
+    assert_eq!(figure(Figure::LATENCY_P50), None);
 }
 
 #[test]
@@ -117,14 +119,14 @@ fn costs_are_those_of_generator_and_server_together() {
     });
     let report = lab.report();
     let figure = |label, column| cell(&report, label).figures.get(column).map(|e| e.value);
-    assert_eq!(figure("alpha", Column::CpuCores), Some(2.0));
-    assert_eq!(figure("alpha", Column::CpuPerMessage), Some(2_000_000.0));
-    assert_eq!(figure("alpha", Column::RssMax), Some(500.0));
-    assert_eq!(figure("alpha", Column::SwitchesPerMessage), Some(1.5));
-    assert_eq!(figure("alpha", Column::DeliveredRatio), Some(0.25));
-    assert_eq!(figure("beta", Column::CpuCores), Some(1.0));
-    assert_eq!(figure("beta", Column::CpuPerMessage), None);
-    assert_eq!(figure("beta", Column::DeliveredRatio), Some(0.0));
+    assert_eq!(figure("alpha", Figure::CPU_CORES), Some(2.0));
+    assert_eq!(figure("alpha", Figure::CPU_PER_MESSAGE), Some(2_000_000.0));
+    assert_eq!(figure("alpha", Figure::MEMORY_MAX), Some(500.0));
+    assert_eq!(figure("alpha", Figure::SWITCHES), Some(1.5));
+    assert_eq!(figure("alpha", Figure::DELIVERED_RATIO), Some(0.25));
+    assert_eq!(figure("beta", Figure::CPU_CORES), Some(1.0));
+    assert_eq!(figure("beta", Figure::CPU_PER_MESSAGE), None);
+    assert_eq!(figure("beta", Figure::DELIVERED_RATIO), Some(0.0));
 }
 
 #[test]
@@ -136,7 +138,7 @@ fn a_server_that_was_not_seen_does_not_count_nothing() {
     });
     lab.run("beta", 1, |run| run.generator = Some(usage(1.0)));
     let report = lab.report();
-    for column in [Column::CpuCores, Column::CpuPerMessage, Column::RssMax, Column::SwitchesPerMessage] {
+    for column in [Figure::CPU_CORES, Figure::CPU_PER_MESSAGE, Figure::MEMORY_MAX, Figure::SWITCHES] {
         let has = |label| cell(&report, label).figures.get(column).is_some();
         assert_eq!((has("alpha"), has("beta")), (false, true), "{column:?}");
     }
@@ -159,12 +161,12 @@ fn invalid_runs_are_never_mixed_with_valid_ones() {
     let report = lab.report();
     let alpha = cell(&report, "alpha");
     assert_eq!((alpha.status, alpha.runs, alpha.valid_runs), (Status::Valid, 3, 2));
-    assert_eq!(alpha.figures.get(Column::Delivered).unwrap().value, 1_000.0);
-    assert_eq!(alpha.figures.each(Column::Delivered).len(), 2);
+    assert_eq!(alpha.figures.get(Figure::DELIVERED).unwrap().value, 1_000.0);
+    assert_eq!(alpha.figures.each(Figure::DELIVERED).len(), 2);
     let beta = cell(&report, "beta");
     assert_eq!((beta.status, beta.invalid_runs, beta.failed_runs), (Status::Invalid, 2, 1));
-    assert_eq!(beta.figures.get(Column::Delivered).unwrap().value, 6_000.0);
-    assert_eq!(beta.quotable(Column::Delivered), None);
+    assert_eq!(beta.figures.get(Figure::DELIVERED).unwrap().value, 6_000.0);
+    assert_eq!(beta.quotable(Figure::DELIVERED), None);
     let reasons = beta.all_reasons();
     assert_eq!((reasons.len(), reasons[0].runs), (1, 2));
     assert_eq!(reasons[0].evidence, "first");
@@ -184,15 +186,15 @@ fn a_reason_takes_away_the_figures_that_it_touches_and_no_others() {
     let report = lab.report();
     let alpha = cell(&report, "alpha");
     assert_eq!((alpha.status, alpha.valid_runs, alpha.partly_runs, alpha.invalid_runs), (Status::Valid, 1, 1, 1));
-    assert_eq!(alpha.quotable(Column::LatencyP50).unwrap().value, 105.0);
-    assert_eq!(alpha.quotable(Column::LatencyP99).unwrap().value, 100.0);
+    assert_eq!(alpha.quotable(Figure::LATENCY_P50).unwrap().value, 105.0);
+    assert_eq!(alpha.quotable(Figure::LATENCY_P99).unwrap().value, 100.0);
     assert_eq!([FigureGroup::LatencyP50, FigureGroup::LatencyP99].map(|group| alpha.runs_for(group)), [2, 1]);
     let beta = cell(&report, "beta");
     assert_eq!((beta.status, beta.partly_runs), (Status::Partly, 2));
-    assert!(beta.quotable(Column::Delivered).is_some());
-    assert_eq!(beta.quotable(Column::LatencyP50), None);
-    assert_eq!(beta.figures.get(Column::LatencyP50).unwrap().value, 105.0, "it is shown, marked");
-    assert!(beta.figures.each(Column::LatencyP50).is_empty());
+    assert!(beta.quotable(Figure::DELIVERED).is_some());
+    assert_eq!(beta.quotable(Figure::LATENCY_P50), None);
+    assert_eq!(beta.figures.get(Figure::LATENCY_P50).unwrap().value, 105.0, "it is shown, marked");
+    assert!(beta.figures.each(Figure::LATENCY_P50).is_empty());
     assert_eq!(report.counts(), RunCounts { valid: 1, partly: 3, invalid: 1, failed: 0, missing: 1, made_again: 0 });
 }
 
@@ -226,7 +228,7 @@ fn figures_are_multiples_of_the_floor_in_the_same_block() {
     lab.latencies("alpha qos=1", &[8_000]);
     lab.latencies("kernel qos=1", &[2_000]);
     let report = lab.report();
-    let floor = |label| cell(&report, label).figures.get(Column::FloorLatency).unwrap();
+    let floor = |label| cell(&report, label).figures.get(Figure::FLOOR_LATENCY).unwrap();
     let near = |one: f64, other: f64| (one / other - 1.0).abs() < 0.003;
     assert!(near(floor("alpha qos=0").value, 3.0), "{:?}", floor("alpha qos=0"));
     let interval = floor("alpha qos=0").interval.unwrap();
@@ -234,7 +236,7 @@ fn figures_are_multiples_of_the_floor_in_the_same_block() {
     assert!(near(floor("alpha qos=1").value, 4.0));
     assert_eq!(floor("alpha qos=1").interval, None);
     assert_eq!(floor("kernel qos=0").value, 1.0);
-    assert_eq!(cell(&report, "alpha qos=0").figures.get(Column::FloorDelivered).unwrap().value, 1.0);
+    assert_eq!(cell(&report, "alpha qos=0").figures.get(Figure::FLOOR_DELIVERED).unwrap().value, 1.0);
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn runs_of_different_blocks_have_no_multiple() {
     let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"kernel\"]\n");
     lab.run("alpha", 1, |run| latency(run, &[(300, 2_000)]));
     lab.run("kernel", 2, |run| latency(run, &[(100, 2_000)]));
-    assert_eq!(cell(&lab.report(), "alpha").figures.get(Column::FloorLatency), None);
+    assert_eq!(cell(&lab.report(), "alpha").figures.get(Figure::FLOOR_LATENCY), None);
 }
 
 #[test]
@@ -254,7 +256,7 @@ fn an_invalid_floor_is_no_floor() {
         spoil(run, Reason::NoisyMachine, "steal");
     }
     let report = lab.report();
-    assert_eq!(cell(&report, "alpha").figures.get(Column::FloorLatency), None);
+    assert_eq!(cell(&report, "alpha").figures.get(Figure::FLOOR_LATENCY), None);
 }
 
 /// What matters is for the study to say.
@@ -375,8 +377,8 @@ fn a_lower_bound_may_win_and_is_never_behind() {
     };
     let wins = lab("alpha");
     assert_eq!(wins.points()[0].best().unwrap().placing, Placing::Winner("alpha".into()));
-    assert_eq!(cell(&wins, "alpha").figures.sign(Column::Delivered), Sign::AtLeast);
-    assert_eq!(cell(&wins, "beta").figures.sign(Column::Delivered), Sign::Equal);
+    assert_eq!(cell(&wins, "alpha").figures.sign(Figure::DELIVERED), Sign::AtLeast);
+    assert_eq!(cell(&wins, "beta").figures.sign(Figure::DELIVERED), Sign::Equal);
     let open = lab("beta");
     let best = open.points()[0].best().unwrap();
     assert_eq!(best.placing, Placing::Undecided { why: Why::LowerBound(vec!["beta".into()]), repeats_more: None });
@@ -394,7 +396,7 @@ fn a_multiple_of_a_floor_that_is_a_lower_bound_is_at_most_so_much() {
         }
         let report = lab.report();
         let figures = &cell(&report, "alpha").figures;
-        (figures.get(Column::FloorDelivered).is_some(), figures.sign(Column::FloorDelivered))
+        (figures.get(Figure::FLOOR_DELIVERED).is_some(), figures.sign(Figure::FLOOR_DELIVERED))
     };
     assert_eq!(floor(false, false), (true, Sign::Equal));
     assert_eq!(floor(true, false), (true, Sign::AtLeast));

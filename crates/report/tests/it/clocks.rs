@@ -1,10 +1,11 @@
 //! Latencies from one host to another, whose clocks may be apart.
 
 use crate::lab::{Lab, cell, latency};
+use pubmark_model::figure::Figure;
 use pubmark_model::host::ClockOffset;
 use pubmark_model::record::{ClockPair, HostShare, RunRecord};
 use pubmark_report::compare::{ChangeOutcome, Gate, GateOutcome, Gates, Selection, compare_with};
-use pubmark_report::{Column, Placing, Report, Standing, Why};
+use pubmark_report::{Placing, Report, Standing, Why};
 
 fn study(more: &str) -> String {
     format!(
@@ -86,10 +87,10 @@ fn a_latency_is_quoted_with_its_clocks_and_its_bound_has_a_column() {
 #[test]
 fn a_figure_is_withheld_where_the_bound_is_over_a_third_of_it() {
     let quotable = |bound_ns, column| cell(&two(110_000, bound_ns, ""), "alpha").quotable(column).is_some();
-    for (column, at) in [(Column::LatencyP50, 33_000), (Column::LatencyP99, 99_000), (Column::LatencyMin, 33_000)] {
+    for (column, at) in [(Figure::LATENCY_P50, 33_000), (Figure::LATENCY_P99, 99_000), (Figure::LATENCY_MIN, 33_000)] {
         assert!(quotable(at, column) && !quotable(at + 2_000, column), "{column:?}");
     }
-    assert!(quotable(10_000_000, Column::Delivered) && quotable(10_000_000, Column::DeliveredRatio));
+    assert!(quotable(10_000_000, Figure::DELIVERED) && quotable(10_000_000, Figure::DELIVERED_RATIO));
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn a_change_within_the_clocks_is_none_and_a_gate_says_that_it_could_not_see() {
         let gates = Gates { changes: Gate::parse_all("p50 > +5%").unwrap(), bounds: Vec::new() };
         let found = compare_with(&a, &b, &Selection { gates, ..Selection::default() }).unwrap();
         let cell = found.same.iter().find(|cell| cell.label == "beta").unwrap();
-        let change = cell.changes.iter().find(|change| change.column == Column::LatencyP50).unwrap().clone();
+        let change = cell.changes.iter().find(|change| change.column == Figure::LATENCY_P50).unwrap().clone();
         (change, found.gates[0].outcome)
     };
     let (change, gate) = gated(0);

@@ -1,14 +1,15 @@
 //! What a binding costs beyond its language.
 
 use crate::lab::Lab;
+use pubmark_model::figure::Figure;
 use pubmark_model::protocol::{RuntimeFigures, RuntimePauses};
 use pubmark_model::record::{AgentShare, FigureGroup, Finding, Reason, Verdict};
-use pubmark_report::{Column, Report};
+use pubmark_report::Report;
 
 const SYSTEMS: &str = "[axes]\nsystem = [\"alpha\", \"bound\", \"floor\"]\n[run]\nrepeats = 3\n";
 
 /// A figure to two digits: a histogram has three.
-fn figure(report: &Report, system: &str, column: Column) -> Option<f64> {
+fn figure(report: &Report, system: &str, column: Figure) -> Option<f64> {
     let cell = report.cells().iter().find(|result| result.cell.system == system).unwrap();
     let two_digits = |value: f64| {
         let unit = 10_f64.powf(value.log10().floor() - 1.0);
@@ -32,12 +33,12 @@ fn what_is_beyond_the_floor_of_the_language_is_the_bindings_block_by_block() {
     let lab = measured(&study, [[50_000, 60_000, 70_000], [100_000, 121_000, 139_000], [20_000, 21_000, 19_000]]);
     let report = lab.report();
     let of = |system, column| figure(&report, system, column);
-    assert_eq!(of("bound", Column::MessageTime), Some(120_000.0));
-    assert_eq!(of("bound", Column::LanguageFloor), Some(20_000.0));
+    assert_eq!(of("bound", Figure::MESSAGE_TIME), Some(120_000.0));
+    assert_eq!(of("bound", Figure::LANGUAGE_FLOOR), Some(20_000.0));
     // 80, 100 and 120 µs: not the difference of the medians.
-    assert_eq!(of("bound", Column::Binding), Some(100_000.0));
-    assert_eq!(of("bound", Column::OverBaseline), Some(2.0));
-    assert_eq!((of("alpha", Column::Binding), of("alpha", Column::OverBaseline)), (None, Some(1.0)));
+    assert_eq!(of("bound", Figure::BINDING), Some(100_000.0));
+    assert_eq!(of("bound", Figure::OVER_BASELINE), Some(2.0));
+    assert_eq!((of("alpha", Figure::BINDING), of("alpha", Figure::OVER_BASELINE)), (None, Some(1.0)));
     let text = report.terminal(160, false);
     assert!(text.contains("Bindings (at given rates)") && text.contains("× baseline"), "{text}");
     let row = text.lines().find(|line| line.trim_start().starts_with("bound ")).unwrap();
@@ -51,17 +52,17 @@ fn what_is_beyond_the_floor_of_the_language_is_the_bindings_block_by_block() {
 fn a_round_trip_counts_half_and_a_rate_is_the_time_between_two_messages() {
     let study = format!("[workload]\npattern = \"request-reply\"\nrate = \"max\"\n{SYSTEMS}");
     let report = measured(&study, [[1; 3], [100_000; 3], [20_000; 3]]).report();
-    assert_eq!(figure(&report, "bound", Column::Binding), Some(40_000.0));
+    assert_eq!(figure(&report, "bound", Figure::BINDING), Some(40_000.0));
     let mut lab = Lab::new(&format!("[workload]\nrate = \"max\"\n{SYSTEMS}"));
     lab.rates("bound", &[100_000.0; 3]);
     lab.rates("floor", &[1_000_000.0; 3]);
-    assert_eq!(figure(&lab.report(), "bound", Column::Binding), Some(9_000.0));
+    assert_eq!(figure(&lab.report(), "bound", Figure::BINDING), Some(9_000.0));
 }
 
 #[test]
 fn a_binding_is_withheld_where_its_language_scatters_by_more() {
     let study = format!("[workload]\nrate = 1000\n{SYSTEMS}");
-    let binding = |floor| figure(&measured(&study, [[1; 3], [21_000; 3], floor]).report(), "bound", Column::Binding);
+    let binding = |floor| figure(&measured(&study, [[1; 3], [21_000; 3], floor]).report(), "bound", Figure::BINDING);
     assert_eq!(binding([20_000; 3]), Some(990.0));
     assert_eq!(binding([20_000, 19_000, 25_000]), None);
     assert_eq!(binding([22_000; 3]), None, "a floor above it is none");
@@ -71,7 +72,7 @@ fn a_binding_is_withheld_where_its_language_scatters_by_more() {
         let finding = Finding { reason: Reason::GeneratorSaturated, evidence, figures: FigureGroup::all() };
         run.verdict = Verdict { valid: false, reasons: vec![finding], notes: Vec::new() };
     }
-    assert_eq!(figure(&lab.report(), "bound", Column::Binding), None, "what may not be quoted is no floor");
+    assert_eq!(figure(&lab.report(), "bound", Figure::BINDING), None, "what may not be quoted is no floor");
 }
 
 /// The floor of a language is the same however messages travel; the kernel's is not.
@@ -115,13 +116,13 @@ fn what_runtimes_say_and_how_they_are_made_is_shown() {
     }
     let report = lab.report();
     let of = |column| report.cells()[1].figures.quotable(column).map(|estimate| estimate.value);
-    assert_eq!(of(Column::RuntimePaused), Some(0.01));
-    assert_eq!(of(Column::RuntimePauseMax), Some(6_000_000.0));
-    assert_eq!(of(Column::Allocated), Some(1.0));
+    assert_eq!(of(Figure::RUNTIME_PAUSED), Some(0.01));
+    assert_eq!(of(Figure::RUNTIME_PAUSE_MAX), Some(6_000_000.0));
+    assert_eq!(of(Figure::ALLOCATED), Some(1.0));
     let words: Vec<String> = report.terminal(200, false).split_whitespace().map(str::to_owned).collect();
     let text = words.join(" ");
     assert!(text.contains("How bound is made: call async; language L 1; call blocking."), "{text}");
     lab.records.runs.iter_mut().for_each(|run| run.agents[1].runtime = None);
-    let of_one = lab.report().cells()[1].figures.quotable(Column::Allocated);
+    let of_one = lab.report().cells()[1].figures.quotable(Figure::ALLOCATED);
     assert_eq!(of_one, None, "what one of two allocated is not what a message costs");
 }

@@ -10,7 +10,7 @@ const CLAIM: &str = "[[claims]]\nid = \"c\"\nsays = \"gamma is better than beta\
 
 fn lab(systems: &str, until: &str, claim: &str) -> Lab {
     Lab::new(&format!(
-        "[axes]\nsystem = [{systems}]\npayload = [\"64B\", \"128B\"]\n[run]\nuntil = \"{until}\"\n{claim}"
+        "[axes]\nsystem = [{systems}]\npayload = [\"64B\", \"128B\"]\n[run]\nstop = \"{until}\"\n{claim}"
     ))
 }
 
@@ -135,9 +135,8 @@ fn a_claim_about_a_system_that_was_not_run_says_which() {
 #[test]
 fn rates_of_different_work_are_no_question_of_time() {
     let of = |runs: u32| {
-        let mut lab = Lab::new(
-            "[workload]\nrate = \"max\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n[run]\nuntil = \"decided\"\n",
-        );
+        let mut lab =
+            Lab::new("[workload]\nrate = \"max\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n[run]\nstop = \"decided\"\n");
         for repeat in 1..=runs {
             lab.run("alpha", repeat, |run| run.rates.delivered_per_s = 1e6);
             lab.run("beta", repeat, |run| {
@@ -174,7 +173,7 @@ fn points_that_are_not_measured_yet_are_corrected_for_already() {
 }
 
 const ONE: &str =
-    "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\n[run]\nuntil = \"decided\"\n[questions]\n";
+    "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\n[run]\nstop = \"decided\"\n[questions]\n";
 
 fn asked(questions: &str) -> Lab {
     Lab::new(&format!("{ONE}{questions}"))

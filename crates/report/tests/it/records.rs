@@ -1,7 +1,8 @@
 use crate::lab::{Lab, cell, fail, systems};
 use pubmark_model::fault::Script;
+use pubmark_model::figure::Figure;
 use pubmark_model::record::{AgentShare, Counts, FigureGroup, RunRecord};
-use pubmark_report::{Column, ReadError, Report, ReportError, RunCounts, read_records};
+use pubmark_report::{ReadError, Report, ReportError, RunCounts, read_records};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
@@ -181,7 +182,7 @@ fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
 #[test]
 fn the_page_and_the_json_say_how_many_runs_were_made_again() {
     let dir = tempdir().unwrap();
-    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n[run]\nuntil = \"decided\"\n");
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n[run]\nstop = \"decided\"\n");
     for _ in 0..3 {
         lab.run("alpha", 1, |_| {});
     }
@@ -269,11 +270,11 @@ fn a_folder_of_the_first_layout_is_reported_with_dashes_for_what_it_lacks() {
     let report = old();
     let value = |column| cell(&report, "alpha").figures.get(column).map(|estimate| estimate.value);
     assert_eq!(report.counts(), RunCounts { valid: 3, invalid: 1, ..RunCounts::default() });
-    assert!(value(Column::LatencyP50).unwrap() > 1_000.0);
-    assert_eq!(value(Column::IntendedP50), value(Column::LatencyP50), "it counted from the due time");
-    assert_eq!(value(Column::IntendedP99), value(Column::LatencyP99));
-    assert!(value(Column::OwnLagP50).is_some());
-    assert_eq!(value(Column::ReceiveLagP50), None);
+    assert!(value(Figure::LATENCY_P50).unwrap() > 1_000.0);
+    assert_eq!(value(Figure::INTENDED_P50), value(Figure::LATENCY_P50), "it counted from the due time");
+    assert_eq!(value(Figure::INTENDED_P99), value(Figure::LATENCY_P99));
+    assert!(value(Figure::OWN_LAG_P50).is_some());
+    assert_eq!(value(Figure::RECEIVE_LAG_P50), None);
     // A reason that does not say what it touches touches all.
     assert_eq!(cell(&report, "kernel").runs_for(FigureGroup::Counts), 1);
     let text = report.terminal(120, false);

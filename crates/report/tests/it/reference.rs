@@ -1,7 +1,8 @@
 //! Published figures, held against the cells of a results folder.
 
 use crate::lab::{Lab, systems};
-use pubmark_report::{Column, Reference, Report, ReportError};
+use pubmark_model::figure::Figure;
+use pubmark_report::{Reference, Report, ReportError};
 use std::path::Path;
 
 const STUDY: &str = "[workload]\nduration = \"1s\"\n[run]\nrepeats = 1\n\
@@ -29,12 +30,12 @@ fn published_figures_stand_beside_the_cells_that_they_are_about() {
     let report = load(dir.path(), Some(csv)).unwrap();
     let reference = report.reference().unwrap();
     assert_eq!((reference.source.source.as_str(), reference.source.machine.as_str()), ("A, 2020", "M"));
-    let labels: Vec<(String, Column, f64)> =
+    let labels: Vec<(String, Figure, f64)> =
         reference.matches().map(|(cell, row)| (report.cells()[cell].cell.label(), row.figure, row.value)).collect();
     let wanted = [
-        ("alpha 1KB", Column::Delivered, 7.0),
-        ("beta 1KB", Column::Delivered, 7.0),
-        ("beta 2KB", Column::LatencyP50, 5.0),
+        ("alpha 1KB", Figure::DELIVERED, 7.0),
+        ("beta 1KB", Figure::DELIVERED, 7.0),
+        ("beta 2KB", Figure::LATENCY_P50, 5.0),
     ];
     assert_eq!(labels, wanted.map(|(label, column, value)| (label.to_owned(), column, value)));
     assert_eq!(reference.unmatched, [2, 3]);

@@ -8,7 +8,7 @@ use pubmark_model::study::ReadOptions;
 fn told_of(reason: Reason) -> String {
     registry::load().unwrap();
     let text = "title = \"t\"\nquestion = \"q\"\n[workload]\ntransport = \"tcp\"\nrate = 1000\n\
-                [axes]\nsystem = [\"nng\", \"zeromq\"]\n[run]\nuntil = \"decided\"\n";
+                [axes]\nsystem = [\"nng\", \"zeromq\"]\n[run]\nstop = \"decided\"\n";
     let study = Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap();
     let cells = cells(&study, &registry::find).unwrap();
     let mut runs = Vec::new();

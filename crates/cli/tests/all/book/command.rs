@@ -136,7 +136,7 @@ pub fn shortened(words: &[String]) -> Vec<String> {
         if !words.iter().any(|word| word == "--count") {
             add("--duration", "500ms");
         }
-        match words.iter().any(|word| word == "--until") {
+        match words.iter().any(|word| word == "--precision") {
             true => add("--budget", "3s"),
             false => add("--repeats", "1"),
         }

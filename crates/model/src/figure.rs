@@ -1,0 +1,410 @@
+//! The table of figures: each figure of a run has one row, with its names, its unit,
+//! its better direction and how it is read from a record.
+//!
+//! Claims, questions, objectives, gates, rankings, comparisons, CSV, JSON, metrics and
+//! the page look figures up here. A figure that a run has by itself needs a row in
+//! `figure/table.rs` and nothing else.
+
+mod name;
+mod table;
+
+pub use name::FigureNameError;
+
+use crate::figure_group::FigureGroup;
+use crate::record::RunRecord;
+use crate::times::TimeFigures;
+use pubmark_stats::{Better, Summary};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use table::TABLE;
+pub use table::backlog;
+
+/// A figure of a run, as an index into the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Figure(u8);
+
+/// The unit of a figure, in records and files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// A second.
+    PerS,
+    /// Bytes a second.
+    BytesPerS,
+    /// Bytes.
+    Bytes,
+    /// A fraction, 0 to 1.
+    Share,
+    /// Messages, connections.
+    Count,
+    /// A number for each delivered message. Pages show it as a count.
+    #[serde(rename = "count")]
+    PerMessage,
+    /// Processors.
+    Cores,
+    /// Times as much as something else.
+    Multiple,
+}
+
+/// What a figure describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The messages of a flow.
+    Flow,
+    /// The clients: their connections, and the agents that run them.
+    Client,
+    /// The server.
+    Server,
+    /// Generator and server together, the network, or the clocks.
+    Machine,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FigureDescription {
+    /// Its name in `summary.csv`, with the unit in it.
+    pub key: &'static str,
+    /// Shorter names that people may type. The first is shown.
+    #[serde(skip)]
+    pub short: &'static [&'static str],
+    /// What tables and plots call it.
+    pub label: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it describes.
+    pub scope: Scope,
+    /// Which direction is better, `lower` or `higher`; none where neither is.
+    pub better: Option<&'static str>,
+    /// The figures that become unusable together with it.
+    pub group: FigureGroup,
+    /// What it means.
+    pub about: &'static str,
+    /// How it is read.
+    #[serde(skip)]
+    source: Source,
+    /// The smallest difference that one run can show, where the unit does not say.
+    #[serde(skip)]
+    step: Option<fn(&RunRecord) -> f64>,
+}
+
+/// How a figure is read from a record.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// A number of the run.
+    Number(fn(&RunRecord) -> Option<f64>),
+    /// A figure of a time of messages.
+    Time(usize, Percentile),
+    /// Of a run beside others of its block, which the report computes.
+    Block,
+    /// Of whole cells, which the report computes.
+    Cells,
+}
+
+/// A figure of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Percentile {
+    Min,
+    Mean,
+    P50,
+    P90,
+    P95,
+    P99,
+    P999,
+    Max,
+}
+
+impl Percentile {
+    const COUNT: usize = 8;
+
+    fn of(self, times: &Summary) -> f64 {
+        match self {
+            Percentile::Min => times.min as f64,
+            Percentile::Mean => times.mean,
+            Percentile::P50 => times.p50 as f64,
+            Percentile::P90 => times.p90 as f64,
+            Percentile::P95 => times.p95 as f64,
+            Percentile::P99 => times.p99 as f64,
+            Percentile::P999 => times.p999 as f64,
+            Percentile::Max => times.max as f64,
+        }
+    }
+
+    /// Fewest messages of a run for it to be shown.
+    fn samples_min(self) -> u64 {
+        match self {
+            Percentile::P99 => 1_000,
+            Percentile::P999 => 10_000,
+            _ => 1,
+        }
+    }
+}
+
+impl Figure {
+    /// Every figure, in the order of the table.
+    pub fn all() -> impl DoubleEndedIterator<Item = Figure> + Clone {
+        (0..TABLE.len()).map(|index| Figure(index as u8))
+    }
+
+    /// The figures that are columns of files. The others are further percentiles of
+    /// times, which objectives and gates can name.
+    pub fn columns() -> impl Iterator<Item = Figure> + Clone {
+        Figure::all().filter(|figure| figure.is_column())
+    }
+
+    /// The figures by which every report ranks systems.
+    pub const RANKED: [Figure; 12] = [
+        Figure::LATENCY_P50,
+        Figure::LATENCY_P99,
+        Figure::LATENCY_MEAN,
+        Figure::LATENCY_MAX,
+        Figure::DELIVERED,
+        Figure::CPU_CORES,
+        Figure::CPU_PER_MESSAGE,
+        Figure::JITTER,
+        Figure::MEMORY_OWN,
+        Figure::SERVER_CPU,
+        Figure::SERVER_MEMORY,
+        Figure::DELIVERED_RATIO,
+    ];
+
+    /// Its place in the table, from 0.
+    pub fn index(self) -> usize {
+        self.0.into()
+    }
+
+    /// Its row.
+    pub fn description(self) -> &'static FigureDescription {
+        &TABLE[self.index()]
+    }
+
+    /// Its name in files.
+    pub fn key(self) -> &'static str {
+        self.description().key
+    }
+
+    /// The name that people type and that texts show.
+    pub fn short_name(self) -> &'static str {
+        self.description().short.first().copied().unwrap_or(self.key())
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> Unit {
+        self.description().unit
+    }
+
+    /// The figures that become unusable together with it.
+    pub fn group(self) -> FigureGroup {
+        self.description().group
+    }
+
+    /// Which direction is better, where messages are sent at given rates or, if
+    /// `unthrottled`, as fast as possible; `None` where neither is. Busy processors are
+    /// a cost at a given rate. Unthrottled, they may be the price of more messages.
+    pub fn better(self, unthrottled: bool) -> Option<Better> {
+        match self.description().better? {
+            _ if unthrottled && self.unit() == Unit::Cores => None,
+            "higher" => Some(Better::Higher),
+            _ => Some(Better::Lower),
+        }
+    }
+
+    /// Whether more is better.
+    pub fn higher_is_better(self) -> bool {
+        self.better(false) == Some(Better::Higher)
+    }
+
+    /// Whether it is a column of files.
+    pub fn is_column(self) -> bool {
+        match self.description().source {
+            Source::Time(time, percentile) => {
+                time == table::LATENCY || matches!(percentile, Percentile::P50 | Percentile::P99)
+            }
+            Source::Number(_) | Source::Block | Source::Cells => true,
+        }
+    }
+
+    /// Whether it is of times that begin at a sender and end at a receiver, which may
+    /// have a clock each.
+    pub fn is_one_way(self) -> bool {
+        matches!(self.description().source, Source::Time(time, _) if TimeFigures::<()>::ONE_WAY.into_array()[time])
+    }
+
+    /// Whether it is a count of messages or connections, or a share of them: a fact of
+    /// each run, without noise of a clock or of sampling.
+    pub fn is_fact(self) -> bool {
+        self.group() == FigureGroup::Counts && matches!(self.unit(), Unit::Count | Unit::Share) || self == Figure::LATE
+    }
+
+    /// Whether a run has it by itself.
+    pub fn is_of_run(self) -> bool {
+        matches!(self.description().source, Source::Number(_) | Source::Time(..))
+    }
+
+    /// Whether each run has a value of it, so that runs can be compared.
+    pub fn is_comparable(self) -> bool {
+        !matches!(self.description().source, Source::Cells)
+    }
+
+    /// The same percentile of the latency from the due time, if it is one of latency.
+    pub fn from_due(self) -> Option<Figure> {
+        match self.description().source {
+            Source::Time(table::LATENCY, _) => Some(Figure(self.0 + Percentile::COUNT as u8)),
+            _ => None,
+        }
+    }
+
+    /// Its value in a run; none where it was not measured.
+    pub fn value(self, run: &RunRecord) -> Option<f64> {
+        match self.description().source {
+            Source::Number(read) => read(run),
+            Source::Time(time, percentile) => {
+                run.times.as_ref().into_array()[time].as_ref().map(|times| percentile.of(times))
+            }
+            Source::Block | Source::Cells => None,
+        }
+    }
+
+    /// The same, where the run has enough messages for it: 1,000 for a 99th percentile,
+    /// 10,000 for a 99.9th.
+    pub fn sampled(self, run: &RunRecord) -> Option<f64> {
+        if let Source::Time(time, percentile) = self.description().source {
+            let count = run.times.as_ref().into_array()[time].as_ref()?.count;
+            if count < percentile.samples_min() {
+                return None;
+            }
+        }
+        self.value(run)
+    }
+
+    /// The smallest difference that a run can show, in its unit: a message, a page of
+    /// memory, a nanosecond. Counts of what happens by chance scatter by their root.
+    pub fn step(self, run: &RunRecord) -> f64 {
+        let FigureDescription { unit, step, better, .. } = self.description();
+        let a_second = 1e9 / run.window_ns.max(1) as f64;
+        match (step, unit) {
+            (Some(step), _) => step(run),
+            (None, Unit::PerS) => a_second,
+            (None, Unit::BytesPerS) => a_second * run.workload.payload_bytes as f64,
+            (None, Unit::Share) => 1.0 / run.counts.expected.max(1) as f64,
+            (None, Unit::Count) if *better == Some("lower") => self.value(run).unwrap_or(0.0).max(0.0).sqrt(),
+            (None, Unit::Cores | Unit::PerMessage | Unit::Multiple) => 0.0,
+            (None, Unit::Count | Unit::Ns | Unit::Bytes) => 1.0,
+        }
+    }
+}
+
+impl fmt::Debug for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The row of the documentation.
+    fn row(figure: Figure) -> String {
+        let FigureDescription { key, short, better, about, .. } = figure.description();
+        let short = short.first().map_or(String::new(), |short| format!("`{short}`"));
+        let unit = match figure.unit() {
+            Unit::Ns => "ns",
+            Unit::PerS => "messages/s",
+            Unit::BytesPerS => "bytes/s",
+            Unit::Bytes => "bytes",
+            Unit::Share => "0 to 1",
+            Unit::Count => "count",
+            Unit::PerMessage => "per message",
+            Unit::Cores => "processors",
+            Unit::Multiple => "times",
+        };
+        let mark = match (figure.is_of_run(), figure.is_comparable()) {
+            (_, false) => " ××",
+            (false, true) => " ×",
+            (true, true) => "",
+        };
+        format!("| `{key}`{mark} | {short} | {unit} | {} | {about} |", better.unwrap_or_default())
+    }
+
+    #[test]
+    fn the_documentation_lists_every_figure() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/figures.md");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let head = "| figure | also | unit | better | meaning |\n|---|---|---|---|---|\n";
+        let (before, _) = page.split_once(head).unwrap();
+        let rows: String = Figure::columns().map(|figure| row(figure) + "\n").collect();
+        let wanted = format!("{before}{head}{rows}");
+        if std::env::var_os("PUBMARK_WRITE_DOCS").is_some() {
+            std::fs::write(&path, &wanted).unwrap();
+        }
+        assert!(page == wanted, "docs/figures.md is not the table: write it anew with PUBMARK_WRITE_DOCS=1");
+    }
+
+    #[test]
+    fn no_two_figures_have_a_name_in_common() {
+        let mut seen = std::collections::HashMap::new();
+        for figure in Figure::all() {
+            for name in figure.names() {
+                assert_eq!(seen.insert(name, figure), None, "{name}");
+                assert_eq!(Figure::named(name), Ok(figure), "{name}");
+                assert_eq!(Figure::named(&name.replace('_', "-")), Ok(figure), "{name}");
+            }
+        }
+        assert_eq!(seen.len(), Figure::all().flat_map(Figure::names).count());
+    }
+
+    #[test]
+    fn percentiles_are_found_by_any_form_of_their_name() {
+        for (name, figure) in [
+            ("p99.9", Figure::LATENCY_P999),
+            ("latency p99", Figure::LATENCY_P99),
+            ("latency_p99", Figure::LATENCY_P99),
+            ("service p99", Figure::SERVICE_P99),
+            ("service-latency-p99", Figure::SERVICE_P99),
+            ("intended p50", Figure::INTENDED_P50),
+            ("own_lag p99", Figure::OWN_LAG_P99),
+            ("connect_p99", Figure::CONNECT_P99),
+        ] {
+            assert_eq!(Figure::named(name), Ok(figure), "{name}");
+        }
+        assert_eq!(Figure::named("service p90").unwrap().key(), "service_latency_p90_ns");
+        assert_eq!(Figure::LATENCY_P999.from_due().unwrap().key(), "intended_latency_p999_ns");
+        assert_eq!(Figure::SERVICE_P99.from_due(), None);
+    }
+
+    #[test]
+    fn a_name_of_none_or_of_several_says_what_there_is() {
+        for (name, said) in [
+            ("delivered", "could be delivered_per_s or delivered_ratio"),
+            ("cpu", "could be cpu_per_message, cpu_cores or server_cpu"),
+            ("p98", "did you mean `p9"),
+            ("jiter", "did you mean `jitter`"),
+            ("service", "there is no figure"),
+        ] {
+            let error = Figure::named(name).unwrap_err().to_string();
+            assert!(error.contains(said), "{name}: {error}");
+        }
+        assert!(Figure::named(&"x".repeat(1 << 20)).unwrap_err().to_string().len() < 200);
+        assert!(Figure::ranking("acked").unwrap_err().to_string().contains("neither more nor less"));
+        assert!(Figure::ranking("floor_latency").unwrap_err().to_string().contains("whole cells"));
+        assert_eq!(Figure::ranking("binding"), Ok(Figure::BINDING));
+    }
+
+    #[test]
+    fn figures_of_times_have_the_names_that_records_have() {
+        for (place, name) in TimeFigures::NAMES.into_array().into_iter().enumerate() {
+            let figure = Figure((place * Percentile::COUNT) as u8);
+            assert_eq!(figure.key(), format!("{name}_min_ns"));
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! The rows of the table: times of messages first, by their percentiles, then the
+//! figures that are one number a run.
+
+use super::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
+use crate::figure_group::FigureGroup;
+use crate::protocol::RuntimeFigures;
+use crate::record::{Rates, RunRecord, Usage};
+use crate::times::TIMES;
+
+const LOWER: Option<&str> = Some("lower");
+const HIGHER: Option<&str> = Some("higher");
+const NEITHER: Option<&str> = None;
+
+/// The smallest page of memory, bytes.
+const PAGE: f64 = 4_096.0;
+
+/// The place of the headline latency among the times of messages.
+pub(super) const LATENCY: usize = 0;
+
+/// The rows of each time, in the order of [`crate::times::TimeFigures`]: its name in
+/// keys, what is typed before a percentile, its label, and what it is.
+macro_rules! times {
+    ($($name:literal, $typed:literal, $label:literal, $about:literal;)+) => {
+        const TIME_ROWS: [[FigureDescription; Percentile::COUNT]; TIMES] = in_order([$([
+            time(Percentile::Min, concat!($name, "_min_ns"), &[concat!($typed, "min")], concat!($label, " min"),
+                concat!("the least ", $about)),
+            time(Percentile::Mean, concat!($name, "_mean_ns"), &[concat!($typed, "mean")], concat!($label, " mean"),
+                concat!("the mean ", $about)),
+            time(Percentile::P50, concat!($name, "_p50_ns"), &[concat!($typed, "p50")], concat!($label, " p50"),
+                concat!("the median ", $about)),
+            time(Percentile::P90, concat!($name, "_p90_ns"), &[concat!($typed, "p90")], concat!($label, " p90"),
+                concat!("the 90th percentile of the ", $about)),
+            time(Percentile::P95, concat!($name, "_p95_ns"), &[concat!($typed, "p95")], concat!($label, " p95"),
+                concat!("the 95th percentile of the ", $about)),
+            time(Percentile::P99, concat!($name, "_p99_ns"), &[concat!($typed, "p99")], concat!($label, " p99"),
+                concat!("the 99th percentile of the ", $about, "; of at least 1,000 messages")),
+            time(Percentile::P999, concat!($name, "_p999_ns"), &[concat!($typed, "p999")], concat!($label, " p99.9"),
+                concat!("the 99.9th percentile of the ", $about, "; of at least 10,000 messages")),
+            time(Percentile::Max, concat!($name, "_max_ns"), &[concat!($typed, "max")], concat!($label, " max"),
+                concat!("the greatest ", $about)),
+        ]),+]);
+    };
+}
+
+const fn time(
+    percentile: Percentile,
+    key: &'static str,
+    short: &'static [&'static str],
+    label: &'static str,
+    about: &'static str,
+) -> FigureDescription {
+    let group = match percentile {
+        Percentile::Min | Percentile::P50 => FigureGroup::LatencyP50,
+        _ => FigureGroup::LatencyP99,
+    };
+    let source = Source::Time(0, percentile);
+    let (unit, scope) = (Unit::Ns, Scope::Flow);
+    FigureDescription { key, short, label, unit, scope, better: LOWER, group, about, source, step: None }
+}
+
+/// Gives each row the place of its time.
+const fn in_order(
+    mut rows: [[FigureDescription; Percentile::COUNT]; TIMES],
+) -> [[FigureDescription; Percentile::COUNT]; TIMES] {
+    let mut place = 0;
+    while place < TIMES {
+        let mut each = 0;
+        while each < Percentile::COUNT {
+            if let Source::Time(_, percentile) = rows[place][each].source {
+                rows[place][each].source = Source::Time(place, percentile);
+            }
+            each += 1;
+        }
+        place += 1;
+    }
+    rows
+}
+
+times! {
+    "latency", "", "latency", "time from when a message was due until it arrived, less the generator's own lag";
+    "intended_latency", "intended ", "latency from the due time,", "time from when a message was due until it arrived, the generator's own lag included";
+    "service_latency", "service ", "service latency", "time from when a message was sent until it arrived, which leaves out what waited to be sent";
+    "send_lag", "send_lag ", "send lag", "time from when a message was due until it was sent";
+    "own_lag", "own_lag ", "own lag", "part of the send lag that the load generator caused";
+    "receive_lag", "receive_lag ", "receive lag", "longest time that a message can have waited for the busy receiving loop of the generator";
+}
+
+/// A table of numbers: the constant, the key, what else may be typed, what it
+/// describes, what it becomes unusable with, its unit, which direction is better, its
+/// label, how it is read, what it means.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident = $key:literal [$($short:literal),*] $scope:ident $group:ident $unit:ident $better:ident,
+        $label:literal, $source:expr, $(step $step:expr,)? $about:literal;)+) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Place { $($name),+ }
+
+        const NUMBERS: [FigureDescription; [$($key),+].len()] = [$(FigureDescription {
+            key: $key,
+            short: &[$($short),*],
+            label: $label,
+            unit: Unit::$unit,
+            scope: Scope::$scope,
+            better: $better,
+            group: FigureGroup::$group,
+            about: $about,
+            source: $source,
+            step: step!($($step)?),
+        }),+];
+
+        impl Figure {
+            $($(#[$doc])* pub const $name: Figure = Figure((TIME_COUNT + Place::$name as usize) as u8);)+
+        }
+    };
+}
+
+macro_rules! step {
+    () => {
+        None
+    };
+    ($step:expr) => {
+        Some($step)
+    };
+}
+
+const TIME_COUNT: usize = TIMES * Percentile::COUNT;
+
+/// All rows.
+pub(super) static TABLE: [FigureDescription; TIME_COUNT + NUMBERS.len()] = {
+    let mut table = [NUMBERS[0]; TIME_COUNT + NUMBERS.len()];
+    let mut place = 0;
+    while place < table.len() {
+        table[place] = match place < TIME_COUNT {
+            true => TIME_ROWS[place / Percentile::COUNT][place % Percentile::COUNT],
+            false => NUMBERS[place - TIME_COUNT],
+        };
+        place += 1;
+    }
+    table
+};
+
+macro_rules! named_times {
+    ($($(#[$doc:meta])* $name:ident = $time:literal $percentile:ident;)+) => {
+        impl Figure {
+            $($(#[$doc])* pub const $name: Figure = Figure(($time * Percentile::COUNT + Percentile::$percentile as usize) as u8);)+
+        }
+    };
+}
+
+named_times! {
+    /// Least latency.
+    LATENCY_MIN = 0 Min;
+    /// Mean latency.
+    LATENCY_MEAN = 0 Mean;
+    /// Median latency.
+    LATENCY_P50 = 0 P50;
+    /// 90th percentile of latency.
+    LATENCY_P90 = 0 P90;
+    /// 95th percentile of latency.
+    LATENCY_P95 = 0 P95;
+    /// 99th percentile of latency.
+    LATENCY_P99 = 0 P99;
+    /// 99.9th percentile of latency.
+    LATENCY_P999 = 0 P999;
+    /// Greatest latency.
+    LATENCY_MAX = 0 Max;
+    /// Median latency from the due time, the generator's own lag included.
+    INTENDED_P50 = 1 P50;
+    /// The same, 99th percentile.
+    INTENDED_P99 = 1 P99;
+    /// Median latency from the send.
+    SERVICE_P50 = 2 P50;
+    /// The same, 99th percentile.
+    SERVICE_P99 = 2 P99;
+    /// Median send lag.
+    SEND_LAG_P50 = 3 P50;
+    /// The same, 99th percentile.
+    SEND_LAG_P99 = 3 P99;
+    /// Median of the generator's own part of the send lag.
+    OWN_LAG_P50 = 4 P50;
+    /// The same, 99th percentile.
+    OWN_LAG_P99 = 4 P99;
+    /// Median receive lag.
+    RECEIVE_LAG_P50 = 5 P50;
+    /// The same, 99th percentile.
+    RECEIVE_LAG_P99 = 5 P99;
+}
+
+const fn number(read: fn(&RunRecord) -> Option<f64>) -> Source {
+    Source::Number(read)
+}
+
+/// A rate of a run that has a window. A window of a number of messages of which nothing
+/// arrived has no length, and older records have rates over a nanosecond there.
+fn rate(run: &RunRecord, pick: fn(&Rates) -> f64) -> Option<f64> {
+    let has_window = run.workload.window_ns().is_some() || run.counts.delivered > 0;
+    has_window.then(|| pick(&run.rates))
+}
+
+/// Of generator (with the library in it) and server, the cost of the system as a whole.
+/// None where a part of it was not seen: the generator, or a server elsewhere.
+fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
+    let generator = of(run.generator.as_ref()?);
+    match (&run.server, &run.deployment) {
+        (Some(server), _) => Some(generator + of(server)),
+        (None, None) => Some(generator),
+        (None, Some(_)) => None,
+    }
+}
+
+fn server(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
+    run.server.as_ref().map(of)
+}
+
+/// For a delivered message.
+fn each(run: &RunRecord, total: f64) -> Option<f64> {
+    (run.counts.delivered > 0).then(|| total / run.counts.delivered as f64)
+}
+
+fn count(value: u64) -> Option<f64> {
+    Some(value as f64)
+}
+
+fn runtimes(run: &RunRecord) -> impl Iterator<Item = RuntimeFigures> {
+    run.agents.iter().filter_map(|agent| agent.runtime)
+}
+
+fn allocated(run: &RunRecord) -> Option<f64> {
+    let known: Vec<u64> = runtimes(run).filter_map(|own| own.allocated_bytes).collect();
+    each(run, known.iter().sum::<u64>() as f64).filter(|_| known.len() == run.agents.len())
+}
+
+/// How much of what was sent in the window is owed to subscribers at its end, more than
+/// at its beginning, 0 to 1. What is lost is not owed.
+pub fn backlog(run: &RunRecord) -> f64 {
+    let (counts, series) = (&run.counts, &run.series);
+    let sent: u64 = series.sent.iter().sum();
+    if counts.sent == 0 || sent == 0 {
+        return 0.0;
+    }
+    let copies = sent as f64 * counts.expected as f64 / counts.sent as f64;
+    let arrived = series.delivered.iter().sum::<u64>() as f64;
+    ((copies - arrived - counts.lost as f64) / copies.max(1.0)).max(0.0)
+}
+
+numbers! {
+    /// Messages due a second, over all publishers.
+    OFFERED = "offered_per_s" [] Flow Rates PerS NEITHER, "offered",
+        number(|run| rate(run, |rates| rates.offered_per_s)),
+        "messages due by the schedule, over all publishers";
+    /// Messages sent a second.
+    SENT = "sent_per_s" [] Flow Rates PerS HIGHER, "sent",
+        number(|run| rate(run, |rates| rates.sent_per_s)),
+        "messages that the system took, over all publishers";
+    /// Messages delivered a second, over all subscribers.
+    DELIVERED = "delivered_per_s" [] Flow Rates PerS HIGHER, "delivered",
+        number(|run| rate(run, |rates| rates.delivered_per_s)),
+        "messages that arrived within the window, over all subscribers";
+    /// Bytes of payload delivered a second.
+    DELIVERED_BYTES = "delivered_bytes_per_s" [] Flow Rates BytesPerS HIGHER, "delivered bytes",
+        number(|run| rate(run, |rates| rates.delivered_bytes_per_s)),
+        "payload that arrived within the window";
+    /// Delivered over expected.
+    DELIVERED_RATIO = "delivered_ratio" [] Flow Counts Share HIGHER, "delivered ratio",
+        number(|run| run.counts.delivered_ratio()),
+        "copies that arrived of those that should have";
+    /// What is owed at the window's end.
+    BACKLOG = "backlog" [] Flow Rates Share LOWER, "backlog",
+        number(|run| (run.counts.sent > 0).then(|| backlog(run))),
+        "share of what was sent in the window that was still to arrive at its end, more than at its beginning";
+    /// Messages lost.
+    LOST = "lost" [] Flow Counts Count LOWER, "lost",
+        number(|run| count(run.counts.lost)),
+        "copies that should have arrived and had not when the drain ended";
+    /// Messages that the server refused.
+    REFUSED = "refused" [] Flow Counts Count LOWER, "refused",
+        number(|run| count(run.counts.refused).filter(|refused| run.workload.qos > 0 || *refused > 0.0)),
+        "messages that the server refused, in words or by a code: neither acknowledged nor lost";
+    /// Messages that were due and that the system never took.
+    NOT_SENT = "not_sent" [] Flow Counts Count LOWER, "not sent",
+        number(|run| count(run.counts.not_sent)),
+        "messages that were due by the schedule and that the system did not take: in no other count of what became of messages";
+    /// Arrivals beyond the first of a message.
+    DUPLICATED = "duplicated" [] Flow Counts Count LOWER, "duplicated",
+        number(|run| count(run.counts.duplicated)),
+        "arrivals beyond the first of a message";
+    /// Arrivals behind a later message.
+    REORDERED = "reordered" [] Flow Counts Count LOWER, "reordered",
+        number(|run| count(run.counts.reordered)),
+        "arrivals behind a later message of the same publisher";
+    /// Messages whose echo did not come.
+    UNANSWERED = "unanswered" [] Flow Counts Count LOWER, "unanswered",
+        number(|run| count(run.counts.unanswered).filter(|_| run.workload.pattern.echoed())),
+        "messages of fan-out-echo whose echo did not come";
+    /// Arrivals that were damaged. Older records have 0 here where nobody had looked.
+    CORRUPTED = "corrupted" [] Flow Counts Count LOWER, "corrupted",
+        number(|run| count(run.counts.corrupted.filter(|_| run.workload.checks_bodies())?)),
+        "arrivals with a wrong length, header or body";
+    /// Messages that the server acknowledged (QoS 1 and 2).
+    ACKED = "acked" [] Flow Counts Count NEITHER, "acknowledged",
+        number(|run| count(run.counts.acked).filter(|_| run.workload.qos > 0)),
+        "messages that the server took responsibility for";
+    /// Messages that the server acknowledged and a subscriber did not get.
+    ACKED_LOST = "acked_lost" [] Flow Counts Count LOWER, "acknowledged and lost",
+        number(|run| count(run.counts.acked_lost.filter(|_| run.workload.qos > 0)?)),
+        "messages that the server acknowledged and a subscriber had not got when the drain ended";
+    /// Messages that were delivered later than `late_after`.
+    LATE = "late" [] Flow LatencyP99 Count LOWER, "late",
+        number(|run| count(run.counts.late).filter(|_| run.times.latency.is_some())),
+        "messages delivered later than `late_after`";
+    /// Mean delay variation between consecutive messages, ns.
+    JITTER = "jitter_ns" ["jitter"] Flow LatencyP99 Ns LOWER, "jitter",
+        number(|run| run.jitter_ns),
+        "mean change of latency from one message to the next of a stream (RFC 3393)";
+    /// How long a message takes: half of a round trip, the median latency at a rate, or
+    /// the time from one delivery to the next where there is none, ns.
+    MESSAGE_TIME = "message_time_ns" ["message_time"] Flow LatencyP50 Ns LOWER, "time of a message",
+        Source::Block,
+        "half of a median round trip; the median latency at a given rate; unthrottled, the time from one delivery to the next";
+    /// The same of the language's floor: its loop over a queue, ns.
+    LANGUAGE_FLOOR = "language_floor_ns" [] Flow LatencyP50 Ns LOWER, "floor of the language",
+        Source::Block,
+        "the time of a message of the same agent over a queue of its own language";
+    /// What the binding costs beyond that in the same block, ns.
+    BINDING = "binding_ns" ["binding"] Flow LatencyP50 Ns LOWER, "binding",
+        Source::Block,
+        "the time of a message less that of the floor of its language in the same block; withheld where the floor scatters by more";
+    /// The time of a message as a multiple of the baseline's in the same block.
+    OVER_BASELINE = "over_baseline" [] Flow LatencyP50 Multiple LOWER, "over the baseline",
+        Source::Block,
+        "the time of a message as a multiple of the baseline's in the same block";
+    /// Median latency as a multiple of the floor's in the same block.
+    FLOOR_LATENCY = "floor_latency" [] Flow LatencyP50 Multiple LOWER, "latency over the floor",
+        Source::Cells,
+        "median latency as a multiple of the kernel's in the same block";
+    /// Messages delivered a second as a multiple of the floor's in the same block.
+    FLOOR_DELIVERED = "floor_delivered" [] Flow Rates Multiple HIGHER, "delivered over the floor",
+        Source::Cells,
+        "messages delivered as a multiple of the kernel's in the same block";
+    /// From the first client's opening until all had heard each other, ns.
+    DISCOVERY = "discovery_ns" ["discovery"] Client LatencyP50 Ns LOWER, "until all had heard each other",
+        number(|run| count(run.discovery_ns?)),
+        "from the first client's opening until everybody had heard whom they should hear; a library's only";
+    /// From the start until the figures were steady in a pilot run, ns.
+    STEADY_AFTER = "steady_after_ns" ["steady_after"] Flow LatencyP50 Ns LOWER, "until steady",
+        number(|run| count(run.pilot.filter(|pilot| pilot.repeat == run.repeat)?.steady_after_ns?)),
+        step |run| run.pilot.map_or(1.0, |pilot| pilot.slice_ns as f64),
+        "from the start of a pilot run until its figures were steady: what the system and its agents take to get warm";
+    /// The longest silence of a subscriber in which a fault of the server or a link
+    /// lies, ns.
+    SILENCE = "fault_silence_ns" ["fault_silence"] Flow LatencyP99 Ns LOWER, "silence of a fault",
+        number(|run| count(run.recovery?.silence_ns?)),
+        "the longest silence of a subscriber in which a fault of the server or a link lies";
+    /// That less the time that was asked for, ns.
+    BEYOND = "outage_beyond_ns" ["outage_beyond"] Flow LatencyP99 Ns LOWER, "outage beyond the fault",
+        number(|run| count(run.recovery?.beyond_ns?)),
+        "the longest silence of a subscriber less the time for which the fault within it was asked";
+    /// From the end of a fault until its backlog was caught up, ns. Where that was not
+    /// within the window, it took at least as long as was watched.
+    CAUGHT_UP = "caught_up_after_ns" ["caught_up_after"] Flow LatencyP99 Ns LOWER, "caught up after",
+        number(|run| count(run.recovery.and_then(|cost| cost.caught_up_after_ns.or(cost.watched_ns))?)),
+        step |run| run.workload.slice_ns() as f64,
+        "from the end of a fault until all that was due before it and arrives at all had arrived, and as much arrived as before it; to a slice of the window";
+    /// From the start of a server that was killed until it listened, ns.
+    LISTENS_AFTER = "listens_after_ns" ["listens_after"] Server LatencyP99 Ns LOWER, "listens after",
+        number(|run| count(run.recovery?.listens_after_ns?)),
+        "from the start of the server after it was killed until it listened";
+    /// From the end of a fault until the last client had its connection again, ns.
+    CLIENTS_BACK = "clients_back_after_ns" ["clients_back_after"] Client LatencyP99 Ns LOWER, "all clients back after",
+        number(|run| count(run.recovery?.clients_back_after_ns?)),
+        "from the end of a fault until the last client had its connection again";
+    /// Lost connections that clients did not get again.
+    CLIENTS_NOT_BACK = "clients_not_back" [] Client Counts Count LOWER, "clients not back",
+        number(|run| count(run.recovery?.clients_not_back?)),
+        "connections lost where a fault of the server or a link happened, and not had again";
+    /// Connections that clients got.
+    CONNECTED = "connected" [] Client Counts Count HIGHER, "connected",
+        number(|run| count(run.connections.as_ref()?.opened)),
+        "connections that clients got";
+    /// Median time of connecting, ns.
+    CONNECT_P50 = "connect_p50_ns" ["connect p50"] Client LatencyP50 Ns LOWER, "connect p50",
+        number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p50)),
+        "median time until the server accepted a client";
+    /// 99th percentile of the times of connecting, ns.
+    CONNECT_P99 = "connect_p99_ns" ["connect p99"] Client LatencyP99 Ns LOWER, "connect p99",
+        number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p99)),
+        "99th percentile of the time until the server accepted a client";
+    /// Connections that clients got again after they had lost them.
+    RECONNECTED = "reconnected" [] Client Counts Count NEITHER, "reconnected",
+        number(|run| count(run.connections.as_ref()?.reconnected)),
+        step |run| Figure::RECONNECTED.value(run).unwrap_or(0.0).sqrt(),
+        "connections that clients got again after losing them";
+    /// 99th percentile of the times without a connection, ns.
+    RECONNECT_P99 = "reconnect_p99_ns" ["reconnect p99"] Client LatencyP99 Ns LOWER, "reconnect p99",
+        number(|run| count(run.connections.as_ref()?.reconnect_ns.as_ref()?.p99)),
+        "99th percentile of the times without a connection";
+    /// CPU time of generator, library and server for a delivered message, ns.
+    CPU_PER_MESSAGE = "cpu_ns_per_message" ["cpu_per_message"] Machine Cost Ns LOWER, "CPU per message",
+        number(|run| each(run, together(run, |usage| usage.cpu_s)? * 1e9)),
+        "CPU time of generator, library and server for a delivered message";
+    /// Processors used by generator, library and server together.
+    CPU_CORES = "cpu_cores" [] Machine Cost Cores LOWER, "CPU",
+        number(|run| together(run, |usage| usage.cpu_cores)),
+        "processors kept busy by generator, library and server together";
+    /// Processors used by the server.
+    SERVER_CPU = "server_cpu_cores" ["server_cpu"] Server Cost Cores LOWER, "server CPU",
+        number(|run| server(run, |usage| usage.cpu_cores)),
+        "processors kept busy by the server";
+    /// Largest resident set of generator and server together, bytes.
+    MEMORY_MAX = "rss_bytes_max" ["memory_max"] Machine Cost Bytes LOWER, "memory, largest",
+        number(|run| together(run, |usage| usage.rss_bytes_max as f64)), step |_| PAGE,
+        "largest resident set of generator and server together";
+    /// Median unique set of generator and server together, bytes.
+    MEMORY_OWN = "uss_bytes_median" ["memory_own"] Machine Cost Bytes LOWER, "memory, own",
+        number(|run| together(run, |usage| usage.uss_bytes_median as f64)), step |_| PAGE,
+        "median unique set of generator and server together";
+    /// Median resident set of the server, bytes.
+    SERVER_MEMORY = "server_rss_bytes_median" ["server_memory"] Server Cost Bytes LOWER, "server memory",
+        number(|run| server(run, |usage| usage.rss_bytes_median as f64)), step |_| PAGE,
+        "median resident set of the server";
+    /// Largest resident set of the server, bytes.
+    SERVER_MEMORY_MAX = "server_rss_bytes_max" ["server_memory_max"] Server Cost Bytes LOWER, "server memory, largest",
+        number(|run| server(run, |usage| usage.rss_bytes_max as f64)), step |_| PAGE,
+        "largest resident set of the server";
+    /// Median unique set of the server, bytes.
+    SERVER_MEMORY_OWN = "server_uss_bytes_median" ["server_memory_own"] Server Cost Bytes LOWER, "server memory, own",
+        number(|run| server(run, |usage| usage.uss_bytes_median as f64)), step |_| PAGE,
+        "median unique set of the server";
+    /// Context switches of generator and server for a delivered message.
+    SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",
+        number(|run| each(run, together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)),
+        "of generator and server, for a delivered message";
+    /// The part of the window for which a runtime stopped its program.
+    RUNTIME_PAUSED = "runtime_paused_share" ["runtime_paused"] Client LatencyP99 Share LOWER, "stopped by the runtime",
+        number(|run| {
+            let paused = runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.total_ns).max()?;
+            Some(paused as f64 / run.window_ns.max(1) as f64)
+        }),
+        step |run| 1.0 / run.window_ns.max(1) as f64,
+        "the part of the window for which the runtime of the language stopped an agent, by its own account";
+    /// The longest time for which a runtime stopped its program, ns.
+    RUNTIME_PAUSE_MAX = "runtime_pause_max_ns" ["runtime_pause_max"] Client LatencyP99 Ns LOWER, "longest stop by the runtime",
+        number(|run| count(runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.longest_ns).max()?)),
+        "the longest time for which the runtime of the language stopped an agent, by its own account";
+    /// What the agents' programs allocated for a delivered message, bytes.
+    ALLOCATED = "allocated_bytes_per_message" ["allocated"] Client Cost Bytes LOWER, "allocated per message",
+        number(allocated),
+        "what the agents allocated for a delivered message, by their runtimes' account";
+    /// What network interfaces carried for a delivered message, bytes.
+    WIRE_BYTES = "wire_bytes_per_message" ["wire_bytes"] Machine Cost Bytes LOWER, "on the wire per message",
+        number(|run| each(run, run.wire.as_ref()?.sent_bytes as f64)),
+        "what network interfaces sent for a delivered message: headers, acknowledgements, what was sent again and other programs' bytes included";
+    /// What the clocks of two hosts may be wrong by in a latency from one to the other,
+    /// ns: of the cell's runs the largest.
+    CLOCK_BOUND = "clock_bound_ns" ["clock_bound"] Machine LatencyP50 Ns LOWER, "clocks",
+        number(|run| count(run.widest_clocks()?.bound_ns)),
+        "what the clocks of two hosts may have added to each latency from one to the other, or taken from it: the largest of the runs; no repeat averages it out";
+}
