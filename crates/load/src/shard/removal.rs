@@ -283,10 +283,11 @@ impl<S: Session> Remover<S> {
     }
 
     fn hear(&mut self, visit: &mut Visit<S>, count: usize, now: Ns) -> Result<(), Loss> {
-        let (mut out, mut gone) = (Vec::new(), 0);
+        let (mut out, mut gone, mut refusal) = (Vec::new(), 0, None);
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Connected => changes.connected = true,
             SessionEvent::Acknowledged(_) => gone += 1,
+            SessionEvent::Refused(_, why) => refusal = Some(why.to_string()),
             _ => {}
         };
         let bytes = &self.buffer[..count];
@@ -295,6 +296,9 @@ impl<S: Session> Remover<S> {
             return visit.connection.write(&out);
         }
         visit.gone += gone;
+        if let Some(why) = refusal {
+            return Err(Loss::Session(SessionError::Busy(why)));
+        }
         if changes.connected {
             visit.connection.state = State::Up;
             self.done.is_let_in = true;

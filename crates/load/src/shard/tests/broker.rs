@@ -29,6 +29,8 @@ pub struct Script {
     pub refuses: u32,
     /// And so many of those after them are never answered.
     pub ignores: u32,
+    /// What is to be removed from a topic is refused by this code.
+    pub keeps_retained: Option<u8>,
 }
 
 /// What a client has at the server.
@@ -208,6 +210,10 @@ impl Peer {
         match *packet {
             ServerPacket::Publish(Publish { qos, id, dup, payload, topic, .. }) => {
                 topic.clone_into(&mut world.topic);
+                if let (true, Some(reason)) = (payload.is_empty(), world.script.keeps_retained) {
+                    self.say(|out| encode::puback(out, version, Ack { id, reason }));
+                    return true;
+                }
                 let sequence = Header::read(payload).unwrap().sequence;
                 let kept = world.sessions.get_mut(&self.name).unwrap();
                 let fresh = qos != Qos::ExactlyOnce || kept.unreleased.insert(id, sequence).is_none();

@@ -61,6 +61,19 @@ fn thousands_of_sessions_are_removed_by_a_few_connections_in_turn() {
 }
 
 #[test]
+fn a_server_that_refuses_to_remove_something_is_heard() {
+    const NOT_AUTHORIZED: u8 = 0x87;
+    let script = Script { keeps_retained: Some(NOT_AUTHORIZED), ..Script::default() };
+    let broker = Broker::start(Qos::AtLeastOnce, script);
+    let workload = workload(Qos::AtLeastOnce, false);
+    let leftovers = leftovers(broker.address, &workload, &[("mqtt_version", "5"), ("retain", "true")]);
+    let found = removed(&leftovers, broker.address, 60 * SECOND);
+    assert_eq!((found.removed, found.left), (0, names(Leftover::Retained, "pubmark/t/", 1)));
+    let why = found.why.unwrap();
+    assert!(why.contains("0x87"), "its own words, and not that it did not answer: {why}");
+}
+
+#[test]
 fn what_a_server_does_not_answer_is_told_by_name_when_the_time_is_over() {
     // It accepts connections, and nobody reads them.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
