@@ -261,7 +261,6 @@ fn server(writer: &mut Writer<'_>, system: &str, seen: ServerNow) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::board::Finished;
 
     #[test]
     fn hostile_labels_stay_within_their_quotes_and_cells_without_end_have_no_series() {

@@ -90,7 +90,7 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
         places.iter().filter(|(_, verdict)| verdict == "winner").map(|(system, _)| system.as_str()).collect();
     assert_eq!(winners, ["swift", "swift"], "{places:?}");
     let study = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
-    assert!(study.contains("until = \"decided\""), "{study}");
+    assert!(study.contains("stop = \"decided\""), "{study}");
 
     // The same where nobody reads: nothing is left to measure.
     let again = run(&place, &["--budget", "10m", "--resume", "--json"]);

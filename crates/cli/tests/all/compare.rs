@@ -72,8 +72,8 @@ fn a_delay_is_found_and_fails_the_gate() {
     assert!((ratio / (130.0 / 110.0) - 1.0).abs() < 0.005, "{ratio}");
 
     assert_eq!(compare(&place, &["a", "b"]).0, 0, "without a gate nothing fails");
-    assert_eq!(compare(&place, &["a", "b", "--fail-on", "p99 > 50%"]).0, 0);
-    assert_eq!(compare(&place, &["b", "a", "--fail-on", "p99 > 5%"]).0, 0, "it became better");
+    assert_eq!(compare(&place, &["a", "b", "--fail-on", "p99 > +50%"]).0, 0);
+    assert_eq!(compare(&place, &["b", "a", "--fail-on", "p99 > +5%"]).0, 0, "it became better");
     let (code, said) =
         compare(&place, &["a", "b", "--fail-on", "delivered_per_s < -2%", "--fail-on", "p50>+5%", "--markdown"]);
     assert_eq!(code, 1);
@@ -98,9 +98,9 @@ fn bad_usage_is_told_from_a_failed_gate() {
     bench(&place, "a", "2", &[]);
     bench(&place, "other", "2", &["payload=1KiB"]);
     for (arguments, wanted) in [
-        (vec!["a", "a", "--fail-on", "p98 > 5%"], "`p98` is no figure: did you mean `p9"),
-        (vec!["a", "a", "--fail-on", "latency_p99_n > 5%"], "did you mean `latency_p99_ns`?"),
-        (vec!["a", "a", "--fail-on", "p99 > -5%"], "0 or more"),
+        (vec!["a", "a", "--fail-on", "p98 > +5%"], "there is no figure `p98`: did you mean `p9"),
+        (vec!["a", "a", "--fail-on", "latency_p99_n > +5%"], "did you mean `latency_p99_ns`?"),
+        (vec!["a", "a", "--fail-on", "p99 > -5%"], "+0 or more"),
         (vec!["a", "nowhere"], "nowhere is no results folder"),
         (vec!["a", "other"], "): compare results of one study\n"),
         (vec!["a", "a", "--only", "payload=1KiB"], "no `1KiB` on the axis `payload`"),

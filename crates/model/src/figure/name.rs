@@ -1,6 +1,6 @@
 //! Figures by the names that people type.
 
-use super::{Figure, Percentile, Source};
+use super::row::{Figure, Source};
 use crate::diagnostic::meant;
 use crate::printable::printable;
 use crate::times::TimeFigures;
@@ -127,19 +127,4 @@ fn of_time(name: &str) -> Option<Figure> {
         Source::Time(of, of_percentile) => of == place && of_percentile.word() == percentile,
         _ => false,
     })
-}
-
-impl Percentile {
-    fn word(self) -> &'static str {
-        match self {
-            Percentile::Min => "min",
-            Percentile::Mean => "mean",
-            Percentile::P50 => "p50",
-            Percentile::P90 => "p90",
-            Percentile::P95 => "p95",
-            Percentile::P99 => "p99",
-            Percentile::P999 => "p999",
-            Percentile::Max => "max",
-        }
-    }
 }

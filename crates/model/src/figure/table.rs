@@ -1,7 +1,7 @@
 //! The rows of the table: times of messages first, by their percentiles, then the
 //! figures that are one number a run.
 
-use super::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
+use super::row::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
 use crate::figure_group::FigureGroup;
 use crate::protocol::RuntimeFigures;
 use crate::record::{Rates, RunRecord, Usage};
