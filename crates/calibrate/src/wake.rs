@@ -36,7 +36,7 @@ impl Calibrator<'_> {
 fn on_a_thread(work: impl FnOnce() -> io::Result<Histogram> + Send) -> Result<Histogram, RunError> {
     let measured = thread::scope(|scope| scope.spawn(work).join());
     let measured = measured.map_err(|_| failed("the thread that measures wake-ups ended"))?;
-    measured.map_err(|error| failed(format!("wake-ups: {error}")))
+    measured.map_err(RunError::io("wake-ups"))
 }
 
 fn sleep(count: u64, until: impl Fn(Ns)) -> Histogram {

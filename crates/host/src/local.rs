@@ -224,8 +224,7 @@ fn answer_value<R: Answer>(
     interrupt: &AtomicBool,
 ) -> Option<Result<Value, HostError>> {
     let request: R = serde_json::from_value(parameters).ok()?;
-    let written = |reply| serde_json::to_value(reply).map_err(|error| HostError::Failed(error.to_string()));
-    Some(request.answer(local, interrupt).and_then(written))
+    Some(request.answer(local, interrupt).and_then(|reply| Ok(serde_json::to_value(reply)?)))
 }
 
 /// Defines how each request is answered, and the table of all of them.
@@ -274,7 +273,7 @@ answers!(
         let clients = || plays.then(|| library::clients_missing(&system.0, &local.built_in)).flatten();
         Ok(server.or_else(clients))
     }),
-    (Install, |Install { system }, _, _| Ok(install::install(&system.0, &|_| {})?)),
+    (Install, |Install { system }, _, _| install::install(&system.0, &|_| {})),
     (HasFolder, |HasFolder { digest }, _, _| Ok(folder::is_kept(&digest))),
     (KeepFolder, |KeepFolder { folder }, _, _| folder.keep()),
     (StartAgent, |request, local, _| local.start_agent(request)),

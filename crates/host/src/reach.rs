@@ -218,11 +218,11 @@ impl<'a> Host<'a> {
 
     /// An error of this machine's, with its name as a host's.
     fn named(&self, asked: Result<(), HostError>) -> Result<(), HostError> {
-        match (asked, &self.way) {
-            (Err(HostError::Failed(why)), Way::Here(_)) => {
-                Err(HostError::Failed(format!("host {}: {why}", self.spec.name)))
+        match &self.way {
+            Way::Here(_) => {
+                asked.map_err(|source| HostError::Host { name: self.spec.name.clone(), source: source.into() })
             }
-            (asked, _) => asked,
+            Way::There(_) => asked,
         }
     }
 
@@ -298,7 +298,7 @@ impl<'a> Host<'a> {
                 Way::Here(_) => command.to_json(),
                 Way::There(remote) => remote.clock.outward(command).to_json(),
             };
-            let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
+            let line = line?;
             if bytes + line.len() > TOLD_BYTES && !words.is_empty() {
                 self.order_done(Tell { words: std::mem::take(&mut words) })?;
                 bytes = 0;

@@ -241,8 +241,7 @@ impl Remote {
 
     /// Says something; [`Remote::hear`] waits for the answer.
     pub fn say(&mut self, request: &impl Request) -> Result<(), HostError> {
-        let mut line =
-            serde_json::to_vec(&RequestLine::of(request)).map_err(|error| HostError::Failed(error.to_string()))?;
+        let mut line = serde_json::to_vec(&RequestLine::of(request))?;
         line.push(b'\n');
         self.write(line.into())
     }

@@ -258,7 +258,8 @@ impl<'a> Conductor<'a> {
                 self.ending.interrupted = true;
                 return Ok(None);
             }
-            Err(RunError::Failed(error)) => {
+            Err(error) => {
+                let error = error.to_string();
                 let mut record = blank(cell, Some(system), place, jiff::Timestamp::now().to_string());
                 record.verdict = verdict::failed(&error);
                 record.error = Some(error);
