@@ -9,7 +9,7 @@ use pubmark_judge::calibration::{Calibration, SCHEMA};
 use pubmark_judge::verdict::quiet;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::calibrated;
-use pubmark_study::context::{RunError, failed};
+use pubmark_study::context::RunError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl<'a> Calibrator<'a> {
         interrupt: &'a AtomicBool,
         say: &'a mut dyn FnMut(&str),
     ) -> Result<Calibrator<'a>, RunError> {
-        let scratch = Scratch::create().map_err(|error| failed(format!("no folder for logs: {error}")))?;
+        let scratch = Scratch::create().map_err(RunError::io("no folder for logs"))?;
         let connections = connections.max(10);
         Ok(Calibrator { program, relay, connections, quick, interrupt, say, scratch, position: 0, remarks: Vec::new() })
     }

@@ -37,7 +37,8 @@ impl Calibrator<'_> {
             match self.connect(wanted) {
                 Ok(connected) => all.push(connected),
                 // What this machine cannot hold is a finding, and no reason to lose the others.
-                Err(RunError::Failed(error)) if place > 1 => {
+                Err(RunError::Interrupted) => return Err(RunError::Interrupted),
+                Err(error) if place > 1 => {
                     self.remarks.push(format!("{wanted} idle connections: {error}"));
                 }
                 Err(error) => return Err(error),

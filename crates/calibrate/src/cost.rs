@@ -5,6 +5,7 @@ use crate::calibrate::{Calibrator, PATIENCE};
 use crate::helper::Helper;
 use crate::ours::{AgentLoad, DRAIN, cpu_s, default_quantum_ns};
 use crate::sink::Listening;
+use pubmark_host::error::HostError;
 use pubmark_judge::calibration::{Compared, Cost};
 use pubmark_load::clock;
 use pubmark_model::endpoint::Endpoint;
@@ -170,10 +171,9 @@ impl Calibrator<'_> {
 
 /// Address and port of an endpoint.
 pub fn address(endpoint: &str) -> Result<String, RunError> {
-    let parsed = Endpoint::parse(endpoint).map_err(|error| failed(error.to_string()))?;
+    let parsed = Endpoint::parse(endpoint).map_err(HostError::from)?;
     let found = (parsed.host.as_str(), parsed.port).to_socket_addrs();
-    let found: Vec<SocketAddr> =
-        found.map_err(|error| failed(format!("cannot find the host of {parsed}: {error}")))?.collect();
+    let found: Vec<SocketAddr> = found.map_err(RunError::io(format!("cannot find the host of {parsed}")))?.collect();
     if let [only] = found[..] {
         return Ok(only.to_string());
     }

@@ -28,7 +28,7 @@ impl Helper {
     /// Starts a helper.
     pub fn start(command: &[String]) -> Result<Helper, RunError> {
         let what = command.iter().skip(1).take(2).cloned().collect::<Vec<_>>().join(" ");
-        let cannot = |error: std::io::Error| failed(format!("`{}` could not be started: {error}", command.join(" ")));
+        let cannot = |error| RunError::io(format!("`{}` could not be started", command.join(" ")))(error);
         let (program, arguments) = command.split_first().ok_or_else(|| failed("a helper without a command"))?;
         let mut child = Command::new(program)
             .args(arguments)

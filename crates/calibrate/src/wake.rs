@@ -23,9 +23,9 @@ impl Calibrator<'_> {
     pub(crate) fn wake(&mut self) -> Result<Wake, RunError> {
         let count = self.time(WINDOW) / STEP;
         (self.say)("wake-ups: clock_nanosleep");
-        let nanosleep = on_a_thread(move || Ok(sleep(count, clock::sleep_until)))?;
+        let nanosleep = on_a_thread(move || Ok(sleep(count, clock::now, clock::sleep_until)))?;
         (self.say)("wake-ups: ppoll");
-        let ppoll = on_a_thread(move || Ok(sleep(count, poll_until)))?;
+        let ppoll = on_a_thread(move || Ok(sleep(count, clock::now, poll_until)))?;
         (self.say)("wake-ups: a reader");
         let reader = on_a_thread(move || read(count))?;
         Ok(Wake { nanosleep_ns: nanosleep.summary(), ppoll_ns: ppoll.summary(), reader_ns: reader.summary() })
@@ -36,22 +36,23 @@ impl Calibrator<'_> {
 fn on_a_thread(work: impl FnOnce() -> io::Result<Histogram> + Send) -> Result<Histogram, RunError> {
     let measured = thread::scope(|scope| scope.spawn(work).join());
     let measured = measured.map_err(|_| failed("the thread that measures wake-ups ended"))?;
-    measured.map_err(|error| failed(format!("wake-ups: {error}")))
+    measured.map_err(RunError::io("wake-ups"))
 }
 
-fn sleep(count: u64, until: impl Fn(Ns)) -> Histogram {
+/// Sleeps by a clock, and records how late each wake-up is.
+fn sleep(count: u64, now: impl Fn() -> Ns, until: impl Fn(Ns)) -> Histogram {
     clock::exact_timers();
     let mut late = Histogram::latency();
-    let mut due = clock::now() + STEP;
+    let mut due = now() + STEP;
     for _ in 0..count {
-        let mut now = clock::now();
-        while now < due {
+        let mut woke = now();
+        while woke < due {
             until(due);
-            now = clock::now();
+            woke = now();
         }
-        late.record(now - due);
+        late.record(woke - due);
         // From now: one that comes late does not make the next one late.
-        due = now + STEP;
+        due = woke + STEP;
     }
     late
 }
@@ -95,11 +96,35 @@ fn read(count: u64) -> io::Result<Histogram> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::{Cell, RefCell};
+
+    /// A clock that stands still but for sleepers, who wake up at these instants.
+    #[test]
+    fn a_sleeper_is_late_by_what_lies_beyond_its_due_time_and_the_next_starts_from_there() {
+        let (begun, late) = (7 * SECOND, 3 * STEP);
+        let first = begun + STEP;
+        let second = first + late + STEP;
+        // Early is no wake-up, exactly in time is, and what comes late delays what follows.
+        let wakes = [first - 5, first + late, second, second + STEP + 40];
+        let (now, dues) = (Cell::new(begun), RefCell::new(Vec::new()));
+        let found = sleep(
+            3,
+            || now.get(),
+            |due| {
+                now.set(wakes[dues.borrow().len()]);
+                dues.borrow_mut().push(due);
+            },
+        );
+        assert_eq!(*dues.borrow(), [first, first, second, second + STEP]);
+        assert_eq!((found.count(), found.min()), (3, 0));
+        assert!(found.max().abs_diff(late) < late / 100, "{}", found.max());
+        assert_eq!(found.value_at(0.5), 40);
+    }
 
     #[test]
-    fn every_wake_up_is_counted_and_none_is_early() {
-        assert_eq!(sleep(20, clock::sleep_until).count(), 20);
-        assert_eq!(sleep(20, poll_until).count(), 20);
+    fn sleepers_of_this_machine_and_its_readers_are_counted() {
+        assert_eq!(sleep(20, clock::now, clock::sleep_until).count(), 20);
+        assert_eq!(sleep(20, clock::now, poll_until).count(), 20);
         let read = read(20).unwrap();
         assert_eq!(read.count(), 20);
         assert!(read.min() > 0, "a message takes time");

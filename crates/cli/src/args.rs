@@ -3,12 +3,15 @@
 mod ab;
 mod capacity;
 mod gates;
+pub mod protocols;
 mod workload;
 
 pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
 use clap::{Args, Parser, Subcommand};
 pub use gates::GateArgs;
+use pubmark_model::wire_protocol::Protocol;
+use pubmark_peer::PeerProtocol;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 pub use workload::WorkloadArgs;
@@ -273,8 +276,8 @@ pub struct SystemsArgs {
     #[arg(long, requires = "name", conflicts_with = "install")]
     pub new: bool,
     /// With --new: a broker that speaks this.
-    #[arg(long, value_enum, requires = "new")]
-    pub protocol: Option<NewProtocol>,
+    #[arg(long, value_parser = protocols::of_sessions(), requires = "new")]
+    pub protocol: Option<Protocol>,
     /// With --new: a program of one's own that plays clients by the agent protocol.
     #[arg(long, requires = "new", conflicts_with = "protocol")]
     pub agent: bool,
@@ -284,19 +287,6 @@ pub struct SystemsArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-/// What a new broker speaks.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub enum NewProtocol {
-    /// MQTT 3.1.1 and 5.
-    Mqtt,
-    /// NATS core.
-    Nats,
-    /// RESP: PUBLISH and SUBSCRIBE.
-    Redis,
-    /// AMQP 0-9-1.
-    Amqp,
 }
 
 /// `pubmark studies`
@@ -479,8 +469,8 @@ pub struct LaunchArgs {
 /// `pubmark peer`
 #[derive(Args)]
 pub struct PeerArgs {
-    /// What to speak.
-    #[arg(long, value_enum, default_value = "mqtt")]
+    /// What to speak; zeromq is ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    #[arg(long, value_parser = protocols::of_peer(), default_value = "mqtt")]
     pub protocol: PeerProtocol,
     /// What to do to messages and connections [default: a plain relay].
     #[arg(long, value_name = "FILE")]
@@ -488,22 +478,6 @@ pub struct PeerArgs {
     /// The loopback port; 0 for any that is free.
     #[arg(long, default_value_t = 0)]
     pub port: u16,
-}
-
-/// What a peer speaks.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub enum PeerProtocol {
-    /// MQTT 3.1.1 and 5.
-    Mqtt,
-    /// NATS core.
-    Nats,
-    /// RESP 2 and 3.
-    Redis,
-    /// AMQP 0-9-1.
-    Amqp,
-    /// ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
-    #[value(name = "zeromq")]
-    ZeroMq,
 }
 
 /// `pubmark calibrate`

@@ -11,7 +11,8 @@ use pubmark_model::protocol::ServerAddress;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
-use pubmark_peer::{ClientEvent, Listen, PeerScript, serve, serve_watched};
+use pubmark_model::wire_protocol::Protocol;
+use pubmark_peer::{ClientEvent, PeerProtocol, PeerScript};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -35,15 +36,10 @@ struct Peer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the peer speaks for a driver; none where it does not.
-fn speaks(driver: &str) -> Option<Listen> {
-    match driver {
-        "mqtt" => Some(Listen::Mqtt),
-        "nats" => Some(Listen::Nats),
-        "redis" => Some(Listen::Redis),
-        "amqp" => Some(Listen::Amqp),
-        _ => None,
-    }
+/// Returns what the peer speaks with the clients of this driver; none where it
+/// does not, and for libraries, which need no server.
+fn speaks(driver: &str) -> Option<PeerProtocol> {
+    Protocol::of_driver(driver).and_then(|_| PeerProtocol::of_driver(driver))
 }
 
 /// Whether the peer can be scripted for this driver.
@@ -73,17 +69,14 @@ impl Meeting {
         Ok((Meeting::peer(protocol, script, Some(watch))?, seen))
     }
 
-    fn peer(protocol: Listen, script: &str, watch: Option<Sender<ClientEvent>>) -> Result<Meeting, Wrong> {
+    fn peer(protocol: PeerProtocol, script: &str, watch: Option<Sender<ClientEvent>>) -> Result<Meeting, Wrong> {
         let script = PeerScript::parse(script).map_err(not_here)?;
         let (stopped, stop) = pipe().map_err(not_here)?;
         let (tell, told) = channel();
         let run = move || {
             let listening = tell.clone();
             let listens = |endpoint: &str| drop(listening.send(Ok(endpoint.to_owned())));
-            let served = match watch {
-                Some(watch) => serve_watched(watch, protocol, script, stopped.as_fd(), listens),
-                None => serve(protocol, 0, script, stopped.as_fd(), listens),
-            };
+            let served = protocol.serve(watch, 0, script, stopped.as_fd(), listens);
             // Nobody waits for it any more once it has listened.
             let _ = tell.send(Err(served.err().map(|error| error.to_string()).unwrap_or_default()));
         };

@@ -230,7 +230,7 @@ impl Deployed {
     /// Watches what it uses, from the window's beginning to its end. The looker
     /// is told before it is killed.
     pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>, looker: Looker) {
-        let to_ns = window_ns.map(|window| from_ns + window);
+        let to_ns = window_ns.map(|window| from_ns.saturating_add(window));
         match self {
             Deployed::Started(started) => {
                 started.looker = Some(looker);
@@ -392,7 +392,7 @@ fn start_members(
     here: &Here<'_>,
 ) -> Result<Vec<Member>, HostError> {
     let limits = plan.limits;
-    let login = |(user, password): &(String, String)| -> Result<ServerLogin, String> {
+    let login = |(user, password): &(String, String)| -> Result<ServerLogin, HostError> {
         let password_hash = password::for_mosquitto(password)?;
         Ok(ServerLogin { user: user.clone(), password: password.clone(), password_hash })
     };

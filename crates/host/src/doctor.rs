@@ -1,7 +1,8 @@
 //! What on this machine would spoil a measurement, and what mends it.
 
+use crate::ledger::{self, Abandoned};
 use crate::quota::Quota;
-use crate::{clock, ledger, machine};
+use crate::{clock, machine};
 use nix::sys::resource::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -44,28 +45,31 @@ fn finding(what: &str, severity: Severity, found: impl Into<String>, mend: &str)
 /// Looks at everything.
 pub fn examine() -> Vec<Checkup> {
     vec![
-        processors(),
-        isolated(),
-        governor(),
-        virtual_machine(),
-        wake_ups(),
-        load(),
-        steal(),
-        clocksource(),
-        open_files(),
-        ports(),
-        congestion(),
-        socket_buffers(),
-        swap(),
-        pages(),
-        left_at_servers(),
+        processors(machine::usable_cpus().len(), machine::cores(), Quota::now()),
+        isolated(&machine::isolated_cpus()),
+        governor(machine::line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        virtual_machine(machine::is_virtual()),
+        wake_ups(wake_up()),
+        load(&line("/proc/loadavg"), machine::cores()),
+        steal(&read_to_string("/proc/stat").unwrap_or_default()),
+        clocksource(line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        open_files(getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default()),
+        ports(&line("/proc/sys/net/ipv4/ip_local_port_range")),
+        congestion(line("/proc/sys/net/ipv4/tcp_congestion_control")),
+        socket_buffers(&line("/proc/sys/net/core/wmem_max")),
+        swap(&read_to_string("/proc/swaps").unwrap_or_default()),
+        pages(machine::line("/sys/kernel/mm/transparent_hugepage/enabled")),
+        left_at_servers(&ledger::abandoned()),
     ]
 }
 
-fn processors() -> Checkup {
-    let usable = machine::usable_cpus().len();
-    let found = format!("{usable} of {} usable", machine::cores());
-    if let Some(quota) = Quota::now().filter(|quota| quota.cpus < usable as f64) {
+fn line(path: &str) -> String {
+    machine::line(path).unwrap_or_default()
+}
+
+fn processors(usable: usize, cores: u32, quota: Option<Quota>) -> Checkup {
+    let found = format!("{usable} of {cores} usable");
+    if let Some(quota) = quota.filter(|quota| quota.cpus < usable as f64) {
         let severity = if quota.cpus < 2.0 { Severity::Bad } else { Severity::Note };
         return finding(
             "processors",
@@ -87,8 +91,7 @@ fn processors() -> Checkup {
 }
 
 /// Processors on which nothing else runs, and that only who is bound to them uses.
-fn isolated() -> Checkup {
-    let isolated = machine::isolated_cpus();
+fn isolated(isolated: &[usize]) -> Checkup {
     let list = isolated.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     match isolated.len() {
         0 => good("isolated processors", "none"),
@@ -97,8 +100,8 @@ fn isolated() -> Checkup {
     }
 }
 
-fn governor() -> Checkup {
-    match machine::line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") {
+fn governor(governor: Option<String>) -> Checkup {
+    match governor {
         None => good("frequency governor", "none to be seen (often so in a virtual machine)"),
         Some(governor) if governor == "performance" => good("frequency governor", governor),
         Some(governor) => finding(
@@ -110,8 +113,8 @@ fn governor() -> Checkup {
     }
 }
 
-fn virtual_machine() -> Checkup {
-    if machine::is_virtual() {
+fn virtual_machine(is_virtual: bool) -> Checkup {
+    if is_virtual {
         return finding(
             "virtual machine",
             Severity::Note,
@@ -122,14 +125,11 @@ fn virtual_machine() -> Checkup {
     good("virtual machine", "no")
 }
 
-/// How late a sleeper is awake, as a rule: what a subscriber that sleeps adds
-/// to every latency.
-fn wake_ups() -> Checkup {
+/// Measures how late a sleeper is awake, at the median.
+fn wake_up() -> Duration {
     /// Sleeps, and the length of each.
     const SLEEPS: usize = 40;
     const SLEEP: Duration = Duration::from_micros(500);
-    /// Dear from here on.
-    const DEAR: Duration = Duration::from_micros(30);
     clock::exact_timers();
     let late = || {
         let began = Instant::now();
@@ -138,7 +138,13 @@ fn wake_ups() -> Checkup {
     };
     let mut all: Vec<Duration> = (0..SLEEPS).map(|_| late()).collect();
     all.sort_unstable();
-    let median = all[SLEEPS / 2];
+    all[SLEEPS / 2]
+}
+
+/// What a subscriber that sleeps adds to every latency.
+fn wake_ups(median: Duration) -> Checkup {
+    /// Dear from here on.
+    const DEAR: Duration = Duration::from_micros(30);
     let found = format!("{:.0} µs late at the median", median.as_secs_f64() * 1e6);
     if median > DEAR {
         return finding(
@@ -151,19 +157,17 @@ fn wake_ups() -> Checkup {
     good("timer wake-ups", found)
 }
 
-fn load() -> Checkup {
-    let text = machine::line("/proc/loadavg").unwrap_or_default();
+fn load(text: &str, cores: u32) -> Checkup {
     let minute: f64 = text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or_default();
     let found = format!("{minute} over the last minute");
-    if minute > 0.2 * f64::from(machine::cores()) {
+    if minute > 0.2 * f64::from(cores) {
         return finding("load", Severity::Bad, found, "end what else is running (`top` shows it), then wait a minute");
     }
     good("load", found)
 }
 
-fn steal() -> Checkup {
-    let fields: Vec<u64> = read_to_string("/proc/stat")
-        .unwrap_or_default()
+fn steal(stat: &str) -> Checkup {
+    let fields: Vec<u64> = stat
         .lines()
         .next()
         .map(|line| line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect())
@@ -182,8 +186,7 @@ fn steal() -> Checkup {
     good("stolen time", found)
 }
 
-fn clocksource() -> Checkup {
-    let source = machine::line("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_default();
+fn clocksource(source: String) -> Checkup {
     if ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"].contains(&source.as_str()) {
         return good("clock source", source);
     }
@@ -195,8 +198,7 @@ fn clocksource() -> Checkup {
     )
 }
 
-fn open_files() -> Checkup {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
+fn open_files((soft, hard): (u64, u64)) -> Checkup {
     let found = format!("{soft} (may be raised to {hard})");
     if hard < 65_536 {
         return finding(
@@ -214,9 +216,8 @@ fn ports_in_words(range: &str) -> String {
     range.split_whitespace().collect::<Vec<_>>().join(" to ")
 }
 
-fn ports() -> Checkup {
-    let range = machine::line("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let range = ports_in_words(&range);
+fn ports(range: &str) -> Checkup {
+    let range = ports_in_words(range);
     let first: u32 = range.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(32_768);
     if first < 32_000 {
         return finding(
@@ -229,8 +230,7 @@ fn ports() -> Checkup {
     good("ephemeral ports", range)
 }
 
-fn congestion() -> Checkup {
-    let control = machine::line("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+fn congestion(control: String) -> Checkup {
     if control == "bbr" {
         return finding(
             "congestion control",
@@ -242,8 +242,7 @@ fn congestion() -> Checkup {
     good("congestion control", control)
 }
 
-fn socket_buffers() -> Checkup {
-    let most = machine::line("/proc/sys/net/core/wmem_max").unwrap_or_default();
+fn socket_buffers(most: &str) -> Checkup {
     if most.parse::<u64>().is_ok_and(|most| most < 4 << 20) {
         return finding(
             "socket buffers",
@@ -255,17 +254,15 @@ fn socket_buffers() -> Checkup {
     good("socket buffers", format!("up to {most} bytes"))
 }
 
-fn swap() -> Checkup {
-    let swaps = read_to_string("/proc/swaps").unwrap_or_default();
+fn swap(swaps: &str) -> Checkup {
     if swaps.lines().count() > 1 {
         return finding("swap", Severity::Note, "on", "sudo swapoff -a, while measuring");
     }
     good("swap", "off")
 }
 
-fn pages() -> Checkup {
-    let setting =
-        machine::line("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_else(|| "not supported".into());
+fn pages(setting: Option<String>) -> Checkup {
+    let setting = setting.unwrap_or_else(|| "not supported".into());
     if setting.contains("[always]") {
         return finding(
             "huge pages",
@@ -278,8 +275,7 @@ fn pages() -> Checkup {
 }
 
 /// What runs that were killed may have left at servers that stay.
-fn left_at_servers() -> Checkup {
-    let runs = ledger::abandoned();
+fn left_at_servers(runs: &[Abandoned]) -> Checkup {
     let commands: BTreeSet<String> = runs.iter().map(|run| run.leftovers.command()).collect();
     if runs.is_empty() {
         return good("left at servers", "nothing that is known");
@@ -298,10 +294,62 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_good_says_what_to_do() {
-        for checkup in examine() {
-            assert_eq!(checkup.severity == Severity::Good, checkup.mend.is_none(), "{checkup:?}");
-            assert!(!checkup.found.is_empty(), "{checkup:?}");
+    fn each_finding_is_judged_at_its_bound_and_says_what_to_do() {
+        use Severity::{Bad, Good, Note};
+        let quota = |cpus| Some(Quota { cpus, ..Quota::default() });
+        let us = Duration::from_micros;
+        let text = str::to_owned;
+        // Of a hundred ticks the eighth figure is what was stolen.
+        let stolen = |ticks: u64| steal(&format!("cpu {} 0 0 0 0 0 0 {ticks} 7 7\ncpu0 1\n", 1_000 - ticks));
+        for (found, severity, says) in [
+            (processors(4, 8, None), Good, "4 of 8 usable"),
+            (processors(3, 8, None), Note, "3 of 8 usable"),
+            (processors(4, 4, quota(4.0)), Good, "4 of 4 usable"),
+            (processors(4, 4, quota(2.0)), Note, "limited to 2 by cgroup"),
+            (processors(4, 4, quota(1.5)), Bad, "limited to 1.5 by cgroup"),
+            (isolated(&[]), Good, "none"),
+            (isolated(&[3]), Good, "publishers 3"),
+            (isolated(&[2, 3]), Good, "2, 3: `pin = \"roles\"`"),
+            (governor(None), Good, "none to be seen"),
+            (governor(Some(text("performance"))), Good, "performance"),
+            (governor(Some(text("powersave"))), Bad, "powersave"),
+            (virtual_machine(false), Good, "no"),
+            (virtual_machine(true), Note, "yes"),
+            (wake_ups(us(30)), Good, "30 µs late"),
+            (wake_ups(us(31)), Note, "31 µs late"),
+            (load("0.80 0.1 0.1 1/100 7", 4), Good, "0.8 over"),
+            (load("0.81 0.1 0.1 1/100 7", 4), Bad, "0.81 over"),
+            (load("", 4), Good, "0 over"),
+            (stolen(10), Good, "1.00 %"),
+            (stolen(11), Bad, "1.10 %"),
+            (steal(""), Good, "0.00 %"),
+            (clocksource(text("tsc")), Good, "tsc"),
+            (clocksource(text("hpet")), Bad, "hpet: reading the clock"),
+            (open_files((1_024, 65_536)), Good, "1024 (may be raised to 65536)"),
+            (open_files((1_024, 65_535)), Note, "65535"),
+            (ports("32000\t60999"), Good, "32000 to 60999"),
+            (ports("31999\t60999"), Note, "31999 to 60999: they overlap"),
+            (congestion(text("cubic")), Good, "cubic"),
+            (congestion(text("bbr")), Note, "bbr"),
+            (socket_buffers("4194304"), Good, "up to 4194304"),
+            (socket_buffers("4194303"), Note, "4194303"),
+            (swap("Filename Type Size\n"), Good, "off"),
+            (swap("Filename Type Size\n/swap file 1\n"), Note, "on"),
+            (pages(None), Good, "not supported"),
+            (pages(Some(text("always [madvise] never"))), Good, "[madvise]"),
+            (pages(Some(text("[always] madvise never"))), Note, "always"),
+            (left_at_servers(&[]), Good, "nothing"),
+        ] {
+            assert_eq!(found.severity, severity, "{found:?}");
+            assert!(found.found.contains(says), "{says}: {found:?}");
+            assert_eq!(found.mend.is_some(), severity != Good, "{found:?}");
         }
+    }
+
+    #[test]
+    fn everything_is_looked_at_once() {
+        let looked: Vec<String> = examine().into_iter().map(|checkup| checkup.what).collect();
+        assert_eq!(looked.iter().collect::<BTreeSet<_>>().len(), looked.len(), "{looked:?}");
+        assert_eq!(looked.len(), 15);
     }
 }

@@ -84,6 +84,17 @@ pub enum HostError {
     /// A text of a system's file has a place that is none.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// Something cannot be written as a line.
+    #[error(transparent)]
+    Encoding(#[from] serde_json::Error),
+    /// A host that is this machine could not do it.
+    #[error("host {name}: {source}")]
+    Host {
+        /// The host.
+        name: String,
+        /// Why.
+        source: Box<HostError>,
+    },
     /// The proxy of a link did not do as it was told.
     #[error("{what}: {source}")]
     Link {

@@ -142,7 +142,7 @@ impl ClockWatch {
         let socket = open(own, server)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let to_ns = length_ns.map_or(Ns::MAX, |length_ns| from_ns + length_ns);
+        let to_ns = length_ns.map_or(Ns::MAX, |length_ns| from_ns.saturating_add(length_ns));
         let watch = move || watch(&socket, from_ns, to_ns, PERIOD, &stopped);
         let thread = thread::Builder::new().name("clock watch".into()).spawn(watch)?;
         Ok(ClockWatch { stop, thread: Some(thread) })
@@ -169,7 +169,7 @@ impl Drop for ClockWatch {
 
 fn watch(socket: &UdpSocket, from_ns: Ns, to_ns: Ns, period_ns: Ns, stop: &AtomicBool) -> Vec<ClockSighting> {
     let (mut seen, mut shortest_ns, mut number) = (Vec::new(), Ns::MAX, 0);
-    let (mut period_ns, mut due_ns) = (period_ns, from_ns + period_ns / 2);
+    let (mut period_ns, mut due_ns) = (period_ns, from_ns.saturating_add(period_ns / 2));
     while due_ns < to_ns {
         while clock::now() < due_ns && !stop.load(Ordering::Relaxed) {
             thread::park_timeout(Duration::from_nanos(due_ns.saturating_sub(clock::now())));
@@ -210,6 +210,13 @@ mod tests {
     use std::net::Ipv4Addr;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_window_at_the_end_of_all_time_is_watched_without_overflow() {
+        let server = ClockServer::start(HERE).unwrap();
+        let watch = ClockWatch::start(HERE, server.at, Ns::MAX - 1, Some(Ns::MAX)).unwrap();
+        assert_eq!(watch.finish(), []);
+    }
 
     #[test]
     fn the_true_offset_lies_within_the_bound() {

@@ -9,6 +9,7 @@ pub mod tools;
 
 use crate::agent::AgentCommand;
 use crate::cache::{bin_folder, cache_folder};
+use crate::error::HostError;
 use crate::programs::{LOOKED_FOR, find_program, find_program_from};
 use crate::server::container::Engine;
 use pubmark_model::options::{OptionValues, Options};
@@ -193,9 +194,9 @@ pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
 ///
 /// # Errors
 /// Where it is not, with the way out.
-pub fn own_agent(system: &System, sends: bool) -> Result<AgentCommand, String> {
+pub fn own_agent(system: &System, sends: bool) -> Result<AgentCommand, HostError> {
     if let Some(missing) = agent_missing(system) {
-        return Err(missing);
+        return Err(missing.into());
     }
     let found = agent_path(system, sends).ok_or_else(|| format!("{} has no agent", system.name))?;
     let mut command = agent_command(system, sends);
@@ -302,13 +303,13 @@ fn python_makes_environments() -> bool {
 /// # Errors
 /// Where a command fails, a tool is not there, or the agent is one that its user
 /// has to bring: how, in the words of its file.
-pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
+pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
     carried::put(system)?;
     if !can(system) && commands(system).is_empty() {
-        return Err(match system.install.manual.as_str() {
+        return Err(HostError::Failed(match system.install.manual.as_str() {
             "" => format!("{} needs no installation", system.name),
             manual => format!("{} cannot be installed by pubmark: {manual}", system.name),
-        });
+        }));
     }
     let build = !system.install.build.is_empty();
     let own = system.broker() || system.server.is_some() || !system.agent.built_in();
@@ -325,19 +326,21 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
         return Err(format!(
             "{} is built by Go, which is not found: install Go 1.23 or later (https://go.dev/doc/install), and try again",
             system.title
-        ));
+        )
+        .into());
     }
     if !system.install.cargo.is_empty() && find_program("cargo").is_none() {
         return Err(format!(
             "{} is built by cargo, which is not found: install Rust (https://rustup.rs), and try again",
             system.title
-        ));
+        )
+        .into());
     }
     if system.install.cached() && (build || !gather::is_whole(system)) {
         gather::gather(system, say)?;
     }
     // Packages do not bring it: they are what it needs.
-    agent_missing(system).filter(|_| by_hand(system)).map_or(Ok(()), Err)
+    agent_missing(system).filter(|_| by_hand(system)).map_or(Ok(()), |missing| Err(missing.into()))
 }
 
 #[cfg(test)]

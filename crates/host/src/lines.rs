@@ -1,5 +1,5 @@
-//! What a host is asked and answers: by a call where it is this machine, as a
-//! JSON line each where it is another. It knows no run: agents have names,
+//! The requests to a host and their replies: a call where it is this machine, a
+//! JSON line each where it is another. A host knows no run: agents have names,
 //! what they say is passed on unread.
 
 use crate::deployed::{DeployPlan, MemberAnswer};
@@ -21,35 +21,65 @@ use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::units::Ns;
 use pubmark_model::watch::Watchee;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-/// What is wanted of a host. Instants are on its own clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HostRequest {
-    /// What the host is; its clock.
-    Facts,
-    /// Whether this address is one of its own.
-    Owns {
-        /// The address.
-        address: String,
-    },
-    /// Tell the time to whoever asks at this address of its own.
-    TellTime {
-        /// The address.
-        address: IpAddr,
-    },
-    /// Compare its clock with the one that answers there.
+/// A request to a host, and the type of its reply. Instants are on the host's clock.
+pub trait Request: Serialize + DeserializeOwned {
+    /// Its name in a line.
+    const NAME: &'static str;
+    /// What a host replies.
+    type Reply: Serialize + DeserializeOwned;
+    /// The time that a host on another machine has for the reply.
+    const PATIENCE: Duration = Duration::from_secs(10);
+}
+
+/// The time to look for a system.
+const SEARCH: Duration = Duration::from_secs(60);
+/// The time to send a folder or a program.
+pub const TRANSFER: Duration = Duration::from_secs(300);
+/// The time to start a server or to end one.
+const LONG: Duration = Duration::from_secs(900);
+/// The time to install a system.
+const INSTALLATION: Duration = Duration::from_secs(3_600);
+
+/// Defines requests: `Name { fields } -> Reply within PATIENCE;`.
+macro_rules! requests {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $field:ident: $type:ty),* $(,)? } -> $reply:ty
+       $(, within $patience:expr)?;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub struct $name { $($(#[$of])* pub $field: $type),* }
+
+        impl Request for $name {
+            const NAME: &'static str = stringify!($name);
+            type Reply = $reply;
+            $(const PATIENCE: Duration = $patience;)?
+        }
+    )+};
+}
+
+requests! {
+    /// Describes the host, and reads its clock.
+    GetFacts {} -> Facts;
+    /// Fails unless this address is one of the host's own.
+    CheckAddress { /** The address. */ address: String } -> ();
+    /// Tells the time to whoever asks at this address of the host's. Replies where.
+    ServeClock { /** The address. */ address: IpAddr } -> SocketAddr;
+    /// Compares the clock that answers at `with` to the host's own.
     CompareClock {
-        /// Its own address.
+        /// An address of the host's.
         address: IpAddr,
         /// Where the other answers.
         with: SocketAddr,
-    },
-    /// Look at the clock that answers there, about once a second of a window.
+    } -> ClockSighting;
+    /// Looks at the clock that answers at `with`, about once a second of a window.
     WatchClock {
-        /// Its own address.
+        /// An address of the host's.
         address: IpAddr,
         /// Where the other answers.
         with: SocketAddr,
@@ -57,36 +87,30 @@ pub enum HostRequest {
         from_ns: Ns,
         /// Its length, ns; none where a count ends it.
         length_ns: Option<Ns>,
-    },
-    /// What was seen of the clock that answers there. Ends its watch.
-    ClockSeen {
-        /// Where it answers.
-        with: SocketAddr,
-    },
-    /// What there would spoil a measurement.
-    Examine,
-    /// Which of these systems can be used there.
-    Systems(Vec<SystemFile>),
-    /// Why a system cannot play its part there.
-    Missing {
+    } -> ();
+    /// Ends the watch of the clock that answers at `with`. Replies what was seen.
+    EndClockWatch { /** Where it answers. */ with: SocketAddr } -> Vec<ClockSighting>;
+    /// Lists what there would spoil a measurement.
+    Examine {} -> Vec<Checkup>;
+    /// Says of each system, in this order, whether it can be used there.
+    FindSystems { /** The systems. */ systems: Vec<SystemFile> } -> Vec<Presence>, within LONG;
+    /// Says why a system cannot play its part there.
+    FindMissing {
         /// The system.
         system: SystemFile,
-        /// Whether, and how, its server is to be started there.
+        /// How its server is to be started there; none where it is not.
         deployment: Option<String>,
         /// Whether its clients are to play there.
         plays: bool,
-    },
-    /// Install a system, unless it is there.
-    Install(SystemFile),
-    /// Whether a folder of this digest is there.
-    HasFolder {
-        /// The digest.
-        digest: String,
-    },
-    /// Keep a folder.
-    KeepFolder(FolderOnItsWay),
-    /// Start an agent: the next number is its own.
-    Agent {
+    } -> Option<String>, within SEARCH;
+    /// Installs a system, unless it is there.
+    Install { /** The system. */ system: SystemFile } -> (), within INSTALLATION;
+    /// Says whether a folder of this digest is there.
+    HasFolder { /** The digest. */ digest: String } -> bool;
+    /// Keeps a folder.
+    KeepFolder { /** The folder. */ folder: FolderOnItsWay } -> (), within TRANSFER;
+    /// Starts an agent: the next number is its own.
+    StartAgent {
         /// Its name.
         name: String,
         /// The system whose own agent it is; none for the one that is built in.
@@ -95,119 +119,125 @@ pub enum HostRequest {
         sends: bool,
         /// The name of its log.
         log: String,
-    },
-    /// Make the folder of the run.
-    MakeFolder,
-    /// Tell agents lines: all that one word of a coordinator's has for them.
-    Tell {
-        /// The lines.
-        words: Vec<Told>,
-    },
-    /// Stop an agent and what it has started, or let it go on.
-    Signal {
+    } -> ();
+    /// Makes the folder of the run.
+    MakeFolder {} -> ();
+    /// Passes lines on to agents.
+    Tell { /** The lines. */ words: Vec<Told> } -> ();
+    /// Stops an agent and what it has started, or lets it go on.
+    SignalAgent {
         /// Its number.
         agent: usize,
         /// Stop it.
         stop: bool,
-    },
-    /// How an agent ended.
-    ExitReason {
-        /// Its number.
-        agent: usize,
-    },
-    /// Start a server.
-    Deploy(Box<DeployPlan>),
-    /// Attach to a server that is there.
+    } -> ();
+    /// Says how an agent ended.
+    GetExitReason { /** Its number. */ agent: usize } -> Option<String>;
+    /// Starts a server. Replies where clients connect to, as seen from there.
+    Deploy { /** What is started, and how. */ plan: DeployPlan } -> String, within LONG;
+    /// Attaches to a server that is there.
     Attach {
         /// Its URL.
         endpoint: String,
         /// Its processes, where they are named.
-        #[serde(default)]
         watch: Option<Watchee>,
-    },
-    /// Put a link before a server.
+    } -> ();
+    /// Puts a link before a server. Replies where clients connect to.
     PutLink {
         /// What it does.
         link: Link,
         /// The server's URL.
         server: String,
-        /// The address of its own at which clients find the link.
+        /// The host's address at which clients find the link.
         address: String,
         /// The name of the log.
         log: String,
-    },
-    /// Let connections go over the link, or end them all and refuse new ones.
-    OpenLink(bool),
-    /// Why the link's proxy ended, if it has.
-    LinkExit,
-    /// What is to be said of the link.
-    LinkReport,
-    /// Take the network down that has an address of its own, for so long.
+    } -> String, within LONG;
+    /// Lets connections go over the link, or ends them all and refuses new ones.
+    /// Replies between which instants that happened, ns.
+    OpenLink { /** Lets them go. */ open: bool } -> (Ns, Ns);
+    /// Says why the link's proxy ended, if it has.
+    GetLinkExit {} -> Option<String>;
+    /// Reports the link; none where there is none.
+    GetLinkReport {} -> Option<LinkReport>;
+    /// Takes down the network that has an address of the host's.
     CutNetwork {
         /// The address.
         address: String,
         /// For how long, ns.
         for_ns: Ns,
-    },
-    /// When the network that was taken down was so: to be asked when it should be
+    } -> ();
+    /// Says from when to when the network was down, ns: to be asked when it should be
     /// back.
-    NetworkBack,
-    /// Change the network that has an address of its own, as long as this host is one.
-    Shape {
+    EndNetworkCut {} -> (Ns, Ns);
+    /// Changes the network that has an address of the host's, as long as it serves.
+    ShapeNetwork {
         /// The address.
         address: String,
         /// How.
         shape: Shape,
-    },
-    /// Keep the processors awake.
-    Awake,
-    /// Look at the interface that has an address; it is watched with the rest.
-    Network {
-        /// The address.
-        address: String,
-    },
-    /// What that interface sent between two instants. Ends its watch.
-    NetworkSent {
+    } -> ();
+    /// Keeps the processors awake.
+    KeepAwake {} -> ();
+    /// Looks at the interface that has an address, and watches it with the rest; none
+    /// where no interface has it.
+    WatchNetwork { /** The address. */ address: String } -> Option<NetworkLook>;
+    /// Ends the watch of that interface. Replies the bytes that it sent; none where
+    /// nothing was seen.
+    EndNetworkWatch {
         /// From when, ns.
         from_ns: Ns,
         /// Until when, ns.
         to_ns: Ns,
-    },
-    /// Watch what server and agents use.
-    Watch(WatchSpan),
-    /// Look at what the machine has done so far.
-    Look,
-    /// The last look at server and agents.
-    EndWatch,
-    /// What the server and the link used between two instants, or in the window.
-    ServerUsed {
+    } -> Option<u64>;
+    /// Watches what server and agents use.
+    Watch { /** What is watched, and when. */ window: WatchSpan } -> ();
+    /// Says what the machine has done so far.
+    TakeSnapshot {} -> Look;
+    /// Ends the watch of server and agents.
+    EndWatch {} -> Option<UsageSeries>;
+    /// Says what the server and the link used between two instants, or in the window.
+    GetServerUsage {
         /// From when to when, where the window's end was not known.
         window: Option<(Ns, Ns)>,
-    },
-    /// Have a member of the server stopped, continued, killed, started.
-    Order {
+    } -> ServerUsed;
+    /// Has a member of the server stopped, continued, killed or started.
+    OrderServer {
         /// Its name.
         member: String,
         /// What it is to do.
         order: KeeperOrder,
-    },
-    /// What came of orders.
-    Happened,
-    /// Why the server ended, if it has.
-    ServerExit,
-    /// What the server's log says of a limit that it has reached, if it has.
-    ServerLimit,
-    /// What is to be said of the server.
-    Report,
-    /// Agents may go: told to exit where they listen, ended where they do not.
-    EndAgents {
-        /// Whether they are told.
-        told: bool,
-    },
-    /// Remove what the clients of a run have left at a server.
-    Remove(Box<Leftovers>),
-    /// End whatever stands, and hand in the logs.
-    TearDown,
+    } -> ();
+    /// Says what came of orders since the last time.
+    TakeServerEvents {} -> Happened;
+    /// Says why the server ended, if it has.
+    GetServerExit {} -> Option<String>;
+    /// Finds the line of the server's log that names a limit which it has reached.
+    GetServerLimit {} -> Option<String>;
+    /// Reports the server.
+    GetServerReport {} -> Option<ServerReport>;
+    /// Ends the agents: told to exit where they listen, ended where they do not.
+    EndAgents { /** Whether they are told. */ told: bool } -> (), within LONG;
+    /// Removes what the clients of a run have left at a server.
+    RemoveLeftovers { /** What they left. */ leftovers: Leftovers } -> Removal, within LONG;
+    /// Ends whatever stands. Replies the logs: names and texts.
+    TearDown {} -> Vec<(String, String)>, within LONG;
+}
+
+/// A line of a coordinator's.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RequestLine<T> {
+    /// The name of the request.
+    pub request: Cow<'static, str>,
+    /// The request itself.
+    pub parameters: T,
+}
+
+impl<'a, R: Request> RequestLine<&'a R> {
+    /// Returns the line of a request.
+    pub fn of(request: &'a R) -> RequestLine<&'a R> {
+        RequestLine { request: R::NAME.into(), parameters: request }
+    }
 }
 
 /// A line, and who is told it.
@@ -243,24 +273,18 @@ pub struct Facts {
     pub cpus: Vec<usize>,
     /// Processors that the kernel keeps free of everything that is not bound to
     /// them, by number.
-    #[serde(default)]
     pub isolated: Vec<usize>,
     /// Connections that one process may hold.
     pub connections: usize,
     /// Files that one process may open.
-    #[serde(default)]
     pub files: usize,
     /// Memory, bytes.
-    #[serde(default)]
     pub memory_bytes: Option<u64>,
     /// Connections that one address may make to another.
-    #[serde(default)]
     pub ports: usize,
     /// The machine, as long as it runs; hosts of one may be in namespaces of it.
-    #[serde(default)]
     pub machine: String,
     /// Its network: hosts of one are one.
-    #[serde(default)]
     pub network: String,
 }
 
@@ -274,10 +298,8 @@ pub struct Look {
     /// CPU time of what pubmark itself keeps there, ns.
     pub own_cpu_ns: Ns,
     /// The CPU quota that pubmark is under there; none where there is none.
-    #[serde(default)]
     pub quota: Option<Quota>,
     /// By number of an agent: what it had used; none once it has ended.
-    #[serde(default)]
     pub agents: Vec<Option<AgentUsed>>,
 }
 
@@ -299,64 +321,12 @@ pub struct ServerUsed {
     pub late_ns: Ns,
 }
 
-/// A host's answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HostReply {
-    /// It is done.
-    Done,
-    /// To `facts`.
-    Facts(Facts),
-    /// To `tell_time`: where it answers.
-    At(SocketAddr),
-    /// To `compare_clock`: the other's less its own.
-    Clock(ClockSighting),
-    /// To `clock_seen`.
-    Sightings(Vec<ClockSighting>),
-    /// To `systems`, each in its turn.
-    Presences(Vec<Presence>),
-    /// To `has_folder`.
-    Has(bool),
-    /// To `examine`.
-    Checkups(Vec<Checkup>),
-    /// To `agent`: its process.
-    Process(i32),
-    /// To `deploy` and `put_link`: where clients connect to, as seen from there.
-    Endpoint(String),
-    /// To `remove`.
-    Removed(Removal),
-    /// A reason, if there is one.
-    Reason(Option<String>),
-    /// To `look`.
-    Look(Look),
-    /// To `network`; none where no interface has the address.
-    Network(Option<NetworkLook>),
-    /// To `network_sent`: bytes; none where nothing was seen.
-    Sent(Option<u64>),
-    /// To `network_back`: from when to when it was down, ns.
-    Down(Ns, Ns),
-    /// To `open_link`: between which instants it happened, ns.
-    Switched(Ns, Ns),
-    /// To `link_report`; none where there is no link.
-    Link(Option<LinkReport>),
-    /// To `end_watch`.
-    Series(Option<UsageSeries>),
-    /// To `server_used`.
-    Used(ServerUsed),
-    /// To `happened`.
-    Happened(Happened),
-    /// To `report`.
-    Report(Option<Box<ServerReport>>),
-    /// To `tear_down`: names and texts.
-    Logs(Vec<(String, String)>),
-}
-
 /// A line of a host's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromHost {
     /// The answer to the oldest request that has none.
-    Reply(HostReply),
+    Reply(Value),
     /// The same, where it could not be done.
     Failed {
         /// Why.
@@ -371,8 +341,8 @@ pub enum FromHost {
     },
 }
 
-impl From<Result<HostReply, HostError>> for FromHost {
-    fn from(answer: Result<HostReply, HostError>) -> FromHost {
+impl From<Result<Value, HostError>> for FromHost {
+    fn from(answer: Result<Value, HostError>) -> FromHost {
         answer.map_or_else(|error| FromHost::Failed { why: error.to_string() }, FromHost::Reply)
     }
 }

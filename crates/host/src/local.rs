@@ -10,7 +10,15 @@ use crate::error::HostError;
 use crate::exchange::{ClockServer, ClockWatch, compare};
 use crate::folder;
 use crate::install::{self, library};
-use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, Told, WatchSpan};
+use crate::lines::{
+    Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
+    EndWatch, Examine, Facts, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit, GetLinkReport,
+    GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, Install, KeepAwake,
+    KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, Request, RequestLine, ServeClock,
+    ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch,
+    WatchClock, WatchNetwork, WatchSpan,
+};
+use crate::log;
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
 use crate::proxy::{Proxy, ProxyPlan};
@@ -20,11 +28,11 @@ use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
 use crate::standing::StandingServer;
-use crate::system_file::SystemFile;
 use crate::usage::{self, UsageWatch};
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
 use pubmark_model::secret::Secrets;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -94,150 +102,6 @@ impl Local {
         self.scratch.path()
     }
 
-    /// Does what is wanted.
-    pub fn answer(&mut self, request: HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
-        match request {
-            HostRequest::Facts => return Ok(HostReply::Facts(self.facts())),
-            HostRequest::TellTime { address } => {
-                let server = ClockServer::start(address).map_err(HostError::io("no socket to tell the time"))?;
-                let at = server.at;
-                self.time = Some(server);
-                return Ok(HostReply::At(at));
-            }
-            HostRequest::CompareClock { address, with } => {
-                let found = compare(address, with).map_err(HostError::io("clocks cannot be compared"))?;
-                return Ok(HostReply::Clock(found));
-            }
-            HostRequest::WatchClock { address, with, from_ns, length_ns } => {
-                let watch = ClockWatch::start(address, with, from_ns, length_ns);
-                self.clocks.insert(with, watch.map_err(HostError::io("a clock cannot be watched"))?);
-            }
-            HostRequest::ClockSeen { with } => {
-                let seen = self.clocks.remove(&with).map_or_else(Vec::new, ClockWatch::finish);
-                return Ok(HostReply::Sightings(seen));
-            }
-            HostRequest::Examine => return Ok(HostReply::Checkups(doctor::examine())),
-            HostRequest::Owns { address } => {
-                // Only what is its own can be listened at.
-                let port = UdpSocket::bind((address.as_str(), 0));
-                port.map_err(|error| format!("{address} is no address of its own ({error})"))?;
-            }
-            HostRequest::Systems(systems) => {
-                let look = |system: &SystemFile| library::presence(&system.0, &self.built_in);
-                return Ok(HostReply::Presences(systems.iter().map(look).collect()));
-            }
-            HostRequest::Missing { system, deployment, plays } => {
-                let server = deployment.and_then(|deployment| install::server_missing(&system.0, &deployment));
-                let clients = || plays.then(|| library::clients_missing(&system.0, &self.built_in)).flatten();
-                return Ok(HostReply::Reason(server.or_else(clients)));
-            }
-            HostRequest::Install(system) => install::install(&system.0, &|_| {})?,
-            HostRequest::HasFolder { digest } => return Ok(HostReply::Has(folder::is_kept(&digest))),
-            HostRequest::KeepFolder(folder) => folder.keep()?,
-            HostRequest::Agent { name, system, sends, log } => return self.start_agent(&name, system, sends, &log),
-            HostRequest::MakeFolder => {
-                self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
-            }
-            HostRequest::Tell { words } => {
-                for Told { agents, line } in words {
-                    for agent in agents {
-                        self.agents.get_mut(agent).into_iter().for_each(|agent| agent.tell_line(line.clone().into()));
-                    }
-                }
-            }
-            HostRequest::Signal { agent, stop } => {
-                let signal = if stop { Signal::SIGSTOP } else { Signal::SIGCONT };
-                self.agents.get(agent).into_iter().for_each(|agent| agent.signal(signal));
-            }
-            HostRequest::ExitReason { agent } => {
-                return Ok(HostReply::Reason(self.agents.get_mut(agent).map(Agent::exit_reason)));
-            }
-            HostRequest::Deploy(plan) => {
-                let program = self.program();
-                let (scratch, logs) = (self.scratch.path(), self.logs.as_path());
-                let here = Here { scratch, logs, program: &program, secrets: &self.secrets, interrupt };
-                self.deployed = Deployed::start(&plan, &here)?;
-                return Ok(HostReply::Endpoint(self.deployed.endpoint().unwrap_or_default().to_owned()));
-            }
-            HostRequest::Attach { endpoint, watch } => {
-                self.deployed = Deployed::attach(&endpoint, watch.as_ref())?;
-            }
-            HostRequest::PutLink { link, server, address, log } => {
-                let plan = ProxyPlan {
-                    dir: self.scratch.path().join("link"),
-                    log: self.logs.join(log),
-                    program: self.program(),
-                    secrets: self.secrets.clone(),
-                    interrupt,
-                };
-                let proxy = Proxy::open(&link, &server, &address, plan)?;
-                let endpoint = proxy.endpoint().to_owned();
-                self.link = Some(proxy);
-                return Ok(HostReply::Endpoint(endpoint));
-            }
-            HostRequest::OpenLink(open) => {
-                let link = self.link.as_ref().ok_or("there is no link here")?;
-                let from_ns = clock::now();
-                if open { link.mend() } else { link.cut() }?;
-                return Ok(HostReply::Switched(from_ns, clock::now()));
-            }
-            HostRequest::LinkExit => {
-                return Ok(HostReply::Reason(self.link.as_mut().and_then(Proxy::exit_reason)));
-            }
-            HostRequest::LinkReport => return Ok(HostReply::Link(self.link.as_mut().map(Proxy::report))),
-            HostRequest::CutNetwork { address, for_ns } => self.cut = Some(Cut::start(&address, for_ns)?),
-            HostRequest::NetworkBack => {
-                let cut = self.cut.take().ok_or("its network was not cut")?;
-                let (from_ns, to_ns) = cut.back()?;
-                return Ok(HostReply::Down(from_ns, to_ns));
-            }
-            HostRequest::Shape { address, shape } => self.shaped.push(Shaped::start(&address, shape)?),
-            HostRequest::Awake => self.awake = Some(Awake::start()?),
-            HostRequest::Watch(window) => self.watch(window),
-            HostRequest::Network { address } => {
-                let seen = network::look(&address);
-                self.interface = seen.as_ref().map(|seen| seen.interface.clone());
-                return Ok(HostReply::Network(seen));
-            }
-            HostRequest::NetworkSent { from_ns, to_ns } => {
-                return Ok(HostReply::Sent(self.network.take().and_then(|watch| watch.finish(from_ns, to_ns))));
-            }
-            HostRequest::Look => {
-                self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
-                let beside =
-                    self.awake.as_ref().map_or(0, Awake::cpu_ns).saturating_add(self.deployed.keepers_cpu_ns());
-                let own_cpu_ns = clock::process_cpu().saturating_add(beside);
-                let (at_ns, ticks, quota) = (clock::now(), Ticks::now(), Quota::now());
-                let agents = self.agents.iter().map(|agent| usage::used_by(agent.pid())).collect();
-                return Ok(HostReply::Look(Look { at_ns, ticks, own_cpu_ns, quota, agents }));
-            }
-            HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),
-            HostRequest::ServerUsed { window } => {
-                let cpu_ns = self.deployed.cpu_ns(window) + self.link.as_mut().map_or(0, |link| link.cpu_ns(window));
-                return Ok(HostReply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
-            }
-            HostRequest::Order { member, order } => self.deployed.order(&member, order)?,
-            HostRequest::Happened => {
-                let answers = self.deployed.happened();
-                return Ok(HostReply::Happened(Happened { answers, listens: self.deployed.is_listening() }));
-            }
-            HostRequest::ServerExit => return Ok(HostReply::Reason(self.deployed.exit_reason())),
-            HostRequest::ServerLimit => return Ok(HostReply::Reason(self.deployed.limit_reached())),
-            HostRequest::Report => return Ok(HostReply::Report(self.deployed.report().map(Box::new))),
-            HostRequest::EndAgents { told } => self.end_agents(told),
-            HostRequest::Remove(leftovers) => {
-                return Ok(HostReply::Removed(removal::remove(&self.program(), &leftovers)?));
-            }
-            HostRequest::TearDown => {
-                self.end_agents(true);
-                self.link = None;
-                self.deployed = Deployed::Nothing;
-                self.scratch.remove();
-            }
-        }
-        Ok(HostReply::Done)
-    }
-
     /// A look at what the server uses, if it was started here.
     pub fn server_watch(&self) -> Option<ServerWatch> {
         self.deployed.look()
@@ -285,13 +149,8 @@ impl Local {
         }
     }
 
-    fn start_agent(
-        &mut self,
-        name: &str,
-        system: Option<SystemFile>,
-        sends: bool,
-        log: &str,
-    ) -> Result<HostReply, HostError> {
+    fn start_agent(&mut self, request: StartAgent) -> Result<(), HostError> {
+        let StartAgent { name, system, sends, log } = request;
         let command = match system {
             // It was started here, and knows nothing of a file's folder.
             None => AgentCommand { words: self.built_in.clone(), ..AgentCommand::default() },
@@ -299,11 +158,21 @@ impl Local {
         };
         let (index, listener) = (self.agents.len(), self.listener.clone());
         let say = move |line: Option<&[u8]>| listener(index, line);
-        let agent = Agent::start_command(&command, name, &self.logs.join(log), self.scratch.path(), &self.secrets, say)
-            .map_err(HostError::io(format!("agent `{}` could not be started", command.words.join(" "))))?;
-        let pid = agent.pid();
+        let agent =
+            Agent::start_command(&command, &name, &self.logs.join(log), self.scratch.path(), &self.secrets, say)
+                .map_err(HostError::io(format!("agent `{}` could not be started", command.words.join(" "))))?;
         self.agents.push(agent);
-        Ok(HostReply::Process(pid))
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<Look, HostError> {
+        self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
+        let awake_ns = self.awake.as_ref().map_or(0, Awake::cpu_ns);
+        let beside_ns = awake_ns.saturating_add(self.deployed.keepers_cpu_ns());
+        let own_cpu_ns = clock::process_cpu().saturating_add(beside_ns);
+        let (at_ns, ticks, quota) = (clock::now(), Ticks::now(), Quota::now());
+        let agents = self.agents.iter().map(|agent| usage::used_by(agent.pid())).collect();
+        Ok(Look { at_ns, ticks, own_cpu_ns, quota, agents })
     }
 
     fn watch(&mut self, WatchSpan { start_ns, from_ns, length_ns, slice_ns }: WatchSpan) {
@@ -331,6 +200,181 @@ impl Local {
         Agent::finish_all(&mut self.agents);
     }
 }
+
+/// A request that this machine can answer.
+pub trait Answer: Request {
+    /// Does what is asked for.
+    fn answer(self, local: &mut Local, interrupt: &AtomicBool) -> Result<Self::Reply, HostError>;
+}
+
+/// Answers a request of another machine, unless it is not one.
+pub fn answer(line: RequestLine<Value>, local: &mut Local, interrupt: &AtomicBool) -> Option<Result<Value, HostError>> {
+    ANSWERS
+        .iter()
+        .find(|(name, _)| *name == line.request)
+        .and_then(|(_, answer)| answer(line.parameters, local, interrupt))
+}
+
+/// Reads a request, answers it, and writes the reply.
+type AnswerValue = fn(Value, &mut Local, &AtomicBool) -> Option<Result<Value, HostError>>;
+
+fn answer_value<R: Answer>(
+    parameters: Value,
+    local: &mut Local,
+    interrupt: &AtomicBool,
+) -> Option<Result<Value, HostError>> {
+    let request: R = serde_json::from_value(parameters).ok()?;
+    Some(request.answer(local, interrupt).and_then(|reply| Ok(serde_json::to_value(reply)?)))
+}
+
+/// Defines how each request is answered, and the table of all of them.
+macro_rules! answers {
+    ($(($name:ident, $answer:expr)),+ $(,)?) => {
+        $(impl Answer for $name {
+            fn answer(self, local: &mut Local, interrupt: &AtomicBool) -> Result<Self::Reply, HostError> {
+                let answer: fn($name, &mut Local, &AtomicBool) -> Result<<$name as Request>::Reply, HostError> = $answer;
+                answer(self, local, interrupt)
+            }
+        })+
+
+        /// Every request, by its name.
+        const ANSWERS: &[(&str, AnswerValue)] = &[$(($name::NAME, answer_value::<$name>)),+];
+    };
+}
+
+answers!(
+    (GetFacts, |_, local, _| Ok(local.facts())),
+    (CheckAddress, |CheckAddress { address }, _, _| {
+        // Only what is its own can be listened at.
+        let port = UdpSocket::bind((address.as_str(), 0));
+        port.map(drop).map_err(|error| format!("{address} is no address of its own ({error})").into())
+    }),
+    (ServeClock, |ServeClock { address }, local, _| {
+        let server = ClockServer::start(address).map_err(HostError::io("no socket to tell the time"))?;
+        Ok(local.time.insert(server).at)
+    }),
+    (CompareClock, |CompareClock { address, with }, _, _| {
+        compare(address, with).map_err(HostError::io("clocks cannot be compared"))
+    }),
+    (WatchClock, |WatchClock { address, with, from_ns, length_ns }, local, _| {
+        let watch = ClockWatch::start(address, with, from_ns, length_ns);
+        local.clocks.insert(with, watch.map_err(HostError::io("a clock cannot be watched"))?);
+        Ok(())
+    }),
+    (EndClockWatch, |EndClockWatch { with }, local, _| {
+        Ok(local.clocks.remove(&with).map_or_else(Vec::new, ClockWatch::finish))
+    }),
+    (Examine, |_, _, _| Ok(doctor::examine())),
+    (FindSystems, |FindSystems { systems }, local, _| {
+        Ok(systems.iter().map(|system| library::presence(&system.0, &local.built_in)).collect())
+    }),
+    (FindMissing, |FindMissing { system, deployment, plays }, local, _| {
+        let server = deployment.and_then(|deployment| install::server_missing(&system.0, &deployment));
+        let clients = || plays.then(|| library::clients_missing(&system.0, &local.built_in)).flatten();
+        Ok(server.or_else(clients))
+    }),
+    (Install, |Install { system }, _, _| install::install(&system.0, &|_| {})),
+    (HasFolder, |HasFolder { digest }, _, _| Ok(folder::is_kept(&digest))),
+    (KeepFolder, |KeepFolder { folder }, _, _| folder.keep()),
+    (StartAgent, |request, local, _| local.start_agent(request)),
+    (MakeFolder, |_, local, _| local.scratch.make().map(drop).map_err(HostError::io("no folder for sockets"))),
+    (Tell, |Tell { words }, local, _| {
+        for Told { agents, line } in words {
+            for agent in agents {
+                local.agents.get_mut(agent).into_iter().for_each(|agent| agent.tell_line(line.clone().into()));
+            }
+        }
+        Ok(())
+    }),
+    (SignalAgent, |SignalAgent { agent, stop }, local, _| {
+        let signal = if stop { Signal::SIGSTOP } else { Signal::SIGCONT };
+        local.agents.get(agent).into_iter().for_each(|agent| agent.signal(signal));
+        Ok(())
+    }),
+    (GetExitReason, |GetExitReason { agent }, local, _| Ok(local.agents.get_mut(agent).map(Agent::exit_reason))),
+    (Deploy, |Deploy { plan }, local, interrupt| {
+        let program = local.program();
+        let (scratch, logs) = (local.scratch.path(), local.logs.as_path());
+        let here = Here { scratch, logs, program: &program, secrets: &local.secrets, interrupt };
+        local.deployed = Deployed::start(&plan, &here)?;
+        Ok(local.deployed.endpoint().unwrap_or_default().to_owned())
+    }),
+    (Attach, |Attach { endpoint, watch }, local, _| {
+        local.deployed = Deployed::attach(&endpoint, watch.as_ref())?;
+        Ok(())
+    }),
+    (PutLink, |PutLink { link, server, address, log }, local, interrupt| {
+        let plan = ProxyPlan {
+            dir: local.scratch.path().join("link"),
+            log: local.logs.join(log),
+            program: local.program(),
+            secrets: local.secrets.clone(),
+            interrupt,
+        };
+        let proxy = Proxy::open(&link, &server, &address, plan)?;
+        Ok(local.link.insert(proxy).endpoint().to_owned())
+    }),
+    (OpenLink, |OpenLink { open }, local, _| {
+        let link = local.link.as_ref().ok_or("there is no link here")?;
+        let from_ns = clock::now();
+        if open { link.mend() } else { link.cut() }?;
+        Ok((from_ns, clock::now()))
+    }),
+    (GetLinkExit, |_, local, _| Ok(local.link.as_mut().and_then(Proxy::exit_reason))),
+    (GetLinkReport, |_, local, _| Ok(local.link.as_mut().map(Proxy::report))),
+    (CutNetwork, |CutNetwork { address, for_ns }, local, _| {
+        local.cut = Some(Cut::start(&address, for_ns)?);
+        Ok(())
+    }),
+    (EndNetworkCut, |_, local, _| local.cut.take().ok_or("its network was not cut")?.back()),
+    (ShapeNetwork, |ShapeNetwork { address, shape }, local, _| {
+        local.shaped.push(Shaped::start(&address, shape)?);
+        Ok(())
+    }),
+    (KeepAwake, |_, local, _| {
+        local.awake = Some(Awake::start()?);
+        Ok(())
+    }),
+    (WatchNetwork, |WatchNetwork { address }, local, _| {
+        let seen = network::look(&address);
+        local.interface = seen.as_ref().map(|seen| seen.interface.clone());
+        Ok(seen)
+    }),
+    (EndNetworkWatch, |EndNetworkWatch { from_ns, to_ns }, local, _| {
+        Ok(local.network.take().and_then(|watch| watch.finish(from_ns, to_ns)))
+    }),
+    (Watch, |Watch { window }, local, _| {
+        local.watch(window);
+        Ok(())
+    }),
+    (TakeSnapshot, |_, local, _| local.snapshot()),
+    (EndWatch, |_, local, _| Ok(local.usage.take().and_then(UsageWatch::finish))),
+    (GetServerUsage, |GetServerUsage { window }, local, _| {
+        let of_link = local.link.as_mut().map_or(0, |link| link.cpu_ns(window));
+        let cpu_ns = local.deployed.cpu_ns(window).saturating_add(of_link);
+        Ok(ServerUsed { cpu_ns, late_ns: local.deployed.late_ns() })
+    }),
+    (OrderServer, |OrderServer { member, order }, local, _| local.deployed.order(&member, order)),
+    (TakeServerEvents, |_, local, _| {
+        let answers = local.deployed.happened();
+        Ok(Happened { answers, listens: local.deployed.is_listening() })
+    }),
+    (GetServerExit, |_, local, _| Ok(local.deployed.exit_reason())),
+    (GetServerLimit, |_, local, _| Ok(local.deployed.limit_reached())),
+    (GetServerReport, |_, local, _| Ok(local.deployed.report())),
+    (EndAgents, |EndAgents { told }, local, _| {
+        local.end_agents(told);
+        Ok(())
+    }),
+    (RemoveLeftovers, |RemoveLeftovers { leftovers }, local, _| removal::remove(&local.program(), &leftovers)),
+    (TearDown, |_, local, _| {
+        local.end_agents(true);
+        local.link = None;
+        local.deployed = Deployed::Nothing;
+        local.scratch.remove();
+        Ok(log::ends_of(&local.logs))
+    }),
+);
 
 impl Drop for Local {
     fn drop(&mut self) {

@@ -24,6 +24,11 @@ const HEAD_BYTES: u64 = 4 << 20;
 /// What stays of its end, bytes.
 const TAIL_BYTES: u64 = 4 << 20;
 
+/// The longest end of a log that is brought to a coordinator, bytes.
+const END_BYTES_MAX: usize = 4 << 20;
+/// The longest that all of them are together, bytes: they are one line.
+const ENDS_BYTES_MAX: usize = 32 << 20;
+
 /// So much is read at once, bytes.
 const PIECE_BYTES: usize = 64 << 10;
 /// After this time without a word an unfinished line is written, ms.
@@ -251,6 +256,19 @@ pub fn end_of(path: &Path, bytes: usize) -> Vec<u8> {
         Some(text)
     };
     read().unwrap_or_default()
+}
+
+/// Returns the logs of a folder, by name; of a long one its end.
+pub fn ends_of(folder: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let name = |entry: std::fs::DirEntry| entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"));
+    let names: Vec<String> = entries.filter_map(name).collect();
+    let most = END_BYTES_MAX.min(ENDS_BYTES_MAX / names.len().max(1));
+    let read = |name: String| {
+        let text = end_of(&folder.join(&name), most);
+        (name, String::from_utf8_lossy(&text).into_owned())
+    };
+    names.into_iter().map(read).collect()
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ impl Proxy {
 
     /// Watches what it uses, from the window's beginning to its end.
     pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>) {
-        self.sampler = Some(self.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
+        self.sampler = Some(self.server.sample(from_ns, window_ns.map(|window| from_ns.saturating_add(window))));
     }
 
     /// CPU time that it used in the window, ns. Ends the watch. `window` is one

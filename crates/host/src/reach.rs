@@ -6,8 +6,15 @@ use crate::error::HostError;
 use crate::folder::{FolderOnItsWay, kept_at};
 use crate::inbox::Outbox;
 use crate::install::{self, Presence};
-use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, Told, WatchSpan};
-use crate::local::Local;
+use crate::lines::{
+    Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
+    EndWatch, Examine, Facts, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit, GetLinkReport,
+    GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, Install, KeepAwake,
+    KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock, ServerUsed,
+    ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock,
+    WatchNetwork, WatchSpan,
+};
+use crate::local::{Answer, Local};
 use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
@@ -96,17 +103,21 @@ impl<'a> Host<'a> {
         Ok(Host { spec: spec.clone(), way, logs, secrets, interrupt: wanted.interrupt })
     }
 
-    fn ask(&mut self, request: HostRequest) -> Result<HostReply, HostError> {
+    fn ask<R: Answer>(&mut self, request: R) -> Result<R::Reply, HostError> {
+        self.ask_until(request, self.interrupt)
+    }
+
+    fn ask_until<R: Answer>(&mut self, request: R, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
         match &mut self.way {
-            Way::Here(local) => local.answer(request, self.interrupt),
-            Way::There(remote) => remote.ask(&request, self.interrupt).map_err(|error| without(&self.secrets, error)),
+            Way::Here(local) => request.answer(local, interrupt),
+            Way::There(remote) => remote.ask(&request, interrupt).map_err(|error| without(&self.secrets, error)),
         }
     }
 
     /// The same where the answer says nothing: it is not waited for.
-    fn order_done(&mut self, request: HostRequest) -> Result<(), HostError> {
+    fn order_done(&mut self, request: impl Answer<Reply = ()>) -> Result<(), HostError> {
         match &mut self.way {
-            Way::Here(local) => local.answer(request, self.interrupt).map(drop),
+            Way::Here(local) => request.answer(local, self.interrupt),
             Way::There(remote) => remote.order(&request).map_err(|error| without(&self.secrets, error)),
         }
     }
@@ -136,41 +147,29 @@ impl<'a> Host<'a> {
 
     /// What it is.
     pub fn facts(&mut self) -> Result<Facts, HostError> {
-        match self.ask(HostRequest::Facts)? {
-            HostReply::Facts(facts) => Ok(facts),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(GetFacts {})
     }
 
     /// Has it tell the time to the others, at its address on the network that is
     /// measured. Where.
     pub fn tell_time(&mut self) -> Result<SocketAddr, HostError> {
-        match self.ask(HostRequest::TellTime { address: self.address()? })? {
-            HostReply::At(at) => Ok(at),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(ServeClock { address: self.address()? })
     }
 
     /// The clock that answers there less its own, over the network that is measured.
     pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockSighting, HostError> {
-        match self.ask(HostRequest::CompareClock { address: self.address()?, with })? {
-            HostReply::Clock(found) => Ok(found),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(CompareClock { address: self.address()?, with })
     }
 
     /// Has it look at the clock that answers there, about once a second of a window.
     pub fn watch_clock(&mut self, with: SocketAddr, from_ns: Ns, length_ns: Option<Ns>) -> Result<(), HostError> {
         let (address, from_ns) = (self.address()?, self.clock().theirs(from_ns));
-        self.order_done(HostRequest::WatchClock { address, with, from_ns, length_ns })
+        self.order_done(WatchClock { address, with, from_ns, length_ns })
     }
 
     /// What it saw of that clock within the window.
     pub fn clock_seen(&mut self, with: SocketAddr) -> Result<Vec<ClockSighting>, HostError> {
-        match self.ask(HostRequest::ClockSeen { with })? {
-            HostReply::Sightings(seen) => Ok(seen),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(EndClockWatch { with })
     }
 
     fn address(&self) -> Result<IpAddr, HostError> {
@@ -180,24 +179,19 @@ impl<'a> Host<'a> {
 
     /// Takes its network down, for so long.
     pub fn cut_network(&mut self, for_ns: Ns) -> Result<(), HostError> {
-        self.ask(HostRequest::CutNetwork { address: self.spec.address.clone(), for_ns }).map(drop)
+        self.ask(CutNetwork { address: self.spec.address.clone(), for_ns })
     }
 
     /// From when to when its network was down, ns.
     pub fn network_back(&mut self) -> Result<(Ns, Ns), HostError> {
         let clock = self.clock();
-        match self.ask(HostRequest::NetworkBack)? {
-            HostReply::Down(from_ns, to_ns) => Ok((clock.ours(from_ns), clock.ours(to_ns))),
-            other => Err(self.unexpected(&other)),
-        }
+        let (from_ns, to_ns) = self.ask(EndNetworkCut {})?;
+        Ok((clock.ours(from_ns), clock.ours(to_ns)))
     }
 
     /// What there would spoil a measurement.
     pub fn examine(&mut self) -> Result<Vec<Checkup>, HostError> {
-        match self.ask(HostRequest::Examine)? {
-            HostReply::Checkups(checkups) => Ok(checkups),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(Examine {})
     }
 
     /// That the address it is said to have is one of its own.
@@ -205,8 +199,8 @@ impl<'a> Host<'a> {
     /// # Errors
     /// If it is not.
     pub fn check_address(&mut self) -> Result<(), HostError> {
-        let asked = self.ask(HostRequest::Owns { address: self.spec.address.clone() });
-        self.named(asked).map(drop)
+        let asked = self.ask(CheckAddress { address: self.spec.address.clone() });
+        self.named(asked)
     }
 
     /// Has its network made what it is said to be, as far as anything is said.
@@ -216,19 +210,19 @@ impl<'a> Host<'a> {
     pub fn shape(&mut self) -> Result<(), HostError> {
         let bandwidth = self.spec.bandwidth_bytes_per_s.map(Shape::Bandwidth);
         for shape in bandwidth.into_iter().chain(self.spec.loss_per_million.map(Shape::Loss)) {
-            let asked = self.ask(HostRequest::Shape { address: self.spec.address.clone(), shape });
+            let asked = self.ask(ShapeNetwork { address: self.spec.address.clone(), shape });
             self.named(asked)?;
         }
         Ok(())
     }
 
     /// An error of this machine's, with its name as a host's.
-    fn named(&self, asked: Result<HostReply, HostError>) -> Result<HostReply, HostError> {
-        match (asked, &self.way) {
-            (Err(HostError::Failed(why)), Way::Here(_)) => {
-                Err(HostError::Failed(format!("host {}: {why}", self.spec.name)))
+    fn named(&self, asked: Result<(), HostError>) -> Result<(), HostError> {
+        match &self.way {
+            Way::Here(_) => {
+                asked.map_err(|source| HostError::Host { name: self.spec.name.clone(), source: source.into() })
             }
-            (asked, _) => asked,
+            Way::There(_) => asked,
         }
     }
 
@@ -245,22 +239,15 @@ impl<'a> Host<'a> {
         }
         let folder = FolderOnItsWay::read(Path::new(&system.here))?;
         let here = kept_at(&folder.digest).display().to_string();
-        let is_there = match self.ask(HostRequest::HasFolder { digest: folder.digest.clone() })? {
-            HostReply::Has(is_there) => is_there,
-            other => return Err(self.unexpected(&other)),
-        };
-        if !is_there {
-            self.ask(HostRequest::KeepFolder(folder))?;
+        if !self.ask(HasFolder { digest: folder.digest.clone() })? {
+            self.ask(KeepFolder { folder })?;
         }
         Ok(SystemFile(Arc::new(System { here, ..system.clone() })))
     }
 
     /// Which of these systems can be used there.
     pub fn presences(&mut self, systems: &[&System]) -> Result<Vec<Presence>, HostError> {
-        match self.ask(HostRequest::Systems(systems.iter().map(|system| SystemFile::of(system)).collect()))? {
-            HostReply::Presences(found) => Ok(found),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(FindSystems { systems: systems.iter().map(|system| SystemFile::of(system)).collect() })
     }
 
     /// Why a system cannot play its part there, with the way out; none if it can. Its
@@ -272,15 +259,12 @@ impl<'a> Host<'a> {
         deployment: Option<String>,
         plays: bool,
     ) -> Result<Option<String>, HostError> {
-        match self.ask(HostRequest::Missing { system, deployment, plays })? {
-            HostReply::Reason(why) => Ok(why),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(FindMissing { system, deployment, plays })
     }
 
     /// Installs a system there, unless it is there.
     pub fn install(&mut self, system: SystemFile) -> Result<(), HostError> {
-        self.ask(HostRequest::Install(system)).map(drop)
+        self.ask(Install { system })
     }
 
     /// Starts an agent; its number is one more than that of the one before. Without a
@@ -293,12 +277,12 @@ impl<'a> Host<'a> {
         log: &str,
     ) -> Result<(), HostError> {
         let (name, log) = (name.to_owned(), log.to_owned());
-        self.ask(HostRequest::Agent { name, system, sends, log }).map(drop)
+        self.ask(StartAgent { name, system, sends, log })
     }
 
     /// Makes the folder of the run.
     pub fn make_folder(&mut self) -> Result<(), HostError> {
-        self.ask(HostRequest::MakeFolder).map(drop)
+        self.ask(MakeFolder {})
     }
 
     /// Tells agents something, by their numbers: in one line, unless that were a long one.
@@ -314,37 +298,34 @@ impl<'a> Host<'a> {
                 Way::Here(_) => command.to_json(),
                 Way::There(remote) => remote.clock.outward(command).to_json(),
             };
-            let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
+            let line = line?;
             if bytes + line.len() > TOLD_BYTES && !words.is_empty() {
-                self.order_done(HostRequest::Tell { words: std::mem::take(&mut words) })?;
+                self.order_done(Tell { words: std::mem::take(&mut words) })?;
                 bytes = 0;
             }
             (bytes, last) = (bytes + line.len(), Some(*command));
             words.push(Told { agents: vec![*agent], line: String::from_utf8_lossy(&line).into_owned() });
         }
-        if words.is_empty() { Ok(()) } else { self.order_done(HostRequest::Tell { words }) }
+        if words.is_empty() { Ok(()) } else { self.order_done(Tell { words }) }
     }
 
     /// Stops an agent, or lets it go on.
     pub fn signal(&mut self, agent: usize, stop: bool) -> Result<(), HostError> {
-        self.ask(HostRequest::Signal { agent, stop }).map(drop)
+        self.ask(SignalAgent { agent, stop })
     }
 
     /// How an agent ended, in words.
     pub fn agent_exit(&mut self, agent: usize) -> String {
-        match self.ask(HostRequest::ExitReason { agent }) {
-            Ok(HostReply::Reason(Some(reason))) => self.secrets.hide(&reason),
-            Ok(other) => self.unexpected(&other).to_string(),
+        match self.ask(GetExitReason { agent }) {
+            Ok(Some(reason)) => self.secrets.hide(&reason),
+            Ok(None) => format!("host {} has no agent {agent}", self.spec.name),
             Err(error) => error.to_string(),
         }
     }
 
     /// Starts a server. Where clients connect to.
     pub fn deploy(&mut self, plan: DeployPlan) -> Result<String, HostError> {
-        match self.ask(HostRequest::Deploy(Box::new(plan)))? {
-            HostReply::Endpoint(endpoint) => Ok(endpoint),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(Deploy { plan })
     }
 
     /// Has a server that an earlier run has left, in the place of one that is started: of
@@ -366,43 +347,32 @@ impl<'a> Host<'a> {
     /// Attaches to a server that is there, whose processes may be named.
     pub fn attach(&mut self, endpoint: &str, watch: Option<&Watchee>) -> Result<(), HostError> {
         let (endpoint, watch) = (endpoint.to_owned(), watch.cloned());
-        self.ask(HostRequest::Attach { endpoint, watch }).map(drop)
+        self.ask(Attach { endpoint, watch })
     }
 
     /// Puts a link before a server, at the address that this host has on the network
     /// that is measured. Where clients find it.
     pub fn put_link(&mut self, link: Link, server: &str, log: &str) -> Result<String, HostError> {
         let (server, address, log) = (server.to_owned(), self.spec.address.clone(), log.to_owned());
-        match self.ask(HostRequest::PutLink { link, server, address, log })? {
-            HostReply::Endpoint(endpoint) => Ok(endpoint),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(PutLink { link, server, address, log })
     }
 
     /// Lets connections go over the link, or ends them all and refuses new ones.
     /// Between which instants it happened, ns.
     pub fn open_link(&mut self, open: bool) -> Result<(Ns, Ns), HostError> {
         let clock = self.clock();
-        match self.ask(HostRequest::OpenLink(open))? {
-            HostReply::Switched(from_ns, to_ns) => Ok((clock.ours(from_ns), clock.ours(to_ns))),
-            other => Err(self.unexpected(&other)),
-        }
+        let (from_ns, to_ns) = self.ask(OpenLink { open })?;
+        Ok((clock.ours(from_ns), clock.ours(to_ns)))
     }
 
     /// Why the link's proxy ended, if it has; of a host that is lost nobody knows.
     pub fn link_exit(&mut self) -> Option<String> {
-        match self.ask(HostRequest::LinkExit) {
-            Ok(HostReply::Reason(reason)) => reason,
-            Ok(_) | Err(_) => None,
-        }
+        self.ask(GetLinkExit {}).ok().flatten()
     }
 
     /// What is to be said of the link, if it stands there.
     pub fn link_report(&mut self) -> Result<Option<LinkReport>, HostError> {
-        match self.ask(HostRequest::LinkReport)? {
-            HostReply::Link(report) => Ok(report),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(GetLinkReport {})
     }
 
     /// A look at what the server uses, if it was started by this very process.
@@ -415,33 +385,27 @@ impl<'a> Host<'a> {
 
     /// Keeps its processors awake.
     pub fn keep_awake(&mut self) -> Result<(), HostError> {
-        self.ask(HostRequest::Awake).map(drop)
+        self.ask(KeepAwake {})
     }
 
     /// Watches what server and agents use.
     pub fn watch(&mut self, window: WatchSpan) -> Result<(), HostError> {
         let clock = self.clock();
         let (start_ns, from_ns) = (clock.theirs(window.start_ns), clock.theirs(window.from_ns));
-        self.order_done(HostRequest::Watch(WatchSpan { start_ns, from_ns, ..window }))
+        self.order_done(Watch { window: WatchSpan { start_ns, from_ns, ..window } })
     }
 
     /// Looks at the interface that has an address, and has it watched with the
     /// rest; none where none has it.
     pub fn network(&mut self, address: &str) -> Result<Option<NetworkLook>, HostError> {
-        match self.ask(HostRequest::Network { address: address.to_owned() })? {
-            HostReply::Network(seen) => Ok(seen),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(WatchNetwork { address: address.to_owned() })
     }
 
     /// What that interface sent between two instants, bytes. Ends its watch.
     pub fn network_sent(&mut self, from_ns: Ns, to_ns: Ns) -> Result<Option<u64>, HostError> {
         let clock = self.clock();
         let (from_ns, to_ns) = (clock.theirs(from_ns), clock.theirs(to_ns));
-        match self.ask(HostRequest::NetworkSent { from_ns, to_ns })? {
-            HostReply::Sent(bytes) => Ok(bytes),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(EndNetworkWatch { from_ns, to_ns })
     }
 
     /// Looks at what the machines of all have done so far. All are asked before the
@@ -452,7 +416,7 @@ impl<'a> Host<'a> {
     pub fn look_all(hosts: &mut [Host<'_>]) -> Result<Vec<Look>, HostError> {
         let ask = |host: &mut Host<'_>| match &mut host.way {
             Way::Here(_) => Ok(()),
-            Way::There(remote) => remote.say(&HostRequest::Look),
+            Way::There(remote) => remote.say(&TakeSnapshot {}),
         };
         let asked: Vec<Result<(), HostError>> = hosts.iter_mut().map(ask).collect();
         // All are heard, also where one of them has failed: no answer is taken for another.
@@ -462,89 +426,66 @@ impl<'a> Host<'a> {
 
     fn hear_look(&mut self) -> Result<Look, HostError> {
         let heard = match &mut self.way {
-            Way::Here(local) => local.answer(HostRequest::Look, self.interrupt),
-            Way::There(remote) => remote.hear(&HostRequest::Look, self.interrupt),
+            Way::Here(local) => TakeSnapshot {}.answer(local, self.interrupt),
+            Way::There(remote) => remote.hear::<TakeSnapshot>(self.interrupt),
         };
-        match heard? {
-            HostReply::Look(look) => Ok(Look { at_ns: self.clock().ours(look.at_ns), ..look }),
-            other => Err(self.unexpected(&other)),
-        }
+        heard.map(|look| Look { at_ns: self.clock().ours(look.at_ns), ..look })
     }
 
     /// What server and agents used, by time.
     pub fn end_watch(&mut self) -> Result<Option<UsageSeries>, HostError> {
-        match self.ask(HostRequest::EndWatch)? {
-            HostReply::Series(series) => Ok(series),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(EndWatch {})
     }
 
     /// What the server and the link used in the window, or between two instants.
     pub fn server_used(&mut self, window: Option<(Ns, Ns)>) -> Result<ServerUsed, HostError> {
         let clock = self.clock();
         let window = window.map(|(from, to)| (clock.theirs(from), clock.theirs(to)));
-        match self.ask(HostRequest::ServerUsed { window })? {
-            HostReply::Used(used) => Ok(used),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(GetServerUsage { window })
     }
 
     /// Has a member of the server stopped, continued, killed or started.
     pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
-        self.ask(HostRequest::Order { member: member.to_owned(), order }).map(drop)
+        self.ask(OrderServer { member: member.to_owned(), order })
     }
 
     /// What came of orders since this was asked last.
     pub fn happened(&mut self) -> Result<Happened, HostError> {
         let clock = self.clock();
-        match self.ask(HostRequest::Happened)? {
-            HostReply::Happened(mut happened) => {
-                for answer in &mut happened.answers {
-                    if let KeeperAnswer::Stopped(at)
-                    | KeeperAnswer::Continued(at)
-                    | KeeperAnswer::Killed(at)
-                    | KeeperAnswer::Restarted(at, _) = &mut answer.answer
-                    {
-                        *at = clock.ours(*at);
-                    }
-                }
-                Ok(happened)
+        let mut happened = self.ask(TakeServerEvents {})?;
+        for answer in &mut happened.answers {
+            if let KeeperAnswer::Stopped(at)
+            | KeeperAnswer::Continued(at)
+            | KeeperAnswer::Killed(at)
+            | KeeperAnswer::Restarted(at, _) = &mut answer.answer
+            {
+                *at = clock.ours(*at);
             }
-            other => Err(self.unexpected(&other)),
         }
+        Ok(happened)
     }
 
     /// Why the server ended, if it has.
     pub fn server_exit(&mut self) -> Option<String> {
-        match self.ask(HostRequest::ServerExit) {
-            Ok(HostReply::Reason(reason)) => reason,
-            Ok(other) => Some(self.unexpected(&other).to_string()),
-            Err(error) => Some(error.to_string()),
-        }
+        self.ask(GetServerExit {}).unwrap_or_else(|error| Some(error.to_string()))
     }
 
     /// The line of the server's log that says that it has reached a limit of its own; none where it
     /// has not, and where nobody can be asked.
     pub fn server_limit(&mut self) -> Option<String> {
-        match self.ask(HostRequest::ServerLimit) {
-            Ok(HostReply::Reason(line)) => line,
-            _ => None,
-        }
+        self.ask(GetServerLimit {}).ok().flatten()
     }
 
     /// What is to be said of the server, as long as it stands; a second time
     /// it says nothing.
     pub fn report(&mut self) -> Result<Option<ServerReport>, HostError> {
-        match self.ask(HostRequest::Report)? {
-            HostReply::Report(report) => Ok(report.map(|report| *report)),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(GetServerReport {})
     }
 
     /// Ends the agents; those that listen are told to exit.
     pub fn end_agents(&mut self, told: bool) {
         // A host that is lost has ended them.
-        let _ = self.ask(HostRequest::EndAgents { told });
+        let _ = self.ask(EndAgents { told });
     }
 
     /// Removes what the clients of a run have left at a server, also where the user wants
@@ -553,22 +494,8 @@ impl<'a> Host<'a> {
     /// # Errors
     /// If the host cannot do it, or is lost.
     pub fn remove(&mut self, leftovers: &Leftovers) -> Result<Removal, HostError> {
-        let (request, never) = (HostRequest::Remove(Box::new(leftovers.clone())), AtomicBool::new(false));
-        let reply = match &mut self.way {
-            Way::Here(local) => local.answer(request, &never),
-            Way::There(remote) => remote.ask(&request, &never).map_err(|error| without(&self.secrets, error)),
-        };
-        match reply? {
-            HostReply::Removed(removal) => {
-                Ok(Removal { why: removal.why.map(|why| self.secrets.hide(&why)), ..removal })
-            }
-            other => Err(self.unexpected(&other)),
-        }
-    }
-
-    fn unexpected(&self, reply: &HostReply) -> HostError {
-        let said = serde_json::to_string(reply).unwrap_or_default().chars().take(120).collect::<String>();
-        HostError::Failed(format!("host {} answered out of turn: {said}", self.spec.name))
+        let removal = self.ask_until(RemoveLeftovers { leftovers: leftovers.clone() }, &AtomicBool::new(false))?;
+        Ok(Removal { why: removal.why.map(|why| self.secrets.hide(&why)), ..removal })
     }
 }
 
@@ -577,7 +504,7 @@ impl Drop for Host<'_> {
         if let Way::There(remote) = &mut self.way {
             // Its logs are wanted even where the user wants no more.
             let never = AtomicBool::new(false);
-            if let Ok(HostReply::Logs(logs)) = remote.ask(&HostRequest::TearDown, &never) {
+            if let Ok(logs) = remote.ask(&TearDown {}, &never) {
                 for (name, text) in logs.iter().filter(|(_, text)| !text.is_empty()) {
                     // Whatever it is called, it lies in this folder.
                     let name = Path::new(name).file_name().unwrap_or_default();

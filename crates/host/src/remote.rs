@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::error::HostError;
-use crate::lines::{FromHost, HostReply, HostRequest};
+use crate::lines::{FromHost, GetFacts, Request, RequestLine, TRANSFER};
 use crate::silence;
 use crate::travel::{self, Greeted, Program};
 use nix::errno::Errno;
@@ -23,18 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a host may take to answer what takes no time.
-const ANSWER: Duration = Duration::from_secs(10);
-/// The same of one that has not answered in time before.
+/// How long a host may take to greet.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long a host may take to answer that did not answer in time before.
 const ANSWER_LATE: Duration = Duration::from_secs(2);
-/// How long it may take to start a server, or to end one.
-const LONG: Duration = Duration::from_secs(900);
 /// How often the wait for an answer looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long it may take to look for a system.
-const SEARCH: Duration = Duration::from_secs(60);
-/// How long it may take to install one.
-const INSTALLATION: Duration = Duration::from_secs(3_600);
 /// How long a host may take to exit before it is killed.
 const EXIT: Duration = Duration::from_secs(30);
 /// So many exchanges of clocks; the one with the least round trip counts.
@@ -45,8 +39,6 @@ const SIGN: Duration = Duration::from_secs(5);
 /// So many parts of the time in which a host may be silent have to go by without a
 /// word: time in which this process itself stood still counts for one.
 const PARTS: u32 = 20;
-/// How long a program may be on its way.
-const TRAVEL: Duration = Duration::from_secs(300);
 /// How long the last words of one that has ended are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// So much of a host's standard error is kept, bytes.
@@ -153,13 +145,13 @@ impl Remote {
     /// Has the program started there, and sent where it is not there yet.
     fn greet(&mut self, program: &Program) -> Result<(), HostError> {
         self.write(program.greeting().into_bytes().into())?;
-        let mut patience = ANSWER;
+        let mut patience = GREETING;
         loop {
             match self.heard.recv_timeout(patience) {
                 Ok(Heard::Shell(Greeted::Here)) => return Ok(()),
                 Ok(Heard::Shell(Greeted::Wanted(machine))) if machine == travel::this_machine() => {
                     self.write(program.bytes.clone())?;
-                    patience = TRAVEL;
+                    patience = TRANSFER;
                 }
                 Ok(Heard::Shell(Greeted::Wanted(machine))) => {
                     return Err(HostError::Failed(format!(
@@ -186,7 +178,7 @@ impl Remote {
         let mut best: Option<ClockOffset> = None;
         for _ in 0..EXCHANGES {
             let asked = clock::now();
-            let HostReply::Facts(facts) = self.ask(&HostRequest::Facts, &never)? else { continue };
+            let facts = self.ask(&GetFacts {}, &never)?;
             let offset = ClockOffset::of_exchange(asked, facts.clock_ns, clock::now());
             best = Some(best.filter(|best| best.bound_ns <= offset.bound_ns).unwrap_or(offset));
         }
@@ -194,35 +186,37 @@ impl Remote {
     }
 
     /// Asks for something, and waits for the answer.
-    pub fn ask(&mut self, request: &HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
+    pub fn ask<R: Request>(&mut self, request: &R, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
         self.say(request)?;
-        self.hear(request, interrupt)
+        self.hear::<R>(interrupt)
     }
 
     /// Asks for something whose answer says nothing, and does not wait for it: many
     /// hosts are told as fast as one. Should it fail, the next answer says so.
-    pub fn order(&mut self, request: &HostRequest) -> Result<(), HostError> {
+    pub fn order(&mut self, request: &impl Request<Reply = ()>) -> Result<(), HostError> {
         self.say(request)?;
         self.owed += 1;
         Ok(())
     }
 
     /// Waits for the answer to what was said last.
-    pub fn hear(&mut self, request: &HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
-        let mut patience = self.patience(request);
+    pub fn hear<R: Request>(&mut self, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
+        let mut patience = if self.late { ANSWER_LATE } else { R::PATIENCE };
         let mut deadline = Instant::now() + patience;
         loop {
             match self.heard.recv_timeout(LOOK) {
                 Ok(Heard::Host(FromHost::Reply(_))) if self.owed > 0 => {
                     self.owed -= 1;
                     if std::mem::take(&mut self.late) {
-                        patience = self.patience(request);
+                        patience = R::PATIENCE;
                         deadline = Instant::now() + patience;
                     }
                 }
                 Ok(Heard::Host(FromHost::Reply(reply))) => {
                     self.late = false;
-                    return Ok(reply);
+                    return serde_json::from_value(reply).map_err(|error| {
+                        HostError::Failed(format!("host {}: no answer to {}: {error}", self.name, R::NAME))
+                    });
                 }
                 // Where another had failed its own answer is still to come: as many are owed as before.
                 Ok(Heard::Host(FromHost::Failed { why })) => {
@@ -245,25 +239,9 @@ impl Remote {
         }
     }
 
-    fn patience(&self, request: &HostRequest) -> Duration {
-        match request {
-            _ if self.late => ANSWER_LATE,
-            HostRequest::Missing { .. } => SEARCH,
-            HostRequest::KeepFolder(_) => TRAVEL,
-            HostRequest::Install(_) => INSTALLATION,
-            HostRequest::Systems(_)
-            | HostRequest::Deploy(_)
-            | HostRequest::PutLink { .. }
-            | HostRequest::TearDown
-            | HostRequest::Remove(_)
-            | HostRequest::EndAgents { .. } => LONG,
-            _ => ANSWER,
-        }
-    }
-
     /// Says something; [`Remote::hear`] waits for the answer.
-    pub fn say(&mut self, request: &HostRequest) -> Result<(), HostError> {
-        let mut line = serde_json::to_vec(request).map_err(|error| HostError::Failed(error.to_string()))?;
+    pub fn say(&mut self, request: &impl Request) -> Result<(), HostError> {
+        let mut line = serde_json::to_vec(&RequestLine::of(request))?;
         line.push(b'\n');
         self.write(line.into())
     }
@@ -396,7 +374,7 @@ fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lines::{Facts, Told};
+    use crate::lines::{Facts, GetServerUsage, MakeFolder, Tell, Told};
     use pubmark_model::protocol::Command as Word;
 
     /// Hears the greeting out.
@@ -412,8 +390,12 @@ mod tests {
         Remote::start(&host(script), program.to_str().unwrap(), |_, _| {}, || {})
     }
 
-    fn told(line: &str) -> HostRequest {
-        HostRequest::Tell { words: vec![Told { agents: vec![0, 2], line: line.to_owned() }] }
+    fn told(line: &str) -> Tell {
+        Tell { words: vec![Told { agents: vec![0, 2], line: line.to_owned() }] }
+    }
+
+    fn facts(clock_ns: Ns) -> String {
+        serde_json::json!({"reply": Facts { clock_ns, ..Facts::default() }}).to_string()
     }
 
     fn refused(script: &str) -> String {
@@ -440,7 +422,7 @@ mod tests {
     /// More than a pipe holds, to a host that answers once and never reads again.
     #[test]
     fn a_host_that_does_not_read_holds_up_nobody() {
-        let facts = r#"{"reply":{"facts":{"clock_ns":1,"scratch":"/x","cpus":[0],"connections":1}}}"#;
+        let facts = facts(1);
         let answers =
             format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done; exec sleep 3600");
         let mut remote = start(&answers).unwrap();
@@ -454,29 +436,39 @@ mod tests {
     /// What was not waited for, or not for long enough, is answered later, or has failed.
     #[test]
     fn an_answer_is_that_to_its_own_question() {
-        let facts = r#"{"reply":{"facts":{"clock_ns":7,"scratch":"/x","cpus":[0],"connections":1}}}"#;
-        let (done, failed) = (r#"{"reply":"done"}"#, r#"{"failed":{"why":"no room"}}"#);
+        let facts = facts(7);
+        let (done, failed) = (r#"{"reply":null}"#, r#"{"failed":{"why":"no room"}}"#);
         let clocks = format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done;");
         let late = format!("read a; read b; echo '{done}'; echo '{facts}';");
         let ordered = format!("read a; read b; echo '{failed}'; echo '{done}'; read c; echo '{facts}';");
         let mut remote = start(&format!("{clocks} {late} {ordered} cat >/dev/null")).unwrap();
         let (never, at_once) = (AtomicBool::new(false), AtomicBool::new(true));
-        let is_facts = |reply| matches!(reply, HostReply::Facts(Facts { clock_ns: 7, .. }));
-        assert!(matches!(remote.ask(&HostRequest::MakeFolder, &at_once), Err(HostError::Interrupted)));
-        assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()), "and not what was asked before");
+        assert!(matches!(remote.ask(&MakeFolder {}, &at_once), Err(HostError::Interrupted)));
+        assert_eq!(remote.ask(&GetFacts {}, &never).unwrap().clock_ns, 7, "and not what was asked before");
         remote.order(&told("{}")).unwrap();
-        let error = remote.ask(&HostRequest::MakeFolder, &never).unwrap_err().to_string();
+        let error = remote.ask(&MakeFolder {}, &never).unwrap_err().to_string();
         assert_eq!(error, "host b: no room", "what was not waited for has failed");
-        assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()));
+        assert_eq!(remote.ask(&GetFacts {}, &never).unwrap().clock_ns, 7);
+    }
+
+    #[test]
+    fn a_reply_of_another_type_is_an_error_that_names_host_and_request() {
+        let clocks = format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{}'; done;", facts(7));
+        let mut remote = start(&format!("{clocks} read a; echo '{{\"reply\":5}}'; cat >/dev/null")).unwrap();
+        let error = remote.ask(&MakeFolder {}, &AtomicBool::new(false)).unwrap_err().to_string();
+        assert!(error.starts_with("host b: no answer to MakeFolder: "), "{error}");
     }
 
     #[test]
     fn what_is_asked_comes_back_as_it_went() {
-        let orders =
-            [HostRequest::Facts, told("{\"type\":\"stop\"}"), HostRequest::ServerUsed { window: Some((1, 2)) }];
-        for order in orders {
-            let line = serde_json::to_string(&order).unwrap();
-            assert_eq!(serde_json::from_str::<HostRequest>(&line).unwrap(), order, "{line}");
+        fn travels<R: Request + PartialEq + std::fmt::Debug>(request: &R) {
+            let line = serde_json::to_string(&RequestLine::of(request)).unwrap();
+            let back: RequestLine<serde_json::Value> = serde_json::from_str(&line).unwrap();
+            assert_eq!(back.request, R::NAME);
+            assert_eq!(serde_json::from_value::<R>(back.parameters).unwrap(), *request, "{line}");
         }
+        travels(&GetFacts {});
+        travels(&told("{\"type\":\"stop\"}"));
+        travels(&GetServerUsage { window: Some((1, 2)) });
     }
 }

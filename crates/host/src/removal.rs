@@ -30,7 +30,7 @@ pub fn remove(program: &Path, leftovers: &Leftovers) -> Result<Removal, HostErro
         output.map(|output| output.take(ANSWER_BYTES).read_to_end(&mut text));
         text
     });
-    let text = serde_json::to_vec(leftovers).map_err(|error| HostError::Failed(error.to_string()))?;
+    let text = serde_json::to_vec(leftovers)?;
     // One that has gone already says nothing, which is told below.
     let _ = input.map(|mut input| input.write_all(&text));
     wait(&mut child, Instant::now() + leftovers.patience() + SPARE);

@@ -2,13 +2,14 @@
 //! what to do by lines on its standard input.
 
 use crate::error::HostError;
-use crate::lines::{FromHost, HostReply, HostRequest};
-use crate::local::Local;
-use crate::log;
+use crate::lines::{FromHost, RequestLine};
+use crate::local::{Local, answer};
 use crate::scratch::Scratch;
+use pubmark_model::printable::printable;
 use pubmark_model::protocol::MAX_LINE;
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::{Ns, format_time};
+use serde_json::Value;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -18,11 +19,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-/// The longest log that is brought back, bytes.
-const LOG_BYTES: usize = 4 << 20;
-/// The longest that all are together, bytes: they are one line.
-const LOGS_BYTES: usize = 32 << 20;
 
 /// Removes folders when it is dropped, and also when this process is killed. The folder
 /// of a run has agents and keepers for that as well, where a host plays a part; that of
@@ -51,16 +47,13 @@ impl Drop for Remover {
     }
 }
 
-/// A line of a coordinator's, as it came.
-type RequestLine = io::Result<Vec<u8>>;
-
 /// Reads lines on a thread of its own, until there are no more: who waits for one can
 /// also hear that there is none. A sign of life is answered with one by that thread,
 /// for a request may take minutes.
 fn lines_of(
     mut input: impl BufRead + Send + 'static,
     sign: impl Fn() + Send + 'static,
-) -> Result<Receiver<RequestLine>, HostError> {
+) -> Result<Receiver<io::Result<Vec<u8>>>, HostError> {
     let (read, lines) = channel();
     let pass_on = move || {
         loop {
@@ -138,51 +131,50 @@ pub fn serve(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let request: HostRequest = match serde_json::from_slice(&line) {
-            Ok(request) => request,
-            Err(error) => return Err(HostError::Failed(format!("a line that is no request: {error}"))),
-        };
-        let over = request == HostRequest::TearDown;
-        let answer =
-            local.answer(request, &never).map(|reply| if over { HostReply::Logs(texts(&logs)) } else { reply });
-        say(&answer.into());
+        let no_request = || HostError::Failed(format!("a line that is no request: {}", shown(line.trim_ascii())));
+        let request: RequestLine<Value> = serde_json::from_slice(&line).map_err(|_| no_request())?;
+        say(&answer(request, &mut local, &never).ok_or_else(no_request)?.into());
     }
 }
 
-/// The logs of a folder, by name; of a long one its end.
-fn texts(folder: &Scratch) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
-    let name = |entry: std::fs::DirEntry| entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"));
-    let names: Vec<String> = entries.filter_map(name).collect();
-    let most = LOG_BYTES.min(LOGS_BYTES / names.len().max(1));
-    let read = |name: String| {
-        let text = log::end_of(&folder.path().join(&name), most);
-        (name, String::from_utf8_lossy(&text).into_owned())
-    };
-    names.into_iter().map(read).collect()
+/// Returns the beginning of a line, as a terminal may see it.
+fn shown(line: &[u8]) -> String {
+    printable(&String::from_utf8_lossy(&line[..line.len().min(120)])).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::{Facts, GetExitReason, GetFacts, MakeFolder, Request};
     use std::io::BufReader;
+
+    fn line(request: &impl Request) -> String {
+        serde_json::to_string(&RequestLine::of(request)).unwrap() + "\n"
+    }
+
+    fn facts(reply: &FromHost) -> Facts {
+        let FromHost::Reply(reply) = reply else { panic!("{reply:?}") };
+        serde_json::from_value(reply.clone()).unwrap()
+    }
 
     /// A host that is served within this process, and its coordinator's end.
     #[test]
     fn a_host_serves_until_its_input_ends_and_leaves_nothing() {
-        let asked = "\n\"facts\"\n\n\"make_folder\"\n{\"exit_reason\":{\"agent\":0}}\n";
+        let exit = GetExitReason { agent: 0 };
+        let asked = format!("\n{}\n{}{}", line(&GetFacts {}), line(&MakeFolder {}), line(&exit));
         let (mut read, written) = std::io::pipe().unwrap();
         let agent = ["true".to_owned()];
-        serve(asked.as_bytes(), written, &agent, Duration::from_secs(60)).unwrap();
+        serve(io::Cursor::new(asked), written, &agent, Duration::from_secs(60)).unwrap();
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();
         let (signs, words): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.is_empty());
         assert_eq!(signs.len(), 2, "a sign of life is answered with one");
         let lines: Vec<FromHost> = words.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let [FromHost::Reply(HostReply::Facts(facts)), folder, reason] = &lines[..] else { panic!("{text}") };
-        assert_eq!(*folder, FromHost::Reply(HostReply::Done));
-        assert_eq!(*reason, FromHost::Reply(HostReply::Reason(None)), "there is no such agent");
-        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+        let [described, folder, reason] = &lines[..] else { panic!("{text}") };
+        assert_eq!(*folder, FromHost::Reply(Value::Null));
+        assert_eq!(*reason, FromHost::Reply(Value::Null), "there is no such agent");
+        let scratch = facts(described).scratch;
+        assert!(!Path::new(&scratch).exists(), "{scratch}");
     }
 
     /// As where a machine is gone, or a network cut: the line neither ends nor speaks.
@@ -194,17 +186,26 @@ mod tests {
         let served = thread::spawn(move || {
             serve(BufReader::new(input), written, &agent, Duration::from_millis(300)).unwrap_err().to_string()
         });
-        asked.write_all(b"\"make_folder\"\n\"facts\"\n").unwrap();
+        asked.write_all((line(&MakeFolder {}) + &line(&GetFacts {})).as_bytes()).unwrap();
         assert_eq!(served.join().unwrap(), "nothing was heard of the coordinator for 300ms");
         // Who reads requests answers signs of life as well, until there are no more.
         drop(asked);
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();
-        let Some(FromHost::Reply(HostReply::Facts(facts))) =
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).nth(1)
-        else {
-            panic!("{text}")
-        };
-        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+        let described: FromHost = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+        let scratch = facts(&described).scratch;
+        assert!(!Path::new(&scratch).exists(), "{scratch}");
+    }
+
+    #[test]
+    fn a_line_that_is_no_request_ends_it() {
+        for line in
+            ["facts\n", "{\"request\":\"Dance\",\"parameters\":{}}\n", "{\"request\":\"Tell\",\"parameters\":1}\n"]
+        {
+            let (_read, written) = io::pipe().unwrap();
+            let served = serve(line.as_bytes(), written, &["true".to_owned()], Duration::from_secs(60));
+            let error = served.unwrap_err().to_string();
+            assert_eq!(error, format!("a line that is no request: {}", line.trim_end()));
+        }
     }
 }

@@ -254,11 +254,17 @@ fn watch(looker: &Looker, start_ns: Ns, from_ns: Ns, slice_ns: Ns, stop: &Atomic
         looker.look();
         // The next edge; those that have gone by meanwhile are not made up for.
         let now = clock::now();
-        next = if now < from_ns {
-            from_ns - (from_ns - now - 1) / slice_ns * slice_ns
-        } else {
-            from_ns + ((now - from_ns) / slice_ns + 1) * slice_ns
-        };
+        next = next_edge(now, from_ns, slice_ns);
+    }
+}
+
+/// Returns the first edge of a slice after `now`. Another host says where slices begin
+/// and how long they are.
+fn next_edge(now: Ns, from_ns: Ns, slice_ns: Ns) -> Ns {
+    let slice_ns = slice_ns.max(1);
+    match from_ns.checked_sub(now) {
+        Some(left @ 1..) => from_ns - (left - 1) / slice_ns * slice_ns,
+        _ => from_ns.saturating_add(((now - from_ns) / slice_ns).saturating_add(1).saturating_mul(slice_ns)),
     }
 }
 
@@ -328,6 +334,23 @@ mod tests {
         let looks: Vec<Reading> =
             looks.iter().map(|(at, cpu, rss)| look(ms(*at), Some(cpu * MILLISECOND), *rss)).collect();
         series(&looks, ms(2_500), SECOND).unwrap()
+    }
+
+    #[test]
+    fn edges_of_slices_do_not_overflow_whatever_a_coordinator_says() {
+        for (now, from_ns, slice_ns, next) in [
+            (5, 20, 10, 10),
+            (10, 20, 10, 20),
+            (20, 20, 10, 30),
+            (47, 20, 10, 50),
+            (0, Ns::MAX, 7, Ns::MAX - (Ns::MAX - 1) / 7 * 7),
+            (Ns::MAX, 0, 10, Ns::MAX),
+            (5, 1, Ns::MAX, Ns::MAX),
+            (3, 9, 0, 4),
+            (Ns::MAX, Ns::MAX, 0, Ns::MAX),
+        ] {
+            assert_eq!(next_edge(now, from_ns, slice_ns), next, "{now} {from_ns} {slice_ns}");
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
         return seen.into_iter().next();
     }
     let slice_ns = seen.iter().map(|series| series.slice_ns).max().filter(|ns| *ns > 0)?;
-    let first = |series: &UsageSeries| series.start_ns.div_euclid(slice_ns as i64);
+    let of_slice = i64::try_from(slice_ns).ok()?;
+    let first = |series: &UsageSeries| series.start_ns.div_euclid(of_slice);
     let count = |series: &UsageSeries| {
         let of = |used: &Option<UsageOverTime>| used.as_ref().map(|used| used.cpu_cores.len());
         of(&series.server).or(of(&series.generator)).unwrap_or(0) as i64
@@ -39,7 +40,7 @@ pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
         Some(sum).filter(|used| !used.cpu_cores.is_empty())
     };
     let (server, generator) = (sum(|series| &series.server), sum(|series| &series.generator));
-    let start_ns = from * slice_ns as i64;
+    let start_ns = from.saturating_mul(of_slice);
     (server.is_some() || generator.is_some()).then_some(UsageSeries { start_ns, slice_ns, server, generator })
 }
 
@@ -59,5 +60,16 @@ mod tests {
         assert_eq!(all, series(-10, used(&[0.5, 0.25], &[10, 20]), used(&[2.0, 3.0], &[7, 8])));
         assert_eq!(joined(vec![first.clone()]), Some(first));
         assert_eq!(joined(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_host_that_names_impossible_slices_overflows_nothing() {
+        let used = Some(UsageOverTime { cpu_cores: vec![1.0], rss_bytes: vec![u64::MAX], threads: vec![u64::MAX] });
+        let series =
+            |start_ns, slice_ns| UsageSeries { start_ns, slice_ns, server: used.clone(), generator: used.clone() };
+        assert_eq!(joined(vec![series(i64::MIN, u64::MAX), series(0, 10)]), None);
+        assert_eq!(joined(vec![series(i64::MAX, 10), series(i64::MIN, 10)]), None);
+        let all = joined(vec![series(i64::MIN, 3), series(i64::MIN, 3)]).unwrap();
+        assert_eq!((all.start_ns, all.server.unwrap().rss_bytes), (i64::MIN, vec![u64::MAX]));
     }
 }

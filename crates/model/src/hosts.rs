@@ -3,15 +3,16 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::document::{Document, Table};
 use crate::host::{HostSpec, LOCAL, Placement};
+use crate::study::write::{texts, value};
 use crate::units::{
     Ns, SECOND, format_per_million, format_size, format_time, parse_per_million, parse_size, parse_thousandths,
     thousandths,
 };
 use crate::words::words;
 use crate::workload::Workload;
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use toml::Value;
 
 words! {
     /// Where the two ends of a stream are.
@@ -155,35 +156,23 @@ impl Hosts {
         self.0.push(ListedHost { spec, roles, may_cut });
     }
 
-    /// The list as its file has it.
-    pub(crate) fn to_toml(&self, quoted: impl Fn(&str) -> String) -> String {
-        let list = |texts: Vec<&str>| texts.into_iter().map(&quoted).collect::<Vec<_>>().join(", ");
-        let mut out = String::new();
-        for ListedHost { spec, roles, may_cut } in &self.0 {
-            let _ = writeln!(out, "\n[hosts.{}]\naddress = {}", spec.name, quoted(&spec.address));
-            if !spec.reach.is_empty() {
-                let _ = writeln!(out, "reach = [{}]", list(spec.shown_reach()));
-            }
-            if !roles.is_empty() {
-                let _ = writeln!(out, "roles = [{}]", list(roles.iter().map(|duty| duty.word()).collect()));
-            }
-            if let Some(bytes_per_s) = spec.bandwidth_bytes_per_s {
-                let _ = writeln!(out, "bandwidth = {}", quoted(&format_size(bytes_per_s)));
-            }
-            if let Some(loss) = spec.loss_per_million {
-                let _ = writeln!(out, "loss = {}", quoted(&format_per_million(loss)));
-            }
-            if let Some(cpus) = spec.cpu_thousandths {
-                let _ = writeln!(out, "cpus = {}", thousandths(cpus));
-            }
-            if let Some(bytes) = spec.memory_bytes {
-                let _ = writeln!(out, "memory = {}", quoted(&format_size(bytes)));
-            }
-            if *may_cut {
-                out.push_str("may_cut = true\n");
-            }
-        }
-        out
+    /// The table of hosts, as their file has it.
+    pub(crate) fn to_toml(&self) -> toml::Table {
+        let table = |ListedHost { spec, roles, may_cut }: &ListedHost| {
+            let entries = [
+                ("address", Some(Value::from(&*spec.address))),
+                ("reach", (!spec.reach.is_empty()).then(|| texts(spec.shown_reach()))),
+                ("roles", (!roles.is_empty()).then(|| texts(roles.iter().map(|duty| duty.word())))),
+                ("bandwidth", spec.bandwidth_bytes_per_s.map(|bytes| format_size(bytes).into())),
+                ("loss", spec.loss_per_million.map(|loss| format_per_million(loss).into())),
+                ("cpus", spec.cpu_thousandths.map(|cpus| value(&thousandths(cpus)))),
+                ("memory", spec.memory_bytes.map(|bytes| format_size(bytes).into())),
+                ("may_cut", may_cut.then_some(true.into())),
+            ];
+            let entries = entries.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            (spec.name.clone(), Value::Table(entries.collect()))
+        };
+        self.0.iter().map(table).collect()
     }
 
     fn that_may(&self, duty: Duty) -> Vec<&HostSpec> {
@@ -410,7 +399,7 @@ mod tests {
         assert_eq!(spec.bandwidth_bytes_per_s, Some(12_500_000));
         assert_eq!(spec.loss_per_million, Some(2_500));
         assert_eq!((spec.cpu_thousandths, spec.memory_bytes), (Some(1_500), Some(2_000_000_000)));
-        let again = three.to_toml(|text| format!("\"{text}\""));
+        let again = toml::Table::from_iter([("hosts".to_owned(), three.to_toml().into())]).to_string();
         // All but the command that reaches it, which may hold a password.
         let mut kept = three;
         kept.0.iter_mut().for_each(|host| host.spec.reach = vec!["ssh".into(), "***".into()]);

@@ -87,7 +87,7 @@ impl Leftovers {
                 let prefix = options.text("prefix").unwrap_or_default();
                 workload.durable || workload.competing() || !prefix.is_empty()
             }
-            Protocol::Nats | Protocol::Redis | Protocol::Zenoh => false,
+            _ => false,
         };
         let (run, driver) = (run.to_owned(), driver.to_owned());
         kept.then(|| Leftovers { run, begun, driver, options: options.clone(), workload: workload.clone() })

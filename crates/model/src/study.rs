@@ -8,7 +8,7 @@ mod goal;
 mod named;
 mod parse;
 mod resolve;
-mod write;
+pub(crate) mod write;
 
 use crate::ab::ArmsGoal;
 use crate::asked::AskedQuestions;

@@ -107,6 +107,8 @@ pub enum Meaning {
 
 /// What sets a protocol apart.
 struct Traits {
+    /// Its name and versions, for people.
+    title: &'static str,
     /// Its schemes, one for each carrier that it has.
     schemes: &'static [Scheme],
     /// What the path of its URLs means; none takes none. (A WebSocket's is the resource.)
@@ -123,6 +125,7 @@ impl Protocol {
         use Carrier::{Plain, Tls, WebSocket, WebSocketTls};
         match self {
             Protocol::Mqtt => Traits {
+                title: "MQTT 3.1.1 and 5",
                 schemes: &[
                     Scheme { name: "mqtt", carrier: Plain, port: 1883 },
                     Scheme { name: "mqtts", carrier: Tls, port: 8883 },
@@ -134,6 +137,7 @@ impl Protocol {
                 options: mqtt,
             },
             Protocol::Nats => Traits {
+                title: "NATS core",
                 schemes: &[
                     Scheme { name: "nats", carrier: Plain, port: 4222 },
                     Scheme { name: "tls", carrier: Tls, port: 4222 },
@@ -143,6 +147,7 @@ impl Protocol {
                 options: nats,
             },
             Protocol::Redis => Traits {
+                title: "RESP 2 and 3",
                 schemes: &[
                     Scheme { name: "redis", carrier: Plain, port: 6379 },
                     Scheme { name: "rediss", carrier: Tls, port: 6379 },
@@ -153,6 +158,7 @@ impl Protocol {
                 options: redis,
             },
             Protocol::Amqp => Traits {
+                title: "AMQP 0-9-1",
                 schemes: &[
                     Scheme { name: "amqp", carrier: Plain, port: 5672 },
                     Scheme { name: "amqps", carrier: Tls, port: 5671 },
@@ -174,6 +180,7 @@ impl Protocol {
                 options: amqp,
             },
             Protocol::Zenoh => Traits {
+                title: "Zenoh",
                 schemes: &[Scheme { name: "zenoh", carrier: Plain, port: 7447 }],
                 path: None,
                 parameters: &[],
@@ -185,6 +192,11 @@ impl Protocol {
     /// What a driver speaks to servers; none for libraries, which have no server.
     pub fn of_driver(driver: &str) -> Option<Protocol> {
         Protocol::ALL.iter().copied().find(|protocol| protocol.word() == driver)
+    }
+
+    /// Returns its name and versions, for people.
+    pub fn title(self) -> &'static str {
+        self.traits().title
     }
 
     /// Its schemes, one for each carrier that it has.

@@ -21,6 +21,6 @@ pub mod truth;
 pub mod watch;
 
 pub use script::PeerScript;
-pub use serve::{Listen, ServeError, serve, serve_watched};
+pub use serve::{PeerProtocol, ServeError};
 pub use tally::{PeerTally, Percentiles};
 pub use watch::{ClientAct, ClientEvent};

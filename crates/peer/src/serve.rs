@@ -44,19 +44,53 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// What to listen to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// MQTT 3.1.1 and 5.
-    Mqtt,
-    /// NATS core.
-    Nats,
-    /// RESP 2 and 3.
-    Redis,
-    /// AMQP 0-9-1.
-    Amqp,
-    /// ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
-    ZeroMq,
+/// Starts a server and runs it to its end.
+type Run = fn(ClientWatch, u16, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
+
+/// A protocol that the peer speaks.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerProtocol {
+    /// The name of the driver whose clients it serves.
+    pub driver: &'static str,
+    run: Run,
+}
+
+impl PeerProtocol {
+    /// Every protocol that the peer speaks.
+    pub const ALL: &[PeerProtocol] = &[
+        PeerProtocol::of::<MqttServer>(),
+        PeerProtocol::of::<NatsServer>(),
+        PeerProtocol::of::<RespServer>(),
+        PeerProtocol::of::<AmqpServer>(),
+        PeerProtocol::of::<ZmtpServer>(),
+    ];
+
+    const fn of<S: Speech>() -> PeerProtocol {
+        PeerProtocol { driver: S::DRIVER, run: run::<S> }
+    }
+
+    /// Finds the protocol that the clients of a driver speak.
+    pub fn of_driver(driver: &str) -> Option<PeerProtocol> {
+        PeerProtocol::ALL.iter().copied().find(|protocol| protocol.driver == driver)
+    }
+
+    /// Serves on a loopback port (0: any that is free) until `stop` can be read
+    /// to its end. `listening` is told the endpoint, `watch` what clients do.
+    /// Returns what was done.
+    ///
+    /// # Errors
+    /// Where it cannot listen, and where epoll fails. A connection that fails is
+    /// only closed.
+    pub fn serve(
+        self,
+        watch: Option<Sender<ClientEvent>>,
+        port: u16,
+        script: PeerScript,
+        stop: BorrowedFd<'_>,
+        mut listening: impl FnMut(&str),
+    ) -> Result<PeerTally, ServeError> {
+        (self.run)(ClientWatch(watch), port, script, stop, &mut listening)
+    }
 }
 
 /// Why a peer could not go on.
@@ -71,51 +105,14 @@ fn failed<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServeErro
     move |error| ServeError { what, source: error.into() }
 }
 
-/// Serves on a loopback port (0: any that is free) until `stop` can be read to
-/// its end. `listening` is told the endpoint. Returns what was done.
-///
-/// # Errors
-/// Where it cannot listen, and where epoll fails. A connection that fails is
-/// only closed.
-pub fn serve(
-    protocol: Listen,
-    port: u16,
-    script: PeerScript,
-    stop: BorrowedFd<'_>,
-    listening: impl FnOnce(&str),
-) -> Result<PeerTally, ServeError> {
-    serve_for(ClientWatch::default(), protocol, port, script, stop, listening)
-}
-
-/// The same on a port that is free; `watch` is told what clients do.
-///
-/// # Errors
-/// As [`serve`].
-pub fn serve_watched(
-    watch: Sender<ClientEvent>,
-    protocol: Listen,
-    script: PeerScript,
-    stop: BorrowedFd<'_>,
-    listening: impl FnOnce(&str),
-) -> Result<PeerTally, ServeError> {
-    serve_for(ClientWatch(Some(watch)), protocol, 0, script, stop, listening)
-}
-
-fn serve_for(
+fn run<S: Speech>(
     watch: ClientWatch,
-    protocol: Listen,
     port: u16,
     script: PeerScript,
     stop: BorrowedFd<'_>,
-    listening: impl FnOnce(&str),
+    listening: &mut dyn FnMut(&str),
 ) -> Result<PeerTally, ServeError> {
-    match protocol {
-        Listen::Mqtt => Server::<MqttServer>::new(watch, port, script, stop)?.run(listening),
-        Listen::Nats => Server::<NatsServer>::new(watch, port, script, stop)?.run(listening),
-        Listen::Redis => Server::<RespServer>::new(watch, port, script, stop)?.run(listening),
-        Listen::Amqp => Server::<AmqpServer>::new(watch, port, script, stop)?.run(listening),
-        Listen::ZeroMq => Server::<ZmtpServer>::new(watch, port, script, stop)?.run(listening),
-    }
+    Server::<S>::new(watch, port, script, stop)?.run(listening)
 }
 
 struct Server<'a, S> {
@@ -237,7 +234,7 @@ impl<'a, S: Speech> Server<'a, S> {
         })
     }
 
-    fn run(mut self, listening: impl FnOnce(&str)) -> Result<PeerTally, ServeError> {
+    fn run(mut self, listening: &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError> {
         let address = self.listener.local_addr().map_err(failed("port"))?;
         listening(&format!("{}://{address}", S::SCHEME));
         while !self.stopped {

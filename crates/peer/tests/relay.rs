@@ -1,7 +1,7 @@
 //! The peer over real sockets: what no schedule of pubmark's would show.
 #![allow(clippy::unwrap_used)]
 
-use pubmark_peer::{Listen, PeerScript, PeerTally, serve};
+use pubmark_peer::{PeerProtocol, PeerScript, PeerTally};
 use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{self, Ack, Publish, Qos, Version, encode};
 use pubmark_wire::nats::{FromClient, FromServer};
@@ -21,12 +21,13 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(protocol: Listen, script: &str) -> Peer {
+    fn start(driver: &str, script: &str) -> Peer {
+        let protocol = PeerProtocol::of_driver(driver).unwrap();
         let script = PeerScript::parse(script).unwrap();
         let (reader, stop) = pipe().unwrap();
         let (say, listening) = channel();
         let thread = std::thread::spawn(move || {
-            serve(protocol, 0, script, reader.as_fd(), |endpoint| say.send(endpoint.to_owned()).unwrap()).unwrap()
+            protocol.serve(None, 0, script, reader.as_fd(), |endpoint| say.send(endpoint.to_owned()).unwrap()).unwrap()
         });
         let endpoint = listening.recv_timeout(PATIENCE).unwrap();
         Peer { address: endpoint.split_once("://").unwrap().1.into(), stop, thread }
@@ -88,7 +89,7 @@ fn publish(stream: &mut TcpStream, payload: &[u8]) {
 fn a_slow_subscriber_holds_back_its_publisher() {
     // Twice what the peer holds, with room for the kernel's buffers.
     const MESSAGES: u32 = 2_500;
-    let peer = Peer::start(Listen::Nats, "");
+    let peer = Peer::start("nats", "");
     let mut subscriber = peer.subscribe();
     let mut stream = peer.connect();
     let (say, done) = channel();
@@ -116,7 +117,7 @@ fn a_slow_subscriber_holds_back_its_publisher() {
 
 #[test]
 fn who_publishes_to_itself_is_heard_and_who_breaks_the_protocol_is_let_go() {
-    let peer = Peer::start(Listen::Nats, "");
+    let peer = Peer::start("nats", "");
     let mut client = peer.subscribe();
     publish(&mut client.stream, b"echo");
     assert!(client.next(|item| matches!(item, FromServer::Message { payload: b"echo", .. })));
@@ -133,7 +134,7 @@ fn who_publishes_to_itself_is_heard_and_who_breaks_the_protocol_is_let_go() {
 
 #[test]
 fn a_subscriber_that_is_gone_gets_no_more() {
-    let peer = Peer::start(Listen::Nats, "delay = { fixed = \"0s\" }");
+    let peer = Peer::start("nats", "delay = { fixed = \"0s\" }");
     let mut stays = peer.subscribe();
     let goes = peer.subscribe();
     goes.stream.shutdown(std::net::Shutdown::Both).unwrap();
@@ -151,7 +152,7 @@ fn a_subscriber_that_is_gone_gets_no_more() {
 fn a_narrow_window_holds_back_its_publisher_and_ends_nowhere() {
     const MESSAGES: u16 = 1_500;
     const VERSION: Version = Version::V5;
-    let peer = Peer::start(Listen::Mqtt, "");
+    let peer = Peer::start("mqtt", "");
     let connect = |receive_maximum| {
         let mut bytes = Vec::new();
         let connect = ConnectPacket { receive_maximum, ..ConnectPacket::clean("c") };

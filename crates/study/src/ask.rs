@@ -45,7 +45,7 @@ enum NoHello {
 /// Greets the agent of a side, whatever it answers.
 fn greet(system: &System, sends: bool) -> Result<AgentHello, NoHello> {
     let otherwise = |error: TalkError| NoHello::Otherwise(error.to_string());
-    let command = install::own_agent(system, sends).map_err(NoHello::Otherwise)?;
+    let command = install::own_agent(system, sends).map_err(|error| NoHello::Otherwise(error.to_string()))?;
     let patience = Duration::from_nanos(system.agent.start_timeout_ns);
     let mut talk = Talk::start(&command).map_err(otherwise)?;
     let hello = talk.hello(patience).map_err(|error| {

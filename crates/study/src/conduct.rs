@@ -163,9 +163,6 @@ pub fn conduct(
     conductor.close()
 }
 
-/// Opens a results folder to go on with, where it is one of this study.
-type Resume = fn(&Path, &str) -> Result<(Results, Vec<RunRecord>), ResultsError>;
-
 /// Makes one run after the other, each with its record in the results folder.
 pub(crate) struct Conductor<'a> {
     how: &'a Conduct<'a>,
@@ -182,7 +179,7 @@ pub(crate) struct Conductor<'a> {
 impl<'a> Conductor<'a> {
     /// Opens the results folder. Also the records that are there already.
     pub fn open(plan: &StudyPlan, how: &'a Conduct<'a>) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
-        Conductor::open_by(plan, how, Results::resume)
+        Conductor::open_by(plan, how, false)
     }
 
     /// The same of a study whose parts grow while it is measured: the folder that it
@@ -191,20 +188,20 @@ impl<'a> Conductor<'a> {
         plan: &StudyPlan,
         how: &'a Conduct<'a>,
     ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
-        Conductor::open_by(plan, how, Results::resume_growing)
+        Conductor::open_by(plan, how, true)
     }
 
     fn open_by(
         plan: &StudyPlan,
         how: &'a Conduct<'a>,
-        resume: Resume,
+        parts_may_grow: bool,
     ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
         let (study, used) = (plan.study(), used(plan.cells()));
         scratch::sweep();
         server::limits::sweep();
         let text = study.to_toml();
         let (results, records) = if how.resume {
-            resume(how.folder, &text)?
+            Results::resume(how.folder, &text, parts_may_grow)?
         } else {
             let results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
             how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
@@ -258,7 +255,8 @@ impl<'a> Conductor<'a> {
                 self.ending.interrupted = true;
                 return Ok(None);
             }
-            Err(RunError::Failed(error)) => {
+            Err(error) => {
+                let error = error.to_string();
                 let mut record = blank(cell, Some(system), place, jiff::Timestamp::now().to_string());
                 record.verdict = verdict::failed(&error);
                 record.error = Some(error);

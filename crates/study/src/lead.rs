@@ -277,7 +277,7 @@ impl<'a> Leader<'a> {
     /// The server stands, if there is one, and this is how each agent reaches it.
     pub fn deployed(&mut self, reached: Option<Vec<Reached>>, now: Ns) {
         if self.phase == Phase::Deploying {
-            self.ready_by_ns = now + patience(&self.brief.cell.workload, reached.is_some());
+            self.ready_by_ns = now.saturating_add(patience(&self.brief.cell.workload, reached.is_some()));
             self.reached = reached;
             self.met_ns.0 = Some(now);
             self.prepare(0, now);
@@ -288,8 +288,8 @@ impl<'a> Leader<'a> {
     pub fn begin(&mut self, now: Ns) -> Times {
         let workload = &self.brief.cell.workload;
         let start_ns = now + seat::lead_ns(&self.brief.seats);
-        let from_ns = start_ns + workload.warmup_ns;
-        let to_ns = workload.window_ns().map(|window_ns| from_ns + window_ns);
+        let from_ns = start_ns.saturating_add(workload.warmup_ns);
+        let to_ns = workload.window_ns().map(|window_ns| from_ns.saturating_add(window_ns));
         self.times = Times { start_ns, from_ns, to_ns };
         self.live.start(start_ns);
         self.tell_all(&Command::Start { at_ns: start_ns });
@@ -523,7 +523,8 @@ impl<'a> Leader<'a> {
 
     /// All has to be sent when the drain that begins now would be over.
     fn send_by(&mut self, end_ns: Ns) {
-        (self.phase, self.deadline_ns) = (Phase::Sending, Some(end_ns + self.brief.cell.workload.drain_ns + ANSWER));
+        let drained_ns = end_ns.saturating_add(self.brief.cell.workload.drain_ns);
+        (self.phase, self.deadline_ns) = (Phase::Sending, Some(drained_ns.saturating_add(ANSWER)));
     }
 
     /// A run whose end is a count goes on for as long as anything is sent.
@@ -546,8 +547,8 @@ impl<'a> Leader<'a> {
         }
         self.orders.push_back(Order::Draining);
         self.totals.sort_unstable_by_key(|total| total.publisher);
-        let deadline_ns = now + drain_ns;
-        self.await_all(Phase::Draining, deadline_ns + ANSWER);
+        let deadline_ns = now.saturating_add(drain_ns);
+        self.await_all(Phase::Draining, deadline_ns.saturating_add(ANSWER));
         let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals), deadline_ns };
         self.orders.push_back(Order::Tell(self.agents.iter().map(drain).enumerate().collect()));
     }

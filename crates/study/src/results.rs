@@ -231,23 +231,10 @@ impl Results {
         Ok(Results { folder: folder.to_owned(), runs, runs_path, lock })
     }
 
-    /// Opens the results of the same study, to go on. A line that was torn by
-    /// a kill is cut off. Returns the records that are there.
-    pub fn resume(folder: &Path, study: &str) -> Result<(Results, Vec<RunRecord>), ResultsError> {
-        // What it is compared with changes nothing that is measured.
-        Results::resume_where(folder, |before| Study::without_reference(before) == Study::without_reference(study))
-    }
-
-    /// The same of a study whose parts grow while it is measured.
-    pub fn resume_growing(folder: &Path, study: &str) -> Result<(Results, Vec<RunRecord>), ResultsError> {
-        let asked = |text: &str| Study::without_part_tables(Study::without_reference(text));
-        Results::resume_where(folder, |before| asked(before) == asked(study))
-    }
-
-    fn resume_where(
-        folder: &Path,
-        is_same: impl FnOnce(&str) -> bool,
-    ) -> Result<(Results, Vec<RunRecord>), ResultsError> {
+    /// Opens the results of the same study, to go on; where `parts_may_grow`, of one
+    /// whose parts grow while it is measured. A line that was torn by a kill is cut off.
+    /// Returns the records that are there.
+    pub fn resume(folder: &Path, study: &str, parts_may_grow: bool) -> Result<(Results, Vec<RunRecord>), ResultsError> {
         let runs_path = folder.join("runs.jsonl");
         if !runs_path.exists() {
             return Err(ResultsError::Nothing(folder.to_owned()));
@@ -255,7 +242,7 @@ impl Results {
         let lock = lock(folder)?;
         let study_path = folder.join("study.toml");
         let before = files::read_text(&study_path, Links::Refuse).map_err(io(&study_path))?;
-        if !is_same(&before) {
+        if !Study::measures_the_same(&before, study, parts_may_grow) {
             return Err(ResultsError::OtherStudy(folder.to_owned()));
         }
         let logs = folder.join("logs");
@@ -420,8 +407,8 @@ mod tests {
         }
         let results = Results::create(&folder, "", &Value::Null).unwrap();
         assert!(matches!(Results::create(&folder, "", &Value::Null), Err(ResultsError::Occupied(_))));
-        assert!(matches!(Results::resume(&folder, ""), Err(ResultsError::Held { .. })), "one writes");
+        assert!(matches!(Results::resume(&folder, "", false), Err(ResultsError::Held { .. })), "one writes");
         drop(results);
-        assert!(Results::resume(&folder, "").is_ok());
+        assert!(Results::resume(&folder, "", false).is_ok());
     }
 }

@@ -63,11 +63,12 @@ pub fn make<'a>(
     let mut leader = Leader::new(brief, plans, clock::now());
     let played = processes.play(&mut leader, cell, system, place, context);
     tear_down.traces.iter_mut().for_each(|traces| traces.has_begun = leader.has_begun());
-    if let Err(RunError::Failed(_)) = played {
+    if !matches!(played, Ok(_) | Err(RunError::Interrupted)) {
         processes.give_up();
     }
     let played = match (played, processes.link_exit()) {
-        (Err(RunError::Failed(error)), Some(exit_reason)) => Err(failed(format!("{exit_reason}; meanwhile: {error}"))),
+        (Err(RunError::Interrupted), _) => Err(RunError::Interrupted),
+        (Err(error), Some(end)) => Err(RunError::Ended { end, source: error.into() }),
         // Without its proxy it was another link than the record says.
         (Ok(_), Some(exit_reason)) => Err(failed(exit_reason)),
         (played, _) => played,
@@ -82,11 +83,11 @@ pub fn make<'a>(
             }
         }
         // Why the server went says more than what its clients made of it.
-        Err(RunError::Failed(error)) => failed(match processes.server_exit_soon() {
-            Some(exit_reason) => format!("{exit_reason}; meanwhile: {error}"),
+        Err(RunError::Interrupted) => RunError::Interrupted,
+        Err(error) => match processes.server_exit_soon() {
+            Some(end) => RunError::Ended { end, source: error.into() },
             None => error,
-        }),
-        Err(interrupted) => interrupted,
+        },
     };
     tear_down.clean().into_iter().for_each(|line| (context.news)(News::Left(line)));
     Err(error)

@@ -8,7 +8,7 @@ use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::{ReadOptions, Study};
-use pubmark_study::context::{RunContext, RunError};
+use pubmark_study::context::RunContext;
 use pubmark_study::registry;
 use pubmark_study::run;
 use pubmark_study::servers::Servers;
@@ -62,8 +62,7 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
         let made = run::make(&cell, registry::find(system).unwrap(), place, &mut stage);
         let _ = outbox.send(match made {
             Ok(_) => "a record".to_owned(),
-            Err(RunError::Failed(error)) => error,
-            Err(RunError::Interrupted) => "interrupted".to_owned(),
+            Err(error) => error.to_string(),
         });
     });
     inbox.recv_timeout(PATIENCE).expect("a run that waits without a deadline")

@@ -1,15 +1,17 @@
 //! `pubmark systems NAME --new`: a system file to be filled in.
 
 use super::shared::SYSTEMS;
-use crate::args::NewProtocol;
+use crate::args::protocols;
 use crate::failure::{Code, Failure};
 use crate::output::print;
 use pubmark_model::system::{System, is_system_name};
+use pubmark_model::wire_protocol::Protocol;
+use pubmark_study::registry;
 use std::io::Write;
 use std::path::Path;
 
 /// Writes `systems/NAME.toml`, unless there is such a file.
-pub fn write(name: &str, protocol: Option<NewProtocol>, agent: bool) -> Result<Code, Failure> {
+pub fn write(name: &str, protocol: Option<Protocol>, agent: bool) -> Result<Code, Failure> {
     if !is_system_name(name) {
         return Err(Failure::usage(format!(
             "`{name}` is no name for a system: up to 64 letters, digits, `-`, `_` and `.`"
@@ -19,10 +21,12 @@ pub fn write(name: &str, protocol: Option<NewProtocol>, agent: bool) -> Result<C
         (Some(protocol), _) => broker(name, protocol),
         (None, true) => library(name),
         (None, false) => {
-            return Err(Failure::usage(
-                "--new: say what it is: --protocol mqtt|nats|redis|amqp for a broker, or --agent for a program of \
-                 your own that plays clients",
-            ));
+            let spoken: Vec<&str> = protocols::spoken().map(Protocol::word).collect();
+            return Err(Failure::usage(format!(
+                "--new: say what it is: --protocol {} for a broker, or --agent for a program of your own that plays \
+                 clients",
+                spoken.join("|")
+            )));
         }
     };
     let path = Path::new(SYSTEMS).join(format!("{name}.toml"));
@@ -39,26 +43,18 @@ pub fn write(name: &str, protocol: Option<NewProtocol>, agent: bool) -> Result<C
     Ok(Code::Done)
 }
 
-fn broker(name: &str, protocol: NewProtocol) -> String {
-    let (word, title, patterns, guarantees) = match protocol {
-        NewProtocol::Mqtt => (
-            "mqtt",
-            "MQTT",
-            r#"["pairs", "fan-out", "fan-in", "pipeline", "tree"]"#,
+fn broker(name: &str, protocol: Protocol) -> String {
+    let (word, title) = (protocol.word(), protocol.title());
+    // The system file of this protocol says what a broker of it can play.
+    let usual = registry::find_built_in(word);
+    let patterns: Vec<&str> = usual.iter().flat_map(|system| &system.patterns).map(|pattern| pattern.word()).collect();
+    let guarantees = match usual.is_some_and(|system| system.qos.len() > 1) {
+        true => {
             "# What it promises: the levels of quality of service that it has, the patterns in\n\
              # which it loses nothing from QoS 1 up, and whether sessions outlive a restart.\n\
-             qos = [0, 1]\nlossless = [\"pairs\", \"fan-out\", \"fan-in\"]\ndurable = false\n",
-        ),
-        NewProtocol::Nats => ("nats", "NATS", r#"["pairs", "fan-out", "fan-in", "pipeline", "tree"]"#, ""),
-        NewProtocol::Redis => ("redis", "RESP", r#"["pairs", "fan-out", "fan-in", "tree"]"#, ""),
-        NewProtocol::Amqp => (
-            "amqp",
-            "AMQP 0-9-1",
-            r#"["pairs", "fan-out", "fan-in", "pipeline", "tree"]"#,
-            "# What it promises: the levels of quality of service that it has (1: with\n\
-             # confirmations), and the patterns in which it loses nothing at level 1.\n\
-             qos = [0, 1]\nlossless = [\"pairs\", \"fan-out\", \"fan-in\"]\ndurable = false\n",
-        ),
+             qos = [0, 1]\nlossless = [\"pairs\", \"fan-out\", \"fan-in\"]\ndurable = false\n"
+        }
+        false => "",
     };
     format!(
         r#"# A broker that speaks {title}.
@@ -66,7 +62,7 @@ title = "{name}"
 about = "a broker, in a sentence"
 licence = "UNKNOWN"
 driver = "{word}"
-patterns = {patterns}
+patterns = {patterns:?}
 {guarantees}
 # How it is started: in the foreground, logging to standard output, writing nothing
 # outside {{dir}}. Places that are filled in for each run:

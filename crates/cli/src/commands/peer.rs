@@ -2,13 +2,13 @@
 //! never stands in a study.
 
 use super::shared::raise_open_files;
-use crate::args::{PeerArgs, PeerProtocol};
+use crate::args::PeerArgs;
 use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_files::{Links, read_text};
-use pubmark_peer::{Listen, PeerScript};
+use pubmark_peer::PeerScript;
 use std::os::fd::AsFd;
 
 /// Serves until standard input ends, then says what it did.
@@ -24,16 +24,9 @@ pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
             PeerScript::parse(&text).map_err(bad)?
         }
     };
-    let protocol = match args.protocol {
-        PeerProtocol::Mqtt => Listen::Mqtt,
-        PeerProtocol::Nats => Listen::Nats,
-        PeerProtocol::Redis => Listen::Redis,
-        PeerProtocol::Amqp => Listen::Amqp,
-        PeerProtocol::ZeroMq => Listen::ZeroMq,
-    };
     let listening = |endpoint: &str| print(&serde_json::json!({"endpoint": endpoint}).to_string());
     let input = std::io::stdin();
-    let tally = pubmark_peer::serve(protocol, args.port, script, input.as_fd(), listening).map_err(Failure::run)?;
+    let tally = args.protocol.serve(None, args.port, script, input.as_fd(), listening).map_err(Failure::run)?;
     print(&tally.json());
     Ok(Code::Done)
 }

@@ -36,7 +36,7 @@ impl Clocked {
         let mut line = String::new();
         self.said.read_line(&mut line).unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{request}: {line}"));
-        assert!(answer["reply"].is_object(), "{request}: {answer}");
+        assert!(answer.get("reply").is_some(), "{request}: {answer}");
         answer["reply"].clone()
     }
 }
@@ -73,10 +73,11 @@ fn the_true_offset_lies_within_the_bound_in_100_of_100_comparisons() {
     for ahead_s in [3_600, 1_801, 600, 61, 1] {
         for (answering, asking) in [(ahead_s, 0), (0, ahead_s)] {
             let (mut answers, mut asks) = (Clocked::new(&one.0, answering), Clocked::new(&other.0, asking));
-            let at = answers.ask(&json!({"tell_time": {"address": one.1}}))["at"].clone();
+            let at = answers.ask(&json!({"request": "ServeClock", "parameters": {"address": one.1}}));
             let so_far = [&answers, &asks].map(|host| cpu_ns(host.process.id()));
             for _ in 0..10 {
-                let found = asks.ask(&json!({"compare_clock": {"address": other.1, "with": at}}))["clock"].clone();
+                let found =
+                    asks.ask(&json!({"request": "CompareClock", "parameters": {"address": other.1, "with": at}}));
                 let (offset, bound) = (found["offset_ns"].as_i64().unwrap(), found["bound_ns"].as_u64().unwrap());
                 let error = (offset - (answering - asking) * 1_000_000_000).unsigned_abs();
                 assert!(error <= bound, "{answering} s less {asking} s: off by {error} ns: {found}");

@@ -1,6 +1,7 @@
 //! The sources of the agents that pubmark carries, put where they can be built
 //! and started.
 
+use crate::error::HostError;
 use pubmark_model::system::System;
 use std::io::Error;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ pub fn is_there(system: &System) -> bool {
 }
 
 /// Puts them there, all at once: an interrupted attempt leaves nothing there.
-pub fn put(system: &System) -> Result<(), String> {
+pub fn put(system: &System) -> Result<(), HostError> {
     let Some(target) = Path::new(&system.here).parent().filter(|_| !is_there(system)) else { return Ok(()) };
     let part = PathBuf::from(format!("{}.{}", target.display(), std::process::id()));
     let put = write(&part, system.carried).and_then(|()| match std::fs::rename(&part, target) {
@@ -22,7 +23,7 @@ pub fn put(system: &System) -> Result<(), String> {
     });
     put.map_err(|error| {
         let _ = std::fs::remove_dir_all(&part);
-        format!("the agents that come with pubmark cannot be put at {}: {error}", target.display())
+        HostError::io(format!("the agents that come with pubmark cannot be put at {}", target.display()))(error)
     })
 }
 
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(folder.path().join("agents-1/mine/agent.py")).unwrap(), "print()");
         assert!(folder.path().join("agents-1/shared/a/b.h").exists());
         let broken = system("agents-2/mine", &[("mine/agent.py", ""), ("mine/agent.py/below-a-file", "")]);
-        assert!(put(&broken).unwrap_err().contains("agents-2"));
+        assert!(put(&broken).unwrap_err().to_string().contains("agents-2"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
         assert!(is_there(&System::default()), "who carries nothing lacks nothing");
     }

@@ -1,5 +1,6 @@
 //! Runs a command to its end, or to its deadline.
 
+use crate::error::HostError;
 use crate::programs::find_program_from;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs a command; what it prints is the user's to see, on standard error,
 /// because standard output may be promised to JSON.
-pub fn run(command: &[String], folder: Option<&Path>, limit: Duration) -> Result<(), String> {
+pub fn run(command: &[String], folder: Option<&Path>, limit: Duration) -> Result<(), HostError> {
     let line = command.join(" ");
     let out = std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut child = start(command, folder, out, Stdio::inherit())?;
@@ -24,16 +25,16 @@ pub fn run(command: &[String], folder: Option<&Path>, limit: Duration) -> Result
     std::thread::spawn(move || outbox.send(child.wait()));
     match end(pid, &inbox, limit) {
         Some(Ok(status)) if status.success() => Ok(()),
-        Some(Ok(status)) => Err(format!("`{line}` failed ({status})")),
-        Some(Err(error)) => Err(format!("`{line}`: {error}")),
-        None => Err(format!("`{line}` did not end within {} s", limit.as_secs())),
+        Some(Ok(status)) => Err(format!("`{line}` failed ({status})").into()),
+        Some(Err(error)) => Err(HostError::io(format!("`{line}`"))(error)),
+        None => Err(late(command, limit)),
     }
 }
 
 /// What a command prints on standard output and error, if it ends in time.
-pub fn output(command: &[String], limit: Duration) -> Result<String, String> {
-    let (mut reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
-    let twin = writer.try_clone().map_err(|error| error.to_string())?;
+pub fn output(command: &[String], limit: Duration) -> Result<String, HostError> {
+    let (mut reader, writer) = std::io::pipe().map_err(HostError::io("no pipe for a command"))?;
+    let twin = writer.try_clone().map_err(HostError::io("no pipe for a command"))?;
     let mut child = start(command, None, Stdio::from(writer), Stdio::from(twin))?;
     let pid = child.id();
     let (outbox, inbox) = channel();
@@ -46,12 +47,16 @@ pub fn output(command: &[String], limit: Duration) -> Result<String, String> {
         outbox.send(read.map(|_| String::from_utf8_lossy(&seen).into_owned()))
     });
     match end(pid, &inbox, limit) {
-        Some(read) => read.map_err(|error| error.to_string()),
-        None => Err(format!("`{}` did not end within {} s", command.join(" "), limit.as_secs())),
+        Some(read) => read.map_err(HostError::io(format!("`{}`", command.join(" ")))),
+        None => Err(late(command, limit)),
     }
 }
 
-fn start(command: &[String], folder: Option<&Path>, out: Stdio, err: Stdio) -> Result<Child, String> {
+fn late(command: &[String], limit: Duration) -> HostError {
+    format!("`{}` did not end within {} s", command.join(" "), limit.as_secs()).into()
+}
+
+fn start(command: &[String], folder: Option<&Path>, out: Stdio, err: Stdio) -> Result<Child, HostError> {
     let variables: Vec<(&str, &str)> = command.iter().map_while(|word| word.split_once('=')).collect();
     let (program, arguments) = command[variables.len()..].split_first().ok_or("an empty command")?;
     let path = find_program_from(folder, program).ok_or_else(|| format!("`{program}` is not found"))?;
@@ -59,7 +64,7 @@ fn start(command: &[String], folder: Option<&Path>, out: Stdio, err: Stdio) -> R
     let mut starting = Command::new(path);
     starting.args(arguments).envs(variables).stdin(Stdio::null()).stdout(out).stderr(err);
     folder.map(|folder| starting.current_dir(folder));
-    starting.spawn().map_err(|error| format!("`{program}` cannot be run: {error}"))
+    starting.spawn().map_err(HostError::io(format!("`{program}` cannot be run")))
 }
 
 /// What the waiting thread says; past the limit the command is ended, and there is nothing to say.
@@ -88,10 +93,11 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         let ample = Duration::from_secs(60);
-        assert_eq!(run(&words("true"), None, ample), Ok(()));
-        assert!(run(&words("false"), None, ample).unwrap_err().contains("`false` failed"));
-        assert!(run(&words("no-such-program x"), None, ample).unwrap_err().contains("is not found"));
-        assert!(run(&words("sleep 600"), None, Duration::from_millis(20)).unwrap_err().contains("did not end"));
+        let wrong = |line: &str, limit| run(&words(line), None, limit).unwrap_err().to_string();
+        run(&words("true"), None, ample).unwrap();
+        assert!(wrong("false", ample).contains("`false` failed"));
+        assert!(wrong("no-such-program x", ample).contains("is not found"));
+        assert!(wrong("sleep 600", Duration::from_millis(20)).contains("did not end"));
     }
 
     #[test]
@@ -100,6 +106,7 @@ mod tests {
         let seen = output(&script, Duration::from_secs(60)).unwrap();
         assert!(seen.contains("out") && seen.contains("err"), "{seen}");
         assert_eq!(output(&words("A=b printenv A"), Duration::from_secs(60)).unwrap(), "b\n");
-        assert!(output(&words("sleep 600"), Duration::from_millis(20)).unwrap_err().contains("did not end"));
+        let late = output(&words("sleep 600"), Duration::from_millis(20)).unwrap_err();
+        assert!(late.to_string().contains("did not end"));
     }
 }

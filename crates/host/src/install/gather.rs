@@ -2,6 +2,7 @@
 
 use super::{execute, plan};
 use crate::cache::cache_folder;
+use crate::error::HostError;
 use pubmark_model::system::System;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,17 +18,17 @@ fn holds(folder: &Path, system: &System) -> bool {
 
 /// Fetches what is pinned into a folder beside the one meant, which takes its
 /// place when it is whole: an interrupted installation is none.
-pub fn gather(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
+pub fn gather(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
     let target = cache_folder(system);
     sweep(&target);
     let part = Part(part_of(&target, std::process::id()));
-    write(&part.0.join("pom.xml"), &plan::pom(&system.install)).map_err(|error| at(&part.0, &error))?;
+    write(&part.0.join("pom.xml"), &plan::pom(&system.install)).map_err(at(&part.0))?;
     for step in plan::fetch(system, &part.0) {
         say(&step.command.join(" "));
         execute::run(&step.command, step.folder.as_deref(), step.limit)?;
     }
-    relocate(&part.0, &target).map_err(|error| at(&part.0, &error))?;
-    place(system, &part.0, &target).map_err(|error| at(&target, &error))
+    relocate(&part.0, &target).map_err(at(&part.0))?;
+    place(system, &part.0, &target).map_err(at(&target))
 }
 
 /// The largest script whose first line is looked at, bytes.
@@ -68,8 +69,8 @@ impl Drop for Part {
     }
 }
 
-fn at(path: &Path, error: &Error) -> String {
-    format!("{}: {error}", path.display())
+fn at(path: &Path) -> impl FnOnce(Error) -> HostError {
+    HostError::io(path.display().to_string())
 }
 
 /// The folder in which the process of this number gathers an installation.

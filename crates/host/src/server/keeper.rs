@@ -27,6 +27,7 @@ use std::io::{self, BufRead, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -133,6 +134,12 @@ pub enum KeeperAnswer {
     Failed(String),
 }
 
+impl From<CommandError> for KeeperAnswer {
+    fn from(error: CommandError) -> KeeperAnswer {
+        KeeperAnswer::Failed(error.to_string())
+    }
+}
+
 enum Event {
     /// A process below the keeper has ended.
     Reaped(i32, ProcessEnd),
@@ -146,7 +153,7 @@ enum Event {
 
 struct Keeper<W> {
     plan: KeepPlan,
-    log: Result<Log, String>,
+    log: Result<Log, Arc<io::Error>>,
     output: W,
     events: Receiver<Event>,
     sender: Sender<Event>,
@@ -156,21 +163,38 @@ struct Keeper<W> {
     reaping: bool,
 }
 
+/// Why a command of a server's did not do what it is for.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    /// What it prints has nowhere to go.
+    #[error("{}: {source}", path.display())]
+    Log { path: PathBuf, source: Arc<io::Error> },
+    /// It was not started.
+    #[error("`{command}`: {source}")]
+    Start { command: String, source: io::Error },
+    /// It ended by itself.
+    #[error("`{command}` ended: {end}")]
+    Ended { command: String, end: ProcessEnd },
+    /// It did not end.
+    #[error("`{command}` did not end within {} s", CLEAN_UP.as_secs())]
+    Late { command: String },
+}
+
 /// Why nothing is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// What a server leaves in the background would be out of reach.
     #[error("descendants cannot be kept: {0}")]
-    Reaper(Errno),
+    Reaper(#[source] Errno),
     /// No plan came.
     #[error("no plan: {0}")]
-    NoPlan(io::Error),
+    NoPlan(#[source] io::Error),
     /// What came is no plan.
     #[error("the plan: {0}")]
     Plan(#[from] serde_json::Error),
     /// Nobody would hear orders.
     #[error("no thread: {0}")]
-    Thread(io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// Keeps a server until `input` ends, and then ends it. The caller sees to
@@ -204,7 +228,7 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
         let _ = closed.send(Event::Closed);
     };
     thread::Builder::new().spawn(listen).map_err(KeepError::Thread)?;
-    let log = Log::append(&plan.log, &plan.secrets).map_err(|error| format!("{}: {error}", plan.log.display()));
+    let log = Log::append(&plan.log, &plan.secrets).map_err(Arc::new);
     let mut keeper = Keeper { plan, log, output, events, sender, pending: VecDeque::new(), reaping: false };
     keeper.serve();
     keeper.end();
@@ -220,14 +244,14 @@ impl<W: Write> Keeper<W> {
                 Ok(pid) => match self.ended(pid, None) {
                     None => return,
                     Some(ProcessEnd::Exit(0)) => continue,
-                    Some(end) => format!("`{}` ended: {end}", command.join(" ")),
+                    Some(end) => CommandError::Ended { command: command.join(" "), end },
                 },
             };
-            self.say(&KeeperAnswer::Failed(failure));
+            self.say(&failure.into());
             return self.closed();
         }
         match self.spawn(&self.plan.command.clone(), true) {
-            Err(error) => self.say(&KeeperAnswer::Failed(error)),
+            Err(error) => self.say(&error.into()),
             Ok(pid) => {
                 self.say(&KeeperAnswer::Pid(pid));
                 match self.watch(pid) {
@@ -253,7 +277,7 @@ impl<W: Write> Keeper<W> {
                 Event::KeeperOrder(KeeperOrder::Start) if server.is_some() => continue,
                 Event::KeeperOrder(order) if self.plan.engine.is_some() => match self.by_engine(order, &mut server) {
                     Ok(said) => said,
-                    Err(why) => return Some(KeeperAnswer::Failed(why)),
+                    Err(error) => return Some(error.into()),
                 },
                 Event::KeeperOrder(KeeperOrder::Stop) => KeeperAnswer::Stopped(self.signal(Signal::SIGSTOP).1),
                 Event::KeeperOrder(KeeperOrder::Continue) => KeeperAnswer::Continued(self.signal(Signal::SIGCONT).0),
@@ -267,7 +291,7 @@ impl<W: Write> Keeper<W> {
                 Event::KeeperOrder(KeeperOrder::Start) => {
                     let at_ns = clock::now();
                     match self.spawn(&self.plan.command.clone(), true) {
-                        Err(error) => return Some(KeeperAnswer::Failed(error)),
+                        Err(error) => return Some(error.into()),
                         Ok(pid) => {
                             server = Some(pid);
                             KeeperAnswer::Restarted(at_ns, pid)
@@ -280,7 +304,7 @@ impl<W: Write> Keeper<W> {
     }
 
     /// Has the engine carry an order out. `server` is what stands in the container's place.
-    fn by_engine(&mut self, order: KeeperOrder, server: &mut Option<i32>) -> Result<KeeperAnswer, String> {
+    fn by_engine(&mut self, order: KeeperOrder, server: &mut Option<i32>) -> Result<KeeperAnswer, CommandError> {
         let engine = self.plan.engine.clone().unwrap_or_default();
         let at_ns = clock::now();
         Ok(match order {
@@ -314,7 +338,7 @@ impl<W: Write> Keeper<W> {
 
     /// Runs a command to its end. What happens meanwhile is seen to afterwards. The
     /// server's folder may be gone by now, and its log is for what it says itself.
-    fn run(&mut self, command: &[String]) -> Result<(), String> {
+    fn run(&mut self, command: &[String]) -> Result<(), CommandError> {
         let mut launch = launcher();
         launch.arg("--").args(command).current_dir("/").stdout(Stdio::null());
         launch.stderr(self.log_output().map_or_else(|_| Stdio::null(), Stdio::from)).env(MARKER, &self.plan.marker);
@@ -324,13 +348,13 @@ impl<W: Write> Keeper<W> {
             match self.receive(Some(deadline)) {
                 Some(Event::Reaped(ended, ProcessEnd::Exit(0))) if ended == pid => return Ok(()),
                 Some(Event::Reaped(ended, end)) if ended == pid => {
-                    return Err(format!("`{}` ended: {end}", command.join(" ")));
+                    return Err(CommandError::Ended { command: command.join(" "), end });
                 }
                 Some(event) => self.pending.push_back(event),
                 None if Instant::now() < deadline => {}
                 None => {
                     processes::signal(pid, Signal::SIGKILL);
-                    return Err(format!("`{}` did not end within {} s", command.join(" "), CLEAN_UP.as_secs()));
+                    return Err(CommandError::Late { command: command.join(" ") });
                 }
             }
         }
@@ -365,13 +389,13 @@ impl<W: Write> Keeper<W> {
         }
     }
 
-    fn log_output(&self) -> Result<PipeWriter, String> {
-        let log = self.log.as_ref().map_err(String::clone)?;
-        log.output().map_err(|error| format!("{}: {error}", self.plan.log.display()))
+    fn log_output(&self) -> Result<PipeWriter, CommandError> {
+        let output = self.log.as_ref().map_err(Arc::clone).and_then(|log| log.output().map_err(Arc::new));
+        output.map_err(|source| CommandError::Log { path: self.plan.log.clone(), source })
     }
 
     /// Starts something of the server's, in its folder and with its log.
-    fn spawn(&mut self, command: &[String], limited: bool) -> Result<i32, String> {
+    fn spawn(&mut self, command: &[String], limited: bool) -> Result<i32, CommandError> {
         let (out, err) = (self.log_output()?, self.log_output()?);
         let mut launch = launcher();
         if limited {
@@ -387,9 +411,10 @@ impl<W: Write> Keeper<W> {
         self.start(launch.stdout(out).stderr(err), command)
     }
 
-    fn start(&mut self, launch: &mut Command, command: &[String]) -> Result<i32, String> {
+    fn start(&mut self, launch: &mut Command, command: &[String]) -> Result<i32, CommandError> {
         // By the first thread, which lives as long as the keeper: a server dies with the thread that starts it.
-        let child = launch.spawn().map_err(|error| format!("`{}`: {error}", command.join(" ")))?;
+        let failed = |source| CommandError::Start { command: command.join(" "), source };
+        let child = launch.spawn().map_err(failed)?;
         self.reap();
         Ok(child.id() as i32)
     }
@@ -521,6 +546,7 @@ fn launcher() -> Command {
 }
 
 /// How a process ended.
+#[derive(Debug)]
 enum ProcessEnd {
     Exit(i32),
     Signal(Signal),

@@ -3,6 +3,7 @@
 
 use super::accounts::{Accounts, Hierarchy, hierarchies, processes_in};
 use super::processes;
+use crate::error::HostError;
 use crate::machine;
 use nix::sys::signal::Signal;
 use pubmark_model::cell::Limits;
@@ -69,12 +70,12 @@ impl Group {
         if let Some(cpus) = limits.cpus
             && let Err(why) = limit_cpus(&accounts, cpus)
         {
-            notes.push(why);
+            notes.push(why.to_string());
         }
         if let Some(bytes) = limits.memory_bytes
             && let Err(why) = limit_memory(&accounts, bytes)
         {
-            notes.push(why);
+            notes.push(why.to_string());
         }
         Group::read_back(accounts, limits, notes)
     }
@@ -127,15 +128,15 @@ impl Drop for Group {
     }
 }
 
-fn words(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> HostError {
+    HostError::io(path.display().to_string())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| words(path, &error))
+fn write(path: &Path, text: &str) -> Result<(), HostError> {
+    fs::write(path, text).map_err(at(path))
 }
 
-fn limit_cpus(accounts: &Accounts, cpus: f64) -> Result<(), String> {
+fn limit_cpus(accounts: &Accounts, cpus: f64) -> Result<(), HostError> {
     let folder = accounts.cpu.as_ref().ok_or("there is no cgroup that limits processors")?;
     let quota = (cpus * PERIOD_US).round().max(SHORTEST_QUOTA_US);
     if accounts.version == 2 {
@@ -145,7 +146,7 @@ fn limit_cpus(accounts: &Accounts, cpus: f64) -> Result<(), String> {
     write(&folder.join("cpu.cfs_quota_us"), &quota.to_string())
 }
 
-fn limit_memory(accounts: &Accounts, bytes: u64) -> Result<(), String> {
+fn limit_memory(accounts: &Accounts, bytes: u64) -> Result<(), HostError> {
     let folder = accounts.memory.as_ref().ok_or("there is no cgroup that limits memory")?;
     let (limit, swap, swap_bytes) = match accounts.version {
         2 => ("memory.max", "memory.swap.max", 0),
@@ -182,7 +183,7 @@ fn make_first(hierarchies: &[Hierarchy], name: &str, notes: &mut Vec<String>) ->
         match usable(&folder) {
             Ok(()) => Some(folder),
             Err(why) => {
-                notes.push(why);
+                notes.push(why.to_string());
                 None
             }
         }
@@ -203,12 +204,12 @@ fn make_second(hierarchy: &Hierarchy, name: &str, notes: &mut Vec<String>) -> Ac
             if !enabled.split_whitespace().any(|known| known == controller)
                 && let Err(why) = write(&parent.join("cgroup.subtree_control"), &format!("+{controller}"))
             {
-                notes.push(why);
+                notes.push(why.to_string());
             }
         }
         let folder = parent.join(name);
         if let Err(why) = usable(&folder) {
-            notes.push(why);
+            notes.push(why.to_string());
             continue;
         }
         let found = Accounts::second(folder);
@@ -230,11 +231,11 @@ fn make_second(hierarchy: &Hierarchy, name: &str, notes: &mut Vec<String>) -> Ac
 
 /// Makes a folder and tries with a process that it can be joined: who may make
 /// a group may not always move processes to it.
-fn usable(folder: &Path) -> Result<(), String> {
+fn usable(folder: &Path) -> Result<(), HostError> {
     match fs::create_dir(folder) {
         // One folder may hold several controllers.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
-        made => made.map_err(|error| words(folder, &error))?,
+        made => made.map_err(at(folder))?,
     }
     let probe = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let joined = match probe {

@@ -1,5 +1,6 @@
 //! A password as servers keep it.
 
+use crate::error::HostError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{Context, SHA512};
@@ -13,7 +14,7 @@ const SALT: usize = 12;
 ///
 /// # Errors
 /// If there is no randomness to be had.
-pub fn for_mosquitto(password: &str) -> Result<String, String> {
+pub fn for_mosquitto(password: &str) -> Result<String, HostError> {
     let mut salt = [0; SALT];
     SystemRandom::new().fill(&mut salt).map_err(|_| "this host gives no random bytes")?;
     Ok(hashed(password, &salt))

@@ -18,7 +18,7 @@ impl Marked {
         match self.ranges.last_mut() {
             Some(last) if first <= last.1 => last.1 = last.1.max(end),
             last => {
-                let before = last.map_or(0, |last| last.2 + last.1 - last.0);
+                let before = last.map_or(0, |last| last.2 + (last.1 - last.0));
                 self.ranges.push((first, end, before));
             }
         }
@@ -27,7 +27,7 @@ impl Marked {
     /// How many of them are below `at`.
     fn below(&self, at: u64) -> u64 {
         let after = self.ranges.partition_point(|(first, ..)| *first < at);
-        self.ranges[..after].last().map_or(0, |(first, end, before)| before + at.min(*end) - first)
+        self.ranges[..after].last().map_or(0, |(first, end, before)| before + (at.min(*end) - first))
     }
 }
 
@@ -51,6 +51,15 @@ pub fn without(mut excused: Vec<Sequences>, missing: impl IntoIterator<Item = Se
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_agent_that_names_the_last_sequences_of_all_overflows_nothing() {
+        let range = |first, end| Sequences { publisher: 1, first, end };
+        let excused =
+            vec![range(0, u64::MAX / 2), range(u64::MAX / 2 + 1, u64::MAX - 1), range(u64::MAX - 1, u64::MAX)];
+        assert_eq!(without(excused.clone(), [range(0, u64::MAX)]), 1);
+        assert_eq!(without(excused, [range(0, u64::MAX), range(5, 5), range(7, 3), range(0, u64::MAX)]), 2);
+    }
 
     fn ranges() -> impl Strategy<Value = Vec<Sequences>> {
         let range = (0u32..3, 0u64..60, 0u64..12);

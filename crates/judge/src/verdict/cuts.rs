@@ -26,7 +26,7 @@ pub fn only(record: &RunRecord) -> bool {
 
 /// Whether the link was cut, or just repaired, within a time.
 pub fn overlaps(record: &RunRecord, (from, to): (Ns, Ns)) -> bool {
-    cuts(record).any(|(at, until)| at < to && from < until + RETURN)
+    cuts(record).any(|(at, until)| at < to && from < until.saturating_add(RETURN))
 }
 
 /// How often the link failed, and for how long.

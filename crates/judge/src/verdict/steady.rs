@@ -114,7 +114,7 @@ fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let window_ns = record.window_ns.max(1) as f64;
     let silent = record.stalls.unwrap_or_default().longest_ns as f64 / window_ns * flow.copies;
     (flow.rose > BACKLOG_ROSE * flow.copies && flow.rose > 1.5 * silent).then(|| {
-        let at_ns = record.series.slice_ns * (flow.peak as Ns + 1);
+        let at_ns = record.series.slice_ns.saturating_mul((flow.peak as Ns).saturating_add(1));
         let behind_ns = (flow.rose / flow.copies * window_ns) as Ns;
         let evidence = format!(
             "a backlog rose and fell: {} into the window subscribers were behind by {:.0} messages, {} of traffic",
@@ -212,7 +212,7 @@ pub fn steady_after_ns(record: &RunRecord, within_ns: Ns) -> Option<Ns> {
     }
     let steady = |slice: &usize| belongs(*slice) && !moves(&values[*slice..]);
     let first = (0..last).rev().take_while(steady).last().unwrap_or(last);
-    Some(first as Ns * slice_ns)
+    Some((first as Ns).saturating_mul(slice_ns))
 }
 
 #[cfg(test)]

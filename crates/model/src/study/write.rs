@@ -1,204 +1,223 @@
 //! Writing a study as resolved: what the results folder keeps, and what
 //! `--resume` compares.
 
-use super::Study;
 use super::axis::PART;
+use super::{Axis, Study};
 use crate::asked::AUTO;
 use crate::claim::{Condition, Statement};
 use crate::figure::Figure;
 use crate::secret::recorded_text;
 use crate::setting::{KEYS, Section};
 use crate::units::format_time;
-use serde_json::Value;
-use std::fmt::Write;
+use serde_json::Value as Json;
+use toml::{Table, Value};
 
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
+/// What a study is compared with, which changes nothing that is measured.
+const REFERENCE: &str = "reference";
+/// What a search for a capacity adds to while it measures.
+const PARTS: &str = "parts";
 
-fn value(value: &Value) -> String {
+/// A value as TOML has it.
+pub(crate) fn value(value: &Json) -> Value {
     match value {
-        Value::String(text) => quoted(text),
-        other => other.to_string(),
+        Json::Bool(value) => Value::Boolean(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_f64().filter(|_| number.is_f64())) {
+            (Some(number), _) => Value::Integer(number),
+            (None, Some(number)) => Value::Float(number),
+            // Beyond the integers of TOML.
+            (None, None) => Value::String(number.to_string()),
+        },
+        Json::Array(values) => list(values),
+        Json::String(text) => Value::String(text.clone()),
+        other => Value::String(other.to_string()),
     }
 }
 
-fn list<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
-    let values: Vec<String> = values.into_iter().map(self::value).collect();
-    format!("[{}]", values.join(", "))
-}
-
-fn condition(name: &str, condition: &Condition) -> String {
-    match condition {
-        Condition::OneOf(values) => format!("{} = {}\n", quoted(name), list(values)),
-        Condition::AtMost(most) => format!("{} = \"<={most}\"\n", quoted(name)),
-        Condition::AtLeast(least) => format!("{} = \">={least}\"\n", quoted(name)),
+/// A number, which is an integer where it is whole.
+fn number(number: f64) -> Value {
+    match number.fract() == 0.0 && number.abs() < 1e15 {
+        true => Value::Integer(number as i64),
+        false => Value::Float(number),
     }
 }
 
-fn texts<T: AsRef<str>>(all: &[T]) -> String {
-    list(&all.iter().map(|text| Value::from(text.as_ref())).collect::<Vec<_>>())
+fn list<'a>(values: impl IntoIterator<Item = &'a Json>) -> Value {
+    Value::Array(values.into_iter().map(value).collect())
 }
 
-/// Where the table of the published figures begins. No text in the file can
-/// look like it: line ends are escaped in all of them.
-const REFERENCE: &str = "\n[reference]\n";
+/// A list of texts.
+pub(crate) fn texts(all: impl IntoIterator<Item: AsRef<str>>) -> Value {
+    Value::Array(all.into_iter().map(|text| text.as_ref().into()).collect())
+}
+
+fn conditions(all: &[(String, Condition)]) -> impl Iterator<Item = (String, Value)> {
+    all.iter().map(|(name, condition)| {
+        let wanted = match condition {
+            Condition::OneOf(values) => list(values),
+            Condition::AtMost(most) => format!("<={most}").into(),
+            Condition::AtLeast(least) => format!(">={least}").into(),
+        };
+        (name.clone(), wanted)
+    })
+}
+
+/// The table of axes; those that are options are a table within it.
+fn axes(all: &[Axis]) -> Table {
+    let (mut table, mut options) = (Table::new(), Table::new());
+    for axis in all.iter().filter(|axis| axis.name != PART) {
+        match axis.name.strip_prefix("options.") {
+            Some(name) => options.insert(name.to_owned(), list(&axis.values)),
+            None => table.insert(axis.name.clone(), list(&axis.values)),
+        };
+    }
+    insert_table(&mut table, "options", options);
+    table
+}
+
+/// Adds a table, unless nothing is in it.
+fn insert_table(to: &mut Table, name: &str, table: Table) {
+    if !table.is_empty() {
+        to.insert(name.to_owned(), table.into());
+    }
+}
+
+fn insert_tables(to: &mut Table, name: &str, tables: impl Iterator<Item = Table>) {
+    let tables: Vec<Value> = tables.map(Value::Table).collect();
+    if !tables.is_empty() {
+        to.insert(name.to_owned(), tables.into());
+    }
+}
+
+fn table<const N: usize>(entries: [(&str, Value); N]) -> Table {
+    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
 
 impl Study {
-    /// A study as [`Study::to_toml`] writes it, without what it is compared with:
-    /// the part that decides what is measured.
-    pub fn without_reference(text: &str) -> &str {
-        text.split_once(REFERENCE).map_or(text, |(study, _)| study)
-    }
-
-    /// A study as [`Study::to_toml`] writes it, without its parts: what a search for
-    /// a capacity asks, whichever loads it has come to.
-    pub fn without_part_tables(text: &str) -> String {
-        let mut within = false;
-        let kept = text.lines().filter(|line| {
-            // No text in the file begins a line: line ends are escaped in all of them.
-            if line.starts_with('[') {
-                within = line.starts_with("[parts.");
-            }
-            !within
-        });
-        kept.flat_map(|line| [line, "\n"]).collect()
+    /// Returns whether two studies, as [`Study::to_toml`] writes them, measure the same;
+    /// where `parts_may_grow`, whatever parts they have.
+    pub fn measures_the_same(one: &str, other: &str, parts_may_grow: bool) -> bool {
+        let measured = |text: &str| {
+            let mut table: Table = text.parse().ok()?;
+            table.remove(REFERENCE);
+            parts_may_grow.then(|| table.remove(PARTS));
+            Some(table)
+        };
+        measured(one).is_some_and(|one| measured(other) == Some(one))
     }
 
     /// The study as a file that reads back to the same study.
     pub fn to_toml(&self) -> String {
-        let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");
-        let _ = writeln!(out, "title = {}\nquestion = {}", quoted(&self.title), quoted(&self.question));
-        if let Some(baseline) = &self.baseline {
-            let _ = writeln!(out, "baseline = {}", quoted(baseline));
-        }
+        let mut out = table([("title", (&*self.title).into()), ("question", (&*self.question).into())]);
+        out.extend(self.baseline.as_ref().map(|baseline| ("baseline".to_owned(), (&**baseline).into())));
         for section in [Section::Workload, Section::Limits, Section::Faults, Section::Settings, Section::Run] {
             let keys = KEYS.iter().filter(|key| key.section == section);
             let mut keys: Vec<_> = keys.filter_map(|key| Some((key.name, key.value(&self.settings)?))).collect();
             keys.sort_unstable_by_key(|(name, _)| *name);
-            if !keys.is_empty() {
-                let _ = writeln!(out, "\n[{}]", section.name());
-            }
-            for (name, setting) in keys {
-                let _ = writeln!(out, "{name} = {}", value(&setting));
-            }
+            let keys = keys.into_iter().map(|(name, setting)| (name.to_owned(), value(&setting)));
+            insert_table(&mut out, section.name(), keys.collect());
         }
-        if !self.transports.is_empty() {
-            out.push_str("\n[transports]\n");
-        }
-        for (system, transport) in &self.transports {
-            let _ = writeln!(out, "{} = {}", quoted(system), quoted(transport.word()));
-        }
-        out.push_str("\n[axes]\n");
-        for axis in self.axes.iter().filter(|axis| !axis.name.starts_with("options.") && axis.name != PART) {
-            let _ = writeln!(out, "{} = {}", axis.name, list(&axis.values));
-        }
-        for axis in self.axes.iter().filter_map(|axis| axis.name.strip_prefix("options.").map(|name| (name, axis))) {
-            let _ = writeln!(out, "options.{} = {}", quoted(axis.0), list(&axis.1.values));
-        }
-        for part in &self.parts {
-            let _ = writeln!(out, "\n[parts.{}]", quoted(&part.name));
-            for axis in &part.axes {
-                let name = axis.name.strip_prefix("options.").map(|name| format!("options.{}", quoted(name)));
-                let _ = writeln!(out, "{} = {}", name.as_deref().unwrap_or(&axis.name), list(&axis.values));
-            }
-        }
-        for skip in &self.skips {
-            let _ = writeln!(out, "\n[[skip]]\nwhy = {}", quoted(&skip.why));
-            for (name, wanted) in &skip.conditions {
-                out.push_str(&condition(name, wanted));
-            }
-        }
-        let mut systems: Vec<Option<&str>> = self.options.iter().map(|option| option.system.as_deref()).collect();
-        systems.sort_unstable();
-        systems.dedup();
-        for system in systems {
-            match system {
-                None => out.push_str("\n[options]\n"),
-                Some(system) => {
-                    let _ = writeln!(out, "\n[options.{}]", quoted(system));
-                }
-            }
-            for option in self.options.iter().filter(|option| option.system.as_deref() == system) {
-                let shown = recorded_text(&option.name, option.secret, &option.text);
-                let _ = writeln!(out, "{} = {}", quoted(&option.name), quoted(&shown));
-            }
-        }
-        for claim in &self.claims {
-            let _ = writeln!(out, "\n[[claims]]\nid = {}\nsays = {}", quoted(&claim.id), quoted(&claim.says));
-            let _ = match &claim.statement {
-                Statement::Best { figure, best, among } => {
-                    let (best, among) = (texts(best), texts(among));
-                    writeln!(out, "figure = \"{}\"\nbest = {best}\namong = {among}", figure.key())
-                }
-                Statement::Keeps(objective) => writeln!(out, "require = {}", quoted(&objective.to_string())),
-            };
-            let _ = writeln!(out, "share = {}", claim.share);
-            if !claim.conditions.is_empty() {
-                out.push_str("[claims.where]\n");
-            }
-            for (name, wanted) in &claim.conditions {
-                out.push_str(&condition(name, wanted));
-            }
-        }
+        let transports = self.transports.iter().map(|(system, transport)| (system.clone(), transport.word().into()));
+        insert_table(&mut out, "transports", transports.collect());
+        out.insert("axes".into(), axes(&self.axes).into());
+        let parts = self.parts.iter().map(|part| (part.name.clone(), axes(&part.axes).into()));
+        insert_table(&mut out, PARTS, parts.collect());
+        let skips = self.skips.iter().map(|skip| {
+            let mut table = table([("why", (&*skip.why).into())]);
+            table.extend(conditions(&skip.conditions));
+            table
+        });
+        insert_tables(&mut out, "skip", skips);
+        insert_table(&mut out, "options", self.options_table());
+        insert_tables(&mut out, "claims", self.claims.iter().map(claim));
         if let Some(asked) = &self.questions {
-            let best = asked.best.iter().map(|figure| figure.map_or(AUTO, Figure::key));
-            let differ: Vec<String> = asked.differ.iter().map(|[one, other]| format!("{one}, {other}")).collect();
-            let within: Vec<String> = asked.within.iter().map(ToString::to_string).collect();
-            let _ = writeln!(
-                out,
-                "\n[questions]\nbest = {}\nclaims = {}\ndiffer = {}\nwithin = {}",
-                texts(&best.collect::<Vec<_>>()),
-                asked.claims,
-                texts(&differ),
-                texts(&within)
-            );
+            let table = table([
+                ("best", texts(asked.best.iter().map(|figure| figure.map_or(AUTO, Figure::key)))),
+                ("claims", asked.claims.into()),
+                ("differ", texts(asked.differ.iter().map(|[one, other]| format!("{one}, {other}")))),
+                ("within", texts(asked.within.iter().map(ToString::to_string))),
+            ]);
+            out.insert("questions".into(), table.into());
         }
-        out.push_str(&self.hosts.to_toml(quoted));
-        if let Some(goal) = &self.capacity {
-            let _ = writeln!(
-                out,
-                "\n[capacity]\n{} = {}\nover = \"{}\"\nwithin = \"{}%\"",
-                if goal.asked.is_some() { "objective" } else { "until" },
-                quoted(&goal.until.to_string()),
-                goal.over,
-                (goal.within * 1e8).round() / 1e6
-            );
-            let start = goal.asked.as_ref().map_or(Some(goal.start), |asked| asked.start);
-            let _ = start.map_or(Ok(()), |start| writeln!(out, "start = {start}"));
-            if let Some(asked) = goal.asked.as_ref().filter(|asked| !asked.parts.is_empty()) {
-                let _ = writeln!(out, "parts = {}", texts(&asked.parts));
-            }
-            let budget_ns = goal.asked.as_ref().and_then(|asked| asked.budget_ns);
-            let _ = budget_ns.map_or(Ok(()), |ns| writeln!(out, "budget = {}", quoted(&format_time(ns))));
-        }
+        insert_table(&mut out, "hosts", self.hosts.to_toml());
+        insert_table(&mut out, "capacity", self.capacity_table());
         if let Some(ab) = &self.ab {
-            let [keys, fail_on, require] = [&ab.keys, &ab.fail_on, &ab.require].map(|all| texts(all));
-            let _ = writeln!(out, "\n[ab]\nkeys = {keys}\nfail_on = {fail_on}\nrequire = {require}");
+            let [keys, fail_on, require] = [&ab.keys, &ab.fail_on, &ab.require].map(texts);
+            out.insert("ab".into(), table([("keys", keys), ("fail_on", fail_on), ("require", require)]).into());
         }
-        // The last table: what is before it is the study, for `--resume`.
         if let Some(reference) = &self.reference {
-            out.push_str(REFERENCE);
-            let note = reference.note.as_ref().map(|note| ("note", note));
-            for (key, text) in [("source", &reference.source), ("machine", &reference.machine)].into_iter().chain(note)
-            {
-                let _ = writeln!(out, "{key} = {}", quoted(text));
-            }
+            let [source, machine] = [&reference.source, &reference.machine].map(|text| text.clone().into());
+            let mut table = table([("source", source), ("machine", machine)]);
+            table.extend(reference.note.clone().map(|note| ("note".to_owned(), note.into())));
+            out.insert(REFERENCE.into(), table.into());
         }
-        out
+        format!("# As resolved: defaults filled in, overrides applied.\n{out}")
+    }
+
+    /// Options of all systems first, then a table for each system that has its own.
+    fn options_table(&self) -> Table {
+        let mut table = Table::new();
+        for option in &self.options {
+            let shown = recorded_text(&option.name, option.secret, &option.text);
+            let own = match &option.system {
+                None => Some(&mut table),
+                Some(system) => table.entry(system.clone()).or_insert_with(|| Table::new().into()).as_table_mut(),
+            };
+            own.map(|own| own.insert(option.name.clone(), shown.into()));
+        }
+        table
+    }
+
+    fn capacity_table(&self) -> Table {
+        let Some(goal) = &self.capacity else { return Table::new() };
+        let asked = goal.asked.as_ref();
+        let mut table = table([
+            (if asked.is_some() { "objective" } else { "until" }, goal.until.to_string().into()),
+            ("over", goal.over.to_string().into()),
+            ("within", format!("{}%", (goal.within * 1e8).round() / 1e6).into()),
+        ]);
+        let start = asked.map_or(Some(goal.start), |asked| asked.start).map(number);
+        let parts = asked.filter(|asked| !asked.parts.is_empty()).map(|asked| texts(&asked.parts));
+        let budget = asked.and_then(|asked| asked.budget_ns).map(|ns| format_time(ns).into());
+        for (name, value) in [("start", start), ("parts", parts), ("budget", budget)] {
+            table.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        table
+    }
+}
+
+fn claim(claim: &crate::claim::Claim) -> Table {
+    let mut out = table([("id", (&*claim.id).into()), ("says", (&*claim.says).into())]);
+    out.extend(match &claim.statement {
+        Statement::Best { figure, best, among } => {
+            table([("figure", figure.key().into()), ("best", texts(best)), ("among", texts(among))])
+        }
+        Statement::Keeps(objective) => table([("require", objective.to_string().into())]),
+    });
+    out.insert("share".into(), number(claim.share));
+    insert_table(&mut out, "where", conditions(&claim.conditions).collect());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn studies_are_compared_by_what_they_say_and_not_by_how_it_is_written() {
+        let study = "title = \"a\"\n[run]\nblocks = 3\n[axes]\nsystem = [\"mqtt\"]\n";
+        let same = "# A comment.\ntitle = 'a'\naxes = { system = [ \"mqtt\" ] }\nrun.blocks = 3\n";
+        let compared = format!("{study}[reference]\nsource = \"s\"\n");
+        let grown = format!("{study}[parts.p]\npayload = [64]\n");
+        let other = study.replace("blocks = 3", "blocks = 4");
+        for (text, alike, alike_grown) in
+            [(study, true, true), (same, true, true), (&*compared, true, true), (&*grown, false, true)]
+        {
+            assert_eq!(Study::measures_the_same(study, text, false), alike, "{text}");
+            assert_eq!(Study::measures_the_same(text, study, true), alike_grown, "{text}");
+        }
+        for text in [other.as_str(), "title = ", ""] {
+            assert!(!Study::measures_the_same(study, text, true) && !Study::measures_the_same(text, study, true));
+        }
+        assert!(!Study::measures_the_same("title = ", "title = ", true), "what cannot be read is nobody's study");
     }
 }

@@ -86,18 +86,18 @@ fn an_option_is_secret_by_its_mark_or_else_by_its_name_and_kind() {
     let kept = resolved(tables, &[]).unwrap();
     let options = &kept[kept.find("[options]").unwrap()..];
     for line in [
-        "\"shape\" = \"***\"",
-        "\"max_keys\" = \"7\"",
-        "\"admin_token\" = \"***\"",
-        "\"auth_retries\" = \"***\"",
-        "\"key_size\" = \"8KiB\"",
-        "\"tcp_nodelay\" = \"true\"",
+        "shape = \"***\"",
+        "max_keys = \"7\"",
+        "admin_token = \"***\"",
+        "auth_retries = \"***\"",
+        "key_size = \"8KiB\"",
+        "tcp_nodelay = \"true\"",
     ] {
         assert!(options.contains(line), "{line}: {options}");
     }
     // Set on the command line, for all systems or for one.
     for name in ["options.shape", "options.mqtt.shape"] {
-        assert!(resolved("", &[(name, "round")]).unwrap().contains("\"shape\" = \"***\""), "{name}");
+        assert!(resolved("", &[(name, "round")]).unwrap().contains("shape = \"***\""), "{name}");
     }
     for axis in ["\"options.shape\" = [\"a\", \"b\"]", "\"options.admin_token\" = [\"a\"]"] {
         assert!(resolved(axis, &[]).unwrap_err().contains("cannot be an axis with a secret value"), "{axis}");

@@ -50,8 +50,11 @@ pub type Hub<'h> = dyn FnMut(Ask<'_>) -> Handled + 'h;
 
 /// The server's side of one connection.
 pub trait Speech: Sized {
-    /// What an endpoint's address begins with.
+    /// The scheme of an endpoint.
     const SCHEME: &'static str;
+
+    /// The name of the driver whose clients it serves.
+    const DRIVER: &'static str = Self::SCHEME;
 
     /// A new connection; `denied` if it is to be refused.
     fn new(denied: bool) -> Self;

@@ -46,6 +46,7 @@ pub struct ZmtpServer {
 
 impl Speech for ZmtpServer {
     const SCHEME: &'static str = "tcp";
+    const DRIVER: &'static str = "zeromq";
 
     fn new(denied: bool) -> Self {
         ZmtpServer { denied, state: State::Silent }

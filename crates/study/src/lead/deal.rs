@@ -159,7 +159,8 @@ pub fn patience(workload: &Workload, broker: bool) -> Ns {
         return workload.connect_timeout_ns;
     }
     let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
-    clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
+    let connecting_ns = clients.saturating_mul(SECOND) / u64::from(workload.connect_rate.max(1));
+    workload.connect_timeout_ns.saturating_mul(3).saturating_add(connecting_ns).saturating_add(ANSWER)
 }
 
 /// Processors for publishers and for subscribers: those that are asked for or, by

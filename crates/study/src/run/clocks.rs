@@ -209,7 +209,7 @@ impl Clocks {
     /// What is between two clocks by what messages have them off, ns: the second one's
     /// less the first one's.
     fn applied_ns(&self, from: usize, to: usize) -> i64 {
-        self.ahead_ns(from) - self.ahead_ns(to)
+        self.ahead_ns(from).saturating_sub(self.ahead_ns(to))
     }
 
     /// Offset of two clocks, drift, and what latencies between them may be wrong by.
@@ -224,8 +224,8 @@ impl Clocks {
         };
         let drift_ns = match direct {
             Some((found, true)) => found.drift_ns(),
-            Some((found, false)) => -found.drift_ns(),
-            None => one.map_or(0, Found::drift_ns) - other.map_or(0, Found::drift_ns),
+            Some((found, false)) => found.drift_ns().saturating_neg(),
+            None => one.map_or(0, Found::drift_ns).saturating_sub(other.map_or(0, Found::drift_ns)),
         };
         let offset_ns = self.direct_ns(from, to).unwrap_or(applied_ns);
         let left = if taken_out { 0 } else { offset_ns.unsigned_abs() };

@@ -81,8 +81,8 @@ impl Faults {
         for (index, fault) in script.0.iter().enumerate() {
             // Whoever leads the agents tells them that their clients are killed.
             let Some(until_ns) = fault.until_ns() else { continue };
-            steps.push(Step { at_ns: from_ns + fault.at_ns, fault: index, ends: false });
-            steps.push(Step { at_ns: from_ns + until_ns, fault: index, ends: true });
+            steps.push(Step { at_ns: from_ns.saturating_add(fault.at_ns), fault: index, ends: false });
+            steps.push(Step { at_ns: from_ns.saturating_add(until_ns), fault: index, ends: true });
         }
         // A stable sort: a fault that lasts no time begins before it ends.
         steps.sort_by_key(|step| step.at_ns);

@@ -269,7 +269,7 @@ impl<'h> Processes<'h> {
             clocks.align(&mut self.hosts, leader.takes_out_offsets())?;
         }
         let Times { start_ns, from_ns, to_ns } = leader.begin(clock::now());
-        let window_begins = start_ns + cell.workload.warmup_ns;
+        let window_begins = start_ns.saturating_add(cell.workload.warmup_ns);
         (context.news)(News::Phase(Phase::Load { start_ns, from_ns: window_begins, to_ns }));
         let length_ns = cell.workload.window_ns();
         let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
@@ -282,7 +282,7 @@ impl<'h> Processes<'h> {
         }
         let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults), place })?;
         let looks = (&self.before[..], &self.after[..]);
-        usage::check(leader, &results, &self.seats, looks, &self.facts).map_err(|wrong| failed(wrong.to_string()))?;
+        usage::check(leader, &results, &self.seats, looks, &self.facts)?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
         let window = of_count.unwrap_or((from_ns, to_ns.unwrap_or(from_ns)));
         let wire = if timeless { None } else { self.wire.finish(&mut self.hosts, window.0, window.1)? };
@@ -522,7 +522,7 @@ impl<'h> Processes<'h> {
         match heard {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(failed("all agents have gone")),
-            Ok((host, _, Incoming::Lost)) => return Err(failed(self.hosts[host].lost().to_string())),
+            Ok((host, _, Incoming::Lost)) => return Err(self.hosts[host].lost().into()),
             Ok((host, agent, incoming)) => {
                 let from = self.numbers.get(host).and_then(|agents| agents.get(agent)).copied();
                 let Some(from) = from else { return Ok(()) };
