@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Plays the clients of pubmark over libzmq, through pyzmq. `agent.py null` plays without it."""
+"""Plays the clients of pubmark over libzmq, through pyzmq. `agent.py null` plays without it, and `agent.py rows` by
+protocol 3 of the agent protocol."""
 
 import re
 import sys
@@ -201,4 +202,6 @@ class Socket:
 
 if __name__ == "__main__":
     only_null = "null" in sys.argv[1:]
+    if "rows" in sys.argv[1:]:
+        from row_agent import Agent
     Agent("zeromq-python", [Null] if only_null else [ZeroMq, Null]).run()

@@ -96,6 +96,9 @@ pub enum PubmarkCommand {
     /// Be a broker whose delays and faults are scripted, to check a measurement against.
     #[command(hide = true)]
     Peer(PeerArgs),
+    /// Play clients through an agent that writes rows, on standard input and output.
+    #[command(hide = true)]
+    Rows(RowsArgs),
     /// Take MQTT messages and throw them away.
     #[command(hide = true)]
     Sink(SinkArgs),
@@ -501,6 +504,14 @@ pub struct CalibrateArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `pubmark rows`
+#[derive(Args)]
+pub struct RowsArgs {
+    /// The agent's command and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 /// `pubmark sink`

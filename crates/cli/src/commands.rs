@@ -20,6 +20,7 @@ mod leftovers;
 mod new_system;
 mod peer;
 mod report;
+mod rows;
 mod run;
 mod searches;
 mod shared;
@@ -56,6 +57,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Remove => leftovers::remove(),
         PubmarkCommand::Awake(args) => keep::awake(&args),
         PubmarkCommand::Peer(args) => peer::peer(&args),
+        PubmarkCommand::Rows(args) => rows::rows(&args),
         PubmarkCommand::Sink(args) => sink::sink(&args),
         PubmarkCommand::Bare(args) => bare::bare(&args),
         PubmarkCommand::Completions(args) => completions::completions(&args),

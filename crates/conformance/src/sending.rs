@@ -207,7 +207,7 @@ impl Sending {
         talk.begin(start_ns);
         let window_ns = start_ns + workload.warmup_ns;
         let window_end = window_ns + workload.window_ns().unwrap_or(0);
-        let watch = self.watched.then(|| ProcessWatch::of(talk.pid(), window_ns, window_end));
+        let watch = self.watched.then(|| ProcessWatch::of(talk.player(), window_ns, window_end));
         // Between two due times: a call that is on its way then is nobody's lag.
         let middle = window_ns + workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
         let stopped = self.stops.iter().map(|stop| pause(&talk, window_ns, *stop)).collect();

@@ -113,11 +113,17 @@ fn by_number(json: &str) -> String {
     shown + rest
 }
 
+/// This program, as the process sees it that becomes another.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// An agent's program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCommand {
     /// Program and arguments; empty for the one that is built in.
     pub words: Vec<String>,
+    /// Whether it speaks protocol 3, which `pubmark rows` translates.
+    #[serde(default)]
+    pub writes_rows: bool,
     /// The folder that it is run in; empty for that of pubmark itself.
     #[serde(default)]
     pub folder: String,
@@ -174,7 +180,14 @@ impl Agent {
             .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
         let folder = Some(Path::new(&command.folder)).filter(|folder| !folder.as_os_str().is_empty());
         let found = find_program_from(folder, program).unwrap_or_else(|| program.into());
-        let mut starting = std::process::Command::new(found);
+        let mut starting = match command.writes_rows {
+            false => std::process::Command::new(found),
+            true => {
+                let mut translator = std::process::Command::new(OWN_PROGRAM);
+                translator.arg("rows").arg(found);
+                translator
+            }
+        };
         if !command.folder.is_empty() {
             starting.current_dir(&command.folder);
         }

@@ -185,6 +185,7 @@ pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
     let fill = |text: &String| system.fill_for_agent(text, &cache);
     AgentCommand {
         words: system.agent.command(sends).iter().map(fill).collect(),
+        writes_rows: system.agent.writes_rows(),
         folder: system.here.clone(),
         environment: system.agent.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
     }

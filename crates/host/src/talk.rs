@@ -5,6 +5,7 @@ use crate::agent::{Agent, AgentCommand, Incoming};
 use crate::clock;
 use crate::inbox::{Inbox, inbox, into_inbox};
 use crate::scratch::Scratch;
+use crate::server::processes;
 use nix::sys::signal::Signal;
 use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{
@@ -116,6 +117,13 @@ impl Talk {
     /// Its process.
     pub fn pid(&self) -> i32 {
         self.agent.pid()
+    }
+
+    /// The process that plays its clients: the one that its `hello` names, where that was
+    /// started by it, and itself otherwise.
+    pub fn player(&self) -> i32 {
+        let named = i32::try_from(self.hello.pid).unwrap_or_default();
+        if processes::descendants(self.pid()).contains(&named) { named } else { self.pid() }
     }
 
     /// Sends it, and what it has started, a signal.

@@ -40,17 +40,22 @@ pub struct Pacer {
     from_ns: Ns,
 }
 
+/// The longest margin of one of a workload's publishers that may keep `budget_cores` processors
+/// awake before its due times, ns.
+pub fn longest_margin_ns(workload: &Workload, budget_cores: f64) -> Ns {
+    let per_s = workload.rate.profile().map_or(0.0, |profile| profile.fastest_per_s());
+    if per_s > 0.0 { ((budget_cores / per_s * 1e9) as Ns).min(LONGEST) } else { 0 }
+}
+
 impl Pacer {
     /// Of a loop that runs so many of a workload's publishers, and may keep
     /// `budget_cores` processors awake before their due times. What it costs is
     /// counted from `from_ns` on.
     pub fn new(workload: &Workload, publishers: usize, budget_cores: f64, from_ns: Ns) -> Pacer {
-        let per_s = workload.rate.profile().map_or(0.0, |profile| profile.fastest_per_s() * publishers as f64);
-        let most_ns = if per_s > 0.0 { (budget_cores / per_s * 1e9) as Ns } else { 0 };
         Pacer {
             pacing: workload.pacing,
             wake: FIRST * LATE_ONE_IN,
-            most_ns: most_ns.min(LONGEST),
+            most_ns: longest_margin_ns(workload, budget_cores / publishers.max(1) as f64),
             budget_cores,
             spent_ns: 0,
             from_ns,

@@ -302,19 +302,33 @@ impl IncomingStreams {
     /// A message arrived at `now`.
     #[inline]
     pub fn arrived(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
-        let Some(header) = Header::read(message) else {
+        let expect = &recorder.expect;
+        let is_whole = message.len() == expect.payload && (!expect.seals || is_sealed(message));
+        let header = Header::read(message).filter(|_| is_whole);
+        let (body_at, body_crc) = (expect.body_at, expect.body_crc);
+        self.take(recorder, header, now, || body_crc.is_none_or(|crc| crc32c::crc32c(&message[body_at..]) == crc));
+    }
+
+    /// Counts a message that arrived at `now`. `header` is none where the message has another
+    /// length than it should, or a header that its checksum does not fit. `is_sound` says
+    /// whether its body is as it was sent, and is asked only where that counts.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        recorder: &mut ReceiveRecorder,
+        header: Option<Header>,
+        now: Ns,
+        is_sound: impl FnOnce() -> bool,
+    ) {
+        let Some(header) = header else {
             recorder.damaged();
             return;
         };
         let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
-        let (Some(stream), true) = (self.streams.get_mut(slot), message.len() == recorder.expect.payload) else {
+        let Some(stream) = self.streams.get_mut(slot) else {
             recorder.damaged();
             return;
         };
-        if recorder.expect.seals && !is_sealed(message) {
-            recorder.damaged();
-            return;
-        }
         if header.sequence >= END {
             match header.sequence {
                 PROBE if !stream.heard => {
@@ -355,10 +369,7 @@ impl IncomingStreams {
         } else if measured {
             recorder.counts.reordered += 1;
         }
-        let sound = match recorder.expect.body_crc {
-            Some(crc) => crc32c::crc32c(&message[recorder.expect.body_at..]) == crc,
-            None => true,
-        };
+        let sound = is_sound();
         if measured {
             recorder.last_arrival_ns = Some(now);
             recorder.counts.corrupted += u64::from(!sound);
@@ -527,6 +538,12 @@ impl Subscriber {
     #[inline]
     pub fn arrived(&mut self, message: &[u8], now: Ns) {
         self.incoming.arrived(&mut self.recorder, message, now);
+    }
+
+    /// See [`IncomingStreams::take`].
+    #[inline]
+    pub(crate) fn take(&mut self, header: Option<Header>, now: Ns, is_sound: bool) {
+        self.incoming.take(&mut self.recorder, header, now, || is_sound);
     }
 
     /// Whether a probe of every publisher has arrived.

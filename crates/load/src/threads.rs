@@ -8,6 +8,7 @@ mod echo;
 use crate::clock::{self, NAP};
 use crate::control::{Control, Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
+use crate::occupied::Occupied;
 use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
@@ -39,12 +40,12 @@ const MARKERS_APART: Duration = Duration::from_micros(100);
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 
 /// The time between two end markers of one publisher.
-fn marker_every(workload: &Workload) -> Duration {
+pub(crate) fn marker_every(workload: &Workload) -> Duration {
     MARKERS_APART.saturating_mul(workload.publishers).clamp(MARKER_EVERY, Duration::from_secs(1))
 }
 
 /// The time between two probes of one publisher, who sends so many copies of each.
-fn probe_every(workload: &Workload, copies: u32) -> Duration {
+pub(crate) fn probe_every(workload: &Workload, copies: u32) -> Duration {
     MARKERS_APART.saturating_mul(workload.publishers.saturating_mul(copies)).clamp(PROBE_EVERY, marker_every(workload))
 }
 
@@ -463,49 +464,6 @@ impl Socket for ClosedSocket {
 
     fn applied(&self) -> Map<String, Value> {
         Map::new()
-    }
-}
-
-/// Since when a thread that receives has been occupied with messages.
-///
-/// A library does not say whether a message was there before it was asked for.
-/// One that it hands over at once may have been, and then it waited while the
-/// thread saw to those before it; one for which it takes longer was not.
-#[derive(Default)]
-struct Occupied {
-    /// From the end of one call to the beginning of the next, over the messages
-    /// that came at once, ns.
-    backlog_ns: Ns,
-    asked_ns: Ns,
-    taken_ns: Ns,
-}
-
-impl Occupied {
-    /// A call that takes longer than this has waited, ns.
-    const WAITED: Ns = 5_000;
-
-    /// The thread asks for the next message.
-    #[inline]
-    fn listens(&mut self, at_ns: Ns) {
-        self.asked_ns = at_ns;
-        self.backlog_ns += at_ns.saturating_sub(self.taken_ns);
-    }
-
-    /// There was none.
-    #[inline]
-    fn idle(&mut self) {
-        (self.backlog_ns, self.taken_ns) = (0, Ns::MAX);
-    }
-
-    /// It was handed over at `now`: since when it can have been there, had the
-    /// thread had nothing else to do; 0 where that is not known.
-    #[inline]
-    fn since(&mut self, now: Ns) -> Ns {
-        if now.saturating_sub(self.asked_ns) > Self::WAITED {
-            self.backlog_ns = 0;
-        }
-        self.taken_ns = now;
-        if self.asked_ns == 0 { 0 } else { now.saturating_sub(self.backlog_ns).max(1) }
     }
 }
 

@@ -71,6 +71,55 @@ struct Snapshot {
     involuntary: u64,
 }
 
+/// Whose use is sampled.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// This process.
+    Own,
+    /// Another one.
+    Process(i32),
+}
+
+impl Subject {
+    fn snapshot(self) -> Snapshot {
+        match self {
+            Subject::Own => snapshot(),
+            Subject::Process(pid) => snapshot_of(pid),
+        }
+    }
+
+    fn smaps(self) -> std::io::Result<String> {
+        match self {
+            Subject::Own => std::fs::read_to_string("/proc/self/smaps_rollup"),
+            Subject::Process(pid) => std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")),
+        }
+    }
+}
+
+/// A snapshot of another process; all zero where it is gone.
+fn snapshot_of(pid: i32) -> Snapshot {
+    let clock = nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(pid));
+    let cpu =
+        clock.and_then(nix::time::clock_gettime).map(|time| time.tv_sec() as u64 * SECOND + time.tv_nsec() as u64);
+    let at = clock::now();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything; `utime` is the 14th field.
+    let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().skip(11);
+    let mut ticks = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or_default();
+    let (user, system) = (ticks(), ticks());
+    let (mut voluntary, mut involuntary) = (0, 0);
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let count = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|rest| rest.trim().parse().ok()).unwrap_or_default()
+        };
+        voluntary += count("voluntary_ctxt_switches:");
+        involuntary += count("nonvoluntary_ctxt_switches:");
+    }
+    Snapshot { at, cpu: cpu.unwrap_or_default(), user, system, voluntary, involuntary }
+}
+
 fn snapshot() -> Snapshot {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
     let ns = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * SECOND + time.tv_usec() as u64 * 1_000;
@@ -86,15 +135,15 @@ fn snapshot() -> Snapshot {
 
 /// What was used between two snapshots.
 fn used(began: &Snapshot, now: &Snapshot) -> Used {
-    let cpu_ns = now.cpu - began.cpu;
+    let cpu_ns = now.cpu.saturating_sub(began.cpu);
     // The split into user and system is the kernel's estimate; the sum is not.
-    let (user, system) = (now.user - began.user, now.system - began.system);
+    let (user, system) = (now.user.saturating_sub(began.user), now.system.saturating_sub(began.system));
     let user_ns = u128::from(cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
     Used {
         cpu_ns,
         user_ns: user_ns as Ns,
-        voluntary_switches: now.voluntary - began.voluntary,
-        involuntary_switches: now.involuntary - began.involuntary,
+        voluntary_switches: now.voluntary.saturating_sub(began.voluntary),
+        involuntary_switches: now.involuntary.saturating_sub(began.involuntary),
     }
 }
 
@@ -122,9 +171,18 @@ pub fn give_back_memory() {
 impl UsageSampler {
     /// Starts to sample: CPU time at the window's edges, memory within it.
     pub fn start(window: Window) -> UsageSampler {
+        UsageSampler::of(Subject::Own, window)
+    }
+
+    /// The same of another process. The pauses that it tells are those of this one.
+    pub fn start_for(pid: i32, window: Window) -> UsageSampler {
+        UsageSampler::of(Subject::Process(pid), window)
+    }
+
+    fn of(subject: Subject, window: Window) -> UsageSampler {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || sample(window, &stopped));
+        let thread = std::thread::spawn(move || sample(subject, window, &stopped));
         UsageSampler { thread, stop }
     }
 
@@ -140,7 +198,7 @@ impl UsageSampler {
 /// Takes in two wake-ups that were to be [`NAP`] apart. They had a pause
 /// between them if it was three times as long; what counts of it is what lies
 /// within the window, less the nap.
-fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke_ns: Ns) {
+pub(crate) fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke_ns: Ns) {
     let (from, to) = (before_ns.max(window.from_ns), woke_ns.min(window.to_ns.unwrap_or(Ns::MAX)));
     let gap = to.saturating_sub(from);
     if gap < SHORTEST_PAUSE {
@@ -150,7 +208,7 @@ fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke_ns: Ns) {
     pauses.add(&Stalls { count: 1, longest_ns, longest_at_ns: from - window.from_ns });
 }
 
-fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
+fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     clock::exact_timers();
     // Whoever looks from outside sees by it when the window is on.
     let _ = nix::sys::prctl::set_name(c"window");
@@ -166,14 +224,14 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     };
     let mut usage = AgentUsage::default();
     wait(window.from_ns);
-    let began = snapshot();
+    let began = subject.snapshot();
     let to = window.to_ns.unwrap_or(Ns::MAX);
     // The first sample waits for a quarter of the step, so that even the
     // shortest window has one, taken under load.
     let mut next = window.from_ns + SAMPLE.min(window.to_ns.map_or(SAMPLE, |to| to - window.from_ns)) / 4;
     let mut course = window.to_ns.is_none().then(|| UsageReadings::new(READING));
     let read = |course: &mut UsageReadings, samples: usize| {
-        let now = snapshot();
+        let now = subject.snapshot();
         course.add(UsageReading { at_ns: now.at, used: used(&began, &now), samples });
     };
     course.iter_mut().for_each(|course| course.add(UsageReading { at_ns: began.at, ..UsageReading::default() }));
@@ -185,7 +243,7 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
             read(course, usage.rss_bytes.len());
         }
         wait(next);
-        if let Ok(text) = std::fs::read_to_string("/proc/self/smaps_rollup") {
+        if let Ok(text) = subject.smaps() {
             let (rss, uss) = parse_smaps(&text);
             usage.rss_bytes.push(rss);
             usage.uss_bytes.push(uss);
@@ -196,7 +254,7 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     }
     wait(to);
     AWAKE_NS.store(0, Ordering::Release);
-    let ended = snapshot();
+    let ended = subject.snapshot();
     usage.wall_ns = ended.at - began.at;
     let all = used(&began, &ended);
     (usage.cpu_ns, usage.user_ns) = (all.cpu_ns, all.user_ns);

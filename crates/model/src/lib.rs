@@ -34,6 +34,7 @@ pub mod reference;
 pub mod relations;
 pub mod reported;
 pub mod role;
+pub mod rows;
 pub mod schedule;
 pub mod secret;
 pub mod server;

@@ -28,6 +28,9 @@ use serde::{Deserialize, Serialize, Serializer};
 /// The version that this crate speaks.
 pub const VERSION: u32 = 2;
 
+/// The version that agents speak that write rows; `pubmark rows` translates it.
+pub const ROWS_VERSION: u32 = 3;
+
 /// What to do about an agent of an older version, or one that answers `hello` with an error.
 pub const UPDATE_AGENT: &str = "update the agent, or take its release for this version";
 

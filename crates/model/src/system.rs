@@ -7,6 +7,7 @@ mod parse;
 mod settings;
 
 use crate::options::{OptionSpec, Options, common};
+use crate::protocol::{ROWS_VERSION, VERSION};
 use crate::secret::{Secrets, is_secret_name};
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
@@ -88,6 +89,8 @@ pub struct AgentSpec {
     pub processes: u32,
     /// How long it may take to say hello, ns.
     pub start_timeout_ns: Ns,
+    /// The version of the agent protocol that it speaks: 2, or 3, where it writes rows.
+    pub protocol: u32,
 }
 
 impl Default for AgentSpec {
@@ -98,11 +101,17 @@ impl Default for AgentSpec {
             environment: Vec::new(),
             processes: 1,
             start_timeout_ns: 10 * SECOND,
+            protocol: VERSION,
         }
     }
 }
 
 impl AgentSpec {
+    /// Whether it writes rows, of which pubmark makes the figures.
+    pub fn writes_rows(&self) -> bool {
+        self.protocol == ROWS_VERSION
+    }
+
     /// Whether pubmark itself plays.
     pub fn built_in(&self) -> bool {
         self.sending.is_empty()

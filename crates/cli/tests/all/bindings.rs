@@ -50,6 +50,56 @@ fn agents_in_three_languages_measure_as_they_should() {
     }
 }
 
+#[test]
+fn an_agent_in_python_that_writes_rows_measures_as_it_should() {
+    const NAME: &str = "an_agent_in_python_that_writes_rows_measures_as_it_should";
+    const ONLY: &str = "hello,input-ends,send-schedule,send-instants,send-lag,send-max,send-usage,receive-counts,\
+                        receive-latency,receive-losses,receive-bodies,receive-jitter,crash,meet-request-reply,\
+                        meet-pipeline";
+    if !here(NAME, &["zeromq-python"]) {
+        return;
+    }
+    let place = Place::new();
+    let python = cache_folder(registry::find("zeromq-python").unwrap()).join("python/bin/python");
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/zeromq-python/agent.py");
+    let [python, agent] = [python, agent].map(|path| path.display().to_string());
+    let own = env!("CARGO_BIN_EXE_pubmark");
+    let flags = ["--driver", "zeromq", "--transport", "tcp", "--only", ONLY, "--"];
+    let cases = cases(&place, &[&flags[..], &[own, "rows", &python, "-B", &agent, "rows"]].concat());
+    let otherwise: Vec<_> = cases.iter().filter(|(_, outcome)| outcome == "otherwise").collect();
+    assert!(cases.len() >= 15 && otherwise.is_empty(), "{otherwise:?} of {cases:?}");
+    place.assert_swept();
+}
+
+#[test]
+fn more_rows_than_there_is_memory_for_are_refused_when_a_study_is_planned() {
+    if !here("more_rows_than_there_is_memory_for_are_refused_when_a_study_is_planned", &["zeromq-python"]) {
+        return;
+    }
+    let place = Place::new();
+    let python = cache_folder(registry::find("zeromq-python").unwrap()).join("python/bin/python");
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/zeromq-python/agent.py");
+    let system = format!(
+        "title = \"rows\"\nabout = \"writes rows\"\nlicence = \"MIT\"\ndriver = \"zeromq\"\nagent_protocol = 3\n\
+         agent = [\"{}\", \"-B\", \"{}\", \"rows\"]\ntransports = [\"tcp\"]\npatterns = [\"pairs\"]\n",
+        python.display(),
+        agent.display()
+    );
+    std::fs::write(place.path("rows.toml"), system).unwrap();
+    let load = ["--transport", "tcp", "--pattern", "pairs", "--warmup", "1s"];
+    let bench = |rate: &[&str]| place.run(&[&["bench", "./rows.toml", "--out", "r"][..], &load, rate].concat());
+    let output = bench(&["--rate", "1000000", "--duration", "9s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("`668 MiB`") && said.contains("512 MiB"), "{said}");
+    assert!(!place.path("r").exists());
+    let output = bench(&["--rate", "100", "--duration", "300ms", "--repeats", "1", "-q"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let counts = &place.records("r")[0]["counts"];
+    assert_eq!((&counts["sent"], &counts["delivered"]), (&30.into(), &30.into()), "{counts}");
+    place.assert_swept();
+}
+
 /// Set by `make test-agents`: toolchains of all languages are here.
 const ALL_LANGUAGES: &str = "PUBMARK_TEST_AGENTS";
 

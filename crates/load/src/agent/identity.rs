@@ -78,5 +78,7 @@ pub fn features(crash: bool) -> Features {
         crash,
         clock_offset: true,
         header_checksum: true,
+        drains_by_markers: false,
+        row_bytes: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Who an agent is, and what it can play.
 
+use crate::rows;
 use crate::units::Ns;
 use crate::workload::{Arrival, Pacing, Rate, Verify, Workload};
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,13 @@ pub struct Features {
     /// Whether its messages carry the checksum of their header, and it looks at those of
     /// others. Least: no.
     pub header_checksum: bool,
+    /// Whether the end markers of publishers, or the deadline, end its drain, and not the
+    /// number of messages that have come. Least: no.
+    pub drains_by_markers: bool,
+    /// The most that the rows of an agent may take that leaves its figures to pubmark, bytes.
+    /// None where it keeps them itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_bytes: Option<u64>,
 }
 
 fn words(all: &[&str]) -> Vec<String> {
@@ -89,6 +97,8 @@ impl Default for Features {
             crash: false,
             clock_offset: false,
             header_checksum: false,
+            drains_by_markers: false,
+            row_bytes: None,
         }
     }
 }
@@ -131,12 +141,21 @@ impl Features {
         let too_many = flows.len() as u64 > u64::from(self.flows);
         let (wanted, has) = (flows.len().to_string(), vec![self.flows.to_string()]);
         let lack = too_many.then_some(Lack { what: "so many flows:", wanted, has });
-        lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_one(workload)))
+        let lack = lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_one(workload)));
+        lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_room(workload)))
     }
 
     /// What an agent needs whose clients are killed, where that is not here.
     pub fn lack_of_crash(&self) -> Option<Lack> {
         (!self.crash).then(|| Lack { what: FAULTS, wanted: CRASH.to_owned(), has: self.faults.clone() })
+    }
+
+    /// The rows of a run, where there is no room for them.
+    fn lack_of_room(&self, workload: &Workload) -> Option<Lack> {
+        let most = self.row_bytes?;
+        let bytes = rows::bytes(workload);
+        let (what, has) = ("a run whose rows take", vec![format!("{} MiB", most >> 20)]);
+        (bytes > most).then(|| Lack { what, wanted: format!("{} MiB", bytes.div_ceil(1 << 20)), has })
     }
 
     fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
@@ -191,6 +210,13 @@ mod tests {
             assert_eq!((lack.what, lack.wanted.as_str()), (what, wanted));
         }
         assert_eq!(least.lack(&[&workload(&[("pacing", "hybrid"), ("transport", "tcp")])]), None);
+        let fast = workload(&[("rate", "1000000"), ("warmup", "1s"), ("duration", "9s")]);
+        assert_eq!(least.lack(&[&fast]), None, "it keeps its figures itself");
+        let writes_rows = Features { row_bytes: Some(rows::MOST_BYTES), ..Features::default() };
+        assert_eq!(
+            writes_rows.lack(&[&fast]).unwrap().to_string(),
+            "cannot play a run whose rows take `668 MiB`; it has: 512 MiB"
+        );
         let back = Workload { reconnect: true, ..workload(&[]) };
         assert_eq!(
             least.lack(&[&back]).unwrap().to_string(),

@@ -4,6 +4,7 @@
 use super::{AgentSpec, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
+use crate::protocol::{ROWS_VERSION, VERSION};
 use crate::server::{PlaceError, fill_places};
 use crate::setting::MOST_AGENTS;
 use crate::units::parse_time;
@@ -46,12 +47,22 @@ impl AgentSpec {
         }
     }
 
-    /// Reads `agents` and `start_timeout`; false if the key is neither.
+    /// Reads `agents`, `agent_protocol` and `start_timeout`; false if the key is none of them.
     pub(super) fn read_key(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> bool {
-        if !["agents", "start_timeout"].contains(&entry.key.as_str()) {
+        if !["agents", "agent_protocol", "start_timeout"].contains(&entry.key.as_str()) {
             return false;
         }
         let Some(value) = entry.one(errors) else { return true };
+        if entry.key == "agent_protocol" {
+            match value.text.parse().ok().filter(|version| [VERSION, ROWS_VERSION].contains(version)) {
+                Some(version) => self.protocol = version,
+                None => errors.push(Diagnostic::at_value(
+                    value.at,
+                    format!("`agent_protocol` is {}: pubmark speaks {VERSION} and {ROWS_VERSION}", value.text),
+                )),
+            }
+            return true;
+        }
         if entry.key == "agents" {
             match value.text.parse().ok().filter(|count| (1..=MOST_AGENTS).contains(count)) {
                 Some(count) => self.processes = count,
@@ -78,7 +89,11 @@ impl AgentSpec {
                     .help("leave `inproc` out of `transports`"),
             );
         }
-        let stray = [(!self.environment.is_empty(), "[env]"), (self.processes != 1, "`agents`")];
+        let stray = [
+            (!self.environment.is_empty(), "[env]"),
+            (self.processes != 1, "`agents`"),
+            (self.writes_rows(), "`agent_protocol`"),
+        ];
         for (_, what) in stray.into_iter().filter(|(there, _)| *there && self.built_in()) {
             errors.push(
                 Diagnostic::whole(format!("{what} is for an agent of its own, and the file names none"))

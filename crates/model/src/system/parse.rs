@@ -103,7 +103,7 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 18] = [
+        const KNOWN: [&str; 19] = [
             "title",
             "about",
             "licence",
@@ -111,6 +111,7 @@ impl System {
             "driver",
             "agent",
             "agents",
+            "agent_protocol",
             "start_timeout",
             "floor",
             "replaces",
