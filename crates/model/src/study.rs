@@ -7,7 +7,7 @@ mod goal;
 mod named;
 mod parse;
 mod resolve;
-pub(crate) mod write;
+mod write;
 
 use crate::ab::ArmsGoal;
 use crate::asked::AskedQuestions;
