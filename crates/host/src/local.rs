@@ -202,7 +202,7 @@ impl Local {
 }
 
 /// A request that this machine can answer.
-pub trait Answer: Request {
+pub trait LocalRequest: Request {
     /// Does what is asked for.
     fn answer(self, local: &mut Local, interrupt: &AtomicBool) -> Result<Self::Reply, HostError>;
 }
@@ -218,7 +218,7 @@ pub fn answer(line: RequestLine<Value>, local: &mut Local, interrupt: &AtomicBoo
 /// Reads a request, answers it, and writes the reply.
 type AnswerValue = fn(Value, &mut Local, &AtomicBool) -> Option<Result<Value, HostError>>;
 
-fn answer_value<R: Answer>(
+fn answer_value<R: LocalRequest>(
     parameters: Value,
     local: &mut Local,
     interrupt: &AtomicBool,
@@ -230,7 +230,7 @@ fn answer_value<R: Answer>(
 /// Defines how each request is answered, and the table of all of them.
 macro_rules! answers {
     ($(($name:ident, $answer:expr)),+ $(,)?) => {
-        $(impl Answer for $name {
+        $(impl LocalRequest for $name {
             fn answer(self, local: &mut Local, interrupt: &AtomicBool) -> Result<Self::Reply, HostError> {
                 let answer: fn($name, &mut Local, &AtomicBool) -> Result<<$name as Request>::Reply, HostError> = $answer;
                 answer(self, local, interrupt)

@@ -14,7 +14,7 @@ use crate::lines::{
     ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock,
     WatchNetwork, WatchSpan,
 };
-use crate::local::{Answer, Local};
+use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
@@ -103,11 +103,11 @@ impl<'a> Host<'a> {
         Ok(Host { spec: spec.clone(), way, logs, secrets, interrupt: wanted.interrupt })
     }
 
-    fn ask<R: Answer>(&mut self, request: R) -> Result<R::Reply, HostError> {
+    fn ask<R: LocalRequest>(&mut self, request: R) -> Result<R::Reply, HostError> {
         self.ask_until(request, self.interrupt)
     }
 
-    fn ask_until<R: Answer>(&mut self, request: R, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
+    fn ask_until<R: LocalRequest>(&mut self, request: R, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
         match &mut self.way {
             Way::Here(local) => request.answer(local, interrupt),
             Way::There(remote) => remote.ask(&request, interrupt).map_err(|error| without(&self.secrets, error)),
@@ -115,7 +115,7 @@ impl<'a> Host<'a> {
     }
 
     /// The same where the answer says nothing: it is not waited for.
-    fn order_done(&mut self, request: impl Answer<Reply = ()>) -> Result<(), HostError> {
+    fn order_done(&mut self, request: impl LocalRequest<Reply = ()>) -> Result<(), HostError> {
         match &mut self.way {
             Way::Here(local) => request.answer(local, self.interrupt),
             Way::There(remote) => remote.order(&request).map_err(|error| without(&self.secrets, error)),

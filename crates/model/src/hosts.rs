@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::document::{Document, Table};
 use crate::host::{HostSpec, LOCAL, Placement};
-use crate::study::write::{texts, value};
+use crate::toml_values::{texts, value};
 use crate::units::{
     Ns, SECOND, format_per_million, format_size, format_time, parse_per_million, parse_size, parse_thousandths,
     thousandths,

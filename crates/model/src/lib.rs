@@ -43,6 +43,7 @@ pub mod setting;
 pub mod study;
 pub mod system;
 pub mod times;
+mod toml_values;
 pub mod topology;
 pub mod tuning;
 pub mod units;

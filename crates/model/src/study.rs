@@ -8,7 +8,7 @@ mod goal;
 mod named;
 mod parse;
 mod resolve;
-pub(crate) mod write;
+mod write;
 
 use crate::ab::ArmsGoal;
 use crate::asked::AskedQuestions;

@@ -36,6 +36,7 @@ pub struct CapacityResult {
 
 /// What the steps at one load say together: the median of each figure.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "CapacityLoad"))]
 pub(crate) struct LoadFigures {
     pub load: f64,
     pub offered_per_s: Option<f64>,

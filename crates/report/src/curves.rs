@@ -27,6 +27,7 @@ fn beyond(step: i32) -> f64 {
 
 /// Shares of all messages by bin: bin k covers 10^(k/20) to 10^((k+1)/20) ns.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Distribution {
     /// Number of the first bin.
     pub first: u32,
@@ -36,6 +37,7 @@ pub struct Distribution {
 
 /// Both of one kind of latency.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Curves"))]
 pub struct Curve {
     /// By quantile, ns.
     pub values: Vec<u64>,

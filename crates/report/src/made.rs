@@ -11,6 +11,7 @@ const TEXTS_MAX: usize = 24;
 
 /// A system, and what its agents say of how it is made.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Made {
     /// The system.
     pub system: String,

@@ -10,6 +10,8 @@ mod capacity;
 mod data;
 pub(crate) mod explain;
 mod records;
+#[cfg(test)]
+mod typescript;
 
 use crate::bounded;
 use crate::document::Rows;

@@ -168,13 +168,19 @@ fn a_way_that_takes_longer_moves_what_is_found_by_half_of_it_and_the_bound_holds
     const LONGER: Duration = Duration::from_micros(500);
     let [one, other] = ["publishers", "subscribers"].map(|host| (network.namespace(host), network.address(host)));
     let (mut answers, mut asks) = (Clocked::new(&one.0, AHEAD_S), Clocked::new(&other.0, 0));
-    let at = answers.ask(&json!({"tell_time": {"address": one.1}}))["at"].as_str().unwrap().parse().unwrap();
+    let at = answers
+        .ask(&json!({"request": "ServeClock", "parameters": {"address": one.1}}))
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let longer_ns = LONGER.as_nanos() as i64;
     for (held_back, sign) in [([LONGER, Duration::ZERO], 1), ([Duration::ZERO, LONGER], -1)] {
         let detour = Detour::new(&one.0, &one.1, at, held_back);
-        let found = asks.ask(&json!({"compare_clock": {"address": other.1, "with": detour.at.to_string()}}));
-        let (offset, bound) =
-            (found["clock"]["offset_ns"].as_i64().unwrap(), found["clock"]["bound_ns"].as_i64().unwrap());
+        let found = asks.ask(
+            &json!({"request": "CompareClock", "parameters": {"address": other.1, "with": detour.at.to_string()}}),
+        );
+        let (offset, bound) = (found["offset_ns"].as_i64().unwrap(), found["bound_ns"].as_i64().unwrap());
         let error = sign * (offset - AHEAD_S * 1_000_000_000);
         println!("{held_back:?}: off by {} ns, of which the bound of {bound} ns holds all", sign * error);
         // The rest of the round trip may lie on either way.

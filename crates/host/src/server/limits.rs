@@ -3,7 +3,6 @@
 
 use super::accounts::{Accounts, Hierarchy, hierarchies, processes_in};
 use super::processes;
-use crate::error::HostError;
 use crate::machine;
 use nix::sys::signal::Signal;
 use pubmark_model::cell::Limits;
@@ -70,12 +69,12 @@ impl Group {
         if let Some(cpus) = limits.cpus
             && let Err(why) = limit_cpus(&accounts, cpus)
         {
-            notes.push(why.to_string());
+            notes.push(why);
         }
         if let Some(bytes) = limits.memory_bytes
             && let Err(why) = limit_memory(&accounts, bytes)
         {
-            notes.push(why.to_string());
+            notes.push(why);
         }
         Group::read_back(accounts, limits, notes)
     }
@@ -128,15 +127,15 @@ impl Drop for Group {
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> HostError {
-    HostError::io(path.display().to_string())
+fn words(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), HostError> {
-    fs::write(path, text).map_err(at(path))
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| words(path, &error))
 }
 
-fn limit_cpus(accounts: &Accounts, cpus: f64) -> Result<(), HostError> {
+fn limit_cpus(accounts: &Accounts, cpus: f64) -> Result<(), String> {
     let folder = accounts.cpu.as_ref().ok_or("there is no cgroup that limits processors")?;
     let quota = (cpus * PERIOD_US).round().max(SHORTEST_QUOTA_US);
     if accounts.version == 2 {
@@ -146,7 +145,7 @@ fn limit_cpus(accounts: &Accounts, cpus: f64) -> Result<(), HostError> {
     write(&folder.join("cpu.cfs_quota_us"), &quota.to_string())
 }
 
-fn limit_memory(accounts: &Accounts, bytes: u64) -> Result<(), HostError> {
+fn limit_memory(accounts: &Accounts, bytes: u64) -> Result<(), String> {
     let folder = accounts.memory.as_ref().ok_or("there is no cgroup that limits memory")?;
     let (limit, swap, swap_bytes) = match accounts.version {
         2 => ("memory.max", "memory.swap.max", 0),
@@ -183,7 +182,7 @@ fn make_first(hierarchies: &[Hierarchy], name: &str, notes: &mut Vec<String>) ->
         match usable(&folder) {
             Ok(()) => Some(folder),
             Err(why) => {
-                notes.push(why.to_string());
+                notes.push(why);
                 None
             }
         }
@@ -204,12 +203,12 @@ fn make_second(hierarchy: &Hierarchy, name: &str, notes: &mut Vec<String>) -> Ac
             if !enabled.split_whitespace().any(|known| known == controller)
                 && let Err(why) = write(&parent.join("cgroup.subtree_control"), &format!("+{controller}"))
             {
-                notes.push(why.to_string());
+                notes.push(why);
             }
         }
         let folder = parent.join(name);
         if let Err(why) = usable(&folder) {
-            notes.push(why.to_string());
+            notes.push(why);
             continue;
         }
         let found = Accounts::second(folder);
@@ -231,11 +230,11 @@ fn make_second(hierarchy: &Hierarchy, name: &str, notes: &mut Vec<String>) -> Ac
 
 /// Makes a folder and tries with a process that it can be joined: who may make
 /// a group may not always move processes to it.
-fn usable(folder: &Path) -> Result<(), HostError> {
+fn usable(folder: &Path) -> Result<(), String> {
     match fs::create_dir(folder) {
         // One folder may hold several controllers.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
-        made => made.map_err(at(folder))?,
+        made => made.map_err(|error| words(folder, &error))?,
     }
     let probe = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let joined = match probe {

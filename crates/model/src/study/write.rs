@@ -8,8 +8,8 @@ use crate::claim::{Condition, Statement};
 use crate::figure::Figure;
 use crate::secret::recorded_text;
 use crate::setting::{KEYS, Section};
+use crate::toml_values::{list, texts, value};
 use crate::units::format_time;
-use serde_json::Value as Json;
 use toml::{Table, Value};
 
 /// What a study is compared with, which changes nothing that is measured.
@@ -17,37 +17,12 @@ const REFERENCE: &str = "reference";
 /// What a search for a capacity adds to while it measures.
 const PARTS: &str = "parts";
 
-/// A value as TOML has it.
-pub(crate) fn value(value: &Json) -> Value {
-    match value {
-        Json::Bool(value) => Value::Boolean(*value),
-        Json::Number(number) => match (number.as_i64(), number.as_f64().filter(|_| number.is_f64())) {
-            (Some(number), _) => Value::Integer(number),
-            (None, Some(number)) => Value::Float(number),
-            // Beyond the integers of TOML.
-            (None, None) => Value::String(number.to_string()),
-        },
-        Json::Array(values) => list(values),
-        Json::String(text) => Value::String(text.clone()),
-        other => Value::String(other.to_string()),
-    }
-}
-
 /// A number, which is an integer where it is whole.
 fn number(number: f64) -> Value {
     match number.fract() == 0.0 && number.abs() < 1e15 {
         true => Value::Integer(number as i64),
         false => Value::Float(number),
     }
-}
-
-fn list<'a>(values: impl IntoIterator<Item = &'a Json>) -> Value {
-    Value::Array(values.into_iter().map(value).collect())
-}
-
-/// A list of texts.
-pub(crate) fn texts(all: impl IntoIterator<Item: AsRef<str>>) -> Value {
-    Value::Array(all.into_iter().map(|text| text.as_ref().into()).collect())
 }
 
 fn conditions(all: &[(String, Condition)]) -> impl Iterator<Item = (String, Value)> {

@@ -10,8 +10,17 @@ pub(super) const NAMED_MAX: usize = 3;
 
 /// A sentence.
 #[derive(Debug, Serialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Finding"))]
 pub struct Sentence {
+    #[cfg_attr(
+        test,
+        ts(type = "\"arms\" | \"capacity\" | \"delivery\" | \"latency\" | \"throughput\" | \"cost\" | \"validity\"")
+    )]
     pub about: &'static str,
+    #[cfg_attr(
+        test,
+        ts(type = "\"kept\" | \"lost\" | \"winner\" | \"tie\" | \"undecided\" | \"unranked\" | \"note\"")
+    )]
     pub outcome: &'static str,
     pub text: String,
 }

@@ -19,31 +19,40 @@ pub fn triple(estimate: Estimate) -> Triple {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Comparison"))]
 pub struct ComparisonView {
     same: Vec<CellView>,
+    /// Labels of cells that only one of them has.
     only_a: Vec<String>,
     only_b: Vec<String>,
     environment: Vec<Difference>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "CellChange"))]
 struct CellView {
     label: String,
+    #[cfg_attr(test, ts(type = "Record<string, string | number | boolean>"))]
     axes: Map<String, Value>,
     changes: Vec<ChangeView>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Change"))]
 struct ChangeView {
+    /// Key of the figure.
     column: &'static str,
     a: Option<Triple>,
     b: Option<Triple>,
+    /// b over a.
     ratio: Option<Triple>,
+    #[cfg_attr(test, ts(type = "\"better\" | \"worse\" | \"no difference\" | \"undecided\" | \"changed\""))]
     outcome: &'static str,
     why: Option<String>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Difference {
     what: String,
     a: String,
@@ -82,15 +91,18 @@ pub fn comparison(reports: &[&Report]) -> Option<ComparisonView> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Reference"))]
 pub struct ReferenceView {
     source: String,
     machine: String,
     note: Option<String>,
     values: Vec<Published>,
+    /// Rows that belong to no cell of this study.
     unmatched: usize,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Published {
     cell: usize,
     figure: &'static str,

@@ -16,27 +16,39 @@ const STEPS_MAX: usize = 5_000;
 
 /// A search, or a study's loads for one system and workload.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Capacity"))]
 pub struct CapacityView {
     system: String,
     label: String,
+    /// The answer: the interval, and what gave out first.
     sentence: String,
+    /// The objective, as it would be typed.
     until: String,
     /// What is turned up.
     over: &'static str,
     /// What a load is, in words.
     load: &'static str,
     /// What it is counted in: a unit of figures.
+    #[cfg_attr(test, ts(type = "Unit"))]
     unit: &'static str,
+    /// Null where nothing failed, or nothing held.
     estimate: Option<f64>,
+    /// Where nothing failed, the highest load that held.
     lo: Option<f64>,
+    /// Null of a lower bound; where nothing held, the lowest load that failed.
     hi: Option<f64>,
+    /// How sure the interval is, 0 to 1.
     level: f64,
+    /// Whether the system may carry more: the load generator gave out first.
     lower_bound: bool,
+    /// Whether the interval is as narrow as was asked for.
     settled: bool,
+    /// Whether a run of full length held at the low end.
     confirmed: bool,
     limited_by: Option<&'static str>,
     /// Where its system stands among those of its point, in a word.
     standing: &'static str,
+    /// Each load that was asked, ascending.
     curve: Vec<LoadFigures>,
     /// Empty where they are too many.
     steps: Vec<StepView>,
@@ -44,13 +56,19 @@ pub struct CapacityView {
 
 /// A step.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "CapacityStep"))]
 struct StepView {
     /// None where the search has a folder of its own.
     cell: Option<usize>,
     load: f64,
+    /// `generator`, `disturbed` and `not-made` say nothing of the system.
+    #[cfg_attr(test, ts(type = "\"held\" | \"failed\" | \"disturbed\" | \"generator\" | \"not-made\""))]
     outcome: &'static str,
+    /// Whether it counts: one that says nothing is made again.
     counts: bool,
+    /// Whether it was the run of full length.
     confirms: bool,
+    /// What was not kept to; empty where it held.
     why: String,
     window_s: f64,
     offered_per_s: f64,

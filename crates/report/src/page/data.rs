@@ -1,5 +1,5 @@
-//! What the page shows at once, as JSON. `web/src/model.ts` is the other end of
-//! this contract: the names are the same.
+//! The data that the page shows at once, as JSON. The front end's types
+//! (`web/src/page.ts`) are generated from those here.
 
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::capacity::{CapacityView, capacities};
@@ -38,47 +38,82 @@ const FORMAT: u32 = 1;
 
 /// Everything.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Page<'a> {
+    /// Version of this layout.
+    #[cfg_attr(test, ts(type = "1"))]
     format: u32,
+    /// Version of the program that made the page.
     pubmark: &'static str,
+    /// Quantiles of the percentile curves, ascending: 1 − 10^(−k/10).
     quantiles: Vec<f64>,
+    /// Bins of a distribution: bin k covers [10^(k/n), 10^((k+1)/n)) ns.
     bins_per_decade: u32,
+    /// The figures that a cell may have, in the order of the summary.
+    #[cfg_attr(test, ts(type = "Figure[]"))]
     figures: Vec<&'static FigureDescription>,
+    /// The meaning of each word for a cell: winner, tie, behind and so on.
     words: BTreeMap<&'static str, &'static str>,
+    /// The meaning of each reason of a verdict, and advice.
     reasons: BTreeMap<String, Explanation>,
+    /// One, or several to be seen side by side.
     results: Vec<Results<'a>>,
+    /// The first two compared; null where there is one.
     comparison: Option<ComparisonView>,
+    /// Whether the page is served by a program that still measures.
     live: bool,
 }
 
 /// A results folder.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Result"))]
 struct Results<'a> {
+    /// The folder's name.
     name: String,
     title: String,
     question: String,
+    /// What is the same in all cells, in words.
     constants: String,
+    /// Whether the study was shortened.
     quick: bool,
     runs: Runs,
+    /// What the records support, in sentences.
     findings: Vec<Sentence>,
+    /// Remarks on the whole.
     notes: Vec<String>,
+    /// In the study's order.
     systems: Vec<System>,
+    /// Build info, by the agents' own words.
     made: Vec<Made>,
+    /// In the study's order; `system` among them.
     axes: Vec<Axis<'a>>,
+    #[cfg_attr(test, ts(as = "Vec<Cell<'static>>"))]
     cells: Cells<'a>,
+    /// Cells that differ in the system only.
+    #[cfg_attr(test, ts(as = "Vec<PointView<'static>>"))]
     points: Points<'a>,
     claims: Vec<ClaimView>,
+    /// Searches for a capacity; empty where the study names no objective.
     capacities: Vec<CapacityView>,
     reference: Option<ReferenceView>,
     machine: Vec<Fact>,
+    /// Findings of `pubmark doctor` before the study began.
+    #[cfg_attr(
+        test,
+        ts(type = "{ what: string; severity: \"good\" | \"note\" | \"bad\"; found: string; mend: string | null }[]")
+    )]
     doctor: &'a Value,
+    /// A row for each run; the whole record is in the page's details, by the same index.
     records: Vec<Run>,
+    /// `summary.csv`, as the program writes it.
     summary_csv: String,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Runs {
     valid: usize,
+    /// Whether some of its figures may be quoted, where it is not valid.
     partly: usize,
     invalid: usize,
     failed: usize,
@@ -100,23 +135,34 @@ fn reasons(runs: &[RunRecord]) -> BTreeMap<String, usize> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct System {
     name: String,
+    #[cfg_attr(test, ts(type = "\"broker\" | \"library\" | \"reference\""))]
     kind: &'static str,
+    /// Version by what has it, as in `server`: `2.0.11`.
     versions: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Axis<'a> {
+    /// As in the study file.
     name: &'a str,
     label: String,
+    /// In the study's order, or ascending where all are numbers.
     values: Vec<AxisValue<'a>>,
+    /// Whether all values are numbers, `max` aside.
     numeric: bool,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct AxisValue<'a> {
+    /// As in a cell's axes.
+    #[cfg_attr(test, ts(type = "string | number | boolean"))]
     value: &'a Value,
+    /// As it would be typed.
     label: String,
 }
 
@@ -132,43 +178,68 @@ impl Serialize for Cells<'_> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Cell<'a> {
     label: String,
     system: &'a str,
+    #[cfg_attr(test, ts(type = "Record<string, string | number | boolean>"))]
     axes: &'a Map<String, Value>,
+    /// The point that it belongs to, by index.
     point: usize,
+    /// Whether messages are sent as fast as they go.
     unthrottled: bool,
+    /// Whether delivery is shown before latency: it was guaranteed, or a fault befell a part.
     delivery_first: bool,
     pattern: String,
+    /// `partly`: some of its figures may be quoted, others not.
+    #[cfg_attr(test, ts(type = "\"valid\" | \"partly\" | \"invalid\" | \"failed\" | \"missing\" | \"skipped\""))]
     status: &'static str,
+    /// Where it stands by the figure that ranks its point: a key of `Page.words`.
     word: &'static str,
+    /// About how many more repeats would tell, where that is undecided.
     repeats_more: Option<u32>,
     runs: usize,
     valid_runs: usize,
+    /// Runs of which some figures may be quoted and others not.
     partly_runs: usize,
     invalid_runs: usize,
     failed_runs: usize,
     missing_runs: usize,
+    /// Runs that may be quoted for each group of figures.
+    #[cfg_attr(test, ts(type = "Record<Group, number>"))]
     group_runs: BTreeMap<FigureGroup, usize>,
     reasons: Vec<Against>,
     notes: Vec<String>,
     error: Option<String>,
     skipped: Option<String>,
+    /// By key; of the runs that count for it or, where there are none, of those that do
+    /// not: then it is among `unquoted`.
     figures: BTreeMap<&'static str, Triple>,
+    /// Keys of the figures that may not be quoted; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     unquoted: Vec<&'static str>,
+    /// What stands before a figure that is a bound.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, ts(optional, type = "Record<string, \"≥\" | \"≤\">"))]
     signs: BTreeMap<&'static str, &'static str>,
+    /// Figures as multiples of the floor's in the same block, by key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     floors: BTreeMap<&'static str, Triple>,
+    /// Latency of the runs merged, by where it counts from; absent at `max`.
+    #[cfg_attr(test, ts(as = "Curves"))]
     curves: &'a Curves,
+    /// The command that makes this cell's runs again.
     command: String,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Against {
     reason: String,
     runs: usize,
+    /// The figures that it takes away, in words; empty for all.
     touches: String,
     evidence: String,
 }
@@ -191,44 +262,61 @@ impl Serialize for Points<'_> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Point"))]
 struct PointView<'a> {
+    #[cfg_attr(test, ts(type = "Record<string, string | number | boolean>"))]
     axes: &'a Map<String, Value>,
     label: String,
     unthrottled: bool,
+    /// Cells, by index, in the study's order of systems.
+    #[cfg_attr(test, ts(as = "Vec<usize>"))]
     cells: &'a [usize],
+    /// The cell of the kernel floor, by index; null where there is none that is valid.
     floor: Option<usize>,
+    /// Who is best by each figure that can be ranked.
     ranks: BTreeMap<&'static str, Rank>,
     /// By the capacity that the study asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     capacity: Option<Rank>,
     /// What that rank is of, as indices into the searches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     searches: Vec<usize>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Rank {
+    #[cfg_attr(test, ts(type = "\"winner\" | \"tie\" | \"alone\" | \"undecided\" | \"unranked\""))]
     kind: &'static str,
+    /// The winner, those in the tie (best value first), or those that stand in the way.
     systems: Vec<String>,
+    /// Why nothing may be said.
     why: Option<String>,
+    /// About how many more repeats would tell.
     repeats_more: Option<u32>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Claim"))]
 struct ClaimView {
     id: String,
     says: String,
+    #[cfg_attr(test, ts(type = "\"holds\" | \"fails\" | \"undecided\""))]
     outcome: String,
     evidence: String,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Fact {
     label: &'static str,
     value: String,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Run {
     cell: usize,
     repeat: u32,
@@ -247,7 +335,9 @@ struct Run {
     /// None where servers do not acknowledge.
     acked: Option<u64>,
     acked_lost: Option<u64>,
+    /// Messages that the server refused.
     refused: u64,
+    /// Generator, library and server together.
     cpu_cores: Option<f64>,
 }
 

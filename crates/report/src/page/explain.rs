@@ -13,6 +13,7 @@ pub fn figures() -> Vec<&'static FigureDescription> {
 
 /// A reason of a verdict in words.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Explanation {
     pub meaning: &'static str,
     pub advice: &'static str,
