@@ -20,7 +20,7 @@ BUILT_IN  := zeromq czmq nanomsg nng
 # The suite plays an agent over a transport for a minute, and sleeps through most of it.
 AT_ONCE   ?= $(shell expr 4 '*' $$(nproc))
 # Most of a test is waiting: for a broker, an agent, a window. Those that measure wait for each other.
-TESTS_AT_ONCE ?= $(shell expr 2 '*' $$(nproc))
+TESTS_AT_ONCE ?= $(shell expr 1 + $$(nproc))
 HEADERS   := libzmq3-dev
 # Formatters of the agents' languages, pinned; they go into $(FORMATTERS).
 RUFF      := ruff==0.17.6

@@ -128,7 +128,7 @@ impl<'a> Answers<'a> {
     }
 
     fn column(&self) -> Figure {
-        self.question.figure.into()
+        self.question.figure
     }
 
     fn victory(&self, point: &'a Point, name: &str) -> Option<Victory<'a>> {

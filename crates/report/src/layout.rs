@@ -161,7 +161,7 @@ fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[&Spec]) ->
         (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => Entry::none(),
         (show, _) => show.entry(result, point),
     });
-    let bar = result.quotable(headline(point.unthrottled).into()).map(|estimate| estimate.value);
+    let bar = result.quotable(headline(point.unthrottled)).map(|estimate| estimate.value);
     Row { entries: place.chain(shown).collect(), mark: verdict(result, point).0, bar }
 }
 

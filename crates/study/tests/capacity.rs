@@ -67,10 +67,10 @@ fn an_objective_is_held_against_a_record() {
         ("lost <= 4", true),
         ("lost < 0.1%", false),
         ("lost <= 0.1%", true),
-        ("delivered >= 99.9%", true),
-        ("delivered > 99.9%", false),
-        ("cpu < 0.5 and p99 < 5ms", true),
-        ("cpu < 0.3", false),
+        ("delivered_ratio >= 99.9%", true),
+        ("delivered_ratio > 99.9%", false),
+        ("server_cpu < 0.5 and p99 < 5ms", true),
+        ("server_cpu < 0.3", false),
         // Not measured: of that nothing holds.
         ("service p99 < 1s", false),
         ("jitter < 1s", false),
@@ -158,7 +158,11 @@ fn a_disturbed_step_is_made_again_and_counts_then() {
     let noisy = |latency_ms| against(record(800.0, latency_ms), Reason::NoisyMachine, &[FigureGroup::LatencyP99]);
     assert_eq!(step(&noisy(1), "p99 < 5ms").outcome, StepOutcome::Held, "others only make it worse");
     let cost = against(record(800.0, 1), Reason::NoisyMachine, &[FigureGroup::Cost]);
-    assert_eq!(step(&cost, "cpu < 1").outcome, StepOutcome::Disturbed, "but who used the processors is not known");
+    assert_eq!(
+        step(&cost, "server_cpu < 1").outcome,
+        StepOutcome::Disturbed,
+        "but who used the processors is not known"
+    );
     assert_eq!(step(&noisy(50), "lost = 0").outcome, StepOutcome::Held, "they do not touch what is asked");
     let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
     climb.note(&record(400.0, 1));

@@ -17,8 +17,8 @@ budget, or interrupted.
 
 Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'
-  pubmark capacity nats --pairs 10 --until 'p99 < 10ms and delivered_ratio >= 99.9%' \\
-      --budget 10m
+  pubmark capacity nats --pairs 10 --budget 10m \\
+      --until 'p99 < 10ms and delivered_ratio >= 99.9%'
   pubmark capacity mosquitto --over pairs --rate 10 \\
       --until 'p99 < 50ms and lost = 0'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json

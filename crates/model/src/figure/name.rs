@@ -74,8 +74,8 @@ impl Figure {
         if let Some(found) = of_time(&name) {
             return Ok(found);
         }
-        let mut shown: String = printable(text).chars().take(NAME_MAX).collect();
-        let help = if shown.len() < text.len() {
+        let mut shown: String = printable(text.trim()).chars().take(NAME_MAX).collect();
+        let help = if text.len() > NAME_MAX {
             shown.push('…');
             "names are shorter".to_owned()
         } else {
