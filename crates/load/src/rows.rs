@@ -78,7 +78,7 @@ pub const LENGTH_DIFFERS: u32 = 2;
 pub const WAS_IDLE: u32 = 4;
 
 /// A row of a file.
-pub trait Row: Sized {
+pub trait FixedRow: Sized {
     /// Its width, bytes.
     const WIDTH: usize;
     /// Reads one.
@@ -116,7 +116,7 @@ fn put(bytes: &mut [u8], fields: &[&[u8]]) {
     }
 }
 
-impl Row for SentRow {
+impl FixedRow for SentRow {
     const WIDTH: usize = SENT_WIDTH as usize;
 
     fn read(bytes: &[u8]) -> SentRow {
@@ -130,7 +130,7 @@ impl Row for SentRow {
     }
 }
 
-impl Row for ArrivalRow {
+impl FixedRow for ArrivalRow {
     const WIDTH: usize = ARRIVAL_WIDTH as usize;
 
     fn read(bytes: &[u8]) -> ArrivalRow {
@@ -145,7 +145,7 @@ impl Row for ArrivalRow {
     }
 }
 
-impl Row for RunRow {
+impl FixedRow for RunRow {
     const WIDTH: usize = RUN_WIDTH as usize;
 
     fn read(bytes: &[u8]) -> RunRow {
@@ -162,7 +162,7 @@ impl Row for RunRow {
     }
 }
 
-impl Row for Ns {
+impl FixedRow for Ns {
     const WIDTH: usize = DUE_WIDTH as usize;
 
     fn read(bytes: &[u8]) -> Ns {
@@ -176,7 +176,7 @@ impl Row for Ns {
 
 /// A part of the file: rows of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Section {
+pub struct RowSection {
     /// Where it begins, bytes.
     pub offset: u64,
     /// How many rows it has room for.
@@ -187,11 +187,11 @@ pub struct Section {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClientSections {
     /// Its due times, ns from the start.
-    pub due: Section,
+    pub due: RowSection,
     /// Its sends.
-    pub sent: Section,
+    pub sent: RowSection,
     /// Its arrivals.
-    pub received: Section,
+    pub received: RowSection,
 }
 
 /// Where everything stands in the file of an agent.
@@ -200,7 +200,7 @@ pub struct RowPlan {
     /// Length of the file, bytes.
     pub bytes: u64,
     /// Instants at which a thread that does nothing else was awake.
-    pub ticks: Section,
+    pub ticks: RowSection,
     /// By client, in the order of `prepare`.
     pub clients: Vec<ClientSections>,
 }
@@ -253,10 +253,10 @@ impl RowPlan {
         if plan.bytes > MOST_BYTES { Err(TooManyRows { bytes: plan.bytes }) } else { Ok(plan) }
     }
 
-    fn section(&mut self, width: usize, rows: u64) -> Section {
+    fn section(&mut self, width: usize, rows: u64) -> RowSection {
         let offset = self.bytes;
         self.bytes = (offset.saturating_add(rows.saturating_mul(width as u64))).next_multiple_of(PAGE);
-        Section { offset, rows }
+        RowSection { offset, rows }
     }
 }
 
@@ -293,7 +293,7 @@ impl RowFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write<R: Row>(&self, section: Section, rows: impl Iterator<Item = R>) -> io::Result<()> {
+    pub fn write<R: FixedRow>(&self, section: RowSection, rows: impl Iterator<Item = R>) -> io::Result<()> {
         let mut bytes = vec![0; R::WIDTH * ROWS_AT_ONCE];
         let (mut rows, mut at) = (rows.peekable(), section.offset);
         while rows.peek().is_some() {
@@ -312,9 +312,9 @@ impl RowFile {
     ///
     /// # Errors
     /// The first that `row` returns, and [`RowError::Missing`] where the file has fewer.
-    pub fn each<R: Row>(
+    pub fn each<R: FixedRow>(
         &self,
-        section: Section,
+        section: RowSection,
         count: u64,
         mut row: impl FnMut(u64, R) -> Result<(), RowError>,
     ) -> Result<(), RowError> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::outcome::merge;
-use crate::rows::{Row, RowPlan, Section};
+use crate::rows::{FixedRow, RowPlan, RowSection};
 use crate::seal::seal;
 use crate::simulation;
 use pubmark_model::header::{END, SEALED_LEN, pattern};
@@ -60,7 +60,7 @@ impl Script {
     }
 
     /// What the whole run comes to.
-    fn flow<R: Row + Copy>(&self, sent: &[SentRow], received: &[R]) -> FlowResult {
+    fn flow<R: FixedRow + Copy>(&self, sent: &[SentRow], received: &[R]) -> FlowResult {
         let publisher = self.sent(sent).unwrap();
         let totals = Totals::new(&[publisher.total()]);
         let receiver = self.clients.len() - 1;
@@ -328,7 +328,7 @@ fn more_rows_than_there_is_memory_for_are_refused_with_the_number() {
 
 #[test]
 fn a_row_is_written_as_it_is_read() {
-    let section = Section { offset: 4_096, rows: 3 };
+    let section = RowSection { offset: 4_096, rows: 3 };
     let file = tempfile::tempfile().unwrap();
     let rows = RowFile::create(file, RowPlan { bytes: 8_192, ..RowPlan::default() }, &workload(&[]), &[]).unwrap();
     let run = RunRow { arrived_ns: 1, due_ns: u64::MAX, publisher: 2, sequence: END, count: 4, flags: 5 };
