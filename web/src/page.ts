@@ -3,74 +3,9 @@
 import type { Figure, Group, Unit } from "./model";
 
 /**
- * Everything.
- */
-export type Page = {
-/**
- * Version of this layout.
- */
-format: 1,
-/**
- * Version of the program that made the page.
- */
-pubmark: string,
-/**
- * Quantiles of the percentile curves, ascending: 1 − 10^(−k/10).
- */
-quantiles: Array<number>,
-/**
- * Bins of a distribution: bin k covers [10^(k/n), 10^((k+1)/n)) ns.
- */
-bins_per_decade: number,
-/**
- * The figures that a cell may have, in the order of the summary.
- */
-figures: Figure[],
-/**
- * The meaning of each word for a cell: winner, tie, behind and so on.
- */
-words: { [key in string]: string },
-/**
- * The meaning of each reason of a verdict, and advice.
- */
-reasons: { [key in string]: Explanation },
-/**
- * One, or several to be seen side by side.
- */
-results: Array<Result>,
-/**
- * The first two compared; null where there is one.
- */
-comparison: Comparison | null,
-/**
- * Whether the page is served by a program that still measures.
- */
-live: boolean, };
-
-/**
  * A reason of a verdict in words.
  */
 export type Explanation = { meaning: string, advice: string, };
-
-export type Comparison = { same: Array<CellChange>,
-/**
- * Labels of cells that only one of them has.
- */
-only_a: Array<string>, only_b: Array<string>, environment: Array<Difference>, };
-
-export type Difference = { what: string, a: string, b: string, };
-
-export type CellChange = { label: string, axes: Record<string, string | number | boolean>, changes: Array<Change>, };
-
-export type Change = {
-/**
- * Key of the figure.
- */
-column: string, a: [number, number | null, number | null] | null, b: [number, number | null, number | null] | null,
-/**
- * b over a.
- */
-ratio: [number, number | null, number | null] | null, outcome: "better" | "worse" | "no difference" | "undecided" | "changed", why: string | null, };
 
 /**
  * A results folder.
@@ -128,124 +63,6 @@ records: Array<Run>,
  * `summary.csv`, as the program writes it.
  */
 summary_csv: string, };
-
-export type Point = { axes: Record<string, string | number | boolean>, label: string, unthrottled: boolean,
-/**
- * Cells, by index, in the study's order of systems.
- */
-cells: Array<number>,
-/**
- * The cell of the kernel floor, by index; null where there is none that is valid.
- */
-floor: number | null,
-/**
- * Who is best by each figure that can be ranked.
- */
-ranks: { [key in string]: Rank },
-/**
- * By the capacity that the study asks for.
- */
-capacity?: Rank,
-/**
- * What that rank is of, as indices into the searches.
- */
-searches?: Array<number>, };
-
-export type Rank = { kind: "winner" | "tie" | "alone" | "undecided" | "unranked",
-/**
- * The winner, those in the tie (best value first), or those that stand in the way.
- */
-systems: Array<string>,
-/**
- * Why nothing may be said.
- */
-why: string | null,
-/**
- * About how many more repeats would tell.
- */
-repeats_more: number | null, };
-
-export type Reference = { source: string, machine: string, note: string | null, values: Array<Published>,
-/**
- * Rows that belong to no cell of this study.
- */
-unmatched: number, };
-
-export type Published = { cell: number, figure: string, value: number, note: string | null, };
-
-/**
- * A sentence.
- */
-export type Finding = { about: "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity", outcome: "kept" | "lost" | "winner" | "tie" | "undecided" | "unranked" | "note", text: string, };
-
-export type Axis = {
-/**
- * As in the study file.
- */
-name: string, label: string,
-/**
- * In the study's order, or ascending where all are numbers.
- */
-values: Array<AxisValue>,
-/**
- * Whether all values are numbers, `max` aside.
- */
-numeric: boolean, };
-
-export type AxisValue = {
-/**
- * As in a cell's axes.
- */
-value: string | number | boolean,
-/**
- * As it would be typed.
- */
-label: string, };
-
-export type Run = { cell: number, repeat: number, started: string, valid: boolean, partly: boolean, failed: boolean, reasons: Array<string>, notes: number, p50: number | null, p99: number | null, delivered_per_s: number, delivered_ratio: number | null, lost: number, duplicated: number,
-/**
- * None where servers do not acknowledge.
- */
-acked: number | null, acked_lost: number | null,
-/**
- * Messages that the server refused.
- */
-refused: number,
-/**
- * Generator, library and server together.
- */
-cpu_cores: number | null, };
-
-/**
- * A system, and what its agents say of how it is made.
- */
-export type Made = {
-/**
- * The system.
- */
-system: string,
-/**
- * What, and how.
- */
-texts: Array<[string, string]>, };
-
-export type Fact = { label: string, value: string, };
-
-export type Runs = { valid: number,
-/**
- * Whether some of its figures may be quoted, where it is not valid.
- */
-partly: number, invalid: number, failed: number, missing: number, made_again: number,
-/**
- * Of all runs, those against which each reason speaks.
- */
-reasons: { [key in string]: number }, };
-
-export type System = { name: string, kind: "broker" | "library" | "reference",
-/**
- * Version by what has it, as in `server`: `2.0.11`.
- */
-versions: { [key in string]: string }, };
 
 /**
  * A search, or a study's loads for one system and workload.
@@ -313,13 +130,9 @@ curve: Array<CapacityLoad>,
 steps: Array<CapacityStep>, };
 
 /**
- * What the steps at one load say together: the median of each figure.
+ * A sentence.
  */
-export type CapacityLoad = { load: number, offered_per_s: number | null, delivered_per_s: number | null, p50_ns: number | null, p99_ns: number | null, server_cpu_cores: number | null, server_rss_bytes: number | null,
-/**
- * Steps in which the objective held, of those that count.
- */
-held: number, counted: number, };
+export type Finding = { about: "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity", outcome: "kept" | "lost" | "winner" | "tie" | "undecided" | "unranked" | "note", text: string, };
 
 /**
  * A step.
@@ -345,6 +158,129 @@ confirms: boolean,
  * What was not kept to; empty where it held.
  */
 why: string, window_s: number, offered_per_s: number, delivered_per_s: number, p50_ns: number | null, p99_ns: number | null, server_cpu_cores: number | null, server_rss_bytes: number | null, };
+
+/**
+ * A system, and what its agents say of how it is made.
+ */
+export type Made = {
+/**
+ * The system.
+ */
+system: string,
+/**
+ * What, and how.
+ */
+texts: Array<[string, string]>, };
+
+/**
+ * Both of one kind of latency.
+ */
+export type Curves = {
+/**
+ * By quantile, ns.
+ */
+values: Array<number>,
+/**
+ * By bin.
+ */
+distribution: Distribution, };
+
+/**
+ * Everything.
+ */
+export type Page = {
+/**
+ * Version of this layout.
+ */
+format: 1,
+/**
+ * Version of the program that made the page.
+ */
+pubmark: string,
+/**
+ * Quantiles of the percentile curves, ascending: 1 − 10^(−k/10).
+ */
+quantiles: Array<number>,
+/**
+ * Bins of a distribution: bin k covers [10^(k/n), 10^((k+1)/n)) ns.
+ */
+bins_per_decade: number,
+/**
+ * The figures that a cell may have, in the order of the summary.
+ */
+figures: Figure[],
+/**
+ * The meaning of each word for a cell: winner, tie, behind and so on.
+ */
+words: { [key in string]: string },
+/**
+ * The meaning of each reason of a verdict, and advice.
+ */
+reasons: { [key in string]: Explanation },
+/**
+ * One, or several to be seen side by side.
+ */
+results: Array<Result>,
+/**
+ * The first two compared; null where there is one.
+ */
+comparison: Comparison | null,
+/**
+ * Whether the page is served by a program that still measures.
+ */
+live: boolean, };
+
+/**
+ * Shares of all messages by bin: bin k covers 10^(k/20) to 10^((k+1)/20) ns.
+ */
+export type Distribution = {
+/**
+ * Number of the first bin.
+ */
+first: number,
+/**
+ * The shares from there on, in 0 to 1.
+ */
+shares: Array<number>, };
+
+/**
+ * What the steps at one load say together: the median of each figure.
+ */
+export type CapacityLoad = { load: number, offered_per_s: number | null, delivered_per_s: number | null, p50_ns: number | null, p99_ns: number | null, server_cpu_cores: number | null, server_rss_bytes: number | null,
+/**
+ * Steps in which the objective held, of those that count.
+ */
+held: number, counted: number, };
+
+export type Against = { reason: string, runs: number,
+/**
+ * The figures that it takes away, in words; empty for all.
+ */
+touches: string, evidence: string, };
+
+export type Axis = {
+/**
+ * As in the study file.
+ */
+name: string, label: string,
+/**
+ * In the study's order, or ascending where all are numbers.
+ */
+values: Array<AxisValue>,
+/**
+ * Whether all values are numbers, `max` aside.
+ */
+numeric: boolean, };
+
+export type AxisValue = {
+/**
+ * As in a cell's axes.
+ */
+value: string | number | boolean,
+/**
+ * As it would be typed.
+ */
+label: string, };
 
 export type Cell = { label: string, system: string, axes: Record<string, string | number | boolean>,
 /**
@@ -405,36 +341,100 @@ curves: { [key in string]: Curves },
  */
 command: string, };
 
-/**
- * Both of one kind of latency.
- */
-export type Curves = {
-/**
- * By quantile, ns.
- */
-values: Array<number>,
-/**
- * By bin.
- */
-distribution: Distribution, };
+export type CellChange = { label: string, axes: Record<string, string | number | boolean>, changes: Array<Change>, };
 
+export type Change = {
 /**
- * Shares of all messages by bin: bin k covers 10^(k/20) to 10^((k+1)/20) ns.
+ * Key of the figure.
  */
-export type Distribution = {
+column: string, a: [number, number | null, number | null] | null, b: [number, number | null, number | null] | null,
 /**
- * Number of the first bin.
+ * b over a.
  */
-first: number,
-/**
- * The shares from there on, in 0 to 1.
- */
-shares: Array<number>, };
-
-export type Against = { reason: string, runs: number,
-/**
- * The figures that it takes away, in words; empty for all.
- */
-touches: string, evidence: string, };
+ratio: [number, number | null, number | null] | null, outcome: "better" | "worse" | "no difference" | "undecided" | "changed", why: string | null, };
 
 export type Claim = { id: string, says: string, outcome: "holds" | "fails" | "undecided", evidence: string, };
+
+export type Comparison = { same: Array<CellChange>,
+/**
+ * Labels of cells that only one of them has.
+ */
+only_a: Array<string>, only_b: Array<string>, environment: Array<Difference>, };
+
+export type Difference = { what: string, a: string, b: string, };
+
+export type Fact = { label: string, value: string, };
+
+export type Point = { axes: Record<string, string | number | boolean>, label: string, unthrottled: boolean,
+/**
+ * Cells, by index, in the study's order of systems.
+ */
+cells: Array<number>,
+/**
+ * The cell of the kernel floor, by index; null where there is none that is valid.
+ */
+floor: number | null,
+/**
+ * Who is best by each figure that can be ranked.
+ */
+ranks: { [key in string]: Rank },
+/**
+ * By the capacity that the study asks for.
+ */
+capacity?: Rank,
+/**
+ * What that rank is of, as indices into the searches.
+ */
+searches?: Array<number>, };
+
+export type Published = { cell: number, figure: string, value: number, note: string | null, };
+
+export type Rank = { kind: "winner" | "tie" | "alone" | "undecided" | "unranked",
+/**
+ * The winner, those in the tie (best value first), or those that stand in the way.
+ */
+systems: Array<string>,
+/**
+ * Why nothing may be said.
+ */
+why: string | null,
+/**
+ * About how many more repeats would tell.
+ */
+repeats_more: number | null, };
+
+export type Reference = { source: string, machine: string, note: string | null, values: Array<Published>,
+/**
+ * Rows that belong to no cell of this study.
+ */
+unmatched: number, };
+
+export type Run = { cell: number, repeat: number, started: string, valid: boolean, partly: boolean, failed: boolean, reasons: Array<string>, notes: number, p50: number | null, p99: number | null, delivered_per_s: number, delivered_ratio: number | null, lost: number, duplicated: number,
+/**
+ * None where servers do not acknowledge.
+ */
+acked: number | null, acked_lost: number | null,
+/**
+ * Messages that the server refused.
+ */
+refused: number,
+/**
+ * Generator, library and server together.
+ */
+cpu_cores: number | null, };
+
+export type Runs = { valid: number,
+/**
+ * Whether some of its figures may be quoted, where it is not valid.
+ */
+partly: number, invalid: number, failed: number, missing: number, made_again: number,
+/**
+ * Of all runs, those against which each reason speaks.
+ */
+reasons: { [key in string]: number }, };
+
+export type System = { name: string, kind: "broker" | "library" | "reference",
+/**
+ * Version by what has it, as in `server`: `2.0.11`.
+ */
+versions: { [key in string]: string }, };

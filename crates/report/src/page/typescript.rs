@@ -9,11 +9,11 @@ use ts_rs::{Config, TS, TypeVisitor};
 /// Relative to this crate.
 const FILE: &str = "../../web/src/page.ts";
 
-/// Declarations of types, each once, in the order in which they are met.
+/// Declarations of types, each once. They are met in an order that differs from build to build.
 struct Declarations {
     config: Config,
     met: Vec<TypeId>,
-    text: String,
+    declarations: Vec<String>,
 }
 
 impl TypeVisitor for Declarations {
@@ -23,7 +23,7 @@ impl TypeVisitor for Declarations {
         }
         self.met.push(TypeId::of::<T>());
         let docs = T::docs().unwrap_or_default();
-        self.text += &format!("\n{docs}export {}\n", T::decl(&self.config));
+        self.declarations.push(format!("\n{docs}export {}\n", T::decl(&self.config)));
         T::visit_dependencies(self);
     }
 }
@@ -34,9 +34,11 @@ fn the_types_of_the_front_end_are_those_of_the_page() {
                 // PUBMARK_WRITE_TYPES=1 cargo test -p pubmark-report --lib typescript\n\
                 import type { Figure, Group, Unit } from \"./model\";\n";
     let config = Config::new().with_large_int("number");
-    let mut all = Declarations { config, met: Vec::new(), text: head.to_owned() };
+    let mut all = Declarations { config, met: Vec::new(), declarations: Vec::new() };
     all.visit::<Page<'static>>();
-    let text = all.text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect::<String>();
+    all.declarations.sort();
+    let text = head.to_owned() + &all.declarations.concat();
+    let text = text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect::<String>();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var_os("PUBMARK_WRITE_TYPES").is_some() {
         std::fs::write(&path, &text).unwrap();
