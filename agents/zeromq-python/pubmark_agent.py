@@ -101,14 +101,25 @@ class Client(threading.Thread):
         self.work = {**prepare["flows"][0]["workload"], "ahead_ns": prepare.get("clock_offset_ns", 0)}
         self.id, self.role = order["id"], order["role"]
         self.sends = self.role in ("publisher", "requester")
-        self.budget = prepare.get("spin_cores", 0) / sum(one["role"] == self.role for one in prepare["clients"])
         self.cpus = prepare["publisher_cpus" if self.sends else "subscriber_cpus"]
-        self.outgoing = Outgoing(self.work, self.id) if self.sends else None
-        self.incoming = self.socket = self.pacer = None
+        self.outgoing = self.incoming = self.socket = self.pacer = None
         self.echoed, self.is_ready, self.is_drained, self.remarks = 0, False, False, []
-        if self.role in ("subscriber", "requester"):
-            first, count = (self.id, 1) if self.sends else (order["hears_first"], order["hears_count"])
-            self.incoming = Incoming(self.work, range(first, first + count), lagging=not self.sends)
+        self.open_books(prepare)
+
+    def open_books(self, prepare):
+        self.budget = prepare.get("spin_cores", 0) / sum(one["role"] == self.role for one in prepare["clients"])
+        if self.sends:
+            self.outgoing = Outgoing(self.work, self.id)
+        if (hears := self.hears()) is not None:
+            self.incoming = Incoming(self.work, hears, lagging=not self.sends)
+
+    def hears(self):
+        """The publishers whose messages it receives; None where it receives none."""
+        order = self.order
+        if self.role not in ("subscriber", "requester"):
+            return None
+        first, count = (self.id, 1) if self.sends else (order["hears_first"], order["hears_count"])
+        return range(first, first + count)
 
     def run(self):
         try:
@@ -119,8 +130,7 @@ class Client(threading.Thread):
             play.get(self.role, self.reply)()
             if self.control.killed < NEVER:
                 self.socket.close()
-            if self.control.window:
-                self.enter_books()
+            self.close_books()
             if not self.sends:
                 self.control.draining.wait()
                 self.drained()
@@ -137,7 +147,9 @@ class Client(threading.Thread):
         except OSError as error:
             self.remarks.append(f"{self.role} {self.id} is not kept to the processors {self.cpus}: {error}")
 
-    def enter_books(self):
+    def close_books(self):
+        if not self.control.window:
+            return
         totals = self.control.totals
         if self.sends:
             totals = {self.id: self.outgoing.total()}
@@ -159,10 +171,15 @@ class Client(threading.Thread):
             self.is_drained = True
             self.report("drained", self)
 
+    def marking(self):
+        """How many markers are sent at once, and the time between two sendings."""
+        copies = self.work["subscribers"] if self.work["pattern"] == "pipeline" else 1
+        return copies, min(SECOND, self.work["publishers"] * 100 * MICROSECOND)
+
     def markers(self, sequence, over):
         """Sends markers until an event."""
-        copies = self.work["subscribers"] if self.work["pattern"] == "pipeline" else 1
-        pause = max(5 * MILLISECOND, min(SECOND, self.work["publishers"] * 100 * MICROSECOND)) / SECOND
+        copies, between = self.marking()
+        pause = max(5 * MILLISECOND, between) / SECOND
         while not over.is_set():
             for _ in range(copies):
                 while not self.socket.send(self.marker(sequence)) and not over.is_set():
@@ -248,10 +265,13 @@ class Client(threading.Thread):
             reply = self.socket.recv()
             at = now()
             if reply is not None:
-                self.incoming.take(reply, 0, at)
+                self.take_reply(reply, at)
                 return at
             if at >= deadline or at >= self.control.until:
                 return at
+
+    def take_reply(self, reply, at):
+        self.incoming.take(reply, 0, at)
 
     def reply(self):
         recv, echo, control = self.socket.recv, getattr(self.socket, "echo", None), self.control
@@ -328,6 +348,8 @@ class Sampler(threading.Thread):
 class Agent:
     """The conversation with the coordinator."""
 
+    PROTOCOL, WAY_OUT, HELLO = 2, "update the older of the two", {}
+
     def __init__(self, name, drivers):
         self.name, self.drivers, self.driver = name, {driver.name: driver for driver in drivers}, None
         self.output = os.fdopen(os.dup(1), "w", encoding="utf-8")  # the protocol's own
@@ -396,13 +418,14 @@ class Agent:
             self.fatal(f"{kind} cannot be obeyed: {traceback.format_exc()}")
 
     def hello(self, command):
-        if command["protocol"] != 2:
-            raise Refused(f"this agent speaks protocol 2, not {command['protocol']}: update the older of the two")
+        if command["protocol"] != self.PROTOCOL:
+            raise Refused(f"this agent speaks protocol {self.PROTOCOL}, not {command['protocol']}: {self.WAY_OUT}")
         drivers, versions = self.drivers.values(), {"python": platform.python_version()}
         for driver in drivers:
             versions.update(driver.versions())
         self.say(
-            "hello", protocol=2, name=self.name, version=VERSION, pid=os.getpid(), drivers=list(self.drivers),
+            "hello", protocol=self.PROTOCOL, **self.HELLO, name=self.name, version=VERSION, pid=os.getpid(),
+            drivers=list(self.drivers),
             clock_ns=now(), versions=versions, options={driver.name: sorted(driver.options) for driver in drivers},
             features={
                 "patterns": sorted({pattern for driver in drivers for pattern in driver.patterns}),
@@ -429,11 +452,14 @@ class Agent:
                 raise Refused(f"{driver.name} cannot play {name} {work[name]}; it has: {', '.join(map(str, has))}")
         body(work["payload_bytes"])  # once for all
         self.driver = driver(options, work)
-        self.clients = [Client(order, command, self.driver, self.control, self.post) for order in command["clients"]]
+        self.clients = self.clients_of(command)
         for client in self.clients:
             if "bind" in client.order:  # first, so that those who connect find them
                 client.start()
         self.note("", None)
+
+    def clients_of(self, command):
+        return [Client(order, command, self.driver, self.control, self.post) for order in command["clients"]]
 
     def post(self, kind, client, *what):
         self.events.put((kind, client, *what))
@@ -454,11 +480,14 @@ class Agent:
         if self.told["ready"] == len(self.clients):
             self.once("ready")
         if senders and self.told["sent"] == senders:
-            self.once("sent", publishers=self.totals())
+            self.once("sent", **self.sent())
         if self.control.draining.is_set() and self.told["drained"] == len(self.clients) - senders:
             self.once("drained")
         if self.ended and self.told["ended"] == len(self.clients) and "result" not in self.said:
             self.result()
+
+    def sent(self):
+        return {"publishers": self.totals()}
 
     def totals(self):
         return [client.outgoing.total() for client in self.clients if client.outgoing]
@@ -512,12 +541,18 @@ class Agent:
                 if figures.window.begin <= began < min(figures.window.end, self.ended):
                     stops.add(began, length)
             runtime = {"pauses": {**stops.found, "total_ns": stops.total}, "collections": stops.found["count"]}
+        self.once(
+            "result", flows=[figures.fields(self.totals())], usage=usage, pauses=pauses.found, runtime=runtime,
+            **self.facts(),
+        )  # fmt: skip
+
+    def facts(self):
+        """What every result says beside its figures."""
         python = f"{platform.python_implementation()} {platform.python_version()}"
         made = {"language": "Python", "runtime": python, "memory": "reference counts, and a collector for cycles",
                 "flags": f"global lock, handed over after {sys.getswitchinterval() * 1000:g} ms"}  # fmt: skip
-        self.once(
-            "result", flows=[figures.fields(self.totals())], usage=usage, loops=len(self.clients), pauses=pauses.found,
-            versions={**self.driver.loaded(), "runtime": python}, runtime=runtime,
-            remarks=[remark for client in self.clients for remark in client.remarks],
-            applied=self.clients[0].socket.applied if self.clients else {}, made={**made, **self.driver.made()},
-        )  # fmt: skip
+        return {
+            "loops": len(self.clients), "versions": {**self.driver.loaded(), "runtime": python},
+            "remarks": [remark for client in self.clients for remark in client.remarks],
+            "applied": self.clients[0].socket.applied if self.clients else {}, "made": {**made, **self.driver.made()},
+        }  # fmt: skip

@@ -2,39 +2,20 @@
 
 import mmap
 import os
-import time
-from functools import cache
-from itertools import islice
 from struct import Struct
 
-PROBE, END = 0xFFFFFFFF, 0xFFFFFFFE
-MICROSECOND, MILLISECOND, SECOND, NEVER = 10**3, 10**6, 10**9, 2**62
-HEADER = Struct("<QIIQQ")  # due, publisher, sequence, sent, ready
+import books
+from books import END, PROBE, body
+from pubmark_agent import Refused
+
 NAME = Struct("<QII")  # due, publisher, sequence
 SENT = Struct("<QQQII")  # due, ready, sent, count
 ARRIVAL = Struct("<QQ36sI")  # arrived, asked, head of the message, flags
 RUN = Struct("<QQIIII")  # arrived, due, publisher, sequence, count, flags
 BODY_DIFFERS, LENGTH_DIFFERS, WAS_IDLE = 1, 2, 4
 
-now = time.monotonic_ns  # CLOCK_MONOTONIC
 
-
-@cache
-def body(length):
-    """The bytes that every message has, before the header covers their beginning: SplitMix64."""
-
-    def words(state, mask=2**64 - 1):
-        while True:
-            state = (state + 0x9E3779B97F4A7C15) & mask
-            word = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
-            word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
-            yield word ^ (word >> 31)
-
-    words = islice(words(0x7075626D61726B31), -(-length // 8))
-    return b"".join(word.to_bytes(8, "little") for word in words)[:length]
-
-
-class Full(Exception):
+class Full(Refused):
     """There is no room for more rows."""
 
 
@@ -53,11 +34,11 @@ class Rows:
         self.file, self.width, self.first = file, kind.size, section["offset"]
         self.at, self.end = self.first, self.first + kind.size * section["rows"]
 
-    def count(self):
+    def written(self):
         return (self.at - self.first) // self.width
 
     def full(self):
-        raise Full(f"there is no room for more than {self.count()} rows")
+        raise Full(f"there is no room for more than {self.written()} rows")
 
 
 class Ticks(Rows):
@@ -81,21 +62,13 @@ class Outgoing(Rows):
         self.dues = memoryview(file)[due["offset"] : due["offset"] + 8 * due["rows"]].cast("Q")  # from the start
         self.work, self.id, self.message = work, id, bytearray(body(work["payload_bytes"]))
         self.room = max(room for room in (16, 24, 32) if room <= len(self.message))
-        self.sent = self.worst = 0
+        self.count = self.worst = 0
         self.ahead = work["ahead_ns"]  # what is added to this machine's clock in messages
 
-    def stamp(self, intended, sequence, sent, ready):
-        """The message with this header."""
-        ahead, id = self.ahead, self.id
-        if self.room == 32:
-            HEADER.pack_into(self.message, 0, intended + ahead, id, sequence, sent + ahead, ready + ahead)
-        else:
-            header = HEADER.pack(intended + ahead, id, sequence, sent + ahead, ready + ahead)
-            self.message[: self.room] = header[: self.room]
-        return self.message
+    stamp = books.Outgoing.stamp
 
     def stamp_later(self, sequence):
-        """The same with another sequence."""
+        """The message stamped last, with another sequence."""
         self.message[12:16] = sequence.to_bytes(4, "little")
         return self.message
 
@@ -105,7 +78,7 @@ class Outgoing(Rows):
             self.full()
         SENT.pack_into(self.file, at, intended, ready, sent, count, 0)
         self.at = at + 32
-        self.sent += count
+        self.count += count
         if sent - ready > self.worst:
             self.worst = sent - ready
 
@@ -118,7 +91,7 @@ class Incoming(Rows):
         self.hears, self.length = hears, work["payload_bytes"]
         self.body_at = max(room for room in (16, 24, 32) if room <= self.length)
         self.body = body(self.length)[self.body_at :] if work["verify"] == "full" else b""
-        self.probed, self.ended, self.received = set(), set(), 0
+        self.probed, self.ended, self.count = set(), set(), 0
         self.runs = {}  # by publisher: what a message has to be to go on with the last run, and where that stands
         self.take = self.take_timed if timed else self.take_run
 
@@ -151,7 +124,7 @@ class Incoming(Rows):
             self.full()
         ARRIVAL.pack_into(self.file, row, at, asked, head, idle)
         self.at = row + 56
-        self.received += 1
+        self.count += 1
         return True
 
     def take_run(self, message, asked, at, idle, started):
@@ -163,7 +136,7 @@ class Incoming(Rows):
         if run and run[0] == sequence and run[1] == due and run[2] == at and not flags:
             run[0] = sequence + 1
             run[4] += 1
-            self.received += 1
+            self.count += 1
             return True
         if sequence >= END and self.mark(message):
             return False
@@ -176,7 +149,7 @@ class Incoming(Rows):
             self.full()
         RUN.pack_into(self.file, row, at, due, publisher, sequence, 1, flags)
         self.at = row + 32
-        self.received += 1
+        self.count += 1
         self.runs[publisher] = None if flags else [sequence + 1, due, at, row, 1]
         return True
 
