@@ -104,7 +104,8 @@ mod tests {
         let (begun, late) = (7 * SECOND, 3 * STEP);
         let first = begun + STEP;
         let second = first + late + STEP;
-        // Early is no wake-up, exactly in time is, and what comes late delays what follows.
+        // A call that returns early does not count as a wake-up. One that returns exactly
+        // at the due time does. A late one delays those that follow.
         let wakes = [first - 5, first + late, second, second + STEP + 40];
         let (now, dues) = (Cell::new(begun), RefCell::new(Vec::new()));
         let found = sleep(

@@ -237,7 +237,7 @@ pub struct BenchArgs {
     /// be written +-.
     #[arg(long, value_name = "[FIGURE] ±X%", conflicts_with = "repeats", allow_hyphen_values = true)]
     pub precision: Option<String>,
-    /// How long --precision may take [default: 5m].
+    /// Stop --precision after this time [default: 5m].
     #[arg(long, value_name = "T", requires = "precision")]
     pub budget: Option<String>,
     /// After the runs, search for how many times this load holds (p99 < 10ms and lost = 0), up to 10 times; a minute
@@ -472,7 +472,7 @@ pub struct LaunchArgs {
 /// `pubmark peer`
 #[derive(Args)]
 pub struct PeerArgs {
-    /// What to speak; zeromq is ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    /// Protocol to speak; zeromq is ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
     #[arg(long, value_parser = protocols::of_peer(), default_value = "mqtt")]
     pub protocol: PeerProtocol,
     /// What to do to messages and connections [default: a plain relay].

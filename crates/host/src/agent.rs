@@ -121,7 +121,7 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 pub struct AgentCommand {
     /// Program and arguments; empty for the one that is built in.
     pub words: Vec<String>,
-    /// Whether it speaks protocol 3, which `pubmark rows` translates.
+    /// True if it speaks protocol 3, which `pubmark rows` translates.
     #[serde(default)]
     pub writes_rows: bool,
     /// The folder that it is run in; empty for that of pubmark itself.

@@ -141,7 +141,7 @@ fn wake_up() -> Duration {
     all[SLEEPS / 2]
 }
 
-/// What a subscriber that sleeps adds to every latency.
+/// Judges the time that waking up a sleeping subscriber adds to every latency.
 fn wake_ups(median: Duration) -> Checkup {
     /// Dear from here on.
     const DEAR: Duration = Duration::from_micros(30);

@@ -147,12 +147,20 @@ impl Figure {
         }
     }
 
-    /// The same, where the run has enough messages for it: 1,000 for a 99th percentile,
-    /// 10,000 for a 99.9th.
+    /// Fewest messages of a run for it to be shown: 1,000 for a 99th percentile, 10,000
+    /// for a 99.9th.
+    pub fn samples_min(self) -> u64 {
+        match self.description().source {
+            Source::Time(_, percentile) => percentile.samples_min(),
+            Source::Number(_) | Source::Block | Source::Cells => 1,
+        }
+    }
+
+    /// Its value in a run that has enough messages for it.
     pub fn sampled(self, run: &RunRecord) -> Option<f64> {
-        if let Source::Time(time, percentile) = self.description().source {
+        if let Source::Time(time, _) = self.description().source {
             let count = run.times.as_ref().into_array()[time].as_ref()?.count;
-            if count < percentile.samples_min() {
+            if count < self.samples_min() {
                 return None;
             }
         }

@@ -220,7 +220,7 @@ fn series_name(figure: Figure) -> String {
     format!("cell_{name}")
 }
 
-/// So many of a figure's unit are one of its series' base unit.
+/// Divides a figure's value into the base unit of its series: ns into seconds.
 fn base_unit(figure: Figure) -> f64 {
     if figure.unit() == Unit::Ns { SECOND as f64 } else { 1.0 }
 }

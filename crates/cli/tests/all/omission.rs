@@ -121,13 +121,13 @@ impl Stall {
         late * slices as f64 / apart.len() as f64
     }
 
-    /// The longest latency apart from the stall, ns.
+    /// Returns the longest latency outside the stall, ns.
     fn slowest_apart(&self) -> f64 {
         self.slices_apart().1.into_iter().map(|(_, longest)| longest).fold(0.0, f64::max)
     }
 
-    /// How many slices there are, and of each apart from the stall its deliveries and
-    /// longest latency.
+    /// Returns the number of slices, and the deliveries and the longest latency of each
+    /// slice outside the stall.
     fn slices_apart(&self) -> (usize, Vec<(f64, f64)>) {
         let (series, event) = (&self.bench.record["series"], &self.bench.record["fault_log"][0]);
         let slice_ns = series["slice_ns"].as_f64().unwrap();

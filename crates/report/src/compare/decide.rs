@@ -21,17 +21,6 @@ const LABEL_CHARS: usize = 120;
 /// Longest reason, characters.
 const WHY_CHARS: usize = 200;
 
-/// Percentiles that a run of few samples does not have.
-const MANY_SAMPLES: [Figure; 7] = [
-    Figure::LATENCY_P99,
-    Figure::LATENCY_P999,
-    Figure::INTENDED_P99,
-    Figure::SERVICE_P99,
-    Figure::SEND_LAG_P99,
-    Figure::OWN_LAG_P99,
-    Figure::RECEIVE_LAG_P99,
-];
-
 /// Compares all cells that both have, A being the baseline.
 pub fn compare(a: &Report, b: &Report) -> Comparison {
     compared(a, b, &Selection::default())
@@ -199,7 +188,7 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Figure], how: How, label
 fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool, how: How) -> Option<FigureChange> {
     let (of_a, of_b) = (readings(a, column), readings(b, column));
     let is_measured = may_be_used(a, column) && may_be_used(b, column);
-    let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Figure::LATENCY_P50).is_empty();
+    let too_few = |cell: &CellResult| column.samples_min() > 1 && !readings(cell, Figure::LATENCY_P50).is_empty();
     if of_a.is_empty() && of_b.is_empty() && !(is_asked && (!is_measured || too_few(a) || too_few(b))) {
         return None;
     }

@@ -125,15 +125,11 @@ pub enum GateError {
 }
 
 impl Gate {
-    /// Reads gates, several with commas between them.
+    /// Reads a gate.
     ///
     /// # Errors
-    /// Where one cannot be understood: which, and what would be.
-    pub fn parse_all(text: &str) -> Result<Vec<Gate>, GateError> {
-        text.split(',').map(Gate::parse).collect()
-    }
-
-    pub(super) fn parse(text: &str) -> Result<Gate, GateError> {
+    /// If it cannot be understood: why, and what could be written.
+    pub fn parse(text: &str) -> Result<Gate, GateError> {
         let text = text.trim();
         let shown = clean(text, GATE_CHARS);
         let wrong = |what: String| GateError::Form { gate: shown.clone(), what };

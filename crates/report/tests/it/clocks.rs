@@ -97,7 +97,7 @@ fn a_figure_is_withheld_where_the_bound_is_over_a_third_of_it() {
 fn a_change_within_the_clocks_is_none_and_a_gate_says_that_it_could_not_see() {
     let gated = |bound_ns| {
         let (a, b) = (two(100_000, bound_ns, ""), two(110_000, bound_ns, ""));
-        let gates = Gates { changes: Gate::parse_all("p50 > +5%").unwrap(), bounds: Vec::new() };
+        let gates = Gates { changes: vec![Gate::parse("p50 > +5%").unwrap()], bounds: Vec::new() };
         let found = compare_with(&a, &b, &Selection { gates, ..Selection::default() }).unwrap();
         let cell = found.same.iter().find(|cell| cell.label == "beta").unwrap();
         let change = cell.changes.iter().find(|change| change.column == Figure::LATENCY_P50).unwrap().clone();

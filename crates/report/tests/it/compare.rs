@@ -5,7 +5,8 @@ use pubmark_model::figure::Figure;
 use pubmark_model::record::Reason;
 use pubmark_report::Report;
 use pubmark_report::compare::{
-    ChangeOutcome, Comparison, FigureChange, Gate, GateOutcome, Gates, Only, Selection, compare, compare_with,
+    ChangeOutcome, Comparison, FigureChange, Gate, GateError, GateOutcome, Gates, Only, Selection, compare,
+    compare_with,
 };
 use serde_json::Value;
 
@@ -24,12 +25,17 @@ fn change(comparison: &Comparison, label: &str, column: Figure) -> FigureChange 
     found.unwrap_or_else(|| panic!("{label} has no {column:?}")).clone()
 }
 
+/// Reads gates with commas between them.
+fn parse_all(gates: &str) -> Result<Vec<Gate>, GateError> {
+    gates.split(',').map(Gate::parse).collect()
+}
+
 fn changes(changes: Vec<Gate>) -> Gates {
     Gates { changes, bounds: Vec::new() }
 }
 
 fn gated(a: &Report, b: &Report, gates: &str) -> Comparison {
-    let gates = Gate::parse_all(gates).unwrap();
+    let gates = parse_all(gates).unwrap();
     compare_with(a, b, &Selection { gates: changes(gates), ..Selection::default() }).unwrap()
 }
 
@@ -179,7 +185,7 @@ fn the_more_is_looked_at_the_clearer_a_change_must_be() {
     let (a, b) = (lab([95_238, 100_000, 105_000]), lab([119_000, 125_000, 131_250]));
     assert_eq!(change(&compare(&a, &b), "alpha 64B", Figure::LATENCY_P50).outcome, ChangeOutcome::NoDifference);
     let selection = |gates| Selection { gates: changes(gates), only: vec![Only::new("payload", "64B")], across: None };
-    let alone = compare_with(&a, &b, &selection(Gate::parse_all("p50 > +5%").unwrap())).unwrap();
+    let alone = compare_with(&a, &b, &selection(parse_all("p50 > +5%").unwrap())).unwrap();
     let found = change(&alone, "alpha 64B", Figure::LATENCY_P50);
     assert_eq!((found.outcome, found.gated), (ChangeOutcome::Worse, true));
     assert_eq!(alone.gates[0].failed, ["alpha 64B: +25 %"]);
@@ -247,12 +253,12 @@ fn a_gate_that_cannot_be_understood_says_what_would_be() {
         ("", "neither > nor <"),
         ("\u{1b}[31m > 5%", "\\u{1b}"),
     ] {
-        let error = Gate::parse_all(text).unwrap_err().to_string();
+        let error = parse_all(text).unwrap_err().to_string();
         assert!(error.contains(said), "{text:?}: {error}");
         assert!(!error.contains('\u{1b}'), "{error:?}");
     }
-    assert!(Gate::parse_all(&"x".repeat(1 << 20)).unwrap_err().to_string().len() < 1_000);
-    assert!(Gate::parse_all(&format!("{} > 5%", "x".repeat(1 << 20))).unwrap_err().to_string().len() < 1_000);
+    assert!(parse_all(&"x".repeat(1 << 20)).unwrap_err().to_string().len() < 1_000);
+    assert!(parse_all(&format!("{} > 5%", "x".repeat(1 << 20))).unwrap_err().to_string().len() < 1_000);
 }
 
 /// Another machine, another version and another setting; the time of day is none.

@@ -31,8 +31,8 @@ fn assert_killed(bench: &Benched, side: &str) {
     assert!(!notes.iter().any(|note| blames(&note)), "{notes:?}");
 }
 
-/// Two pairs for two seconds, 200 messages a second each. There is no warm-up whose
-/// messages a busy machine could deliver within the window.
+/// Runs two pairs for two seconds at 200 messages a second each. It has no warm-up: a
+/// busy machine could deliver messages of the warm-up within the window.
 fn kill(place: &Place, side: &str, system: &[&str]) -> Benched {
     let fault = format!("kill {side} at 500ms");
     place.bench(&[system, &["--pairs", "2", "--duration", "2s", "--warmup", "0s", "--fault", &fault]].concat())
