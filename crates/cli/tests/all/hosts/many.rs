@@ -102,7 +102,10 @@ fn named_lines(path: &Path) -> Vec<(String, usize)> {
     let named = |line: &[u8]| {
         let name = match serde_json::from_slice(line).ok()? {
             Value::String(name) => name,
-            Value::Object(object) => object.keys().next()?.clone(),
+            Value::Object(object) => match object.get("request") {
+                Some(request) => request.as_str()?.to_owned(),
+                None => object.keys().next()?.clone(),
+            },
             _ => return None,
         };
         Some((name, line.len() + 1))
@@ -158,7 +161,7 @@ fn what_a_host_is_asked_grows_by_the_start_of_each_of_its_agents_and_with_nothin
         let Some(found) = crossed(hosts, agents) else { return leave_out("hosts::many::what_a_host_is_asked", WHY) };
         for host in &found {
             assert_eq!(
-                (host.asked.get("tell"), host.asked.get("agent")),
+                (host.asked.get("Tell"), host.asked.get("StartAgent")),
                 (Some(&6), Some(&(agents as u64))),
                 "{host:?}"
             );
@@ -174,7 +177,7 @@ fn what_a_host_is_asked_grows_by_the_start_of_each_of_its_agents_and_with_nothin
         );
         // Besides.
         let besides = |mut host: Crossed| {
-            host.asked.remove("agent");
+            host.asked.remove("StartAgent");
             host.asked
         };
         all.push(found.into_iter().map(besides).collect::<Vec<_>>());
