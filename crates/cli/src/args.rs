@@ -3,6 +3,7 @@
 mod ab;
 mod capacity;
 mod gates;
+mod measure;
 pub mod protocols;
 mod workload;
 
@@ -10,6 +11,7 @@ pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
 use clap::{Args, Parser, Subcommand};
 pub use gates::GateArgs;
+pub use measure::MeasureArgs;
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_peer::PeerProtocol;
 use std::net::SocketAddr;
@@ -137,69 +139,22 @@ pub struct RunArgs {
     /// point), or this time is over. Error rates hold over all looks.
     #[arg(long, value_name = "T", conflicts_with = "repeats")]
     pub budget: Option<String>,
-    /// The machines that may be used, in place of the study's own: a file with a table [hosts.NAME]
-    /// each (reach, address, roles).
-    #[arg(long, value_name = "FILE")]
-    pub hosts: Option<PathBuf>,
-    /// Have an engine choose the machines and run this over them: ray, or ray:ADDRESS of a cluster.
-    /// It is the program pubmark-ENGINE.
-    #[arg(long, value_name = "ENGINE[:ADDRESS]", conflicts_with = "hosts")]
-    pub on: Option<String>,
-    /// First install the study's systems that are not here, or on their hosts, and can be installed.
-    #[arg(long)]
-    pub install: bool,
     /// Cut the study down to a coffee break; the result says so.
     #[arg(long)]
     pub quick: bool,
-    /// The results folder [default: results/STUDY-TIME].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Go on with a results folder: --out, or else the study's newest.
-    #[arg(long)]
-    pub resume: bool,
-    /// Print the summary as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
-    /// Print the table as Markdown.
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
-    /// Plan only: print the cells and how long they will take.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Serve the report live on 127.0.0.1, at any free port unless one is given. What it shows
-    /// is made between runs, so that it takes nothing from a measurement; with a terminal it
-    /// stays after the last run, until Ctrl-C.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
-    pub watch: Option<u16>,
     /// What makes it fail.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// Who may look on.
+    /// What every command that measures has.
     #[command(flatten)]
-    pub serving: ServingArgs,
-}
-
-/// What `run` and `bench` serve while they run.
-#[derive(Args)]
-pub struct ServingArgs {
-    /// Serve metrics for Prometheus at http://ADDR/metrics while it runs: a port of 127.0.0.1
-    /// (0 for any that is free), or ADDRESS:PORT. There is no password: at an address that is not
-    /// loopback, whoever reaches it reads them.
-    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
-    pub metrics: Option<SocketAddr>,
-}
-
-/// `9464` or `127.0.0.1:9464`.
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
-    }
-    text.parse().map_err(|_| "write PORT or ADDRESS:PORT, such as 9464 or 127.0.0.1:9464".into())
+    pub measure: MeasureArgs,
 }
 
 /// `pubmark bench`
 #[derive(Args)]
 #[command(after_help = "\
+With --json: one object of cell, runs and summary.
+
 Examples:
   pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
   pubmark bench nng --transport ipc --pattern request-reply --rate max \\
@@ -244,21 +199,12 @@ pub struct BenchArgs {
     /// at most. Its steps are no runs, and stand in headroom/ within the results folder.
     #[arg(long)]
     pub headroom: bool,
-    /// The results folder [default: results/bench-TARGET-TIME].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Print one JSON object: cell, runs, summary.
-    #[arg(long)]
-    pub json: bool,
-    /// Print the table as Markdown.
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
     /// What makes it fail.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// Who may look on.
+    /// What every command that measures has.
     #[command(flatten)]
-    pub serving: ServingArgs,
+    pub measure: MeasureArgs,
 }
 
 /// `pubmark systems`

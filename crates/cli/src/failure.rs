@@ -1,7 +1,7 @@
 //! Exit codes, and errors that know theirs.
 
-use pubmark_study::conduct::ConductError;
 use pubmark_study::results::ResultsError;
+use pubmark_study::runner::StudyError;
 use std::process::ExitCode;
 
 /// Every exit code of the program.
@@ -74,17 +74,17 @@ impl Failure {
     }
 }
 
-impl From<ConductError> for Failure {
-    fn from(error: ConductError) -> Failure {
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Failure {
         match &error {
-            ConductError::Results(ResultsError::Io { source, .. })
+            StudyError::Results(ResultsError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::StorageFull =>
             {
                 Failure::Full(error.to_string())
             }
-            ConductError::Results(ResultsError::Occupied(_)) => Failure::Occupied(error.to_string()),
-            ConductError::Questions(_) => Failure::run(error),
-            ConductError::Plan(_) | ConductError::Results(_) => Failure::usage(error),
+            StudyError::Results(ResultsError::Occupied(_)) => Failure::Occupied(error.to_string()),
+            StudyError::Look(_) => Failure::run(error),
+            StudyError::Plan(_) | StudyError::Results(_) => Failure::usage(error),
         }
     }
 }

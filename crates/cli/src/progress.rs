@@ -3,23 +3,20 @@
 //! report.
 
 pub mod board;
-pub mod climb;
 pub mod estimate;
 pub mod questions;
 mod screen;
 pub mod table;
-pub mod turns;
 
 use crate::leftovers::mentions;
 use crate::output::{Voice, note};
 use board::SharedBoard;
 use pubmark_host::clock;
-use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
-use pubmark_report::text::{clean_ends, count, time};
-use pubmark_study::budget::{BudgetLook, BudgetObserver};
-use pubmark_study::conduct::{Observer, StudyStart};
+use pubmark_report::text::{clean, clean_ends, count, time};
 use pubmark_study::live::News;
+use pubmark_study::runner::{Observer, StudyStart};
+use pubmark_study::strategy::{NextRun, Outlook};
 use screen::Screen;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -28,6 +25,9 @@ use std::sync::atomic::AtomicBool;
 /// So many questions that a look has decided are said, a line each.
 const DECIDED_MAX: usize = 5;
 
+/// Longest finding of a run that is shown, characters.
+const FINDING_CHARS: usize = 200;
+
 /// Shows a study as it goes by.
 pub struct ProgressDisplay {
     shared: Arc<SharedBoard>,
@@ -35,6 +35,7 @@ pub struct ProgressDisplay {
     voice: Voice,
     live: bool,
     screen: Option<Screen>,
+    /// How many there are in all; 0 where that is not known.
     runs: usize,
     label: String,
     /// What was last said of questions: decided, open, closed.
@@ -116,27 +117,28 @@ fn delivery(record: &RunRecord) -> Vec<String> {
 }
 
 impl Observer for ProgressDisplay {
-    fn begin(&mut self, course: &StudyStart<'_>) {
-        self.runs = course.order.len();
-        self.shared.lock().begin(course);
-        if self.live {
+    fn begin(&mut self, start: &StudyStart<'_>) {
+        let (runs, done) = {
+            let mut board = self.shared.lock();
+            board.begin(start);
+            (board.runs, board.tally().runs())
+        };
+        (self.runs, self.said) = (runs, None);
+        if self.live && self.screen.is_none() {
             self.screen = Screen::start(self.shared.clone(), self.interrupt.clone());
         }
         mentions().iter().for_each(|line| self.say(line));
-        let done = course.order.iter().filter(|run| course.done.contains(run)).count();
-        if done > 0 {
-            self.say(&format!("{done} of {} runs are done already", self.runs));
+        match (done, start.left.is_empty()) {
+            (0, _) => {}
+            (done, false) => self.say(&format!("{done} of {runs} runs are done already")),
+            (done, true) => self.say(&format!("going on after {done} runs")),
         }
         (self.between)();
     }
 
-    fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize) {
-        self.label = format!("{} #{repeat}", cell.label());
-        let mut board = self.shared.lock();
-        if board.questions.is_some() {
-            board.is_next(number, cell);
-        }
-        board.run_begins(number, repeat, clock::now());
+    fn run_begins(&mut self, run: &NextRun) {
+        self.label = format!("{} #{}", run.label(), run.place.repeat);
+        self.shared.lock().run_begins(run, clock::now());
     }
 
     fn news(&mut self, news: News) {
@@ -146,15 +148,16 @@ impl Observer for ProgressDisplay {
         self.shared.lock().news(news);
     }
 
-    fn run_ends(&mut self, record: &RunRecord) {
-        let said = line(record);
+    fn run_ends(&mut self, record: &RunRecord, finding: Option<&str>) {
+        let finding = finding.map_or(String::new(), |finding| format!("; {}", clean(finding, FINDING_CHARS)));
+        let said = line(record) + &finding;
         self.shared.lock().run_ends(record, &said, clock::now());
         let number = record.position + 1;
         if self.screen.is_none() || self.voice.verbose || record.error.is_some() {
             let width = self.runs.to_string().len();
-            match self.said {
-                Some(_) => self.say(&format!("[{number}] {}: {said}", self.label)),
-                None => self.say(&format!("[{number:>width$}/{}] {}: {said}", self.runs, self.label)),
+            match self.runs {
+                0 => self.say(&format!("[{number}] {}: {said}", self.label)),
+                runs => self.say(&format!("[{number:>width$}/{runs}] {}: {said}", self.label)),
             }
         }
         if self.voice.verbose {
@@ -164,23 +167,23 @@ impl Observer for ProgressDisplay {
         }
         (self.between)();
     }
-}
 
-impl BudgetObserver for ProgressDisplay {
-    fn looked(&mut self, look: &BudgetLook<'_>) {
+    fn looked(&mut self, outlook: &Outlook) {
+        self.runs = 0;
         let (asked, is_new) = {
             let mut board = self.shared.lock();
-            let is_new = board.looked(look);
+            let is_new = board.looked(outlook);
             (board.questions.clone().unwrap_or_default(), is_new)
         };
         let said = Some((asked.decided, asked.open, asked.closed));
         if self.said != said && self.screen.is_none() {
-            let left = table::duration(look.ends_ns.saturating_sub(clock::now()));
+            let left = table::duration(outlook.ends_ns.saturating_sub(clock::now()));
             let closed = match asked.closed {
                 0 => String::new(),
                 closed => format!(", {closed} that no run decides"),
             };
-            self.say(&format!("questions: {} decided, {} open{closed}; {left} left", asked.decided, asked.open));
+            let (name, decided, open) = (outlook.asked, asked.decided, asked.open);
+            self.say(&format!("{name}: {decided} decided, {open} open{closed}; {left} left"));
             let decided = asked.just_decided.iter().filter(|_| is_new);
             decided.clone().take(DECIDED_MAX).for_each(|question| self.say(&format!("  decided: {question}")));
             let hidden = decided.count().saturating_sub(DECIDED_MAX);

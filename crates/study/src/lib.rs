@@ -4,10 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod ask;
-pub mod budget;
 pub mod calibrated;
-pub mod climb;
-pub mod conduct;
 pub mod context;
 pub mod fit;
 pub mod lead;
@@ -19,7 +16,8 @@ mod redact;
 pub mod registry;
 pub mod results;
 pub mod run;
+pub mod runner;
 pub mod searches;
 pub mod servers;
+pub mod strategy;
 pub mod survey;
-pub mod turns;

@@ -25,6 +25,11 @@ impl StudyPlan {
         &self.study
     }
 
+    /// Returns the study alone.
+    pub fn into_study(self) -> Study {
+        self.study
+    }
+
     /// Its cells, those that are skipped among them.
     pub fn cells(&self) -> &[Cell] {
         &self.cells

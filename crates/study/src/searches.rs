@@ -4,8 +4,8 @@
 //! Each is of one part of the study, and has a results folder of its own within that
 //! of the study: its steps are no runs of the cells, and in no figure of theirs.
 
-use crate::climb::{CapacityRequest, first, searched};
 use crate::plan::StudyPlan;
+use crate::strategy::{CapacityRequest, Search, Strategy, first_steps};
 use pubmark_model::capacity::{CAPACITY, CapacityGoal, HEADROOM, HEADROOM_MOST, LoadAxis};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
@@ -31,7 +31,7 @@ struct Times {
 const OF_HEADROOM: Times = Times { step_ns: 2 * SECOND, full_ns: 2 * SECOND, budget_ns: 60 * SECOND };
 /// How long the search for a capacity may take, where nobody says.
 pub const CAPACITY_USUAL: Ns = 180 * SECOND;
-/// As [`crate::climb`] is asked to by `pubmark capacity`.
+/// As a search is asked to by `pubmark capacity`.
 const OF_CAPACITY: Times = Times { step_ns: 4 * SECOND, full_ns: 10 * SECOND, budget_ns: CAPACITY_USUAL };
 /// How near to each other the ends of an answer are, as a fraction, that says how many
 /// times a load holds.
@@ -176,8 +176,8 @@ impl FollowingSearch {
         };
         let mut search =
             FollowingSearch { kind, part, folder, study: own, goal, enough_each_per_s, usual_ns, cells: 0 };
-        first(&search.request(None, None), &search.goal)?;
-        search.cells = searched(&search.request(None, None), &search.goal)?;
+        first_steps(&search.request(None, None), &search.goal)?;
+        search.cells = Search::new(&search.request(None, None), &search.goal)?.rows().len();
         Ok(Some(search))
     }
 

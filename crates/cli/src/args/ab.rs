@@ -1,15 +1,17 @@
 //! Arguments of `pubmark ab`.
 
 use super::gates::GateArgs;
+use super::measure::MeasureArgs;
 use super::workload::WorkloadArgs;
 use clap::Args;
-use std::path::PathBuf;
 
 /// `pubmark ab`
 #[derive(Args)]
 #[command(after_help = "\
 Exit codes: 0 every gate held; 1 a gate is broken; 2 bad usage; 3 undecided in the time (the
 last lines say how much more would tell), interrupted, or no run counts.
+
+With --json: one object of a, b, blocks, gates and comparisons.
 
 Examples:
   pubmark ab mosquitto --pairs 5 --rate 400 --qos 1 --duration 3s \\
@@ -47,16 +49,7 @@ pub struct AbArgs {
     /// Who sends what to whom; of a study what is given here holds for all of its cells.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// The results folder [default: results/ab-TARGET-TIME].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Go on with the results folder of the same command, and spend --budget once more.
-    #[arg(long, requires = "out")]
-    pub resume: bool,
-    /// Print one JSON object: a, b, blocks, gates, comparisons.
-    #[arg(long)]
-    pub json: bool,
-    /// Print Markdown, for a pull request.
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
+    /// What every command that measures has.
+    #[command(flatten)]
+    pub measure: MeasureArgs,
 }

@@ -1,8 +1,8 @@
 //! Arguments of `pubmark capacity`.
 
+use super::measure::MeasureArgs;
 use super::workload::WorkloadArgs;
 use clap::Args;
-use std::path::PathBuf;
 
 /// `pubmark capacity`
 #[derive(Args)]
@@ -14,6 +14,8 @@ Exit codes: 0 the search is over: its steps leave no more open than was asked fo
 machine's own speed moves; also of a lower bound (the load generator gave out before the system),
 and where no run of full length confirms it: a line says why; 2 bad usage; 3 no answer within the
 budget, or interrupted.
+
+With --json: one object of estimate, lo, hi, limited_by and steps; of a study a list of them.
 
 Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'
@@ -57,17 +59,7 @@ pub struct CapacityArgs {
     /// Who sends what to whom; of a study what is given here holds for all of its cells.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// The results folder [default: results/capacity-TARGET-TIME].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Go on with a search that was interrupted, or whose time was over: --out, or else the target's newest. What is
-    /// asked has to be the same; --budget may be any.
-    #[arg(long)]
-    pub resume: bool,
-    /// Print what would be searched, and how long that takes at most.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print one JSON object: estimate, lo, hi, limited_by, steps; of a study a list of them.
-    #[arg(long)]
-    pub json: bool,
+    /// What every command that measures has.
+    #[command(flatten)]
+    pub measure: MeasureArgs,
 }

@@ -1,7 +1,6 @@
 //! What is measured of a system, as `bench` and `capacity` are told it.
 
 use clap::Args;
-use std::path::PathBuf;
 
 /// What is measured of a system, for commands that take no study.
 #[derive(Args)]
@@ -53,7 +52,7 @@ pub struct WorkloadArgs {
     pub memory: Option<String>,
     /// The processes of a server that was there already: 'process NAME', 'pid N' or 'container NAME', with 'on HOST' behind it where needed.
     #[arg(long, value_name = "WHAT")]
-    pub watch: Option<String>,
+    pub server: Option<String>,
     /// What happens to a part in the window: "stop server at 5s for 1s" (it stands still and goes on),
     /// "kill server at 10s for 2s" (it ends at once, and is started again), "cut link at 5s for 2s",
     /// "stop publishers at …", "stop subscribers at …", "kill publishers at 5s", "kill subscribers at …"
@@ -66,9 +65,6 @@ pub struct WorkloadArgs {
     /// Any other key of a study, or an option of the system as options.NAME.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// The machines that may be used: a file with a table [hosts.NAME] each (reach, address, roles).
-    #[arg(long, value_name = "FILE")]
-    pub hosts: Option<PathBuf>,
 }
 
 impl WorkloadArgs {
@@ -92,7 +88,7 @@ impl WorkloadArgs {
             ("warmup", &self.warmup),
             ("cpus", &self.cpus),
             ("memory", &self.memory),
-            ("watch", &self.watch),
+            ("watch", &self.server),
             ("fault", &fault),
             ("use", &self.settings),
         ];

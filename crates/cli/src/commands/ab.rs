@@ -1,24 +1,23 @@
 //! `pubmark ab`: two settings in turns, until the gates are decided.
 
 use super::bench::{AskedWorkload, study_of};
-use super::run::{PAGE, finish, fresh, leave_no_empty, note_replaced};
-use super::shared::{agent_command, interrupt_flag, pairs, raise_open_files, system};
+use super::measure::{PAGE, Session, planned};
+use super::shared::{pairs, system};
 use super::target::{is_system, study_at};
-use super::{fit, gates};
+use super::{gates, measure};
 use crate::args::AbArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
-use crate::progress::turns::TurnsDisplay;
-use pubmark_model::ab::ArmsGoal;
+use crate::progress::estimate::{cost, in_words};
+use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::arms::Arms;
+use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
-use pubmark_report::compare::{ArmsResult, GateOutcome, Gates};
-use pubmark_study::ask::check_agents;
-use pubmark_study::conduct::{Conduct, ConductError};
+use pubmark_report::compare::{ArmsResult, GateOutcome, GateResult, Gates};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
-use pubmark_study::turns::{TurnsEnd, TurnsEnding, TurnsRequest, take_turns};
+use pubmark_study::strategy::{self, ArmsEnd, ArmsLook, Decided};
 use std::path::Path;
 
 /// The window of a run of a target that is no study.
@@ -26,8 +25,7 @@ const WINDOW: &str = "3s";
 
 /// Measures two arms in turns, and decides gates.
 pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
-    registry::load().map_err(Failure::usage)?;
-    raise_open_files();
+    measure::begin(&args.measure)?;
     let budget_ns = parse_time(&args.budget).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let gates = Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?;
     gates::check_junit(args.gates.junit.as_deref())?;
@@ -37,29 +35,25 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     let (name, study) = asked(args)?;
     let arms = Arms { a: arm(&args.a, "--a")?, b: arm(&args.b, "--b")? };
     let goal = ArmsGoal { keys: Vec::new(), fail_on: args.gates.fail_on.clone(), require: args.gates.require.clone() };
-    let planned = |errors| Failure::from(ConductError::Plan(errors));
     let study = arms.split(&study, goal, &registry::find).map_err(|error| planned(vec![error]))?;
     let mut plan = StudyPlan::new(study).map_err(planned)?;
-    let survey = fit::survey(&plan, false, voice)?;
-    let (left_out, left) = fit::leave_out(&mut plan, &survey);
-    left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
-    left.map_err(|error| planned(vec![error]))?;
-    check_agents(&plan, &survey.greetings).map_err(planned)?;
-    note_replaced(&plan, voice);
+    measure::prepare(&mut plan, &args.measure, &planned, voice)?;
     let points = plan.study().ab.as_ref().map(|goal| goal.points(plan.cells())).unwrap_or_default();
     if points.is_empty() {
         return Err(Failure::usage("there is no place at which both A and B can be measured here"));
     }
-    let folder = args.out.clone().map_or_else(|| fresh(&format!("ab-{name}")), Ok)?;
-    let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
-    let how = Conduct { folder: &folder, resume: args.resume, reference: None, agent: &agent, interrupt: &interrupt };
-    let request = TurnsRequest { plan: &plan, points: &points, budget_ns };
-    let mut display = TurnsDisplay::new(voice, &plan);
-    let over = take_turns(&request, &how, &mut display)
-        .map_err(Failure::from)
-        .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    let report = finish(&folder)?;
-    let TurnsEnding { end, round_ns, lock, .. } = over;
+    if args.measure.dry_run {
+        dry_run(&plan, &points, args);
+        return Ok(Code::Done);
+    }
+    let folder = measure::folder(&args.measure, &format!("ab-{name}"))?;
+    let mut session = Session::begin(&args.measure, &folder, voice)?;
+    let mut look = |records: &[RunRecord]| look(&plan, records);
+    let mut strategy = strategy::Arms::new(&plan, &points, budget_ns, &mut look);
+    let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
+    let (end, block_ns) = (strategy.end(), strategy.all_points_ns());
+    session.finish();
+    let report = measure::finish(&folder)?;
     drop(lock);
     // What is said is what the records say: the same as of a report of the folder.
     let Some(found) = report.arms() else {
@@ -68,13 +62,55 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     show(args, &plan.study().title, &found);
     gates::write_junit(args.gates.junit.as_deref(), "pubmark ab", &found.gates)?;
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
-    Ok(conclude(&found, end, round_ns, &folder, voice))
+    let why = match end {
+        _ if ending.interrupted => "interrupted: finished runs are kept",
+        ArmsEnd::Failing => "undecided: run after run could not be made",
+        ArmsEnd::Most => "undecided after as many blocks as there may be",
+        ArmsEnd::Time | ArmsEnd::Told => "undecided in the time",
+    };
+    let code = conclude(&found, why, block_ns, &folder, voice);
+    if !ending.interrupted {
+        session.linger();
+    }
+    Ok(code)
+}
+
+/// Prints the points at which both arms would be measured, and for how long at most.
+fn dry_run(plan: &StudyPlan, points: &[ArmsPoint], args: &AbArgs) {
+    let cells = plan.cells();
+    let mut block_ns: Ns = 0;
+    for point in points {
+        for (arm, cell) in [("A", &cells[point.a]), ("B", &cells[point.b])] {
+            print(&format!("{arm}: {}", cell.label()));
+            block_ns += cost(cell);
+        }
+    }
+    print(&format!("a run of each takes about {}; they take turns for {} at most", in_words(block_ns), args.budget));
+}
+
+/// What the records of two arms tell.
+fn look(plan: &StudyPlan, records: &[RunRecord]) -> ArmsLook {
+    let runs: Vec<&RunRecord> = records.iter().collect();
+    // The gates were understood before anything was measured.
+    let Ok(Some(found)) = ArmsResult::of(plan.study(), plan.cells(), &runs) else { return ArmsLook::default() };
+    let mut look = ArmsLook { blocks_more: found.more(), wanted: found.wanted, ..ArmsLook::default() };
+    for gate in &found.gates {
+        let mut decided = |gate: &GateResult, answer: &str| {
+            look.decided.push(Decided { text: format!("`{}`", gate.gate), answer: answer.to_owned() });
+        };
+        match gate.outcome {
+            GateOutcome::Passed => decided(gate, "held"),
+            GateOutcome::Failed => decided(gate, "broken"),
+            GateOutcome::TooNoisy | GateOutcome::Undecided => look.open.push(gate.sentence()),
+        }
+    }
+    look
 }
 
 fn show(args: &AbArgs, title: &str, found: &ArmsResult) {
-    if args.json {
+    if args.measure.json {
         print(&serde_json::to_string_pretty(&found.json()).unwrap_or_default());
-    } else if args.markdown {
+    } else if args.measure.markdown {
         print(&found.markdown(title));
     } else {
         print(&found.terminal(title, width(), colour()));
@@ -82,21 +118,15 @@ fn show(args: &AbArgs, title: &str, found: &ArmsResult) {
 }
 
 /// Says what is still open, and by exit code how it came out.
-fn conclude(found: &ArmsResult, end: TurnsEnd, round_ns: Ns, folder: &Path, voice: Voice) -> Code {
+fn conclude(found: &ArmsResult, why: &str, block_ns: Ns, folder: &Path, voice: Voice) -> Code {
     match found.gates_say() {
         GateOutcome::Failed => return Code::Gate,
         GateOutcome::Passed => return Code::Done,
         GateOutcome::TooNoisy | GateOutcome::Undecided => {}
     }
-    let why = match end {
-        TurnsEnd::Interrupted => "interrupted: finished runs are kept",
-        TurnsEnd::Failing => "undecided: run after run could not be made",
-        TurnsEnd::Most => "undecided after as many blocks as there may be",
-        TurnsEnd::Time | TurnsEnd::Told => "undecided in the time",
-    };
     let more = match found.more() {
         Some(blocks) => {
-            let seconds = (blocks as u64 * round_ns).div_ceil(SECOND).max(1);
+            let seconds = (blocks as u64 * block_ns).div_ceil(SECOND).max(1);
             format!(
                 "about {blocks} blocks more would tell, as far as can be seen: the same command with --budget {seconds}s"
             )
@@ -121,12 +151,12 @@ fn asked(args: &AbArgs) -> Result<(String, Study), Failure> {
     let target = args.target.as_str();
     if !is_system(target) {
         let window = args.duration.iter().map(|window| ("duration".to_owned(), window.clone())).collect();
-        return study_at(target, window, &args.only, &args.workload);
+        return study_at(target, window, &args.only, (&args.workload, &args.measure));
     }
     if !args.only.is_empty() {
         return Err(Failure::usage("--only narrows a study, and this is one system with one workload"));
     }
-    let mut workload = AskedWorkload::of(target, &args.workload);
+    let mut workload = AskedWorkload::of(target, &args.workload, &args.measure);
     let window = args.duration.clone().unwrap_or_else(|| WINDOW.into());
     let is_set = |key: &str| args.workload.set.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
     if args.duration.is_some() || !(is_set("duration") || is_set("count")) {

@@ -1,11 +1,11 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{Carried, Outlets, StudyTime, WayOn, carry_out, finish, fresh, leave_no_empty, note_replaced};
-use super::shared::{by_flags, hosts, pairs, raise_open_files, system};
-use super::{budget, fit, gates, searches};
-use crate::args::{BenchArgs, WorkloadArgs};
+use super::shared::{by_flags, hosts, pairs, system};
+use super::study::{StudyTarget, measure_study};
+use super::{budget, gates, measure};
+use crate::args::{BenchArgs, MeasureArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
-use crate::output::{Voice, colour, print, width};
+use crate::output::Voice;
 use pubmark_model::asked::{AskedQuestions, Precision};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::endpoint::Endpoint;
@@ -14,8 +14,6 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::setting::StopRule;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Report, read_records};
-use pubmark_study::ask::check_agents;
-use pubmark_study::conduct::ConductError;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use serde_json::{Value, json};
@@ -25,45 +23,24 @@ const BUDGET: &str = "5m";
 
 /// Measures one system by one workload.
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
-    registry::load().map_err(Failure::usage)?;
-    raise_open_files();
+    measure::begin(&args.measure)?;
     let gates = gates::own(&args.gates)?;
     let budget_ns =
         args.precision.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
-    let study = study(args)?;
-    let mut plan = StudyPlan::new(study).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
-    let survey = fit::survey(&plan, false, voice)?;
-    if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
-        return Err(Failure::usage(why));
-    }
-    check_agents(&plan, &survey.greetings).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
-    note_replaced(&plan, voice);
-    let following = searches::asked(&plan)?;
-    let time = budget_ns.map(|budget_ns| StudyTime::of(budget_ns, &following));
-    let study = plan.study();
-    let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
-    let name = format!("bench-{system}");
-    let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let Carried { mut over, lock, interrupt, .. } =
-        carry_out(&plan, None, (&folder, false), time.map(|time| time.of_runs_ns), (voice, outlets))
-            .map_err(|error| WayOn::Again.advise(error))
-            .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    over.search(&following, &folder, time, (&interrupt, voice))?;
-    let report = finish(&folder)?;
-    drop(lock);
-    if args.json {
+    let mut plan = StudyPlan::new(study(args)?).map_err(measure::planned)?;
+    let asked = plan.extent();
+    measure::prepare(&mut plan, &args.measure, &measure::planned, voice)?;
+    let system = plan.study().axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
+    let target = StudyTarget { name: &format!("bench-{system}"), reference: None, asked };
+    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, voice)? else {
+        return Ok(Code::Done);
+    };
+    measure::show(&args.measure, &measured.report, || {
         // As they are written: a report has less of each.
-        let records = read_records(&folder).map_err(Failure::run)?.runs;
-        print(&serde_json::to_string_pretty(&told(&report, &records)).unwrap_or_default());
-    } else if args.markdown {
-        print(&report.markdown());
-    } else {
-        print(&report.terminal(width(), colour()));
-    }
-    let code = over.told(&report, &folder, args.json || args.markdown, (voice, WayOn::Again));
-    let gate = gates::decide(&report, &gates, &args.gates, "pubmark bench", voice)?;
-    Ok(gate.map_or(code, |gate| gate.worst(code)))
+        let records = read_records(&measured.folder).map_err(Failure::run)?.runs;
+        Ok(told(&measured.report, &records))
+    })?;
+    measured.conclude((&gates, &args.gates), "pubmark bench", &args.measure, voice)
 }
 
 /// The cell with its runs and its figures or, where lists were given, each of them.
@@ -84,7 +61,7 @@ fn told(report: &Report, records: &[RunRecord]) -> Value {
 /// A study of one cell or, where lists were given, of several, whose axes are what was
 /// asked for.
 fn study(args: &BenchArgs) -> Result<Study, Failure> {
-    let mut workload = AskedWorkload::of(&args.target, &args.workload);
+    let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
     workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
@@ -100,20 +77,21 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
 pub struct AskedWorkload<'a> {
     target: &'a str,
     given: &'a WorkloadArgs,
+    measure: &'a MeasureArgs,
     /// Keys that are set beside it.
     pub set: Vec<(String, String)>,
 }
 
 impl<'a> AskedWorkload<'a> {
     /// What these arguments say.
-    pub fn of(target: &'a str, given: &'a WorkloadArgs) -> AskedWorkload<'a> {
-        AskedWorkload { target, given, set: Vec::new() }
+    pub fn of(target: &'a str, given: &'a WorkloadArgs, measure: &'a MeasureArgs) -> AskedWorkload<'a> {
+        AskedWorkload { target, given, measure, set: Vec::new() }
     }
 }
 
 /// A study of one cell, whose axes are what was asked for.
 pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
-    let AskedWorkload { target, given: args, set: own } = workload;
+    let AskedWorkload { target, given: args, measure, set: own } = workload;
     let endpoint = match target.contains("://") {
         true => Some(Endpoint::parse(target).map_err(Failure::usage)?),
         false => None,
@@ -144,7 +122,7 @@ pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
         let lines: Vec<String> = errors.iter().map(line).collect();
         Failure::usage(lines.join("\n"))
     })?;
-    if let Some(named) = &args.hosts {
+    if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }
     study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"]);

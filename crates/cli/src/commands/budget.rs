@@ -11,9 +11,9 @@ use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
 use pubmark_model::windows::{MessagesAsked, WINDOW_MIN};
 use pubmark_report::{ClaimOutcome, QuestionKind, QuestionState, Records, Report, StudyQuestion};
-use pubmark_study::budget::{BudgetEnd, BudgetEnding, DecidedQuestion, OpenQuestion, Questions, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
+use pubmark_study::strategy::{Budget, BudgetEnd, Decided, OpenQuestion, QuestionsSeen};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -100,14 +100,26 @@ pub fn shortened(plan: &StudyPlan) -> Vec<String> {
     counted.into_iter().map(line).collect()
 }
 
-/// Looks at records as a report does.
-pub struct ByReport<'a>(pub &'a Study);
-
-impl Questions for ByReport<'_> {
-    fn look(&mut self, records: &[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> {
+/// Looks at records as a report of this study does.
+pub fn look(study: &Study) -> impl FnMut(&[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> {
+    move |records| {
         let records = Records { runs: records.to_vec(), ..Records::default() };
-        let report = Report::of(self.0.clone(), &records, &registry::find)?;
+        let report = Report::of(study.clone(), &records, &registry::find)?;
         Ok(QuestionsSeen { beside: report.beside(), ..seen(report.questions()) })
+    }
+}
+
+/// A study whose time is over, or its questions decided.
+pub struct BudgetOver {
+    end: BudgetEnd,
+    given_up: Vec<usize>,
+    run_ns: Vec<Ns>,
+}
+
+impl BudgetOver {
+    /// As its strategy has it.
+    pub fn of(strategy: &Budget<'_>) -> BudgetOver {
+        BudgetOver { end: strategy.end(), given_up: strategy.given_up(), run_ns: strategy.run_ns() }
     }
 }
 
@@ -116,7 +128,7 @@ fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
     for question in questions {
         let text = question.text;
         match question.state {
-            QuestionState::Decided(answer) => seen.decided.push(DecidedQuestion { text, answer }),
+            QuestionState::Decided(answer) => seen.decided.push(Decided { text, answer }),
             QuestionState::Closed(_) => seen.closed += 1,
             QuestionState::Open { cells, groups, compares, blocks_more, .. } => {
                 seen.open.push(OpenQuestion { text, cells, groups, compares, blocks_more });
@@ -128,7 +140,7 @@ fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
 
 /// What a study came to: what is decided, what is open and how much longer each would
 /// take, what no further run decides.
-pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
+pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) -> String {
     let questions = report.questions();
     let (mut decided, mut open, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     for question in &questions {
@@ -178,11 +190,11 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
         questions.len(),
         duration(took_ns),
         match over.end {
+            _ if interrupted => ": interrupted",
             BudgetEnd::Decided if open.is_empty() => ": nothing is open",
             BudgetEnd::Decided if searches => ": the time is over",
             BudgetEnd::Decided => ": what is open cannot be measured further",
             BudgetEnd::Time => ": the time is over",
-            BudgetEnd::Interrupted => ": interrupted",
         }
     );
     for (head, lines) in [("decided", decided), ("open", open), ("no further run decides", closed)] {

@@ -1,15 +1,12 @@
 //! `pubmark capacity`: the highest load at which an objective holds.
 
 use super::bench::{AskedWorkload, study_of};
-use super::fit;
-use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, note_replaced};
-use super::searches;
-use super::shared::{agent_command, interrupt_flag, raise_open_files};
+use super::measure::{PAGE, Session, planned};
 use super::target::{is_system, study_at};
+use super::{fit, measure, searches};
 use crate::args::CapacityArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{Voice, colour, print, width};
-use crate::progress::climb::ClimbDisplay;
+use crate::output::{Voice, print};
 use crate::progress::estimate::in_words;
 use pubmark_host::machine;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
@@ -20,14 +17,11 @@ use pubmark_model::plan::why_unbound;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
-use pubmark_report::{CapacityResult, Report};
-use pubmark_study::ask::check_agents;
-use pubmark_study::climb::{CapacityRequest, climb, first};
-use pubmark_study::conduct::{Conduct, ConductError};
+use pubmark_report::CapacityResult;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::searches::CAPACITY_USUAL;
-use pubmark_study::survey::Survey;
+use pubmark_study::strategy::{CapacityRequest, Search, Strategy, first_steps};
 use serde_json::json;
 
 /// The window of a step, where the run of full length has not a shorter one.
@@ -40,12 +34,11 @@ const WITHIN_USUAL: f64 = 0.05;
 
 /// Searches for the capacity of a system, or of each cell of a study.
 pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
-    registry::load().map_err(Failure::usage)?;
-    raise_open_files();
+    measure::begin(&args.measure)?;
     let given_ns = args.budget.as_deref().map(parse_time).transpose();
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = parse_time(&args.duration).map_err(|error| Failure::usage(format!("--duration: {error}")))?;
-    let Asked { name, mut study, goal, budget_ns, pin } = asked(args)?;
+    let Asked { name, study, goal, budget_ns, pin } = asked(args)?;
     if let Some(pin) = pin {
         voice.note(&format!("processors: {pin} (`--set pin=none` leaves that to the kernel)"));
     }
@@ -53,65 +46,51 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
-    let planned = |errors| Failure::from(ConductError::Plan(errors));
     let of_study = !is_system(&args.target) || study.axes.iter().any(|axis| axis.values.len() > 1);
-    if of_study {
-        // What cannot be played here is left out before its search begins.
-        let mut cells = StudyPlan::new(study).map_err(planned)?;
-        let survey = survey(args, &cells, voice)?;
-        let (left_out, left) = fit::leave_out(&mut cells, &survey);
-        left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
-        left.map_err(|error| planned(vec![error]))?;
-        study = cells.study().clone();
-    }
+    // What cannot be played here is left out before its search begins.
+    let mut cells = StudyPlan::new(study).map_err(planned)?;
+    let survey = measure::prepare(&mut cells, &args.measure, &planned, voice)?;
     let request = CapacityRequest {
-        study: &study,
+        study: cells.study(),
         step_ns: STEP.min(full_ns),
         full_ns,
         budget_ns,
         ends_ns: None,
         enough_each_per_s: None,
     };
-    let mut plan = first(&request, &goal).map_err(planned)?;
-    let survey = survey(args, &plan, voice)?;
+    let mut plan = first_steps(&request, &goal).map_err(planned)?;
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
-    check_agents(&plan, &survey.greetings).map_err(planned)?;
-    note_replaced(&plan, voice);
-    if args.dry_run {
-        return dry_run(&request, &goal);
+    let mut strategy = Search::new(&request, &goal).map_err(planned)?;
+    if args.measure.dry_run {
+        dry_run(&request, &goal, strategy.rows());
+        return Ok(Code::Done);
     }
-    let folder = folder_of(args.out.as_deref(), args.resume, &format!("capacity-{name}"))?;
-    let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
-    let how = Conduct { folder: &folder, resume: args.resume, reference: None, agent: &agent, interrupt: &interrupt };
-    let mut display = ClimbDisplay::new(voice, goal.over, of_study);
-    let over = climb(&request, &goal, &how, &mut display)
-        .map_err(|error| WayOn::Resume.advise(Failure::from(error)))
-        .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    let report = finish(&folder)?;
-    drop(over.lock);
+    let folder = measure::folder(&args.measure, &format!("capacity-{name}"))?;
+    let mut session = Session::begin(&args.measure, &folder, voice)?;
+    let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
+    session.finish();
+    let report = measure::finish(&folder)?;
+    drop(lock);
     // What is said is what the records say: the same as of a report of the folder.
     let found = report.capacities();
-    show(args, of_study, &report, &found);
+    measure::show(&args.measure, &report, || Ok(json(of_study, &found)))?;
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
-    let code = conclude(over.ending.interrupted, &over.given_up, &found, voice);
-    if code == Code::Run && over.given_up.is_empty() {
+    let given_up = strategy.given_up();
+    let code = conclude(ending.interrupted, &given_up, &found, voice);
+    if code == Code::Run && given_up.is_empty() {
         voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
+    }
+    if !ending.interrupted {
+        session.linger();
     }
     Ok(code)
 }
 
-/// What is known of the hosts; a plan is drawn without anybody being asked.
-fn survey(args: &CapacityArgs, plan: &StudyPlan, voice: Voice) -> Result<Survey, Failure> {
-    if args.dry_run { Ok(Survey::default()) } else { fit::survey(plan, false, voice) }
-}
-
-/// What would be searched, a line each cell, and how long that takes at most.
-fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Code, Failure> {
-    let plan = StudyPlan::new(request.study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
-    let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).collect();
-    for cell in &cells {
+/// Prints what would be searched, a line each cell, and how long that takes at most.
+fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal, cells: &[Cell]) {
+    for cell in cells {
         print(&format!(
             "{}: how far `{}` holds over {}, from {} {}",
             cell.label(),
@@ -124,21 +103,16 @@ fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Code, F
     let count = searches::counted(cells.len());
     let all_ns = request.budget_ns.saturating_mul(cells.len() as u64);
     print(&format!("{count}, {} each at most, {} in all", in_words(request.budget_ns), in_words(all_ns)));
-    Ok(Code::Done)
 }
 
-fn show(args: &CapacityArgs, of_study: bool, report: &Report, found: &[CapacityResult]) {
-    if !args.json {
-        return print(&report.terminal(width(), colour()));
-    }
+fn json(of_study: bool, found: &[CapacityResult]) -> serde_json::Value {
     let none = json!({"estimate": null, "lo": null, "hi": null, "limited_by": null, "steps": []});
     let mut all = found.iter().map(CapacityResult::json);
-    let told = if of_study { all.collect() } else { all.next().unwrap_or(none) };
-    print(&serde_json::to_string_pretty(&told).unwrap_or_default());
+    if of_study { all.collect() } else { all.next().unwrap_or(none) }
 }
 
 /// Says what is still open, by exit code.
-fn conclude(interrupted: bool, given_up: &[(Cell, String)], found: &[CapacityResult], voice: Voice) -> Code {
+fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResult], voice: Voice) -> Code {
     let several = found.len() + given_up.len() > 1;
     let of = |label: &str| if several { format!("{label}: ") } else { String::new() };
     let mut open: Vec<String> =
@@ -189,13 +163,13 @@ fn target(args: &CapacityArgs) -> Result<(String, Study), Failure> {
         if !args.only.is_empty() {
             return Err(Failure::usage("--only narrows a study, and this is one system with one workload"));
         }
-        let mut workload = AskedWorkload::of(&args.target, &args.workload);
+        let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
         workload.set.push(repeats);
         let study = study_of(workload)?;
         let name = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default().to_owned();
         return Ok((name, study));
     }
-    let (name, mut study) = study_at(&args.target, vec![repeats], &args.only, &args.workload)?;
+    let (name, mut study) = study_at(&args.target, vec![repeats], &args.only, (&args.workload, &args.measure))?;
     let asks = study.asked_capacity().map(|(_, asked)| asked.parts.join(", ")).filter(|parts| !parts.is_empty());
     study.without_parts().map_err(|parts| {
         let asks = asks.map_or_else(String::new, |asks| {
@@ -260,7 +234,7 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         LoadAxis::Cpus => given.cpus.is_some(),
         LoadAxis::Memory => given.memory.is_some(),
     };
-    let cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let cells = StudyPlan::new(study.clone()).map_err(planned)?;
     let pin = if is_system(&args.target) && !over.is_limit() { apart(args, &cells) } else { None };
     if let Some(pin) = &pin {
         study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;
@@ -301,7 +275,7 @@ fn lowest(study: &Study, over: LoadAxis) -> Option<f64> {
 fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
     let is_said = |text: &String| ["pin", "cpus", "placement"].contains(&text.split('=').next().unwrap_or_default());
     let given = &args.workload;
-    if given.cpus.is_some() || given.hosts.is_some() || given.set.iter().any(is_said) {
+    if given.cpus.is_some() || args.measure.hosts.is_some() || given.set.iter().any(is_said) {
         return None;
     }
     let pin = Pin::apart(&machine::usable_cores())?;

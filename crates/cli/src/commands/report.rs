@@ -1,6 +1,6 @@
 //! `pubmark report`
 
-use super::run::{PAGE, load};
+use super::measure::{PAGE, load};
 use super::shared::has_results;
 use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};

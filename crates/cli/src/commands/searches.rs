@@ -1,23 +1,20 @@
 //! The searches that follow the runs of a study: for the capacities that it asks for,
 //! and for its headroom.
 
-use super::shared::agent_command;
+use super::measure::{Session, planned};
 use crate::failure::Failure;
 use crate::output::Voice;
-use crate::progress::climb::ClimbDisplay;
 use crate::progress::estimate::in_words;
 use pubmark_host::clock;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_study::climb::climb;
-use pubmark_study::conduct::{Conduct, ConductError};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::searches::{FollowingSearch, SearchKind, following};
+use pubmark_study::strategy::{Search, first_steps};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// The searches that a study asks for, checked before its runs begin.
 pub fn asked(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Failure> {
-    following(plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))
+    following(plan).map_err(planned)
 }
 
 /// How much of the time of a study its searches are left: half of it, and no more than
@@ -75,12 +72,12 @@ pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
 /// an equal share of what is left until then. Whether they came to their end; their
 /// reports are still to be made.
 pub fn search(
+    session: &mut Session<'_>,
     searches: &[FollowingSearch],
     results: &Path,
     ends_ns: Option<Ns>,
-    (interrupt, voice): (&AtomicBool, Voice),
+    voice: Voice,
 ) -> Result<bool, Failure> {
-    let agent = agent_command()?;
     let mut cells_left: usize = searches.iter().map(FollowingSearch::cells).sum();
     for search in searches {
         let folder = results.join(search.folder());
@@ -90,15 +87,14 @@ pub fn search(
         let each_ns = ends_ns.map(|ends_ns| ends_ns.saturating_sub(clock::now()) / cells_left.max(1) as u64);
         let until_ns = each_ns.map(|each_ns| clock::now().saturating_add(each_ns.saturating_mul(cells)));
         cells_left = cells_left.saturating_sub(search.cells());
-        let resume = folder.join("runs.jsonl").exists();
-        let how = Conduct { folder: &folder, resume, reference: None, agent: &agent, interrupt };
-        let mut display = ClimbDisplay::new(voice, search.goal().over, true);
-        let over = climb(&search.request(each_ns, until_ns), search.goal(), &how, &mut display)?;
-        for (cell, why) in &over.given_up {
+        let request = search.request(each_ns, until_ns);
+        let plan = first_steps(&request, search.goal()).map_err(planned)?;
+        let mut strategy = Search::new(&request, search.goal()).map_err(planned)?;
+        let ending = session.search(&plan, &folder, &mut strategy)?;
+        for (cell, why) in strategy.given_up() {
             voice.note(&format!("{}: no answer: {why}", cell.label()));
         }
-        drop(over.lock);
-        if over.ending.interrupted {
+        if ending.interrupted {
             return Ok(false);
         }
     }

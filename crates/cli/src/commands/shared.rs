@@ -39,7 +39,11 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, Failure> {
 pub fn by_flags(mut errors: Diagnostics, keys: &[&str]) -> Diagnostics {
     for error in &mut errors.errors {
         for key in keys {
-            let flag = if *key == "use" { "settings".to_owned() } else { key.replace('_', "-") };
+            let flag = match *key {
+                "use" => "settings".to_owned(),
+                "watch" => "server".to_owned(),
+                key => key.replace('_', "-"),
+            };
             if let Some(rest) = error.message.strip_prefix(&format!("--set {key}=")) {
                 error.message = format!("--{flag}={}", rest.replacen(&format!(": {key}: "), ": ", 1));
             }

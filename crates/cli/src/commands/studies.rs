@@ -7,9 +7,9 @@ use pubmark_model::diagnostic::meant;
 use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::Reference;
-use pubmark_study::conduct::ConductError;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{self, Included, STUDIES};
+use pubmark_study::runner::StudyError;
 
 /// Lists the studies, or prints one's file.
 pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
@@ -33,7 +33,7 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
         };
         let (whole, quick) = (read(false)?, read(true)?);
         let question = whole.question.clone();
-        let runs = |study| StudyPlan::new(study).map(|plan| plan.extent().1).map_err(ConductError::Plan);
+        let runs = |study| StudyPlan::new(study).map(|plan| plan.extent().1).map_err(StudyError::Plan);
         print(&format!(
             "{}\n  {}\n  {} runs where every system is here, {} with --quick\n",
             included.name,

@@ -2,7 +2,7 @@
 
 use super::run::{NamedStudy, find};
 use super::shared::{by_flags, hosts, pairs};
-use crate::args::WorkloadArgs;
+use crate::args::{MeasureArgs, WorkloadArgs};
 use crate::failure::Failure;
 use pubmark_files::{Links, read_text};
 use pubmark_model::study::{ReadOptions, Study, named_systems};
@@ -25,7 +25,7 @@ pub fn study_at(
     target: &str,
     mut set: Vec<(String, String)>,
     only: &[String],
-    workload: &WorkloadArgs,
+    (workload, measure): (&WorkloadArgs, &MeasureArgs),
 ) -> Result<(String, Study), Failure> {
     let NamedStudy { name, file, text, .. } = find(target)?;
     let typed = workload.typed();
@@ -41,7 +41,7 @@ pub fn study_at(
     let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
     let reading = ReadOptions { quick: false, set: &set, only: &only, names: &names, recorded: false };
     let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(by_flags)?;
-    if let Some(named) = &workload.hosts {
+    if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }
     Ok((name, study))

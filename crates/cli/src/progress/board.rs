@@ -6,16 +6,15 @@ use super::questions::QuestionsBoard;
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::cell::Cell;
 use pubmark_model::figure::Figure;
-use pubmark_model::plan::Planned;
 use pubmark_model::profile::Profile;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_report::text::clean;
-use pubmark_study::budget::BudgetLook;
-use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
+use pubmark_study::runner::{StudyStart, Tally};
+use pubmark_study::strategy::{NextRun, Outlook};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest label of a cell that is kept, characters.
@@ -57,8 +56,6 @@ pub struct CellState {
     /// The figures of the last one that was made.
     pub last: Option<Vec<(Figure, f64)>>,
     cost_ns: Ns,
-    /// What its publishers owe, each, and how many they are; none at `max`.
-    owed: Option<(Profile, u32)>,
 }
 
 impl CellState {
@@ -73,6 +70,8 @@ impl CellState {
 pub struct Current {
     /// Its cell.
     pub cell: usize,
+    /// In words, fit for a screen.
+    pub label: String,
     /// Which repetition, from 1.
     pub repeat: u32,
     /// What it takes by the plan, ns.
@@ -85,6 +84,8 @@ pub struct Current {
     pub figures: Option<Figures>,
     /// Its server, if one was started for it.
     pub server: Option<ServerWatch>,
+    /// What its publishers owe, each, and how many they are; none at `max`.
+    owed: Option<(Profile, u32)>,
 }
 
 /// A study, as far as it has come.
@@ -108,93 +109,88 @@ pub struct Board {
     pub ended: bool,
     /// Grows whenever a record is on the disk.
     pub records: u64,
-    /// Where runs are made until questions are decided, how these stand.
+    /// Where something is asked that decides which runs are made, how that stands.
     pub questions: Option<QuestionsBoard>,
     estimate: TimeLeft,
-    /// From a cell of the plan to one of the list.
-    places: Vec<usize>,
-    /// By cell of the plan: whether it is left out.
-    skips: Vec<bool>,
-    /// From a run's place in the order to a cell of the plan.
-    order: Vec<usize>,
-    /// By a run's place in the order: what it takes by the plan, ns.
-    costs_ns: Vec<Ns>,
-    /// From a cell's axes to its place in the plan.
-    by_axes: HashMap<String, usize>,
+    /// From a row of the study to one of the list; none where it is skipped.
+    places: Vec<Option<usize>>,
+    /// By run that is left, in their order: what it takes by the plan, ns.
+    costs_ns: VecDeque<Ns>,
 }
 
 impl Board {
-    /// The study begins.
-    pub fn begin(&mut self, course: &StudyStart<'_>) {
-        let mut planned = vec![0; course.cells.len()];
-        for run in course.order {
-            planned[run.cell] += 1;
-        }
-        *self = Board { title: clean(course.title, LABEL_CHARS), runs: course.order.len(), ..Board::default() };
-        for (cell, planned) in course.cells.iter().zip(planned) {
-            self.places.push(self.cells.len());
-            self.skips.push(cell.skipped.is_some());
-            if cell.skipped.is_some() {
-                self.skipped += 1;
+    /// A study begins.
+    pub fn begin(&mut self, start: &StudyStart<'_>) {
+        // One may follow another, and no count of records comes twice.
+        *self = Board { title: clean(start.title, LABEL_CHARS), records: self.records + 1, ..Board::default() };
+        for cell in start.rows {
+            let is_skipped = cell.skipped.is_some();
+            self.places.push(if is_skipped { None } else { Some(self.cells.len()) });
+            self.skipped += usize::from(is_skipped);
+            if is_skipped {
                 continue;
             }
             self.cells.push(CellState {
                 label: clean(&cell.label(), LABEL_CHARS),
                 system: clean(&cell.system, LABEL_CHARS),
-                planned,
+                planned: 0,
                 tally: Tally::default(),
                 last: None,
                 cost_ns: cost(cell),
-                owed: cell.workload.rate.profile().map(|profile| (profile, cell.workload.publishers)),
             });
         }
-        self.order = course.order.iter().map(|run| run.cell).collect();
-        self.by_axes = course.cells.iter().enumerate().map(|(index, cell)| (key(&cell.axes), index)).collect();
-        for record in course.records.iter().filter(|record| record.error.is_none()) {
-            let place = self.by_axes.get(&key(&record.cell)).map(|index| self.places[*index]);
-            if let Some(cell) = place.and_then(|place| self.cells.get_mut(place)) {
+        let rows: HashMap<String, usize> =
+            start.rows.iter().enumerate().map(|(row, cell)| (key(&cell.axes), row)).collect();
+        for record in start.records.iter().filter(|record| record.error.is_none()) {
+            // What was turned up in a search is in none of its rows.
+            let is_of = |cell: &Cell| cell.axes.iter().all(|(name, value)| record.cell.get(name) == Some(value));
+            let row = rows.get(&key(&record.cell)).copied().or_else(|| start.rows.iter().position(is_of));
+            if let Some(place) = row.and_then(|row| self.places[row]) {
                 self.sums.count(record);
-                cell.tally.count(record);
-                cell.last = Some(finished(record));
+                self.cells[place].tally.count(record);
+                self.cells[place].last = Some(finished(record));
             }
         }
-        let is_left = |run: &&Planned| !course.done.contains(*run);
-        let left = costs(course.fresh, course.order.iter().filter(is_left).map(|run| &course.cells[run.cell]));
-        self.estimate = TimeLeft::new(left.iter().sum());
-        let mut left = left.into_iter();
-        let cost_of = |run: &Planned| if is_left(&run) { left.next().unwrap_or_default() } else { 0 };
-        self.costs_ns = course.order.iter().map(cost_of).collect();
+        self.cells.iter_mut().for_each(|cell| cell.planned = cell.tally.runs());
+        for row in start.left {
+            if let Some(place) = self.places[*row] {
+                self.cells[place].planned += 1;
+            }
+        }
+        self.runs = self.cells.iter().map(|cell| cell.planned).sum();
+        self.costs_ns = costs(start.fresh, start.left.iter().map(|row| &start.rows[*row])).into();
+        self.estimate = TimeLeft::new(self.costs_ns.iter().sum());
     }
 
-    /// The questions were looked at. Whether any is decided that was not before.
-    pub fn looked(&mut self, look: &BudgetLook<'_>) -> bool {
-        let is_new = self.questions.get_or_insert_default().look(look);
-        for (index, place) in self.places.iter().enumerate() {
-            if let Some(cell) = self.cells.get_mut(*place).filter(|_| self.skips.get(index) == Some(&false)) {
-                cell.planned = cell.tally.runs() + usize::from(look.wanted.contains(&index));
+    /// The records were looked at. Whether anything is decided that was not before.
+    pub fn looked(&mut self, outlook: &Outlook) -> bool {
+        let is_new = self.questions.get_or_insert_default().look(outlook);
+        for (row, place) in self.places.iter().enumerate() {
+            if let Some(place) = place {
+                let cell = &mut self.cells[*place];
+                cell.planned = cell.tally.runs() + usize::from(outlook.wanted.contains(&row));
             }
         }
         self.runs = self.cells.iter().map(|cell| cell.planned).sum();
         is_new
     }
 
-    /// The run at this place in the order will be one of this cell: where the order
-    /// was not known before.
-    pub fn is_next(&mut self, number: usize, cell: &Cell) {
-        let Some(index) = self.by_axes.get(&key(&cell.axes)).copied() else { return };
-        if self.order.len() <= number {
-            self.order.resize(number + 1, usize::MAX);
-        }
-        self.order[number] = index;
-    }
-
-    /// A run begins: the one at this place in the order.
-    pub fn run_begins(&mut self, number: usize, repeat: u32, now_ns: Ns) {
-        let place = self.order.get(number).and_then(|cell| self.places.get(*cell)).copied();
-        let Some(cell) = place.filter(|place| *place < self.cells.len()) else { return };
-        let cost_ns = self.costs_ns.get(number).copied().unwrap_or(self.cells[cell].cost_ns);
-        let (phase, began_ns) = (Phase::Starting, now_ns);
-        self.current = Some(Current { cell, repeat, cost_ns, began_ns, phase, figures: None, server: None });
+    /// A run begins.
+    pub fn run_begins(&mut self, run: &NextRun, now_ns: Ns) {
+        let Some(cell) = self.places.get(run.row).copied().flatten() else { return };
+        let cost_ns = self.costs_ns.pop_front().unwrap_or(self.cells[cell].cost_ns);
+        let workload = &run.cell.workload;
+        self.current = Some(Current {
+            cell,
+            label: clean(&format!("{} #{}", run.label(), run.place.repeat), LABEL_CHARS),
+            repeat: run.place.repeat,
+            cost_ns,
+            began_ns: now_ns,
+            phase: Phase::Starting,
+            figures: None,
+            server: None,
+            owed: workload.rate.profile().map(|profile| (profile, workload.publishers)),
+        });
     }
 
     /// Something is new of the run.
@@ -219,7 +215,7 @@ impl Board {
             cell.last = Some(finished(record));
         }
         self.estimate.done(current.cost_ns, now_ns.saturating_sub(current.began_ns));
-        let (run, line) = (format!("{} #{}", cell.label, current.repeat), clean(line, LABEL_CHARS));
+        let (run, line) = (current.label, clean(line, LABEL_CHARS));
         // What was lost is not to be cut off by a narrow screen.
         self.last = Some(if record.delivery_first() { format!("{line} ({run})") } else { format!("{run}: {line}") });
     }
@@ -251,9 +247,7 @@ impl Board {
     pub fn offered(&self, now_ns: Ns) -> Option<u64> {
         let current = self.current.as_ref()?;
         let sent = current.figures.map_or(0, |figures| figures.sent);
-        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) =
-            (current.phase, self.cells[current.cell].owed)
-        else {
+        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) = (current.phase, current.owed) else {
             return Some(sent);
         };
         let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));

@@ -3,7 +3,7 @@
 
 use pubmark_model::units::Ns;
 use pubmark_report::text::clean;
-use pubmark_study::budget::BudgetLook;
+use pubmark_study::strategy::{Open, Outlook};
 use std::collections::HashSet;
 
 /// So many of the questions that are open are said: those that are nearest.
@@ -16,6 +16,8 @@ const TEXT_CHARS: usize = 200;
 pub struct OpenView {
     /// In words, fit for a screen.
     pub text: String,
+    /// What is known of it, in words; empty where nothing is.
+    pub known: String,
     /// About how much longer it takes, ns; none where nobody can say.
     pub more_ns: Option<Ns>,
 }
@@ -41,26 +43,22 @@ pub struct QuestionsBoard {
 
 impl QuestionsBoard {
     /// They were looked at. Whether anything is decided that was not before.
-    pub fn look(&mut self, look: &BudgetLook<'_>) -> bool {
-        let seen = look.seen;
-        (self.decided, self.open, self.closed) = (seen.decided.len(), seen.open.len(), seen.closed);
-        self.ends_ns = look.ends_ns;
-        let mut open: Vec<OpenView> = seen
-            .open
-            .iter()
-            .zip(&look.more_ns)
-            .map(|(question, more_ns)| OpenView { text: clean(&question.text, TEXT_CHARS), more_ns: *more_ns })
-            .collect();
+    pub fn look(&mut self, outlook: &Outlook) -> bool {
+        (self.decided, self.open, self.closed) = (outlook.decided.len(), outlook.open.len(), outlook.closed);
+        self.ends_ns = outlook.ends_ns;
+        let clean = |text: &str| clean(text, TEXT_CHARS);
+        let view = |open: &Open| OpenView { text: clean(&open.text), known: clean(&open.known), more_ns: open.more_ns };
+        let mut open: Vec<OpenView> = outlook.open.iter().map(view).collect();
         open.sort_by_key(|question| question.more_ns.unwrap_or(Ns::MAX));
         open.truncate(OPEN_MAX);
         self.nearest = open;
-        let fresh: Vec<String> = seen
+        let fresh: Vec<String> = outlook
             .decided
             .iter()
             .filter(|question| !self.known.contains(&question.text))
-            .map(|question| clean(&format!("{}: {}", question.text, question.answer), TEXT_CHARS))
+            .map(|question| clean(&format!("{}: {}", question.text, question.answer)))
             .collect();
-        self.known = seen.decided.iter().map(|question| question.text.clone()).collect();
+        self.known = outlook.decided.iter().map(|question| question.text.clone()).collect();
         let is_new = !fresh.is_empty();
         if is_new {
             self.just_decided = fresh;

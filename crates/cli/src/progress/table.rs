@@ -5,8 +5,8 @@ use super::board::{Board, CellState, Current};
 use super::questions::{OPEN_MAX, OpenView, QuestionsBoard};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::text::{count, time};
-use pubmark_study::conduct::Tally;
 use pubmark_study::live::Phase;
+use pubmark_study::runner::Tally;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Studies of more cells are shown by system.
@@ -93,9 +93,11 @@ fn questions(asked: &QuestionsBoard, room: usize) -> Vec<ScreenLine> {
 
 /// A question that is open, with how much longer it takes by what was seen.
 pub fn still_open(question: &OpenView) -> String {
-    match question.more_ns {
-        Some(ns) => format!("{}; about {} more", question.text, duration(ns)),
-        None => format!("{}; nobody can say yet how much more time", question.text),
+    let OpenView { text, known, more_ns } = question;
+    match (known.is_empty(), more_ns) {
+        (false, _) => format!("{text}: {known}"),
+        (true, Some(ns)) => format!("{text}; about {} more", duration(*ns)),
+        (true, None) => format!("{text}; nobody can say yet how much more time"),
     }
 }
 
@@ -215,8 +217,7 @@ fn row(name: &str, figures: [&str; 7], width: usize) -> String {
 /// The run that is on, in two lines.
 fn present(board: &Board, now_ns: Ns) -> Vec<ScreenLine> {
     let Some(current) = &board.current else { return Vec::new() };
-    let label = &board.cells[current.cell].label;
-    let head = format!("now   {label} #{}: {}", current.repeat, phase(current, now_ns));
+    let head = format!("now   {}: {}", current.label, phase(current, now_ns));
     let Some(figures) = &current.figures else {
         return vec![line(head, Tone::Live)];
     };

@@ -146,7 +146,7 @@ impl LiveReport {
         let figures = current.and_then(|current| current.figures).unwrap_or_default();
         Status {
             running: !board.ended,
-            label: current.map_or_else(String::new, |run| format!("{} #{}", board.cells[run.cell].label, run.repeat)),
+            label: current.map_or_else(String::new, |run| run.label.clone()),
             phase: current.map_or_else(String::new, |run| table::phase(run, now_ns)),
             sent: figures.sent,
             received: figures.received,

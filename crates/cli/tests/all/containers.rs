@@ -147,7 +147,7 @@ fn a_container_that_is_named_is_watched_by_its_control_group() {
     podman(&started);
     wait_for("the broker", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
     let (url, watch) = (format!("mqtt://127.0.0.1:{port}"), format!("container {name}"));
-    let mut command = place.command(&["bench", &url, "--watch", &watch, "--pairs", "2", "--rate", "200", "--json"]);
+    let mut command = place.command(&["bench", &url, "--server", &watch, "--pairs", "2", "--rate", "200", "--json"]);
     command.args(["--warmup", "300ms", "--duration", "2s", "--repeats", "1", "--out", "r"]);
     let output = command.output().unwrap();
     podman(&["rm", "--force", "--time", "0", &name]);

@@ -255,7 +255,7 @@ const MISTYPED: [&[&str]; 20] = [
     &["bench", "mock", "E"],
     &["bench", "mock", "options.token=P"],
     &["bench", "mock", "--metrics", "E"],
-    &["bench", "mock", "--watch", "E"],
+    &["bench", "mock", "--server", "E"],
     &["bench", "mock", "--require", "E"],
     &["bench", "mock", "--precision", "E"],
     &["bench", "mock", "--fail-on", "E"],

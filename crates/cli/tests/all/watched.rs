@@ -59,13 +59,13 @@ fn a_server_that_is_named_is_watched_here_and_on_its_host() {
         command
     };
     for (out, watch) in [("a", format!("process {}", broker.name)), ("b", format!("pid {}", broker.process.id()))] {
-        assert_seen(&only_run(&mut bench(&broker.url, &["--watch", &watch, "--out", out])), &broker);
+        assert_seen(&only_run(&mut bench(&broker.url, &["--server", &watch, "--out", out])), &broker);
     }
-    let missing = bench(&broker.url, &["--watch", "process pmw-nobody", "--out", "c"]).output().unwrap();
+    let missing = bench(&broker.url, &["--server", "process pmw-nobody", "--out", "c"]).output().unwrap();
     let told: Value = serde_json::from_slice(&missing.stdout).unwrap_or_else(|_| panic!("{}", stderr(&missing)));
     let error = told["runs"][0]["error"].as_str().unwrap();
     assert!(error.contains("there is no process called `pmw-nobody` to watch"), "{error}");
-    let own = bench("mosquitto", &["--watch", "pid 2"]).output().unwrap();
+    let own = bench("mosquitto", &["--server", "pid 2"]).output().unwrap();
     assert_eq!(own.status.code(), Some(2));
     assert!(stderr(&own).contains("mosquitto is started for the run, and watched anyway"), "{}", stderr(&own));
 
@@ -74,8 +74,8 @@ fn a_server_that_is_named_is_watched_here_and_on_its_host() {
     let broker = Broker::new(&place, &network.address("server"), &["ip", "netns", "exec", &space]);
     let hosts = network.hosts(&place);
     let watch = format!("process {} on server", broker.name);
-    assert_seen(&only_run(&mut bench(&broker.url, &["--watch", &watch, "--hosts", &hosts, "--out", "d"])), &broker);
-    let unknown = bench(&broker.url, &["--watch", "pid 2 on nowhere", "--hosts", &hosts]).output().unwrap();
+    assert_seen(&only_run(&mut bench(&broker.url, &["--server", &watch, "--hosts", &hosts, "--out", "d"])), &broker);
+    let unknown = bench(&broker.url, &["--server", "pid 2 on nowhere", "--hosts", &hosts]).output().unwrap();
     assert!(stderr(&unknown).contains("there is no host `nowhere`"), "{}", stderr(&unknown));
 }
 

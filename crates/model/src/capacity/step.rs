@@ -102,6 +102,22 @@ impl CapacityStep {
     }
 }
 
+impl CapacityStep {
+    /// What it says, in words: `held`, `failed: …`.
+    pub fn sentence(&self) -> String {
+        let full = if self.confirms { " at full length" } else { "" };
+        let why = self.unmet.first().or(self.evidence.as_ref()).map_or("", String::as_str);
+        match self.outcome {
+            StepOutcome::Held => format!("held{full}"),
+            StepOutcome::Failed => format!("failed{full}: {why}"),
+            outcome => {
+                let again = if self.counts { "" } else { ", to be made again" };
+                format!("{outcome}{full}{again}: {why}")
+            }
+        }
+    }
+}
+
 fn work_s(record: &RunRecord) -> Option<f64> {
     let agents = || {
         let used = record.generator.as_ref()?.cpu_cores;

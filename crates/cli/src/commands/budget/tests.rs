@@ -25,13 +25,8 @@ fn told_of(reason: Reason) -> String {
     // One run stands in the place of another, made in an earlier call.
     let records = Records { runs, superseded: 1, ..Records::default() };
     let report = Report::of(study, &records, &registry::find).unwrap();
-    let over = BudgetEnding {
-        ending: Default::default(),
-        end: BudgetEnd::Decided,
-        given_up: vec![1],
-        run_ns: vec![SECOND; cells.len()],
-    };
-    told(&report, &over, 60 * SECOND)
+    let over = BudgetOver { end: BudgetEnd::Decided, given_up: vec![1], run_ns: vec![SECOND; cells.len()] };
+    told(&report, &over, false, 60 * SECOND)
 }
 
 #[test]

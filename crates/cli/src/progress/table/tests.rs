@@ -1,32 +1,38 @@
 use super::*;
 use pubmark_judge::blank::blank;
+use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Verdict};
 use pubmark_model::setting::FreshServer;
 use pubmark_model::study::{ReadOptions, Study};
-use pubmark_study::budget::{BudgetLook, DecidedQuestion, OpenQuestion, QuestionsSeen};
-use pubmark_study::conduct::StudyStart;
 use pubmark_study::live::{Figures, News};
 use pubmark_study::registry;
-use std::collections::HashSet;
+use pubmark_study::runner::StudyStart;
+use pubmark_study::strategy::{Decided, NextRun, Open, Outlook};
 
 /// A board of a study of two systems whose axis `payload` has so many values.
 fn board(payloads: usize, repeats: u32, title: &str) -> Board {
     let study = study(payloads, repeats, title);
     let cells = cells(&study, &registry::find).unwrap();
-    let order = order(&study, &cells);
+    let left: Vec<usize> = order(&study, &cells).iter().map(|run| run.cell).collect();
     let mut board = Board::default();
-    let course = StudyStart {
-        title: &study.title,
-        cells: &cells,
-        order: &order,
-        done: &HashSet::new(),
-        records: &[],
-        fresh: FreshServer::Run,
-    };
-    board.begin(&course);
+    board.begin(&start(&study.title, &cells, &left));
     board
+}
+
+fn start<'a>(title: &'a str, rows: &'a [Cell], left: &'a [usize]) -> StudyStart<'a> {
+    StudyStart { title, rows, left, records: &[], fresh: FreshServer::Run }
+}
+
+/// A run of this row begins.
+fn begin(board: &mut Board, row: usize, now_ns: Ns) {
+    let cell = cells(&study(20, 1, "x"), &registry::find).unwrap().remove(row);
+    board.run_begins(&run_of(row, &cell), now_ns);
+}
+
+fn run_of(row: usize, cell: &Cell) -> NextRun {
+    NextRun { row, cell: cell.clone(), place: Place { repeat: 1, position: 0 }, grown: None }
 }
 
 fn study(payloads: usize, repeats: u32, title: &str) -> Study {
@@ -59,7 +65,7 @@ fn record(valid: bool, error: Option<&str>) -> RunRecord {
 /// Makes the first runs of the order.
 fn make(board: &mut Board, runs: &[(bool, Option<&str>)]) {
     for (number, (valid, error)) in runs.iter().enumerate() {
-        board.run_begins(number, 1, 0);
+        begin(board, number, 0);
         board.run_ends(&record(*valid, *error), "said", SECOND);
     }
 }
@@ -78,7 +84,7 @@ fn figures(text: &str, name: &str) -> Vec<String> {
 fn systems_are_counted_where_there_are_many_cells() {
     let mut board = board(20, 1, "A title");
     make(&mut board, &[(true, None), (false, None), (false, Some("no"))]);
-    board.run_begins(3, 1, SECOND);
+    begin(&mut board, 3, SECOND);
     let text = text(&board, SECOND, 80, 24);
     assert!(text.starts_with("A title ") && text.contains(" 3/40 runs, "), "{text}");
     let both: Vec<Vec<String>> = ["nng", "kernel"].iter().map(|name| figures(&text, name)).collect();
@@ -91,23 +97,21 @@ fn systems_are_counted_where_there_are_many_cells() {
 /// A look at a study's questions: what is decided, with an answer, and what is open,
 /// with how much longer it takes, s.
 fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wanted: &[usize]) {
-    let seen = QuestionsSeen {
-        decided: decided.iter().map(|text| DecidedQuestion { text: (*text).into(), answer: "nng".into() }).collect(),
+    board.looked(&Outlook {
+        asked: "questions",
+        decided: decided.iter().map(|text| Decided { text: (*text).into(), answer: "nng".into() }).collect(),
         open: open
             .iter()
-            .map(|(text, _)| OpenQuestion {
+            .map(|(text, more_s)| Open {
                 text: (*text).into(),
-                cells: Vec::new(),
-                groups: Vec::new(),
-                compares: true,
-                blocks_more: None,
+                known: String::new(),
+                more_ns: more_s.map(|s| s * SECOND),
             })
             .collect(),
-        ..QuestionsSeen::default()
-    };
-    let more_ns = open.iter().map(|(_, more_s)| more_s.map(|s| s * SECOND)).collect();
-    let wanted = wanted.iter().copied().collect();
-    board.looked(&BudgetLook { seen: &seen, more_ns, wanted, ends_ns: 100 * SECOND });
+        closed: 0,
+        wanted: wanted.iter().copied().collect(),
+        ends_ns: 100 * SECOND,
+    });
 }
 
 /// What the lines say that begin with this word.
@@ -121,22 +125,14 @@ fn a_study_with_a_time_says_how_its_questions_stand() {
     let study = study(2, 1, "A title");
     let cells = cells(&study, &registry::find).unwrap();
     let mut board = Board::default();
-    board.begin(&StudyStart {
-        title: "A title",
-        cells: &cells,
-        order: &[],
-        done: &HashSet::new(),
-        records: &[],
-        fresh: FreshServer::Run,
-    });
+    board.begin(&start("A title", &cells, &[]));
     looked(
         &mut board,
         &[],
         &[("claim 1", None), ("best at a", Some(90)), ("best at b", Some(20)), ("c", Some(300))],
         &[0, 1, 2, 3],
     );
-    board.is_next(0, &cells[2]);
-    board.run_begins(0, 1, SECOND);
+    board.run_begins(&run_of(2, &cells[2]), SECOND);
     let begun = text(&board, 10 * SECOND, 80, 24);
     assert!(begun.contains("0 decided, 4 open; 0 runs, 1 min 30 s left"), "{begun}");
     assert!(begun.contains(&format!("now   {}", cells[2].label())), "{begun}");
@@ -176,7 +172,7 @@ fn few_cells_have_a_row_each_as_far_as_there_is_height() {
 #[test]
 fn the_run_that_is_on_says_its_phase_and_its_rates() {
     let mut board = board(1, 1, "A title");
-    board.run_begins(0, 1, SECOND);
+    begin(&mut board, 0, SECOND);
     assert!(text(&board, 3 * SECOND, 80, 24).contains("starting, 2.0 s"));
     board.news(News::Phase(Phase::Load { start_ns: 2 * SECOND, from_ns: 3 * SECOND, to_ns: Some(13 * SECOND) }));
     assert!(text(&board, 2 * SECOND + SECOND / 2, 80, 24).contains("warm-up 0.5 of 1.0 s"));
@@ -199,9 +195,9 @@ fn the_run_that_is_on_says_its_phase_and_its_rates() {
 fn no_line_is_wider_than_the_screen_whatever_is_in_it() {
     let nasty = format!("漢字🎈\u{1b}[31m</script>\u{202e}{}", "x".repeat(100_000));
     let mut board = board(20, 1, &nasty);
-    board.run_begins(1, 1, 0);
+    begin(&mut board, 1, 0);
     board.run_ends(&record(true, None), &nasty, SECOND);
-    board.run_begins(0, 1, 0);
+    begin(&mut board, 0, 0);
     for columns in [1, 2, 10, 40, 80, 200] {
         for line in lines(&board, 0, columns, 24) {
             assert!(line.text.width() < columns.max(2), "{columns}: {:?}", line.text);

@@ -1,22 +1,20 @@
 //! A study that is measured until its questions are decided, or its time is over.
 //!
 //! What the records say of the questions is not for the coordinator to know: it asks
-//! ([`Questions`]), and is told which cells need further runs.
+//! ([`LookAtQuestions`]), and is told which cells need further runs.
 
 mod round;
 mod walk;
 
-use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, begin_open};
+use super::{Decided, NextRun, Open, Outlook, Strategy, StrategyError};
 use crate::plan::StudyPlan;
-use pubmark_host::clock;
-use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_stats::{REPEATS_MORE_MAX, Random, look_after};
 use round::{Candidate, round};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
 
 /// How often a run that does not count for what is asked is made again, within its
@@ -50,20 +48,11 @@ pub struct OpenQuestion {
     pub blocks_more: Option<u32>,
 }
 
-/// A question that has its answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DecidedQuestion {
-    /// In words.
-    pub text: String,
-    /// Likewise.
-    pub answer: String,
-}
-
 /// How the questions of a study stand.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuestionsSeen {
     /// Those that are decided.
-    pub decided: Vec<DecidedQuestion>,
+    pub decided: Vec<Decided>,
     /// How many no further run decides.
     pub closed: usize,
     /// The others.
@@ -73,65 +62,17 @@ pub struct QuestionsSeen {
     pub beside: Vec<Vec<usize>>,
 }
 
-/// Says how questions stand by the records.
-pub trait Questions {
-    /// How they stand: a function of the records alone, one for each cell and repeat.
-    ///
-    /// # Errors
-    /// Where the records cannot be analysed.
-    fn look(&mut self, records: &[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>>;
-}
-
-/// What a study is to do with its time.
-pub struct BudgetRequest<'a> {
-    /// How much it has, ns.
-    pub budget_ns: Ns,
-    /// What a run of a cell takes by the plan, ns.
-    pub cost: &'a dyn Fn(&Cell) -> Ns,
-}
-
-/// Watches such a study, on the coordinator's thread: nothing here may wait.
-pub trait BudgetObserver: Observer {
-    /// The records were looked at.
-    fn looked(&mut self, look: &BudgetLook<'_>);
-}
-
-/// What a look at the records came to.
-pub struct BudgetLook<'a> {
-    /// How the questions stand.
-    pub seen: &'a QuestionsSeen,
-    /// By open question: about how much longer it takes, ns, by what runs of its cells
-    /// took so far; none where nobody can say.
-    pub more_ns: Vec<Option<Ns>>,
-    /// The cells that have further runs to come, by their index.
-    pub wanted: BTreeSet<usize>,
-    /// When all is over, an instant of CLOCK_MONOTONIC, ns.
-    pub ends_ns: Ns,
-}
+/// Says how questions stand by the records, one for each cell and repeat: a function of
+/// these alone.
+pub type LookAtQuestions<'a> = dyn FnMut(&[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> + 'a;
 
 /// Why no further runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetEnd {
     /// Nothing is left that runs could decide.
     Decided,
-    /// No further run fits into the time.
+    /// No further run fits into the time, or it was interrupted.
     Time,
-    /// The user wants to stop.
-    Interrupted,
-}
-
-/// A study whose time is over, or its questions decided.
-pub struct BudgetEnding {
-    /// How its runs went.
-    pub ending: Ending,
-    /// Why it ended.
-    pub end: BudgetEnd,
-    /// Cells, by their index, of which too many runs in a row did not count, and none
-    /// since.
-    pub given_up: Vec<usize>,
-    /// What a run of each cell takes, ns, by what was seen or, where none was made, by
-    /// the plan.
-    pub run_ns: Vec<Ns>,
 }
 
 /// How far a study has come.
@@ -160,14 +101,14 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new(plan: &'a StudyPlan, before: Vec<RunRecord>, cost: &dyn Fn(&Cell) -> Ns) -> Course<'a> {
+    fn new(plan: &'a StudyPlan, cost: &dyn Fn(&Cell) -> Ns) -> Course<'a> {
         let cells = plan.cells();
         let points = walk::walk(cells, plan.study().seed());
         let mut point_of = vec![usize::MAX; cells.len()];
         for (point, members) in points.iter().enumerate() {
             members.iter().for_each(|cell| point_of[*cell] = point);
         }
-        let mut course = Course {
+        Course {
             cells,
             blocks: vec![0; points.len()],
             lags: vec![false; points.len()],
@@ -178,23 +119,28 @@ impl<'a> Course<'a> {
             took_ns: vec![None; cells.len()],
             cost_ns: cells.iter().map(cost).collect(),
             records: Vec::new(),
-            position: before.iter().map(|record| record.position + 1).max().unwrap_or(0),
+            position: 0,
             points,
             point_of,
-        };
-        for record in before {
-            let Some(cell) = cells.iter().position(|cell| cell.axes == record.cell) else { continue };
-            if let Some(point) = course.blocks.get_mut(course.point_of[cell]) {
-                *point = (*point).max(record.repeat);
-                course.lags[course.point_of[cell]] |= !record.verdict.valid;
-            }
-            course.keep(record);
         }
-        course
+    }
+
+    /// Takes in the records of an earlier time.
+    fn take_in(&mut self, before: &[RunRecord]) {
+        self.position = before.iter().map(|record| record.position + 1).max().unwrap_or(0);
+        for record in before {
+            let Some(cell) = self.cells.iter().position(|cell| cell.axes == record.cell) else { continue };
+            if let Some(point) = self.blocks.get_mut(self.point_of[cell]) {
+                *point = (*point).max(record.repeat);
+                self.lags[self.point_of[cell]] |= !record.verdict.valid;
+            }
+            self.keep(record);
+        }
     }
 
     /// Of several records of one cell and repeat the last counts, as in any report.
-    fn keep(&mut self, mut record: RunRecord) {
+    fn keep(&mut self, record: &RunRecord) {
+        let mut record = record.clone();
         // Neither says anything of a question, and they are most of a record.
         record.histograms = Default::default();
         record.series = Default::default();
@@ -303,115 +249,214 @@ fn counts(record: &RunRecord, groups: &BTreeSet<FigureGroup>) -> bool {
     record.error.is_none() && groups.iter().all(|group| record.verdict.allows(*group))
 }
 
-/// Makes blocks until each question is decided or the time is over. Nobody else can
-/// write into the results folder as long as the lock is held.
-///
-/// # Errors
-/// Where the results folder cannot be used, or the records cannot be looked at.
-pub fn run_until_decided(
-    plan: &StudyPlan,
-    how: &Conduct<'_>,
-    request: &BudgetRequest<'_>,
-    questions: &mut dyn Questions,
-    observer: &mut dyn BudgetObserver,
-) -> Result<(BudgetEnding, Lock), ConductError> {
-    let ends_ns = clock::now().saturating_add(request.budget_ns);
-    let (mut conductor, records) = Conductor::open(plan, how)?;
-    begin_open(&plan.study().title, plan.cells(), &records, observer);
-    let mut course = Course::new(plan, records, request.cost);
-    let mut random = Random(plan.study().seed() ^ course.position);
-    let mut seen = QuestionsSeen::default();
-    let mut is_due = true;
-    let end = loop {
-        if is_due {
-            seen = questions.look(&course.records).map_err(ConductError::Questions)?;
-        }
-        let wanted = course.wanted(&seen);
-        observer.looked(&BudgetLook {
-            seen: &seen,
-            more_ns: seen.open.iter().map(|question| course.more_ns(question)).collect(),
-            wanted: wanted.values().flatten().copied().collect(),
-            ends_ns,
-        });
-        if wanted.is_empty() {
-            match course.revive() {
-                true => continue,
-                false => break BudgetEnd::Decided,
-            }
-        }
-        let left_ns = ends_ns.saturating_sub(clock::now());
-        let mut made = 0;
-        is_due = false;
-        for candidate in round(&course.candidates(&wanted, &seen), left_ns, &mut random) {
-            if clock::now() + candidate.cost_ns > ends_ns {
-                continue;
-            }
-            let mut block = course.block(candidate.point, &wanted[&candidate.point], &seen);
-            random.shuffle(&mut block);
-            made += course.make_block((candidate.point, &block), &seen, &mut conductor, observer, ends_ns)?;
-            if conductor.is_interrupted() {
-                break;
-            }
-            let blocks = course.blocks[candidate.point] as usize;
-            is_due |= course.lags[candidate.point] || blocks < 2 || look_after(blocks - 1) == blocks;
-        }
-        if conductor.is_interrupted() {
-            break BudgetEnd::Interrupted;
-        }
-        if made == 0 {
-            break BudgetEnd::Time;
-        }
-    };
-    let given_up = (0..plan.cells().len()).filter(|cell| course.given_up[*cell]).collect();
-    let run_ns = (0..plan.cells().len()).map(|cell| course.run_ns(cell)).collect();
-    let (ending, lock) = conductor.close()?;
-    Ok((BudgetEnding { ending, end, given_up, run_ns }, lock))
+/// Makes blocks until each question is decided or the time is over.
+pub struct Budget<'a> {
+    course: Course<'a>,
+    budget_ns: Ns,
+    ends_ns: Ns,
+    look: &'a mut LookAtQuestions<'a>,
+    seen: QuestionsSeen,
+    /// Whether the records are to be looked at before the next round.
+    is_due: bool,
+    wanted: BTreeMap<usize, BTreeSet<usize>>,
+    random: Random,
+    /// Blocks of this round that are to be made, and how many runs of it were.
+    round: VecDeque<Candidate>,
+    made: usize,
+    block: Option<Block>,
+    /// The cell that was asked for last.
+    asked: Option<usize>,
+    end: BudgetEnd,
 }
 
-impl Course<'_> {
-    /// Makes one run of each of these cells; those that do not count again, once the
-    /// others are through. How many runs were made.
-    fn make_block(
-        &mut self,
-        (point, block): (usize, &[usize]),
-        seen: &QuestionsSeen,
-        conductor: &mut Conductor<'_>,
-        observer: &mut dyn BudgetObserver,
-        ends_ns: Ns,
-    ) -> Result<usize, ConductError> {
-        let repeat = self.blocks[point] + 1;
-        let groups_of = |cells: &[usize]| -> BTreeSet<FigureGroup> {
-            let open = seen.open.iter().filter(|question| cells.iter().any(|cell| question.cells.contains(cell)));
-            open.flat_map(|question| question.groups.iter().copied()).collect()
-        };
-        let beside = groups_of(block);
-        let mut made = 0;
-        let mut left: Vec<usize> = block.to_vec();
-        for _ in 0..=AGAIN_MAX {
-            for cell in std::mem::take(&mut left) {
-                if clock::now() + self.run_ns(cell) > ends_ns || self.uncounted[cell] >= UNCOUNTED_MAX {
-                    continue;
+/// A block that is made.
+struct Block {
+    point: usize,
+    repeat: u32,
+    /// The figures that are asked of any of its cells.
+    groups: BTreeSet<FigureGroup>,
+    /// Cells that are to have a run.
+    left: VecDeque<usize>,
+    /// Those whose run did not count.
+    again: Vec<usize>,
+    /// How often such runs may be made again.
+    tries: u32,
+}
+
+impl<'a> Budget<'a> {
+    /// Of a plan, with so much time. `cost`: what a run of a cell takes by the plan, ns.
+    pub fn new(
+        plan: &'a StudyPlan,
+        budget_ns: Ns,
+        cost: &dyn Fn(&Cell) -> Ns,
+        look: &'a mut LookAtQuestions<'a>,
+    ) -> Budget<'a> {
+        Budget {
+            course: Course::new(plan, cost),
+            budget_ns,
+            ends_ns: budget_ns,
+            look,
+            seen: QuestionsSeen::default(),
+            is_due: true,
+            wanted: BTreeMap::new(),
+            random: Random(plan.study().seed()),
+            round: VecDeque::new(),
+            made: 0,
+            block: None,
+            asked: None,
+            end: BudgetEnd::Time,
+        }
+    }
+
+    /// Why no further runs were made.
+    pub fn end(&self) -> BudgetEnd {
+        self.end
+    }
+
+    /// Cells, by their index, of which too many runs in a row did not count, and none
+    /// since.
+    pub fn given_up(&self) -> Vec<usize> {
+        (0..self.course.cells.len()).filter(|cell| self.course.given_up[*cell]).collect()
+    }
+
+    /// What a run of each cell takes, ns, by what was seen or, where none was made, by
+    /// the plan.
+    pub fn run_ns(&self) -> Vec<Ns> {
+        (0..self.course.cells.len()).map(|cell| self.course.run_ns(cell)).collect()
+    }
+
+    /// The figures that open questions ask of these cells.
+    fn groups_of(&self, cells: &[usize]) -> BTreeSet<FigureGroup> {
+        let open = self.seen.open.iter().filter(|question| cells.iter().any(|cell| question.cells.contains(cell)));
+        open.flat_map(|question| question.groups.iter().copied()).collect()
+    }
+
+    /// Looks at the records where that is due, and plans a round. Whether there is one.
+    fn begin_round(&mut self, now_ns: Ns) -> Result<bool, StrategyError> {
+        if self.is_due {
+            self.seen = (self.look)(&self.course.records).map_err(StrategyError::Look)?;
+        }
+        self.wanted = self.course.wanted(&self.seen);
+        while self.wanted.is_empty() {
+            if !self.course.revive() {
+                self.end = BudgetEnd::Decided;
+                return Ok(false);
+            }
+            self.wanted = self.course.wanted(&self.seen);
+        }
+        let candidates = self.course.candidates(&self.wanted, &self.seen);
+        self.round = round(&candidates, self.ends_ns.saturating_sub(now_ns), &mut self.random).into();
+        (self.made, self.is_due) = (0, false);
+        Ok(true)
+    }
+
+    fn begin_block(&mut self, candidate: Candidate) {
+        let point = candidate.point;
+        let mut cells = self.course.block(point, &self.wanted[&point], &self.seen);
+        self.random.shuffle(&mut cells);
+        self.block = Some(Block {
+            point,
+            repeat: self.course.blocks[point] + 1,
+            groups: self.groups_of(&cells),
+            left: cells.into(),
+            again: Vec::new(),
+            tries: AGAIN_MAX,
+        });
+    }
+
+    /// The next cell of the present block that has time; none where the block is over.
+    fn next_of_block(&mut self, now_ns: Ns) -> Option<(usize, u32)> {
+        let block = self.block.as_mut()?;
+        loop {
+            while let Some(cell) = block.left.pop_front() {
+                let is_given_up = self.course.uncounted[cell] >= UNCOUNTED_MAX;
+                if !is_given_up && now_ns + self.course.run_ns(cell) <= self.ends_ns {
+                    return Some((cell, block.repeat));
                 }
-                let groups = groups_of(&[cell]);
-                let place = Place { repeat, position: self.position };
-                let from_ns = clock::now();
-                let Some(record) = conductor.run(&self.cells[cell], place, None, observer)? else { return Ok(made) };
-                self.took_ns[cell] = Some(clock::now().saturating_sub(from_ns));
-                (self.position, self.blocks[point], made) = (self.position + 1, repeat, made + 1);
-                // What nothing is asked of stands beside the others, in their figures.
-                let is_asked = !groups.is_empty();
-                let does_count = counts(&record, if is_asked { &groups } else { &beside });
-                if is_asked {
-                    self.note(cell, &record, does_count);
-                    self.lags[point] |= !does_count;
+            }
+            if block.again.is_empty() || block.tries == 0 {
+                break;
+            }
+            block.tries -= 1;
+            block.left = std::mem::take(&mut block.again).into();
+        }
+        let point = block.point;
+        let blocks = self.course.blocks[point] as usize;
+        self.is_due |= self.course.lags[point] || blocks < 2 || look_after(blocks - 1) == blocks;
+        self.block = None;
+        None
+    }
+}
+
+impl Strategy for Budget<'_> {
+    fn rows(&self) -> &[Cell] {
+        self.course.cells
+    }
+
+    fn begin(&mut self, records: &[RunRecord], now_ns: Ns) -> Result<(), StrategyError> {
+        self.ends_ns = now_ns.saturating_add(self.budget_ns);
+        self.course.take_in(records);
+        self.random.0 ^= self.course.position;
+        Ok(())
+    }
+
+    fn next(&mut self, now_ns: Ns) -> Result<Option<NextRun>, StrategyError> {
+        let mut is_first = self.wanted.is_empty();
+        loop {
+            if let Some((row, repeat)) = self.next_of_block(now_ns) {
+                self.asked = Some(row);
+                let place = Place { repeat, position: self.course.position };
+                return Ok(Some(NextRun { row, cell: self.course.cells[row].clone(), place, grown: None }));
+            }
+            match self.round.pop_front() {
+                Some(candidate) if now_ns + candidate.cost_ns <= self.ends_ns => self.begin_block(candidate),
+                Some(_) => {}
+                None if self.made == 0 && !is_first => {
+                    self.end = BudgetEnd::Time;
+                    return Ok(None);
                 }
-                if !does_count {
-                    left.push(cell);
-                }
-                self.keep(record);
+                None if !self.begin_round(now_ns)? => return Ok(None),
+                None => is_first = false,
             }
         }
-        Ok(made)
+    }
+
+    fn note(&mut self, record: &RunRecord, took_ns: Ns) -> Option<String> {
+        let cell = self.asked.take()?;
+        let groups = self.groups_of(&[cell]);
+        let block = self.block.as_mut()?;
+        self.course.took_ns[cell] = Some(took_ns);
+        self.course.position += 1;
+        self.course.blocks[block.point] = block.repeat;
+        self.made += 1;
+        // What nothing is asked of stands beside the others, in their figures.
+        let is_asked = !groups.is_empty();
+        let does_count = counts(record, if is_asked { &groups } else { &block.groups });
+        if is_asked {
+            self.course.note(cell, record, does_count);
+            self.course.lags[block.point] |= !does_count;
+        }
+        if !does_count {
+            block.again.push(cell);
+        }
+        self.course.keep(record);
+        None
+    }
+
+    fn outlook(&self) -> Option<Outlook> {
+        let open = self.seen.open.iter().map(|question| Open {
+            text: question.text.clone(),
+            known: String::new(),
+            more_ns: self.course.more_ns(question),
+        });
+        Some(Outlook {
+            asked: "questions",
+            decided: self.seen.decided.clone(),
+            open: open.collect(),
+            closed: self.seen.closed,
+            wanted: self.wanted.values().flatten().copied().collect(),
+            ends_ns: self.ends_ns,
+        })
     }
 }
 

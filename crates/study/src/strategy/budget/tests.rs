@@ -1,12 +1,12 @@
 use super::walk::walk;
-use super::{Course, OpenQuestion, QuestionsSeen, REVIVALS_MAX, UNCOUNTED_MAX};
+use super::{AGAIN_MAX, Budget, BudgetEnd, Course, OpenQuestion, QuestionsSeen, REVIVALS_MAX, UNCOUNTED_MAX};
 use crate::plan::StudyPlan;
-use crate::registry;
+use crate::strategy::tests::{Played, plan as planned, play};
 use pubmark_judge::blank::blank;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord};
-use pubmark_model::study::{ReadOptions, Study};
+use pubmark_model::units::{Ns, SECOND};
 use std::collections::HashSet;
 
 fn cells(axes: &str) -> Vec<Cell> {
@@ -14,11 +14,7 @@ fn cells(axes: &str) -> Vec<Cell> {
 }
 
 fn plan(axes: &str) -> StudyPlan {
-    registry::load().unwrap();
-    let text =
-        format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"kernel\", \"nng\"]\n{axes}");
-    let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
-    StudyPlan::new(study).unwrap()
+    planned(&format!("[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"kernel\", \"nng\"]\n{axes}"))
 }
 
 #[test]
@@ -87,7 +83,7 @@ fn a_cell_given_up_for_the_machines_noise_is_tried_again_and_not_for_ever() {
         ..QuestionsSeen::default()
     };
     for (reason, tries) in [(Reason::NoisyMachine, REVIVALS_MAX), (Reason::MessagesLost, 0)] {
-        let mut course = Course::new(&plan, Vec::new(), &|_| 1);
+        let mut course = Course::new(&plan, &|_| 1);
         let mut made = 0;
         let mut revived = 0;
         loop {
@@ -115,7 +111,7 @@ fn a_cell_given_up_for_the_machines_noise_is_tried_again_and_not_for_ever() {
 #[test]
 fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");
-    let mut course = Course::new(&plan, Vec::new(), &|_| 10);
+    let mut course = Course::new(&plan, &|_| 10);
     let question = |blocks_more| OpenQuestion {
         text: "who is best".into(),
         cells: vec![0, 2],
@@ -143,14 +139,14 @@ fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
     let mut beside = vec![Vec::new(); plan.cells().len()];
     beside[nng] = vec![floor, other];
     let seen = QuestionsSeen { beside, ..QuestionsSeen::default() };
-    let mut course = Course::new(&plan, Vec::new(), &|_| 1);
+    let mut course = Course::new(&plan, &|_| 1);
     let point = course.point_of[nng];
     let wanted = [nng].into();
     let mut blocks = Vec::new();
     for made in 0..4 {
         course.blocks[point] = made;
         if made == 1 {
-            course.keep(blank(&plan.cells()[other], None, Place { repeat: 2, position: 0 }, String::new()));
+            course.keep(&blank(&plan.cells()[other], None, Place { repeat: 2, position: 0 }, String::new()));
         }
         blocks.push(course.block(point, &wanted, &seen));
     }
@@ -162,4 +158,89 @@ fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
         blocks,
         [sorted(vec![floor, nng, other]), sorted(vec![floor, nng]), sorted(vec![floor, nng, other]), vec![nng]]
     );
+}
+
+/// Plays a study of two systems at two points: each point is decided by so many blocks.
+/// Also how it ended. `counts`: whether the run of this number counts.
+fn played(blocks: u32, budget_s: u64, before: &[RunRecord], counts: &dyn Fn(u64) -> bool) -> (Vec<Played>, BudgetEnd) {
+    let plan = plan("payload = [\"16B\", \"1KB\"]\n");
+    let point = |payload: u64| -> Vec<usize> {
+        (0..plan.cells().len()).filter(|cell| plan.cells()[*cell].axes["payload"] == payload).collect()
+    };
+    let (points, cells) = ([point(16), point(1_000)], plan.cells().to_vec());
+    let mut look = |records: &[RunRecord]| {
+        let counted = |cell: usize| {
+            let mine = |record: &&RunRecord| record.cell == cells[cell].axes && record.verdict.valid;
+            records.iter().filter(mine).count() as u32
+        };
+        let is_open = |point: &&Vec<usize>| point.iter().any(|cell| counted(*cell) < blocks);
+        let question = |point: &Vec<usize>| OpenQuestion {
+            text: "who is best".into(),
+            cells: point.clone(),
+            groups: FigureGroup::all(),
+            compares: true,
+            blocks_more: None,
+        };
+        Ok(QuestionsSeen { open: points.iter().filter(is_open).map(question).collect(), ..QuestionsSeen::default() })
+    };
+    let mut budget = Budget::new(&plan, budget_s * SECOND, &|_| SECOND, &mut look);
+    let runs = play(&mut budget, before, SECOND, &mut |record| {
+        record.verdict.valid = counts(record.position);
+        if !record.verdict.valid {
+            *record = spoilt(
+                cells.iter().find(|cell| cell.axes == record.cell).unwrap(),
+                record.repeat,
+                Reason::MessagesLost,
+            );
+        }
+    });
+    let end = budget.end();
+    (runs, end)
+}
+
+#[test]
+fn blocks_are_made_until_each_question_is_decided() {
+    let (runs, end) = played(4, 1_000, &[], &|_| true);
+    assert_eq!(end, BudgetEnd::Decided);
+    assert_eq!(runs.len(), 16, "four blocks of two runs at each of two points");
+    for pair in runs.chunks(2) {
+        assert_eq!(pair[0].repeat, pair[1].repeat, "a block is of one point");
+        assert_eq!(pair[0].record.cell["payload"], pair[1].record.cell["payload"]);
+    }
+}
+
+#[test]
+fn a_run_that_does_not_count_is_made_again_within_its_block() {
+    let (runs, end) = played(2, 1_000, &[], &|position| position != 1);
+    assert_eq!((runs.len(), end), (9, BudgetEnd::Decided));
+    let again: Vec<&Played> =
+        runs.iter().filter(|run| run.row == runs[1].row && run.repeat == runs[1].repeat).collect();
+    assert_eq!(again.len(), 2);
+    let (never, end) = played(2, 1_000, &[], &|_| false);
+    assert_eq!(end, BudgetEnd::Decided, "all cells are given up");
+    assert!(never.len() <= 4 * (UNCOUNTED_MAX + AGAIN_MAX) as usize, "{}", never.len());
+}
+
+#[test]
+fn no_run_is_begun_that_would_not_end_in_time() {
+    for budget_s in [1, 2, 7] {
+        let (runs, end) = played(100, budget_s, &[], &|_| true);
+        assert!(runs.len() as Ns <= budget_s && end == BudgetEnd::Time, "{budget_s}: {}", runs.len());
+        assert!(runs.len() as Ns + 1 >= budget_s, "{budget_s}: {}", runs.len());
+    }
+}
+
+#[test]
+fn a_study_with_a_time_goes_on_from_its_records() {
+    let (whole, _) = played(4, 1_000, &[], &|_| true);
+    let before: Vec<RunRecord> = whole[..7].iter().map(|run| run.record.clone()).collect();
+    let (later, end) = played(4, 1_000, &before, &|_| true);
+    assert_eq!(end, BudgetEnd::Decided);
+    assert_eq!(later[0].record.position, 7);
+    let all = || whole[..7].iter().chain(&later);
+    for row in 0..4 {
+        let repeats: Vec<u32> = all().filter(|run| run.row == row).map(|run| run.repeat).collect();
+        let once: HashSet<u32> = repeats.iter().copied().collect();
+        assert!(once.len() == repeats.len() && once.len() >= 4, "row {row}: {repeats:?}");
+    }
 }

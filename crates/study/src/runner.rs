@@ -1,4 +1,4 @@
-//! A whole study, from plan to records.
+//! Runs a study: asks its strategy for the next run, makes it, appends its record.
 
 use crate::context::{RunContext, RunError};
 use crate::live::News;
@@ -7,35 +7,45 @@ use crate::plan::StudyPlan;
 use crate::results::{Results, ResultsError};
 use crate::run::login;
 use crate::servers::Servers;
+use crate::strategy::{NextRun, Outlook, Strategy, StrategyError};
 use crate::{calibrated, redact, registry};
+use pubmark_host::clock;
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, install, scratch, server};
 use pubmark_judge::blank::blank;
 use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
-use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::FreshServer;
 use pubmark_model::study::Study;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What went wrong with a study as a whole.
 #[derive(Debug, thiserror::Error)]
-pub enum ConductError {
+pub enum StudyError {
     /// The study cannot be planned.
     #[error("{}", .0.iter().map(show).collect::<Vec<_>>().join("\n"))]
     Plan(Vec<Diagnostic>),
     /// The results folder cannot be used.
     #[error(transparent)]
     Results(#[from] ResultsError),
-    /// What the records say of the study's questions cannot be told.
+    /// The records cannot be analysed.
     #[error("the records cannot be looked at: {0}")]
-    Questions(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Look(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StudyError {
+    fn of(error: StrategyError, folder: &Path) -> StudyError {
+        match error {
+            StrategyError::Plan(errors) => StudyError::Plan(errors),
+            StrategyError::OtherStudy => ResultsError::OtherStudy(folder.to_owned()).into(),
+            StrategyError::Look(error) => StudyError::Look(error),
+        }
+    }
 }
 
 fn show(diagnostic: &Diagnostic) -> String {
@@ -45,41 +55,37 @@ fn show(diagnostic: &Diagnostic) -> String {
     }
 }
 
-/// What lies before and behind a study that begins.
+/// A study that begins.
 pub struct StudyStart<'a> {
     /// Its title.
     pub title: &'a str,
-    /// Its cells, those that are skipped among them.
-    pub cells: &'a [Cell],
-    /// Its runs, in their order.
-    pub order: &'a [Planned],
-    /// Those that need not be made again.
-    pub done: &'a HashSet<Planned>,
+    /// The cells that are listed, those that are skipped among them.
+    pub rows: &'a [Cell],
+    /// The rows of the runs that are left, in their order, where that is known.
+    pub left: &'a [usize],
     /// What is on the disk already.
     pub records: &'a [RunRecord],
     /// For how long a server is there.
     pub fresh: FreshServer,
 }
 
-/// Begins one whose runs are not known before: the records say which comes next.
-pub(crate) fn begin_open(title: &str, cells: &[Cell], records: &[RunRecord], observer: &mut dyn Observer) {
-    observer.begin(&StudyStart { title, cells, order: &[], done: &HashSet::new(), records, fresh: FreshServer::Run });
-}
-
 /// Watches a study go by, on the coordinator's thread: nothing here may wait.
 pub trait Observer {
     /// The study begins.
-    fn begin(&mut self, course: &StudyStart<'_>);
+    fn begin(&mut self, start: &StudyStart<'_>);
     /// A run begins.
-    fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize);
+    fn run_begins(&mut self, run: &NextRun);
     /// Something is new of the present run.
     fn news(&mut self, news: News);
-    /// A run has ended and its record is on the disk.
-    fn run_ends(&mut self, record: &RunRecord);
+    /// A run has ended and its record is on the disk. `finding`: what it says beside its
+    /// figures, in words.
+    fn run_ends(&mut self, record: &RunRecord, finding: Option<&str>);
+    /// What is known and what is open.
+    fn looked(&mut self, outlook: &Outlook);
 }
 
-/// How a study is to be conducted.
-pub struct Conduct<'a> {
+/// Where the results of a study go, and what its runs need.
+pub struct RunStudy<'a> {
     /// Where the results go.
     pub folder: &'a Path,
     /// Whether to go on with what is there.
@@ -135,37 +141,46 @@ pub struct Ending {
     pub interrupted: bool,
 }
 
-/// Makes every run of a study that is not on the disk yet. Nobody else can
-/// write into the results folder as long as the lock is held.
-pub fn conduct(
+/// Makes the runs that a strategy asks for, until it asks for none. Nobody else can write
+/// into the results folder as long as the lock is held.
+///
+/// # Errors
+/// Where the results folder cannot be used, or the strategy cannot go on.
+pub fn run_study(
     plan: &StudyPlan,
-    how: &Conduct<'_>,
+    how: &RunStudy<'_>,
+    strategy: &mut dyn Strategy,
     observer: &mut dyn Observer,
-) -> Result<(Ending, Lock), ConductError> {
-    let (study, cells, order) = (plan.study(), plan.cells(), plan.order());
-    let (mut conductor, records) = Conductor::open(plan, how)?;
-    let done = finished(&records, cells);
+) -> Result<(Ending, Lock), StudyError> {
+    let at = |error: StrategyError| StudyError::of(error, how.folder);
+    let begun_ns = clock::now();
+    let (mut runner, records) = StudyRunner::open(plan, how, strategy.grows())?;
+    strategy.begin(&records, begun_ns).map_err(at)?;
     observer.begin(&StudyStart {
-        title: &study.title,
-        cells,
-        order: &order,
-        done: &done,
+        title: &plan.study().title,
+        rows: strategy.rows(),
+        left: &strategy.left(),
         records: &records,
-        fresh: study.fresh(),
+        fresh: plan.study().fresh(),
     });
-    for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
-        let place = Place { repeat: planned.repeat, position: position as u64 };
-        conductor.run(&cells[planned.cell], place, None, observer)?;
-        if conductor.ending.interrupted {
-            break;
+    drop(records);
+    loop {
+        let next = strategy.next(clock::now()).map_err(at)?;
+        if let Some(outlook) = strategy.outlook() {
+            observer.looked(&outlook);
         }
+        let Some(next) = next else { break };
+        let from_ns = clock::now();
+        let Some(record) = runner.run(&next, observer)? else { break };
+        let finding = strategy.note(&record, clock::now().saturating_sub(from_ns));
+        observer.run_ends(&record, finding.as_deref());
     }
-    conductor.close()
+    runner.close()
 }
 
 /// Makes one run after the other, each with its record in the results folder.
-pub(crate) struct Conductor<'a> {
-    how: &'a Conduct<'a>,
+struct StudyRunner<'a> {
+    how: &'a RunStudy<'a>,
     awake: bool,
     results: Results,
     logs: PathBuf,
@@ -176,26 +191,13 @@ pub(crate) struct Conductor<'a> {
     ending: Ending,
 }
 
-impl<'a> Conductor<'a> {
+impl<'a> StudyRunner<'a> {
     /// Opens the results folder. Also the records that are there already.
-    pub fn open(plan: &StudyPlan, how: &'a Conduct<'a>) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
-        Conductor::open_by(plan, how, false)
-    }
-
-    /// The same of a study whose parts grow while it is measured: the folder that it
-    /// goes on with may have others.
-    pub fn open_growing(
+    fn open(
         plan: &StudyPlan,
-        how: &'a Conduct<'a>,
-    ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
-        Conductor::open_by(plan, how, true)
-    }
-
-    fn open_by(
-        plan: &StudyPlan,
-        how: &'a Conduct<'a>,
+        how: &'a RunStudy<'a>,
         parts_may_grow: bool,
-    ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
+    ) -> Result<(StudyRunner<'a>, Vec<RunRecord>), StudyError> {
         let (study, used) = (plan.study(), used(plan.cells()));
         scratch::sweep();
         server::limits::sweep();
@@ -212,10 +214,10 @@ impl<'a> Conductor<'a> {
         let pilots = Pilots::of(&records);
         let servers = Servers::new(study.fresh());
         let (met, ending) = (Vec::new(), Ending::default());
-        let mut conductor = Conductor { how, awake, results, logs, met, pilots, servers, ending };
-        records.iter().for_each(|record| conductor.meet(record));
-        records.iter().filter(|record| record.error.is_none()).for_each(|record| conductor.ending.runs.count(record));
-        Ok((conductor, records))
+        let mut runner = StudyRunner { how, awake, results, logs, met, pilots, servers, ending };
+        records.iter().for_each(|record| runner.meet(record));
+        records.iter().filter(|record| record.error.is_none()).for_each(|record| runner.ending.runs.count(record));
+        Ok((runner, records))
     }
 
     fn meet(&mut self, record: &RunRecord) {
@@ -224,22 +226,17 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Makes a run of a cell. Its record is on the disk when this returns; none
-    /// where the user stopped it. `renewed`: the study that has the cell, where
-    /// that of the results folder does not.
-    pub fn run(
-        &mut self,
-        cell: &Cell,
-        place: Place,
-        renewed: Option<&Study>,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<RunRecord>, ConductError> {
+    /// Makes a run. Its record is on the disk when this returns; none where the user
+    /// stopped it.
+    fn run(&mut self, next: &NextRun, observer: &mut dyn Observer) -> Result<Option<RunRecord>, StudyError> {
+        let NextRun { cell, place, grown, .. } = next;
+        let place = *place;
         if self.how.interrupt.load(Ordering::Relaxed) {
             self.ending.interrupted = true;
             return Ok(None);
         }
         let Some(system) = registry::find(&cell.system) else { return Ok(None) };
-        observer.run_begins(cell, place.repeat, place.position as usize);
+        observer.run_begins(next);
         let mut context = RunContext {
             agent: self.how.agent,
             logs: &self.logs,
@@ -270,7 +267,7 @@ impl<'a> Conductor<'a> {
                 .push(format!("the system `{}` is the user's, and not the one that comes with pubmark", system.name));
         }
         redact::record(&mut record, &secrets);
-        renewed.map_or(Ok(()), |study| self.results.renew_study(&study.to_toml()))?;
+        grown.as_ref().map_or(Ok(()), |study| self.results.renew_study(&study.to_toml()))?;
         self.results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
         let (stays, left) = tear_down.map(|tear_down| tear_down.settle(&record)).unwrap_or_default();
@@ -278,17 +275,11 @@ impl<'a> Conductor<'a> {
         self.servers.put(left);
         self.ending.runs.count(&record);
         self.meet(&record);
-        observer.run_ends(&record);
         Ok(Some(record))
     }
 
-    /// Whether the user wants to stop.
-    pub fn is_interrupted(&self) -> bool {
-        self.ending.interrupted
-    }
-
     /// No more runs.
-    pub fn close(mut self) -> Result<(Ending, Lock), ConductError> {
+    fn close(mut self) -> Result<(Ending, Lock), StudyError> {
         self.servers.end();
         self.results.note_versions(&self.met)?;
         // An empty folder of logs says that there was nothing to log.
@@ -326,15 +317,4 @@ fn environment(study: &Study, used: &[&System], folder: &Path) -> Value {
     told.insert("quick".into(), study.quick.into());
     told.insert("calibration".into(), serde_json::json!(calibrated::of_this_machine()));
     Value::Object(told)
-}
-
-/// The runs that need not be made again: those with a record. A run that
-/// could not be made is tried again.
-fn finished(records: &[RunRecord], cells: &[Cell]) -> HashSet<Planned> {
-    let good = records.iter().filter(|record| record.error.is_none());
-    good.filter_map(|record| {
-        let cell = cells.iter().position(|cell| cell.axes == record.cell)?;
-        Some(Planned { cell, repeat: record.repeat })
-    })
-    .collect()
 }

@@ -1,0 +1,228 @@
+//! What `run`, `bench`, `ab` and `capacity` have in common: from a plan to records and a
+//! report.
+
+use super::shared::{agent_command, interrupt_flag, raise_open_files};
+use super::{engine, fit};
+use crate::args::MeasureArgs;
+use crate::failure::Failure;
+use crate::output::{Voice, colour, print, width};
+use crate::progress::ProgressDisplay;
+use crate::progress::board::SharedBoard;
+use crate::serve::live::{LiveReport, Pages, linger};
+use crate::serve::{HttpServer, metrics};
+use pubmark_host::install;
+use pubmark_host::lock::Lock;
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_report::Report;
+use pubmark_report::page::Content;
+use pubmark_study::ask::check_agents;
+use pubmark_study::plan::StudyPlan;
+use pubmark_study::registry;
+use pubmark_study::results::{new_folder, newest_folder};
+use pubmark_study::runner::{Ending, RunStudy, StudyError, run_study};
+use pubmark_study::strategy::Strategy;
+use pubmark_study::survey::Survey;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Where results go that are given no folder of their own.
+const RESULTS: &str = "results";
+
+/// The page within a results folder.
+pub const PAGE: &str = "report.html";
+
+/// Reads the system files; with `--on` becomes the program of the engine.
+pub fn begin(args: &MeasureArgs) -> Result<(), Failure> {
+    if let Some(on) = &args.on {
+        return Err(engine::hand_over(on, std::env::args_os().skip(1)));
+    }
+    raise_open_files();
+    registry::load().map_err(Failure::usage)
+}
+
+/// Errors of a plan.
+pub fn planned(errors: Vec<Diagnostic>) -> Failure {
+    Failure::from(StudyError::Plan(errors))
+}
+
+/// Leaves out of a plan what cannot be measured, and says why; checks that agents can do
+/// the rest. A plan for `--dry-run` is drawn without any host or agent being asked.
+/// `wrong`: an error of the plan. Returns what was found on the hosts.
+pub fn prepare(
+    plan: &mut StudyPlan,
+    args: &MeasureArgs,
+    wrong: &dyn Fn(Vec<Diagnostic>) -> Failure,
+    voice: Voice,
+) -> Result<Survey, Failure> {
+    if args.install && !args.dry_run {
+        fit::install_missing(plan, voice);
+    }
+    let survey = if args.dry_run { Survey::default() } else { fit::survey(plan, args.install, voice)? };
+    let (left_out, left) = fit::leave_out(plan, &survey);
+    match &left_out[..] {
+        // All that was asked for: the reason is the answer.
+        [why] if left.is_err() => return Err(Failure::usage(why)),
+        _ => left_out.iter().for_each(|why| voice.note(&format!("left out: {why}"))),
+    }
+    left.map_err(|error| wrong(vec![error]))?;
+    check_agents(plan, &survey.greetings).map_err(wrong)?;
+    note_replaced(plan, voice);
+    Ok(survey)
+}
+
+/// Says which systems are the user's in place of those that come with pubmark.
+fn note_replaced(plan: &StudyPlan, voice: Voice) {
+    let mut told: Vec<&str> = Vec::new();
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
+        let Some(system) = registry::find(&cell.system).filter(|system| !told.contains(&system.name.as_str())) else {
+            continue;
+        };
+        told.push(&system.name);
+        if registry::origin(system).replaces {
+            let called = install::called(system);
+            voice.note(&format!("{} is {called}, and not the one that comes with pubmark", system.name));
+        }
+    }
+}
+
+/// The results folder: as given, the newest of this name, or a new one.
+pub fn folder(args: &MeasureArgs, name: &str) -> Result<PathBuf, Failure> {
+    match (&args.out, args.resume) {
+        (Some(folder), _) => Ok(folder.clone()),
+        (None, false) => fresh(name),
+        (None, true) => newest_folder(Path::new(RESULTS), name).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no {RESULTS}/{name}-TIME to go on with: name the folder with --out, or leave --resume out"
+            ))
+        }),
+    }
+}
+
+/// `results/NAME-TIME`, just made and empty.
+pub fn fresh(name: &str) -> Result<PathBuf, Failure> {
+    new_folder(Path::new(RESULTS), name).map_err(|error| Failure::from(StudyError::from(error)))
+}
+
+/// Removes a folder of this program's own making, in which nothing came to be.
+pub fn leave_no_empty(folder: &Path, given: Option<&Path>) {
+    if given.is_none() {
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+/// An error with the way on behind it.
+fn advised(error: Failure) -> Failure {
+    match error {
+        Failure::Occupied(text) => Failure::Occupied(text + ", or go on with --resume"),
+        Failure::Full(text) => Failure::Full(text + ", and --resume goes on after them"),
+        error => error,
+    }
+}
+
+/// Makes the runs of a command: with a display, metrics and a live report, as far as they
+/// are asked for.
+pub struct Session<'a> {
+    args: &'a MeasureArgs,
+    agent: Vec<String>,
+    /// Set when the user wants to stop.
+    interrupt: Arc<AtomicBool>,
+    progress: ProgressDisplay,
+    _metrics: Option<HttpServer>,
+    watched: Option<(Arc<LiveReport>, HttpServer)>,
+}
+
+impl<'a> Session<'a> {
+    /// For runs whose results go into a folder.
+    pub fn begin(args: &'a MeasureArgs, folder: &Path, voice: Voice) -> Result<Session<'a>, Failure> {
+        let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
+        let shared = Arc::new(SharedBoard::default());
+        let metrics = args.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
+        let mut watched = None;
+        if let Some(port) = args.watch {
+            let live = LiveReport::new(shared.clone(), folder, Box::new(pages));
+            let server = live.serve(port)?;
+            watched = Some((live, server));
+        }
+        let mut progress = ProgressDisplay::new(voice, shared, interrupt.clone());
+        if let Some((live, _)) = &watched {
+            let live = live.clone();
+            progress.between_runs(move || live.refresh());
+        }
+        Ok(Session { args, agent, interrupt, progress, _metrics: metrics, watched })
+    }
+
+    /// Makes the runs that a strategy asks for.
+    pub fn measure(
+        &mut self,
+        plan: &StudyPlan,
+        folder: &Path,
+        reference: Option<&str>,
+        strategy: &mut dyn Strategy,
+    ) -> Result<(Ending, Lock), Failure> {
+        let how =
+            RunStudy { folder, resume: self.args.resume, reference, agent: &self.agent, interrupt: &self.interrupt };
+        let over = run_study(plan, &how, strategy, &mut self.progress);
+        over.map_err(|error| advised(Failure::from(error)))
+            .inspect_err(|_| self.progress.finish())
+            .inspect_err(|_| leave_no_empty(folder, self.args.out.as_deref()))
+    }
+
+    /// Goes on with a search, or begins it, in a folder within the results folder.
+    pub fn search(&mut self, plan: &StudyPlan, folder: &Path, strategy: &mut dyn Strategy) -> Result<Ending, Failure> {
+        let resume = folder.join("runs.jsonl").exists();
+        let how = RunStudy { folder, resume, reference: None, agent: &self.agent, interrupt: &self.interrupt };
+        Ok(run_study(plan, &how, strategy, &mut self.progress)?.0)
+    }
+
+    /// Takes the display off the screen.
+    pub fn finish(&mut self) {
+        self.progress.finish();
+    }
+
+    /// Keeps serving the live report, where somebody at a terminal looks on, until Ctrl-C.
+    pub fn linger(self) {
+        if let Some((live, server)) = self.watched.filter(|_| std::io::stderr().is_terminal()) {
+            live.refresh_for_good();
+            linger(&server, &self.interrupt);
+        }
+    }
+}
+
+/// The live report of what is in a results folder so far.
+fn pages(folder: &Path) -> Result<Pages, String> {
+    let report = Report::load(folder, &registry::find).map_err(|error| error.to_string())?;
+    let content = Content::of(&[&report], true);
+    Ok(Pages { html: content.html(), data: content.data_json() })
+}
+
+/// Reads the results again and writes `summary.csv`.
+pub fn load(folder: &Path) -> Result<Report, Failure> {
+    let report = Report::load(folder, &registry::find).map_err(Failure::run)?;
+    report.write_csv(&folder.join("summary.csv")).map_err(Failure::run)?;
+    Ok(report)
+}
+
+/// The same, and writes `report.html`.
+pub fn finish(folder: &Path) -> Result<Report, Failure> {
+    let report = load(folder)?;
+    Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
+    Ok(report)
+}
+
+/// Prints a report as it was asked for; `json`: as this command has it.
+pub fn show(
+    args: &MeasureArgs,
+    report: &Report,
+    json: impl FnOnce() -> Result<serde_json::Value, Failure>,
+) -> Result<(), Failure> {
+    print(&if args.json {
+        serde_json::to_string_pretty(&json()?).unwrap_or_default()
+    } else if args.markdown {
+        report.markdown()
+    } else {
+        report.terminal(width(), colour())
+    });
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! The runs of a study, of a file or of one cell: made, reported, and judged by exit code.
+
+use super::budget::{self, BudgetOver};
+use super::measure::{PAGE, Session, finish, folder};
+use super::{answers, gates, searches};
+use crate::args::{GateArgs, MeasureArgs};
+use crate::failure::{Code, Failure};
+use crate::output::{Voice, print};
+use crate::progress::estimate::{cost, costs, in_words};
+use pubmark_host::clock;
+use pubmark_model::host::{HostSpec, Placement};
+use pubmark_model::units::Ns;
+use pubmark_report::compare::Gates;
+use pubmark_report::{ClaimOutcome, Report, StudyQuestion};
+use pubmark_study::plan::StudyPlan;
+use pubmark_study::runner::Ending;
+use pubmark_study::searches::FollowingSearch;
+use pubmark_study::strategy::{Budget, Repeats};
+use std::path::{Path, PathBuf};
+
+/// A study that is to be measured.
+pub struct StudyTarget<'a> {
+    /// The name of its results folder.
+    pub name: &'a str,
+    /// Its published figures.
+    pub reference: Option<&'a str>,
+    /// Cells and runs that it had before anything was left out.
+    pub asked: (usize, usize),
+}
+
+/// A study that was measured.
+pub struct MeasuredStudy<'a> {
+    /// What its records say.
+    pub report: Report,
+    /// Its results folder.
+    pub folder: PathBuf,
+    session: Session<'a>,
+    ending: Ending,
+    budget: Option<BudgetOver>,
+    took_ns: Ns,
+}
+
+/// Measures a study: all its runs or, with a time, those that its questions need; then
+/// the searches that it asks for. None where only the plan was to be shown.
+pub fn measure_study<'a>(
+    plan: &StudyPlan,
+    target: &StudyTarget<'_>,
+    budget_ns: Option<Ns>,
+    args: &'a MeasureArgs,
+    voice: Voice,
+) -> Result<Option<MeasuredStudy<'a>>, Failure> {
+    let questions = budget_ns.map(|_| budget::asked(plan)).transpose()?;
+    let following = searches::asked(plan)?;
+    if args.dry_run {
+        dry_run(plan, target.asked, budget_ns.zip(questions));
+        following.iter().for_each(|search| print(&format!("then {}", searches::told(search))));
+        if !following.is_empty() {
+            print(&searches::all_told(&following, budget_ns));
+        }
+        return Ok(None);
+    }
+    let begun_ns = clock::now();
+    let folder = folder(args, target.name)?;
+    let mut session = Session::begin(args, &folder, voice)?;
+    let (mut ending, lock, budget) = match budget_ns {
+        None => {
+            let (ending, lock) = session.measure(plan, &folder, target.reference, &mut Repeats::new(plan))?;
+            (ending, lock, None)
+        }
+        Some(budget_ns) => {
+            let of_runs_ns = budget_ns - searches::share(&following, budget_ns);
+            let mut look = budget::look(plan.study());
+            let mut strategy = Budget::new(plan, of_runs_ns, &cost, &mut look);
+            let (ending, lock) = session.measure(plan, &folder, target.reference, &mut strategy)?;
+            (ending, lock, Some(BudgetOver::of(&strategy)))
+        }
+    };
+    if !ending.interrupted && !following.is_empty() {
+        let ends_ns = budget_ns.map(|budget_ns| begun_ns.saturating_add(budget_ns));
+        ending.interrupted |= !search(&mut session, &following, &folder, ends_ns, voice)?;
+    }
+    session.finish();
+    let took_ns = clock::now().saturating_sub(begun_ns);
+    let report = finish(&folder)?;
+    drop(lock);
+    Ok(Some(MeasuredStudy { report, folder, session, ending, budget, took_ns }))
+}
+
+/// Makes the searches that follow the runs, and their reports. Whether they came to their end.
+fn search(
+    session: &mut Session<'_>,
+    following: &[FollowingSearch],
+    folder: &Path,
+    ends_ns: Option<Ns>,
+    voice: Voice,
+) -> Result<bool, Failure> {
+    let ended = searches::search(session, following, folder, ends_ns, voice)?;
+    let folders = following.iter().map(|search| folder.join(search.folder()));
+    folders.filter(|own| own.join("runs.jsonl").exists()).try_for_each(|own| finish(&own).map(drop))?;
+    Ok(ended)
+}
+
+impl MeasuredStudy<'_> {
+    /// Says where the results are and how it went, decides gates, and serves the live
+    /// report on where somebody looks at it. Returns the exit code.
+    pub fn conclude(
+        self,
+        (gates, gate_args): (&Gates, &GateArgs),
+        suite: &str,
+        args: &MeasureArgs,
+        voice: Voice,
+    ) -> Result<Code, Failure> {
+        if let Some(over) = &self.budget {
+            let told = budget::told(&self.report, over, self.ending.interrupted, self.took_ns);
+            // What is asked for as data is data alone.
+            if args.json || args.markdown { voice.note(&told) } else { print(&told) }
+        }
+        voice.note(&format!("report: {}", self.folder.join(PAGE).display()));
+        if let Some(left_out) =
+            answers::left_out(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted)
+        {
+            voice.note(&left_out);
+        }
+        let own = if self.budget.is_some() { self.questions_code(voice) } else { self.runs_code(voice) };
+        let gate = gates::decide(&self.report, gates, gate_args, suite, voice)?;
+        if !self.ending.interrupted {
+            self.session.linger();
+        }
+        Ok(gate.map_or(own, |gate| gate.worst(own)))
+    }
+
+    fn runs_code(&self, voice: Voice) -> Code {
+        let again = format!("go on with the same command and --out {} --resume", self.folder.display());
+        if self.ending.interrupted {
+            voice.note(&format!("interrupted: finished runs are kept; {again}"));
+            return Code::Run;
+        }
+        if self.ending.runs.failed > 0 {
+            voice.note(&format!("some runs could not be made: {again}"));
+        }
+        let unanswered = answers::unanswered(&self.report);
+        unanswered.iter().for_each(|line| voice.note(line));
+        let refuted = self.report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
+        let open = if unanswered.is_empty() { Code::Done } else { Code::Run };
+        if refuted { open.worst(Code::Gate) } else { open }
+    }
+
+    fn questions_code(&self, voice: Voice) -> Code {
+        let code = budget::code(&self.report);
+        if self.ending.interrupted || code == Code::Run {
+            let folder = self.folder.display();
+            voice.note(&format!("to go on: the same command and --out {folder} --resume, with any --budget"));
+        }
+        if self.ending.interrupted { Code::Run } else { code }
+    }
+}
+
+/// What is planned: its cells and runs, beside those that there would be if
+/// nothing had to be left out here. With a time, the questions.
+fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<StudyQuestion>)>) {
+    if let Some((budget_ns, questions)) = questions {
+        let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
+        let block_ns: Ns = costs(plan.study().fresh(), cells).iter().sum();
+        questions.iter().for_each(|question| print(&question.text));
+        budget::shortened(plan).iter().for_each(|line| print(line));
+        print(&format!(
+            "{} questions; one block of all {} cells takes about {}, of {}",
+            questions.len(),
+            plan.extent().0,
+            in_words(block_ns),
+            in_words(budget_ns)
+        ));
+        return;
+    }
+    let order = plan.order();
+    let ns: Ns = costs(plan.study().fresh(), order.iter().map(|run| &plan.cells()[run.cell])).iter().sum();
+    for cell in plan.cells() {
+        match &cell.skipped {
+            Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),
+            None => print(&format!("{}{}", cell.label(), placed(&cell.placement))),
+        }
+    }
+    let of = |count: usize, all: usize| if all > count { format!("{count} of {all}") } else { count.to_string() };
+    let here = plan.extent();
+    print(&format!("{} cells, {} runs, about {}", of(here.0, asked.0), of(here.1, asked.1), in_words(ns)));
+}
+
+/// Which host plays what, where they are not all this one.
+fn placed(placement: &Placement) -> String {
+    if placement.local() && placement.hosts().len() == 1 {
+        return String::new();
+    }
+    let names = |hosts: &[HostSpec]| hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+    let Placement { server, publishers, subscribers } = placement;
+    match (publishers == subscribers, publishers.len()) {
+        (false, _) => {
+            format!(
+                "  (server on {}, publishers on {}, subscribers on {})",
+                server.name,
+                names(publishers),
+                names(subscribers)
+            )
+        }
+        (true, 1) => format!("  (server on {}, clients on {})", server.name, names(publishers)),
+        (true, _) => {
+            format!("  (server on {}, clients on {}, both ends of a stream on one)", server.name, names(publishers))
+        }
+    }
+}

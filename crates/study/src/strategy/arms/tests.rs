@@ -1,0 +1,81 @@
+use super::*;
+use crate::strategy::tests::{Played, plan, play};
+use pubmark_model::units::SECOND;
+
+const ARMS: &str = "[axes]\nsystem = [\"mock\"]\nrate = [100, 200]\n";
+
+/// The arms are the two rates.
+fn points() -> Vec<ArmsPoint> {
+    vec![ArmsPoint { a: 0, b: 1 }]
+}
+
+/// Wants this many blocks before each look, and is told by so many.
+fn wants(told: u32) -> impl FnMut(&[RunRecord]) -> ArmsLook {
+    move |records| {
+        let blocks = records.iter().map(|record| record.repeat).max().unwrap_or(0);
+        let wanted = if blocks >= told { 0 } else { blocks + 1 };
+        ArmsLook {
+            wanted: vec![wanted],
+            blocks_more: Some((told.saturating_sub(blocks)) as usize),
+            ..ArmsLook::default()
+        }
+    }
+}
+
+/// Plays arms until they are over; runs take this long, and fail where they are told to.
+fn arms(told: u32, budget_ns: Ns, fails: bool) -> (Vec<Played>, ArmsEnd, Ns) {
+    let (plan, points) = (plan(ARMS), points());
+    let mut look = wants(told);
+    let mut arms = Arms::new(&plan, &points, budget_ns, &mut look);
+    let played = play(&mut arms, &[], SECOND, &mut |record| {
+        record.error = fails.then(|| "no".into());
+    });
+    (played, arms.end(), arms.all_points_ns())
+}
+
+#[test]
+fn blocks_have_a_run_of_each_arm_and_either_goes_first() {
+    let (played, end, block_ns) = arms(20, 1_000 * SECOND, false);
+    assert_eq!((played.len(), end, block_ns), (40, ArmsEnd::Told, 2 * SECOND));
+    let mut first_a = 0;
+    for (block, pair) in played.chunks(2).enumerate() {
+        assert!(pair.iter().all(|run| run.repeat as usize == block + 1));
+        assert_ne!(pair[0].row, pair[1].row);
+        first_a += usize::from(pair[0].row == 0);
+    }
+    assert_eq!(first_a, 10, "each goes first in half of the blocks");
+}
+
+#[test]
+fn no_block_is_begun_that_would_not_end_in_time() {
+    for (budget_s, blocks) in [(1, 1), (2, 1), (5, 2), (6, 3)] {
+        let (played, end, _) = arms(20, budget_s * SECOND, false);
+        assert_eq!((played.len(), end), (2 * blocks, ArmsEnd::Time), "{budget_s} s");
+    }
+}
+
+#[test]
+fn arms_that_cannot_be_measured_are_given_up() {
+    let (played, end, _) = arms(20, 1_000 * SECOND, true);
+    assert_eq!((played.len(), end), (2 * FAILED_MAX as usize, ArmsEnd::Failing));
+}
+
+#[test]
+fn there_is_a_most_of_blocks() {
+    let (played, end, _) = arms(u32::MAX, 10_000 * SECOND, false);
+    assert_eq!((played.len(), end), (2 * BLOCKS_MAX as usize, ArmsEnd::Most));
+}
+
+#[test]
+fn an_interrupted_measurement_goes_on_with_the_next_block() {
+    let (plan, points) = (plan(ARMS), points());
+    let whole = {
+        let mut look = wants(6);
+        play(&mut Arms::new(&plan, &points, 1_000 * SECOND, &mut look), &[], SECOND, &mut |_| {})
+    };
+    let before: Vec<RunRecord> = whole[..6].iter().map(|run| run.record.clone()).collect();
+    let mut look = wants(6);
+    let later = play(&mut Arms::new(&plan, &points, 1_000 * SECOND, &mut look), &before, SECOND, &mut |_| {});
+    let rows = |runs: &[Played]| runs.iter().map(|run| (run.row, run.repeat)).collect::<Vec<_>>();
+    assert_eq!(rows(&later), rows(&whole[6..]));
+}

@@ -1,0 +1,394 @@
+//! The search for a capacity: steps until each capacity is known or its time is over, then
+//! a run of full length at the low end. Cells take turns, so that what drifts meets all.
+
+use super::{Decided, NextRun, Open, Outlook, Strategy, StrategyError};
+use crate::plan::StudyPlan;
+use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep, StepOutcome};
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::plan::Place;
+use pubmark_model::record::RunRecord;
+use pubmark_model::setting::as_typed;
+use pubmark_model::study::{Axis, Study, StudyPart};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time, parse_time};
+use serde_json::{Map, Value};
+
+/// The part of the steps.
+const SEARCHING: &str = "search";
+/// What a run takes beside warm-up and window, before one has been made.
+const OVERHEAD_GUESS: Ns = 2 * SECOND;
+/// A load is reached from here on, as a share of it: loads are typed with four digits.
+const REACHED: f64 = 0.999;
+/// Runs of full length that fail before the search gives up on being confirmed.
+const CONFIRMING_MAX: usize = 3;
+
+/// What a search is to do.
+pub struct CapacityRequest<'a> {
+    /// The study of what is measured, whose goal is set, without the key that is
+    /// turned up and without `duration`. Each of its cells is searched by itself,
+    /// a step of each in turn.
+    pub study: &'a Study,
+    /// The window of a step.
+    pub step_ns: Ns,
+    /// The window of a run of full length.
+    pub full_ns: Ns,
+    /// How long the search of a cell may take, of one that goes on from now.
+    pub budget_ns: Ns,
+    /// An instant of CLOCK_MONOTONIC, ns, at which all of it is over: no step is begun
+    /// that does not fit before it.
+    pub ends_ns: Option<Ns>,
+    /// A rate of each publisher above which nothing needs to be known, messages a second.
+    /// With it the search is a short one: no run of full length follows.
+    pub enough_each_per_s: Option<f64>,
+}
+
+/// The steps of searches, as parts of a study.
+#[derive(Clone, Copy)]
+struct Steps<'a> {
+    study: &'a Study,
+    goal: &'a CapacityGoal,
+}
+
+/// The search of one cell.
+struct CellSearch {
+    climb: CapacityClimb,
+    spent_ns: Ns,
+    overhead_ns: Ns,
+    /// Runs of full length so far.
+    confirming: usize,
+    over: bool,
+    /// Why it was given up.
+    given_up: Option<String>,
+}
+
+/// A step to be made.
+struct Ask {
+    part: String,
+    value: Value,
+    window_ns: Ns,
+}
+
+impl Steps<'_> {
+    fn ask(
+        &self,
+        (cell, search): (&Cell, &CellSearch),
+        load: f64,
+        usual_ns: Ns,
+        confirms: bool,
+    ) -> Result<Ask, Diagnostic> {
+        let window_ns = search.climb.window_ns(load, usual_ns);
+        let part = match (confirms, window_ns == usual_ns) {
+            (true, _) => CONFIRMING.to_owned(),
+            (false, true) => SEARCHING.to_owned(),
+            // Where messages are few, windows are longer.
+            (false, false) => format!("{SEARCHING}-{}", format_time(window_ns)),
+        };
+        let key = self.goal.over.key();
+        let text = self.goal.over.value(load, cell.workload.publishers);
+        let read = pubmark_model::setting::key(key).map(|key| key.read(&text));
+        let value = match read {
+            Some(Ok(value)) => value,
+            _ => return Err(Diagnostic::whole(format!("{key} = {text} cannot be"))),
+        };
+        Ok(Ask { part, value, window_ns })
+    }
+
+    /// The parts with one load more.
+    fn grown(&self, parts: &[StudyPart], ask: &Ask) -> Vec<StudyPart> {
+        let mut parts = parts.to_vec();
+        let key = self.goal.over.key();
+        let axis = |name: &str, value: Value| Axis { name: name.to_owned(), values: vec![value] };
+        match parts.iter_mut().find(|part| part.name == ask.part) {
+            Some(part) => {
+                let values = part.axes.iter_mut().filter(|axis| axis.name == key);
+                values.filter(|axis| !axis.values.contains(&ask.value)).for_each(|axis| {
+                    axis.values.push(ask.value.clone());
+                    axis.values.sort_by(|one, other| number(one).total_cmp(&number(other)));
+                });
+            }
+            None => parts.push(StudyPart {
+                name: ask.part.clone(),
+                axes: vec![axis("duration", format_time(ask.window_ns).into()), axis(key, ask.value.clone())],
+            }),
+        }
+        parts
+    }
+
+    /// What a record's step had asked; nothing where it is no step.
+    fn asked(&self, record: &RunRecord) -> Option<Ask> {
+        let axis = |name: &str| record.cell.get(name);
+        let window_ns = parse_time(axis("duration")?.as_str()?).ok()?;
+        Some(Ask { part: axis("part")?.as_str()?.to_owned(), value: axis(self.goal.over.key())?.clone(), window_ns })
+    }
+
+    /// The study with one load more, and the cell of it that is to be run.
+    fn with(
+        &self,
+        parts: &[StudyPart],
+        of: &Cell,
+        ask: &Ask,
+    ) -> Result<(StudyPlan, Vec<StudyPart>, Cell), Vec<Diagnostic>> {
+        let parts = self.grown(parts, ask);
+        let key = self.goal.over.key();
+        let mut study = self.study.clone();
+        study
+            .axes
+            .push(Axis { name: "part".into(), values: parts.iter().map(|part| part.name.as_str().into()).collect() });
+        study.parts.clone_from(&parts);
+        let plan = StudyPlan::new(study)?;
+        let same = |cell: &Cell| of.axes.iter().all(|(name, value)| cell.axes.get(name) == Some(value));
+        let here = |cell: &&Cell| {
+            same(cell) && cell.axes["part"] == ask.part.as_str() && cell.axes.get(key) == Some(&ask.value)
+        };
+        let cell = plan.cells().iter().find(here).cloned();
+        let cell = cell.ok_or_else(|| vec![Diagnostic::whole("a step has no cell")])?;
+        Ok((plan, parts, cell))
+    }
+}
+
+/// The number in a value of an axis, such as the 5 of `burst:5`.
+fn number(value: &Value) -> f64 {
+    as_typed(value).trim_start_matches("burst:").parse().unwrap_or_default()
+}
+
+impl CellSearch {
+    fn new(goal: &CapacityGoal, cell: &Cell) -> CellSearch {
+        CellSearch {
+            climb: CapacityClimb::new(goal.clone()),
+            spent_ns: 0,
+            overhead_ns: OVERHEAD_GUESS + cell.workload.warmup_ns,
+            confirming: 0,
+            over: false,
+            given_up: None,
+        }
+    }
+
+    /// What is to be asked next; nothing where enough is known, or the time is over.
+    fn next(
+        &mut self,
+        steps: Steps<'_>,
+        cell: &Cell,
+        request: &CapacityRequest<'_>,
+        now_ns: Ns,
+    ) -> Result<Option<Ask>, Diagnostic> {
+        let fits = |windows: &[Ns]| {
+            let all: Ns = windows.iter().map(|window_ns| window_ns + self.overhead_ns).sum();
+            let is_over = request.ends_ns.is_some_and(|ends_ns| now_ns + all > ends_ns);
+            self.spent_ns + all <= request.budget_ns && !is_over
+        };
+        let climb = &self.climb;
+        let answer = climb.answer();
+        let publishers = f64::from(cell.workload.publishers);
+        let enough = request.enough_each_per_s.map_or(f64::INFINITY, |each| each * publishers);
+        let reached = climb
+            .steps()
+            .iter()
+            .any(|step| step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED);
+        let load = climb.next().min(enough);
+        let step_ns = climb.window_ns(load, request.step_ns);
+        // A run of full length has to be left time for, once there is something to confirm.
+        let searches = !climb.settled()
+            && !reached
+            && match answer.estimate {
+                Some(_) => fits(&[step_ns, request.full_ns]),
+                None => fits(&[step_ns]) || climb.steps().is_empty() && request.ends_ns.is_none(),
+            };
+        let confirms = !searches
+            && request.enough_each_per_s.is_none()
+            && answer.estimate.is_some()
+            && !answer.confirmed
+            && self.confirming < CONFIRMING_MAX
+            && fits(&[request.full_ns]);
+        self.confirming += usize::from(confirms);
+        match (searches, confirms) {
+            (true, _) => steps.ask((cell, self), load, request.step_ns, false).map(Some),
+            (false, true) => steps.ask((cell, self), answer.lo.unwrap_or_default(), request.full_ns, true).map(Some),
+            (false, false) => Ok(None),
+        }
+    }
+
+    /// What is known so far, in words.
+    fn known(&self) -> String {
+        let (answer, over) = (self.climb.answer(), self.climb.goal().over);
+        let amount = |load: f64| over.value(load, 1);
+        match (answer.lo, answer.hi) {
+            (Some(lo), Some(hi)) => format!("{} to {} {}", amount(lo), amount(hi), over.unit()),
+            (Some(lo), None) => format!("{} or more {}", amount(lo), over.unit()),
+            (None, Some(hi)) => format!("less than {} {}", amount(hi), over.unit()),
+            (None, None) => "nothing is known yet".to_owned(),
+        }
+    }
+}
+
+/// Plans the first step of each search: what can be said before any begins.
+///
+/// # Errors
+/// Where a cell cannot be.
+pub fn first_steps(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<StudyPlan, Vec<Diagnostic>> {
+    let steps = Steps { study: request.study, goal };
+    let mut parts = Vec::new();
+    let mut plan = None;
+    for cell in &searched(request.study)? {
+        let search = CellSearch::new(goal, cell);
+        let ask = steps.ask((cell, &search), goal.start, request.step_ns, false).map_err(|error| vec![error])?;
+        let (with, grown, _) = steps.with(&parts, cell, &ask)?;
+        (plan, parts) = (Some(with), grown);
+    }
+    plan.ok_or_else(|| vec![Diagnostic::whole("there is no cell to search the capacity of")])
+}
+
+/// The cells of a study that are searched, as they were asked for: without a load.
+fn searched(study: &Study) -> Result<Vec<Cell>, Vec<Diagnostic>> {
+    let plan = StudyPlan::new(study.clone())?;
+    Ok(plan.cells().iter().filter(|cell| cell.skipped.is_none()).cloned().collect())
+}
+
+/// Searches the capacity of each cell of a study.
+pub struct Search<'a> {
+    request: &'a CapacityRequest<'a>,
+    steps: Steps<'a>,
+    cells: Vec<Cell>,
+    searches: Vec<CellSearch>,
+    /// Whose turn it is.
+    turn: usize,
+    /// The loads that were come to.
+    parts: Vec<StudyPart>,
+    /// The cells of the runs that were made.
+    made: Vec<Map<String, Value>>,
+    /// The step that was asked for last: whose it is, its window, and the parts with it.
+    asked: Option<(usize, Ns, Vec<StudyPart>)>,
+    begun_ns: Ns,
+}
+
+impl<'a> Search<'a> {
+    /// Of what is asked.
+    ///
+    /// # Errors
+    /// Where a cell cannot be.
+    pub fn new(request: &'a CapacityRequest<'a>, goal: &'a CapacityGoal) -> Result<Search<'a>, Vec<Diagnostic>> {
+        let cells = searched(request.study)?;
+        Ok(Search {
+            request,
+            steps: Steps { study: request.study, goal },
+            searches: cells.iter().map(|cell| CellSearch::new(goal, cell)).collect(),
+            cells,
+            turn: 0,
+            parts: Vec::new(),
+            made: Vec::new(),
+            asked: None,
+            begun_ns: 0,
+        })
+    }
+
+    /// Which cells were given up, and why.
+    pub fn given_up(&self) -> Vec<(&Cell, &str)> {
+        let all = self.cells.iter().zip(&self.searches);
+        all.filter_map(|(cell, search)| Some((cell, search.given_up.as_deref()?))).collect()
+    }
+
+    /// Takes in a record of an earlier time. None where it is no step of these searches, or
+    /// one of another length.
+    fn replay(&mut self, record: &RunRecord) -> Option<()> {
+        let ask = self.steps.asked(record)?;
+        let lasts_ns = match ask.part.as_str() {
+            SEARCHING => self.request.step_ns,
+            CONFIRMING => self.request.full_ns,
+            _ => ask.window_ns,
+        };
+        let is_of = |cell: &Cell| cell.axes.iter().all(|(name, value)| record.cell.get(name) == Some(value));
+        let row = self.cells.iter().position(is_of).filter(|_| ask.window_ns == lasts_ns)?;
+        self.searches[row].climb.note(record);
+        self.searches[row].confirming += usize::from(ask.part == CONFIRMING);
+        self.parts = self.steps.grown(&self.parts, &ask);
+        self.made.push(record.cell.clone());
+        Some(())
+    }
+}
+
+impl Strategy for Search<'_> {
+    fn rows(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    fn grows(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, records: &[RunRecord], now_ns: Ns) -> Result<(), StrategyError> {
+        self.begun_ns = now_ns;
+        records.iter().try_for_each(|record| self.replay(record)).ok_or(StrategyError::OtherStudy)
+    }
+
+    fn next(&mut self, now_ns: Ns) -> Result<Option<NextRun>, StrategyError> {
+        while self.searches.iter().any(|search| !search.over) {
+            let row = self.turn;
+            self.turn = (row + 1) % self.cells.len();
+            let (cell, search) = (&self.cells[row], &mut self.searches[row]);
+            if search.over {
+                continue;
+            }
+            search.given_up = search.climb.hopeless();
+            let ask = match search.given_up {
+                Some(_) => None,
+                None => search
+                    .next(self.steps, cell, self.request, now_ns)
+                    .map_err(|error| StrategyError::Plan(vec![error]))?,
+            };
+            let Some(ask) = ask else {
+                search.over = true;
+                continue;
+            };
+            let (plan, grown, cell) = self.steps.with(&self.parts, cell, &ask).map_err(StrategyError::Plan)?;
+            let repeat = self.made.iter().filter(|axes| **axes == cell.axes).count() as u32 + 1;
+            let place = Place { repeat, position: self.made.len() as u64 };
+            self.asked = Some((row, ask.window_ns, grown));
+            return Ok(Some(NextRun { row, cell, place, grown: Some(plan.into_study()) }));
+        }
+        Ok(None)
+    }
+
+    fn note(&mut self, record: &RunRecord, took_ns: Ns) -> Option<String> {
+        let (row, window_ns, grown) = self.asked.take()?;
+        let search = &mut self.searches[row];
+        search.overhead_ns = overhead(search.overhead_ns, took_ns.saturating_sub(window_ns), search.spent_ns == 0);
+        search.spent_ns += took_ns;
+        self.parts = grown;
+        self.made.push(record.cell.clone());
+        search.climb.note(record).map(CapacityStep::sentence)
+    }
+
+    fn outlook(&self) -> Option<Outlook> {
+        let mut outlook = Outlook { asked: "searches", ..Outlook::default() };
+        let mut left_ns = 0;
+        for (row, (cell, search)) in self.cells.iter().zip(&self.searches).enumerate() {
+            let text = cell.label();
+            let known = search.known();
+            match (search.over, search.given_up.is_some()) {
+                (true, true) => outlook.closed += 1,
+                (true, false) => outlook.decided.push(Decided { text, answer: known }),
+                (false, _) => {
+                    let more_ns = self.request.budget_ns.saturating_sub(search.spent_ns);
+                    left_ns += more_ns;
+                    outlook.open.push(Open { text, known, more_ns: None });
+                    outlook.wanted.insert(row);
+                }
+            }
+        }
+        let spent_ns: Ns = self.searches.iter().map(|search| search.spent_ns).sum();
+        let ends_ns = self.begun_ns.saturating_add(spent_ns).saturating_add(left_ns);
+        outlook.ends_ns = self.request.ends_ns.map_or(ends_ns, |most_ns| ends_ns.min(most_ns));
+        Some(outlook)
+    }
+}
+
+/// What a run takes beside its window: the last ones count most, and none is
+/// forgotten at once.
+fn overhead(known_ns: Ns, found_ns: Ns, first: bool) -> Ns {
+    match first {
+        true => found_ns,
+        false => found_ns.max(known_ns * 3 / 4).max(100 * MILLISECOND),
+    }
+}
+
+#[cfg(test)]
+mod tests;
