@@ -4,7 +4,9 @@
 #![deny(missing_docs)]
 
 pub mod ask;
+pub mod budget;
 pub mod calibrated;
+pub mod capacity;
 pub mod context;
 pub mod fit;
 pub mod lead;
@@ -14,6 +16,7 @@ pub mod plan;
 pub mod probe;
 mod redact;
 pub mod registry;
+pub mod repeats;
 pub mod results;
 pub mod run;
 pub mod runner;
@@ -21,3 +24,4 @@ pub mod searches;
 pub mod servers;
 pub mod strategy;
 pub mod survey;
+pub mod turns;

@@ -4,8 +4,9 @@
 //! Each is of one part of the study, and has a results folder of its own within that
 //! of the study: its steps are no runs of the cells, and in no figure of theirs.
 
+use crate::capacity::{CapacityRequest, Search, first_steps};
 use crate::plan::StudyPlan;
-use crate::strategy::{CapacityRequest, Search, Strategy, first_steps};
+use crate::strategy::Strategy;
 use pubmark_model::capacity::{CAPACITY, CapacityGoal, HEADROOM, HEADROOM_MOST, LoadAxis};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;

@@ -3,16 +3,6 @@
 //! A strategy is told the records so far, what each run took, and the time; it starts
 //! nothing, reads no file and has no clock. [`crate::runner::run_study`] makes the runs.
 
-mod arms;
-mod budget;
-mod capacity;
-mod repeats;
-
-pub use arms::{Arms, ArmsEnd, ArmsLook, LookAtArms};
-pub use budget::{Budget, BudgetEnd, LookAtQuestions, OpenQuestion, QuestionsSeen};
-pub use capacity::{CapacityRequest, Search, first_steps};
-pub use repeats::Repeats;
-
 use pubmark_model::cell::{Cell, label};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::Place;
@@ -108,7 +98,7 @@ pub struct Outlook {
     /// What is decided.
     pub decided: Vec<Decided>,
     /// What further runs may decide.
-    pub open: Vec<Open>,
+    pub open: Vec<Undecided>,
     /// How many no further run decides.
     pub closed: usize,
     /// The rows that have further runs to come.
@@ -128,7 +118,7 @@ pub struct Decided {
 
 /// Something that is open.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Open {
+pub struct Undecided {
     /// What is asked.
     pub text: String,
     /// What is known of it, in words; empty where it is not known in this way.
@@ -138,4 +128,4 @@ pub struct Open {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

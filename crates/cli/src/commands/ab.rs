@@ -1,7 +1,7 @@
 //! `pubmark ab`: two settings in turns, until the gates are decided.
 
 use super::bench::{AskedWorkload, study_of};
-use super::measure::{PAGE, Session, planned};
+use super::measure::{Measurement, PAGE, planned};
 use super::shared::{pairs, system};
 use super::target::{is_system, study_at};
 use super::{gates, measure};
@@ -17,7 +17,8 @@ use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::compare::{ArmsResult, GateOutcome, GateResult, Gates};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
-use pubmark_study::strategy::{self, ArmsEnd, ArmsLook, Decided};
+use pubmark_study::strategy::Decided;
+use pubmark_study::turns::{Turns, TurnsEnd, TurnsLook};
 use std::path::Path;
 
 /// The window of a run of a target that is no study.
@@ -47,9 +48,9 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let folder = measure::folder(&args.measure, &format!("ab-{name}"))?;
-    let mut session = Session::begin(&args.measure, &folder, voice)?;
+    let mut session = Measurement::begin(&args.measure, &folder, voice)?;
     let mut look = |records: &[RunRecord]| look(&plan, records);
-    let mut strategy = strategy::Arms::new(&plan, &points, budget_ns, &mut look);
+    let mut strategy = Turns::new(&plan, &points, budget_ns, &mut look);
     let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
     let (end, block_ns) = (strategy.end(), strategy.all_points_ns());
     session.finish();
@@ -64,9 +65,9 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
     let why = match end {
         _ if ending.interrupted => "interrupted: finished runs are kept",
-        ArmsEnd::Failing => "undecided: run after run could not be made",
-        ArmsEnd::Most => "undecided after as many blocks as there may be",
-        ArmsEnd::Time | ArmsEnd::Told => "undecided in the time",
+        TurnsEnd::Failing => "undecided: run after run could not be made",
+        TurnsEnd::Most => "undecided after as many blocks as there may be",
+        TurnsEnd::Time | TurnsEnd::Told => "undecided in the time",
     };
     let code = conclude(&found, why, block_ns, &folder, voice);
     if !ending.interrupted {
@@ -89,11 +90,11 @@ fn dry_run(plan: &StudyPlan, points: &[ArmsPoint], args: &AbArgs) {
 }
 
 /// What the records of two arms tell.
-fn look(plan: &StudyPlan, records: &[RunRecord]) -> ArmsLook {
+fn look(plan: &StudyPlan, records: &[RunRecord]) -> TurnsLook {
     let runs: Vec<&RunRecord> = records.iter().collect();
     // The gates were understood before anything was measured.
-    let Ok(Some(found)) = ArmsResult::of(plan.study(), plan.cells(), &runs) else { return ArmsLook::default() };
-    let mut look = ArmsLook { blocks_more: found.more(), wanted: found.wanted, ..ArmsLook::default() };
+    let Ok(Some(found)) = ArmsResult::of(plan.study(), plan.cells(), &runs) else { return TurnsLook::default() };
+    let mut look = TurnsLook { blocks_more: found.more(), wanted: found.wanted, ..TurnsLook::default() };
     for gate in &found.gates {
         let mut decided = |gate: &GateResult, answer: &str| {
             look.decided.push(Decided { text: format!("`{}`", gate.gate), answer: answer.to_owned() });

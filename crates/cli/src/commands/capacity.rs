@@ -1,7 +1,7 @@
 //! `pubmark capacity`: the highest load at which an objective holds.
 
 use super::bench::{AskedWorkload, study_of};
-use super::measure::{PAGE, Session, planned};
+use super::measure::{Measurement, PAGE, planned};
 use super::target::{is_system, study_at};
 use super::{fit, measure, searches};
 use crate::args::CapacityArgs;
@@ -18,10 +18,11 @@ use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::CapacityResult;
+use pubmark_study::capacity::{CapacityRequest, Search, first_steps};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::searches::CAPACITY_USUAL;
-use pubmark_study::strategy::{CapacityRequest, Search, Strategy, first_steps};
+use pubmark_study::strategy::Strategy;
 use serde_json::json;
 
 /// The window of a step, where the run of full length has not a shorter one.
@@ -68,7 +69,7 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let folder = measure::folder(&args.measure, &format!("capacity-{name}"))?;
-    let mut session = Session::begin(&args.measure, &folder, voice)?;
+    let mut session = Measurement::begin(&args.measure, &folder, voice)?;
     let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
     session.finish();
     let report = measure::finish(&folder)?;

@@ -123,7 +123,7 @@ fn advised(error: Failure) -> Failure {
 
 /// Makes the runs of a command: with a display, metrics and a live report, as far as they
 /// are asked for.
-pub struct Session<'a> {
+pub struct Measurement<'a> {
     args: &'a MeasureArgs,
     agent: Vec<String>,
     /// Set when the user wants to stop.
@@ -133,9 +133,9 @@ pub struct Session<'a> {
     watched: Option<(Arc<LiveReport>, HttpServer)>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> Measurement<'a> {
     /// For runs whose results go into a folder.
-    pub fn begin(args: &'a MeasureArgs, folder: &Path, voice: Voice) -> Result<Session<'a>, Failure> {
+    pub fn begin(args: &'a MeasureArgs, folder: &Path, voice: Voice) -> Result<Measurement<'a>, Failure> {
         let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
         let shared = Arc::new(SharedBoard::default());
         let metrics = args.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
             let live = live.clone();
             progress.between_runs(move || live.refresh());
         }
-        Ok(Session { args, agent, interrupt, progress, _metrics: metrics, watched })
+        Ok(Measurement { args, agent, interrupt, progress, _metrics: metrics, watched })
     }
 
     /// Makes the runs that a strategy asks for.

@@ -1,15 +1,15 @@
 //! The searches that follow the runs of a study: for the capacities that it asks for,
 //! and for its headroom.
 
-use super::measure::{Session, planned};
+use super::measure::{Measurement, planned};
 use crate::failure::Failure;
 use crate::output::Voice;
 use crate::progress::estimate::in_words;
 use pubmark_host::clock;
 use pubmark_model::units::{Ns, SECOND};
+use pubmark_study::capacity::{Search, first_steps};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::searches::{FollowingSearch, SearchKind, following};
-use pubmark_study::strategy::{Search, first_steps};
 use std::path::Path;
 
 /// The searches that a study asks for, checked before its runs begin.
@@ -72,7 +72,7 @@ pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
 /// an equal share of what is left until then. Whether they came to their end; their
 /// reports are still to be made.
 pub fn search(
-    session: &mut Session<'_>,
+    session: &mut Measurement<'_>,
     searches: &[FollowingSearch],
     results: &Path,
     ends_ns: Option<Ns>,

@@ -1,7 +1,7 @@
 //! The runs of a study, of a file or of one cell: made, reported, and judged by exit code.
 
 use super::budget::{self, BudgetOver};
-use super::measure::{PAGE, Session, finish, folder};
+use super::measure::{Measurement, PAGE, finish, folder};
 use super::{answers, gates, searches};
 use crate::args::{GateArgs, MeasureArgs};
 use crate::failure::{Code, Failure};
@@ -12,10 +12,11 @@ use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::units::Ns;
 use pubmark_report::compare::Gates;
 use pubmark_report::{ClaimOutcome, Report, StudyQuestion};
+use pubmark_study::budget::Budget;
 use pubmark_study::plan::StudyPlan;
+use pubmark_study::repeats::Repeats;
 use pubmark_study::runner::Ending;
 use pubmark_study::searches::FollowingSearch;
-use pubmark_study::strategy::{Budget, Repeats};
 use std::path::{Path, PathBuf};
 
 /// A study that is to be measured.
@@ -34,7 +35,7 @@ pub struct MeasuredStudy<'a> {
     pub report: Report,
     /// Its results folder.
     pub folder: PathBuf,
-    session: Session<'a>,
+    session: Measurement<'a>,
     ending: Ending,
     budget: Option<BudgetOver>,
     took_ns: Ns,
@@ -61,7 +62,7 @@ pub fn measure_study<'a>(
     }
     let begun_ns = clock::now();
     let folder = folder(args, target.name)?;
-    let mut session = Session::begin(args, &folder, voice)?;
+    let mut session = Measurement::begin(args, &folder, voice)?;
     let (mut ending, lock, budget) = match budget_ns {
         None => {
             let (ending, lock) = session.measure(plan, &folder, target.reference, &mut Repeats::new(plan))?;
@@ -88,7 +89,7 @@ pub fn measure_study<'a>(
 
 /// Makes the searches that follow the runs, and their reports. Whether they came to their end.
 fn search(
-    session: &mut Session<'_>,
+    session: &mut Measurement<'_>,
     following: &[FollowingSearch],
     folder: &Path,
     ends_ns: Option<Ns>,

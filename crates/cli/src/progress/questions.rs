@@ -3,7 +3,7 @@
 
 use pubmark_model::units::Ns;
 use pubmark_report::text::clean;
-use pubmark_study::strategy::{Open, Outlook};
+use pubmark_study::strategy::{Outlook, Undecided};
 use std::collections::HashSet;
 
 /// So many of the questions that are open are said: those that are nearest.
@@ -47,7 +47,8 @@ impl QuestionsBoard {
         (self.decided, self.open, self.closed) = (outlook.decided.len(), outlook.open.len(), outlook.closed);
         self.ends_ns = outlook.ends_ns;
         let clean = |text: &str| clean(text, TEXT_CHARS);
-        let view = |open: &Open| OpenView { text: clean(&open.text), known: clean(&open.known), more_ns: open.more_ns };
+        let view =
+            |open: &Undecided| OpenView { text: clean(&open.text), known: clean(&open.known), more_ns: open.more_ns };
         let mut open: Vec<OpenView> = outlook.open.iter().map(view).collect();
         open.sort_by_key(|question| question.more_ns.unwrap_or(Ns::MAX));
         open.truncate(OPEN_MAX);

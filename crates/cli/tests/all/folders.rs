@@ -187,11 +187,19 @@ fn a_run_that_is_left_out_is_a_line_and_a_cell_without_an_answer_a_code() {
 fn advice_is_what_the_command_can_do() {
     let place = Place::new();
     let endpoint = format!("mqtt://127.0.0.1:{}", free_port());
-    let bench = ["bench", &endpoint, "--duration", "200ms", "--repeats", "1", "--out", "r"];
-    for code in [3, 2] {
-        let output = place.run(&bench);
-        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(!stderr(&output).contains("--resume") && stderr(&output).contains("--out"), "{}", stderr(&output));
+    let bench = |more: &[&str]| {
+        let output =
+            place.run(&[&["bench", &endpoint, "--duration", "200ms", "--repeats", "1", "--out", "r"], more].concat());
+        (output.status.code(), stderr(&output))
+    };
+    for (code, advice, more) in [
+        (3, "go on with the same command and --out r --resume", &[][..]),
+        (2, "or go on with --resume", &[]),
+        (3, "go on with the same command and --out r --resume", &["--resume"]),
+    ] {
+        let (found, said) = bench(more);
+        assert_eq!(found, Some(code), "{said}");
+        assert!(said.contains(advice), "{said}");
     }
     place.study(MOCK);
     let again = place.run(&["run", "study.toml", "--out", "r"]);

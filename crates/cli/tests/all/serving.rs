@@ -1,6 +1,6 @@
 //! What a study serves while it runs, asked by real TCP clients.
 
-use crate::support::{ENDLESS, PATIENCE, Place, count, interrupt, stderr, wait_for};
+use crate::support::{ENDLESS, PATIENCE, Place, count, interrupt, stderr, stdout, wait_for};
 use crate::terminal::Terminal;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -281,4 +281,73 @@ fn on_a_terminal_the_report_stays_until_ctrl_c() {
     let (code, last, _) = terminal.end();
     assert_eq!(code, 3, "as the study ended: {last:#?}");
     assert!(TcpStream::connect(&address).is_err());
+}
+
+/// The commands that have no study of a file, each with more to do than a test looks on.
+const OTHERS: [&[&str]; 3] = [
+    &["bench", "mock", "--repeats", "1000", "--duration", "2s"],
+    &["ab", "mock", "--fail-on", "p50 > +0.001%", "--set", "options.jitter=90us", "--budget", "60m"],
+    &["capacity", "kernel", "--transport", "tcp", "--until", "p99 < 10s", "--duration", "1s", "--budget", "60m"],
+];
+
+#[test]
+fn every_command_that_measures_can_be_watched_and_scraped() {
+    for arguments in OTHERS {
+        let place = Place::new();
+        let served = [arguments, &["--out", "r", "--watch", "--metrics", "0"]].concat();
+        let mut serving = Serving::start(&place, &served);
+        let metrics = serving.address("metrics: ");
+        let live = serving.address("live report: ");
+        let samples = wait_for("a run that is over", || {
+            let samples = scrape(&metrics).expect("it serves while it runs");
+            samples.values().any(|value| value.is_finite()).then_some(())?;
+            (samples["pubmark_runs_total{verdict=\"valid\"}"] + samples["pubmark_runs_total{verdict=\"invalid\"}"]
+                > 0.0)
+                .then_some(samples)
+        });
+        assert!(samples["pubmark_runs_planned"] > 0.0, "{arguments:?}");
+        wait_for("the page", || get(&live, "/", "").filter(|reply| reply.status == 200));
+        let status: Value = serde_json::from_str(&get(&live, "/status.json", "").unwrap().body).unwrap();
+        assert_eq!(status["running"], true, "{arguments:?}: {status}");
+        interrupt(&serving.child);
+        assert_eq!(serving.end(), 3, "{arguments:?}");
+    }
+}
+
+/// Takes the last run away, as if it had not been made.
+fn forget_the_last(place: &Place, folder: &str) -> usize {
+    let path = place.path(folder).join("runs.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let runs: Vec<&str> = text.lines().collect();
+    let kept: String = runs[..runs.len() - 1].iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(path, kept).unwrap();
+    runs.len()
+}
+
+#[test]
+fn every_command_that_measures_plans_and_goes_on() {
+    for (name, arguments) in [
+        ("bench-mock", &["bench", "mock", "--repeats", "3", "--duration", "2s"][..]),
+        ("ab-mock", &["ab", "mock", "--fail-on", "p99 > +10%"]),
+        ("capacity-mock", &["capacity", "mock", "--set", "options.send_cost=1ms", "--until", "p99 < 5ms"]),
+    ] {
+        let place = Place::new();
+        let run = |more: &[&str]| {
+            let output = place.run(&[arguments, more].concat());
+            assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+            stdout(&output)
+        };
+        assert!(run(&["--dry-run"]).contains("mock"), "{name}");
+        assert!(!place.path("results").exists(), "{name}: nothing was measured");
+        run(&[]);
+        let folder = std::fs::read_dir(place.path("results")).unwrap().next().unwrap().unwrap().file_name();
+        let folder = format!("results/{}", folder.to_str().unwrap());
+        assert!(folder.starts_with(&format!("results/{name}-")), "{folder}");
+        let runs = forget_the_last(&place, &folder);
+        assert!(run(&["--resume", "--dry-run"]).contains("mock"), "{name}");
+        assert_eq!(place.records(&folder).len(), runs - 1, "{name}: nothing was measured");
+        assert!(run(&["--resume", "--markdown"]).contains("| "), "{name}");
+        assert!(place.records(&folder).len() >= runs, "{name}");
+        assert_eq!(std::fs::read_dir(place.path("results")).unwrap().count(), 1, "{name}: in the same folder");
+    }
 }

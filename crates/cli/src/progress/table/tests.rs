@@ -9,7 +9,7 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::live::{Figures, News};
 use pubmark_study::registry;
 use pubmark_study::runner::StudyStart;
-use pubmark_study::strategy::{Decided, NextRun, Open, Outlook};
+use pubmark_study::strategy::{Decided, NextRun, Outlook, Undecided};
 
 /// A board of a study of two systems whose axis `payload` has so many values.
 fn board(payloads: usize, repeats: u32, title: &str) -> Board {
@@ -102,7 +102,7 @@ fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wan
         decided: decided.iter().map(|text| Decided { text: (*text).into(), answer: "nng".into() }).collect(),
         open: open
             .iter()
-            .map(|(text, more_s)| Open {
+            .map(|(text, more_s)| Undecided {
                 text: (*text).into(),
                 known: String::new(),
                 more_ns: more_s.map(|s| s * SECOND),

@@ -1,8 +1,8 @@
 //! The search for a capacity: steps until each capacity is known or its time is over, then
 //! a run of full length at the low end. Cells take turns, so that what drifts meets all.
 
-use super::{Decided, NextRun, Open, Outlook, Strategy, StrategyError};
 use crate::plan::StudyPlan;
+use crate::strategy::{Decided, NextRun, Outlook, Strategy, StrategyError, Undecided};
 use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep, StepOutcome};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
@@ -369,7 +369,7 @@ impl Strategy for Search<'_> {
                 (false, _) => {
                     let more_ns = self.request.budget_ns.saturating_sub(search.spent_ns);
                     left_ns += more_ns;
-                    outlook.open.push(Open { text, known, more_ns: None });
+                    outlook.open.push(Undecided { text, known, more_ns: None });
                     outlook.wanted.insert(row);
                 }
             }

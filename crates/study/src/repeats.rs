@@ -1,7 +1,7 @@
 //! A fixed number of runs of each cell, in the order of the plan.
 
-use super::{NextRun, Strategy, StrategyError};
 use crate::plan::StudyPlan;
+use crate::strategy::{NextRun, Strategy, StrategyError};
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;

@@ -1,8 +1,8 @@
 //! Two arms in turns: block after block, each a run of A and a run of B one straight after
 //! the other, until the records tell, or the time is over.
 
-use super::{Decided, NextRun, Open, Outlook, Strategy, StrategyError};
 use crate::plan::StudyPlan;
+use crate::strategy::{Decided, NextRun, Outlook, Strategy, StrategyError, Undecided};
 use pubmark_model::ab::ArmsPoint;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
@@ -18,7 +18,7 @@ const FAILED_MAX: u32 = 3;
 
 /// What the records of two arms say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ArmsLook {
+pub struct TurnsLook {
     /// By point: how many blocks it has to have for the next look, 0 where it is told.
     pub wanted: Vec<u32>,
     /// Gates that are decided.
@@ -30,11 +30,11 @@ pub struct ArmsLook {
 }
 
 /// Says what the records of two arms tell: a function of the records alone.
-pub type LookAtArms<'a> = dyn FnMut(&[RunRecord]) -> ArmsLook + 'a;
+pub type LookAtTurns<'a> = dyn FnMut(&[RunRecord]) -> TurnsLook + 'a;
 
 /// Why no more blocks were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArmsEnd {
+pub enum TurnsEnd {
     /// All is told.
     Told,
     /// The time would not have been enough for the next look, or it was interrupted.
@@ -46,14 +46,14 @@ pub enum ArmsEnd {
 }
 
 /// Measures two arms in turns.
-pub struct Arms<'a> {
+pub struct Turns<'a> {
     plan: &'a StudyPlan,
     points: &'a [ArmsPoint],
     budget_ns: Ns,
-    look: &'a mut LookAtArms<'a>,
+    look: &'a mut LookAtTurns<'a>,
     begun_ns: Ns,
     records: Vec<RunRecord>,
-    seen: ArmsLook,
+    seen: TurnsLook,
     /// Runs of this round that are to be made.
     round: VecDeque<Turn>,
     /// The one that was asked for last.
@@ -66,7 +66,7 @@ pub struct Arms<'a> {
     block_failed: bool,
     /// What a block of one point takes, ns; 0 before the first.
     block_ns: Ns,
-    end: ArmsEnd,
+    end: TurnsEnd,
 }
 
 /// A run of a block.
@@ -78,18 +78,23 @@ struct Turn {
     is_last: bool,
 }
 
-impl<'a> Arms<'a> {
+impl<'a> Turns<'a> {
     /// Of a study with both arms, at these points. A block that would not end in
     /// `budget_ns` is not begun, but for the first.
-    pub fn new(plan: &'a StudyPlan, points: &'a [ArmsPoint], budget_ns: Ns, look: &'a mut LookAtArms<'a>) -> Arms<'a> {
-        Arms {
+    pub fn new(
+        plan: &'a StudyPlan,
+        points: &'a [ArmsPoint],
+        budget_ns: Ns,
+        look: &'a mut LookAtTurns<'a>,
+    ) -> Turns<'a> {
+        Turns {
             plan,
             points,
             budget_ns,
             look,
             begun_ns: 0,
             records: Vec::new(),
-            seen: ArmsLook::default(),
+            seen: TurnsLook::default(),
             round: VecDeque::new(),
             asked: None,
             round_points: 0,
@@ -97,12 +102,12 @@ impl<'a> Arms<'a> {
             failed: vec![0; points.len()],
             block_failed: false,
             block_ns: 0,
-            end: ArmsEnd::Time,
+            end: TurnsEnd::Time,
         }
     }
 
     /// Why no more blocks were made.
-    pub fn end(&self) -> ArmsEnd {
+    pub fn end(&self) -> TurnsEnd {
         self.end
     }
 
@@ -138,9 +143,9 @@ impl<'a> Arms<'a> {
         if left.is_empty() {
             let gave_up = open.iter().any(|point| self.failed[*point] >= FAILED_MAX);
             self.end = match (open.is_empty(), gave_up) {
-                (true, _) => ArmsEnd::Told,
-                (false, true) => ArmsEnd::Failing,
-                (false, false) => ArmsEnd::Most,
+                (true, _) => TurnsEnd::Told,
+                (false, true) => TurnsEnd::Failing,
+                (false, false) => TurnsEnd::Most,
             };
             return false;
         }
@@ -149,7 +154,7 @@ impl<'a> Arms<'a> {
         let blocks = left.iter().map(missing).min().unwrap_or(1);
         let needed_ns = self.block_ns * u64::from(blocks) * left.len() as u64;
         if self.block_ns > 0 && now_ns.saturating_sub(self.begun_ns) + needed_ns > self.budget_ns {
-            self.end = ArmsEnd::Time;
+            self.end = TurnsEnd::Time;
             return false;
         }
         self.round_points = left.len();
@@ -163,7 +168,7 @@ impl<'a> Arms<'a> {
     }
 }
 
-impl Strategy for Arms<'_> {
+impl Strategy for Turns<'_> {
     fn rows(&self) -> &[Cell] {
         self.plan.cells()
     }
@@ -204,7 +209,7 @@ impl Strategy for Arms<'_> {
         Some(Outlook {
             asked: "gates",
             decided: self.seen.decided.clone(),
-            open: open.map(|text| Open { text: text.clone(), known: String::new(), more_ns }).collect(),
+            open: open.map(|text| Undecided { text: text.clone(), known: String::new(), more_ns }).collect(),
             closed: 0,
             wanted: wanted.flat_map(|(_, point)| [point.a, point.b]).collect(),
             ends_ns: self.begun_ns.saturating_add(self.budget_ns),

@@ -6,8 +6,8 @@
 mod round;
 mod walk;
 
-use super::{Decided, NextRun, Open, Outlook, Strategy, StrategyError};
 use crate::plan::StudyPlan;
+use crate::strategy::{Decided, NextRun, Outlook, Strategy, StrategyError, Undecided};
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
@@ -444,7 +444,7 @@ impl Strategy for Budget<'_> {
     }
 
     fn outlook(&self) -> Option<Outlook> {
-        let open = self.seen.open.iter().map(|question| Open {
+        let open = self.seen.open.iter().map(|question| Undecided {
             text: question.text.clone(),
             known: String::new(),
             more_ns: self.course.more_ns(question),
