@@ -70,12 +70,12 @@ pub fn default_quantum_ns() -> Ns {
 impl Calibrator<'_> {
     /// Makes a run against an MQTT endpoint.
     pub(crate) fn run_agents(&mut self, endpoint: &str, load: &AgentLoad) -> Result<RunRecord, RunError> {
-        let system = registry::find_built_in("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
+        let system = registry::built_in("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
         let mut options = system.defaults();
         options.insert("endpoint".into(), endpoint.into());
         let cell = Cell {
             axes: serde_json::Map::new(),
-            system: system.name.clone(),
+            system,
             workload: load.workload()?,
             limits: Limits::default(),
             faults: Default::default(),
@@ -99,7 +99,7 @@ impl Calibrator<'_> {
             interrupt: self.interrupt,
             news: &mut |_| {},
         };
-        make(&cell, system, place, &mut stage).map(|made| made.record)
+        make(&cell, place, &mut stage).map(|made| made.record)
     }
 }
 

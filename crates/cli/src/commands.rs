@@ -35,24 +35,26 @@ mod target;
 use crate::args::{Arguments, PubmarkCommand};
 use crate::failure::{Code, Failure};
 use crate::output::Voice;
+use pubmark_study::registry::Registry;
 
 /// Runs the subcommand.
 pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
     let voice = Voice { quiet: arguments.quiet, verbose: arguments.verbose };
-    shared::look_for_systems(&arguments.systems)?;
+    let folders = shared::system_folders(&arguments.systems)?;
+    let registry = || Registry::load(&folders).map_err(Failure::usage);
     match arguments.command {
-        PubmarkCommand::Run(args) => run::run(&args, voice),
-        PubmarkCommand::Bench(args) => bench::bench(&args, voice),
-        PubmarkCommand::Ab(args) => ab::ab(&args, voice),
-        PubmarkCommand::Capacity(args) => capacity::capacity(&args, voice),
-        PubmarkCommand::Systems(args) => systems::systems(&args),
-        PubmarkCommand::Studies(args) => studies::studies(&args),
-        PubmarkCommand::Report(args) => report::report(&args),
-        PubmarkCommand::Compare(args) => compare::compare(&args),
-        PubmarkCommand::Doctor(args) => doctor::doctor(&args),
+        PubmarkCommand::Run(args) => run::run(&args, registry()?, voice),
+        PubmarkCommand::Bench(args) => bench::bench(&args, registry()?, voice),
+        PubmarkCommand::Ab(args) => ab::ab(&args, registry()?, voice),
+        PubmarkCommand::Capacity(args) => capacity::capacity(&args, registry()?, voice),
+        PubmarkCommand::Systems(args) => systems::systems(&args, registry()?),
+        PubmarkCommand::Studies(args) => studies::studies(&args, &registry()?),
+        PubmarkCommand::Report(args) => report::report(&args, &registry()?),
+        PubmarkCommand::Compare(args) => compare::compare(&args, &registry()?),
+        PubmarkCommand::Doctor(args) => doctor::doctor(&args, &registry()?),
         PubmarkCommand::Calibrate(args) => calibrate::calibrate(&args, voice),
         PubmarkCommand::Agent => agent::agent(),
-        PubmarkCommand::AgentCheck(args) => agent_check::agent_check(&args),
+        PubmarkCommand::AgentCheck(args) => agent_check::agent_check(&args, registry()?),
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
@@ -62,6 +64,6 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Rows(args) => rows::rows(&args),
         PubmarkCommand::Sink(args) => sink::sink(&args),
         PubmarkCommand::Bare(args) => bare::bare(&args),
-        PubmarkCommand::Completions(args) => completions::completions(&args),
+        PubmarkCommand::Completions(args) => completions::completions(&args, &registry()?),
     }
 }

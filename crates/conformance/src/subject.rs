@@ -8,6 +8,7 @@ use pubmark_model::protocol::{Features, ServerAddress};
 use pubmark_model::system::System;
 use pubmark_model::workload::{Pattern, Transport};
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 /// What the caller knows of a driver, by the system that uses it.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +21,7 @@ pub struct Known {
     /// `hello` what it can play with any of them. Empty where no system is known.
     pub patterns: Vec<Pattern>,
     /// The system whose clients meet at a server.
-    pub server: Option<&'static System>,
+    pub server: Option<Arc<System>>,
 }
 
 /// What is to be tried.
@@ -51,7 +52,7 @@ pub struct Subject<'a> {
     /// The patterns of the driver; empty where they are not known.
     pub patterns: &'a [Pattern],
     /// The system, where clients meet at a server.
-    pub system: Option<&'static System>,
+    pub system: Option<&'a System>,
     /// The command of pubmark's own agent.
     pub built_in: &'a AgentCommand,
     /// What the agent says that it can play.

@@ -103,7 +103,7 @@ pub fn check(
         options: &of_driver.options,
         transport,
         patterns: &of_driver.patterns,
-        system: of_driver.server,
+        system: of_driver.server.as_deref(),
         built_in: &asked.built_in,
         features: hello.features.clone(),
         relay: OnceCell::new(),

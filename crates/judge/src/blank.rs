@@ -17,7 +17,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         cell: cell.axes.clone(),
         repeat: place.repeat,
         position: place.position,
-        system: cell.system.clone(),
+        system: cell.system.name.clone(),
         versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
         started,
         workload: cell.workload.clone(),

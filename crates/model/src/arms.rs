@@ -75,6 +75,7 @@ impl Arms {
         // A block is a repeat; how many there will be nobody knows.
         study.settings.set("repeats", "1").map_err(Diagnostic::whole)?;
         study.ab = Some(goal);
+        study.find_systems(systems);
         Ok(study)
     }
 
@@ -96,8 +97,7 @@ impl Arms {
             if name == "system" {
                 let system = systems(text)
                     .ok_or_else(|| bad(format!("unknown system `{text}`")).help("`pubmark systems` lists them"))?;
-                let known = if system.name.is_empty() { text } else { &system.name };
-                return Ok((name.clone(), known.as_str().into()));
+                return Ok((name.clone(), system.name.as_str().into()));
             }
             let known = key(name).filter(|key| key.section != Section::Run);
             let known = known.ok_or_else(|| {

@@ -4,11 +4,13 @@ use crate::fault::Script;
 use crate::host::{HostSpec, Placement};
 use crate::link::{self, Link};
 use crate::options::Options;
+use crate::system::System;
 use crate::tuning::Use;
 use crate::watch::Watch;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// What the server may use. Default: no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,7 +38,7 @@ pub struct Cell {
     /// Its place on each axis, by name, in the study's order.
     pub axes: Map<String, Value>,
     /// The system.
-    pub system: String,
+    pub system: Arc<System>,
     /// The workload.
     pub workload: Workload,
     /// Limits of the server.

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::options::{OptionValues, Options};
 use crate::setting::{FreshServer, Settings, Time, WindowLength, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
-use crate::system::{System, Systems};
+use crate::system::System;
 use crate::tuning::Use;
 use crate::units::format_time;
 use crate::watch::Watch;
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 pub const MAX_CELLS: usize = 100_000;
 
 /// Crosses the axes. Every cell that cannot be is reported, all at once.
-pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagnostic>> {
+pub fn cells(study: &Study) -> Result<Vec<Cell>, Vec<Diagnostic>> {
     let whole = [None];
     let parts: Vec<Option<&StudyPart>> =
         if study.parts.is_empty() { whole.to_vec() } else { study.parts.iter().map(Some).collect() };
@@ -49,7 +49,7 @@ pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagn
     let mut cells = Vec::with_capacity(points.len());
     let mut errors: Vec<Diagnostic> = Vec::new();
     for axes in points {
-        match cell(study, axes, systems) {
+        match cell(study, axes) {
             Ok(cell) => cells.push(cell),
             Err(error) if errors.contains(&error) => {}
             Err(error) => errors.push(error),
@@ -79,10 +79,12 @@ fn cross(axes: &[Axis]) -> Vec<Map<String, Value>> {
     points
 }
 
-fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result<Cell, Diagnostic> {
+fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     let name = axes.get("system").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let system = systems(&name)
+    let owned = study
+        .system(&name)
         .ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
+    let system: &System = owned;
     let skip = study.skips.iter().find(|skip| skip.holds(&axes));
     let mut settings = study.settings.clone();
     // A part may count messages where the study sets a time, and the other way round.
@@ -169,7 +171,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
             cpus: settings.cpus.map(|cpus| cpus.thousandths as f64 / 1e3),
             memory_bytes: settings.memory.map(|memory| memory.0),
         },
-        system: name,
+        system: owned.clone(),
         workload,
         skipped: skip.map(|skip| skip.why.clone()).or(lacks_hosts),
         axes,

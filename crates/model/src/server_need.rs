@@ -6,7 +6,6 @@ use crate::link::Link;
 use crate::options::{OptionValues, Options};
 use crate::record::Deployment;
 use crate::setting::FreshServer;
-use crate::system::System;
 
 /// All that a server is started with, and what lies before it: runs whose needs are
 /// equal can be served by one server.
@@ -32,12 +31,12 @@ impl Deployment {
 impl ServerNeed {
     /// What a run of this cell needs. None where no other run may have its server: there
     /// is none, it was there already, it stands on another host, or parts of the run fail.
-    pub fn of(cell: &Cell, system: &System) -> Option<ServerNeed> {
-        let is_started = system.broker() && cell.options.text("endpoint").is_none();
+    pub fn of(cell: &Cell) -> Option<ServerNeed> {
+        let is_started = cell.system.broker() && cell.options.text("endpoint").is_none();
         let is_here = cell.placement.server.reach.is_empty();
         let fails = !cell.faults.is_empty() || cell.link.is_some_and(|link| link.mttf_ns.is_some());
         (is_started && is_here && !fails).then(|| ServerNeed {
-            system: cell.system.clone(),
+            system: cell.system.name.clone(),
             options: cell.options.clone(),
             limits: cell.limits,
             durable: cell.workload.durable,
@@ -49,8 +48,8 @@ impl ServerNeed {
 
     /// Whether a run of `cell` finds the server that the run of `before` had, as far as
     /// that one is valid.
-    pub fn is_met(fresh: FreshServer, before: Option<(&Cell, &System)>, cell: (&Cell, &System)) -> bool {
-        let need = ServerNeed::of(cell.0, cell.1).filter(|_| fresh == FreshServer::Cell);
-        need.is_some() && before.and_then(|(cell, system)| ServerNeed::of(cell, system)) == need
+    pub fn is_met(fresh: FreshServer, before: Option<&Cell>, cell: &Cell) -> bool {
+        let need = ServerNeed::of(cell).filter(|_| fresh == FreshServer::Cell);
+        need.is_some() && before.and_then(ServerNeed::of) == need
     }
 }

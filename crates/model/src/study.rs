@@ -19,11 +19,12 @@ use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
-use crate::system::Systems;
+use crate::system::{System, Systems};
 use crate::workload::Transport;
 pub use named::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +88,8 @@ pub struct Source {
 /// A study, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
+    /// The systems that it measures.
+    pub systems: Vec<Arc<System>>,
     /// Title of its report.
     pub title: String,
     /// The question that it answers.
@@ -140,6 +143,16 @@ pub struct ReadOptions<'a> {
 }
 
 impl Study {
+    /// Looks up the systems of its axis.
+    pub(crate) fn find_systems(&mut self, systems: Systems<'_>) {
+        self.systems = self.systems_of(None).into_iter().filter_map(systems).collect();
+    }
+
+    /// Finds one of its systems by name.
+    pub fn system(&self, name: &str) -> Option<&Arc<System>> {
+        self.systems.iter().find(|system| system.name == name)
+    }
+
     /// The system that is named, or else all of the study.
     pub(crate) fn systems_of<'s>(&'s self, system: Option<&'s str>) -> Vec<&'s str> {
         match (system, self.axis("system")) {
@@ -153,11 +166,8 @@ impl Study {
     /// have it, or else by its name.
     pub(crate) fn is_secret(&self, system: Option<&str>, option: &str, systems: Systems<'_>) -> bool {
         let named = self.systems_of(system).into_iter().filter_map(systems);
-        let mut specs = named.filter_map(|system| system.option(option)).peekable();
-        match specs.peek() {
-            Some(_) => specs.any(OptionSpec::is_secret),
-            None => is_secret_name(option),
-        }
+        let secret = named.filter_map(|system| system.option(option).map(OptionSpec::is_secret));
+        secret.reduce(|one, other| one || other).unwrap_or_else(|| is_secret_name(option))
     }
 
     /// The axis of this name.

@@ -14,7 +14,7 @@ use crate::tuning::Fixed;
 use crate::units::{Ns, SECOND};
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 /// A system as its file describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -161,8 +161,8 @@ impl Install {
     }
 }
 
-/// Finds a system by name; the registry of those that come with pubmark.
-pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
+/// Finds a system by name.
+pub type Systems<'a> = &'a dyn Fn(&str) -> Option<Arc<System>>;
 
 /// Options that say how a server is started, and nothing to its clients.
 const READ_BY_PUBMARK: [&str; 3] = ["endpoint", "deployment", "persistence"];
@@ -177,10 +177,12 @@ pub fn is_system_name(name: &str) -> bool {
     name.len() <= NAME_CHARS_MAX && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
 }
 
-/// What is known of a system of which only records tell: nothing.
-pub static UNKNOWN: LazyLock<System> = LazyLock::new(System::default);
-
 impl System {
+    /// A system of which only records tell: nothing but its name is known.
+    pub fn unknown(name: &str) -> Arc<System> {
+        Arc::new(System { name: name.to_owned(), ..System::default() })
+    }
+
     /// Its options, each with its default; those without one are left out.
     pub fn defaults(&self) -> Options {
         self.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect()

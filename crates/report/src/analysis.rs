@@ -7,7 +7,6 @@ use pubmark_model::cell::Cell;
 use pubmark_model::figure::Figure;
 use pubmark_model::record::{FigureGroup, Note, Reason, RunRecord};
 use pubmark_model::study::Study;
-use pubmark_model::system::{System, Systems};
 use pubmark_stats::Estimate;
 use std::collections::HashMap;
 
@@ -123,7 +122,7 @@ pub(crate) struct Analysis {
 }
 
 /// Groups the records by cell and computes the figures of each.
-pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord], systems: Systems<'_>) -> Analysis {
+pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord]) -> Analysis {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none());
     let places: HashMap<String, usize> = measured.map(|(index, cell)| (place(&cell.axes), index)).collect();
     let cells_of_runs: Vec<Option<usize>> = runs.iter().map(|run| places.get(&place(&run.cell)).copied()).collect();
@@ -131,8 +130,7 @@ pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord], syste
     let runs_of = by_cell(cells.len(), of_cells);
     let mut results = Vec::with_capacity(cells.len());
     for (cell, runs) in cells.into_iter().zip(&runs_of) {
-        let system = systems(&cell.system);
-        results.push(result(cell, system, planned(study), runs));
+        results.push(result(cell, planned(study), runs));
     }
     relate_to_floor(&mut results);
     Analysis { cells: results, cells_of_runs }
@@ -150,7 +148,7 @@ fn planned(study: &Study) -> u32 {
     if study.until_decided() { 1 } else { study.repeats() }
 }
 
-fn result(cell: Cell, system: Option<&System>, repeats: u32, runs: &[&RunRecord]) -> CellResult {
+fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> CellResult {
     let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) = runs.iter().copied().partition(|run| run.error.is_some());
     let quotable = |group: &FigureGroup| made.iter().filter(|run| allows(run, *group)).count();
     let group_runs: Vec<usize> = FigureGroup::ALL.iter().map(quotable).collect();
@@ -189,8 +187,8 @@ fn result(cell: Cell, system: Option<&System>, repeats: u32, runs: &[&RunRecord]
         group_runs,
         reasons: [reasons(&partly), reasons(&invalid)],
         error: failed.first().and_then(|run| run.error.clone()),
-        is_reference: is_reference(&cell.system, system),
-        floor: system.map(|system| system.floor.clone()).filter(|floor| !floor.is_empty()),
+        is_reference: is_reference(&cell.system),
+        floor: Some(cell.system.floor.clone()).filter(|floor| !floor.is_empty()),
         cell,
     }
 }
@@ -242,7 +240,7 @@ fn relate_to_floor(cells: &mut [CellResult]) {
     for figure in FLOORED {
         let floors: HashMap<String, (Vec<Observation>, Sign)> = cells
             .iter()
-            .filter(|result| result.cell.system == FLOOR && result.quotable(figure).is_some())
+            .filter(|result| result.cell.system.name == FLOOR && result.quotable(figure).is_some())
             .map(|result| {
                 let readings = result.figures.each(figure).to_vec();
                 (point_key(&result.cell), (readings, result.figures.sign(figure)))
@@ -250,7 +248,7 @@ fn relate_to_floor(cells: &mut [CellResult]) {
             .collect();
         for result in cells.iter_mut() {
             let Some((floor, of_floor)) = floors.get(&point_key(&result.cell)) else { continue };
-            let is_floor = result.cell.system == FLOOR;
+            let is_floor = result.cell.system.name == FLOOR;
             let (value, sign) = match (result.figures.sign(figure), of_floor) {
                 _ if is_floor => (Some(Estimate { value: 1.0, interval: None }), Sign::Equal),
                 // Of two bounds on the same side there is no quotient.

@@ -202,7 +202,8 @@ fn kept<'a>(
         of_system
             .any(|(_, condition)| matches!(condition, Condition::OneOf(names) if names.iter().any(|one| one == name)))
     };
-    let about = |result: &CellResult| is_met(claim, result) && (!result.is_reference || named(&result.cell.system));
+    let about =
+        |result: &CellResult| is_met(claim, result) && (!result.is_reference || named(&result.cell.system.name));
     let cells: Vec<usize> = (0..evidence.cells.len()).filter(|cell| about(&evidence.cells[*cell])).collect();
     let family = (cells.len() * objective.terms().len()).max(1);
     let test = evidence.rules.until_decided.then(|| PairedTest::new(family));
@@ -280,7 +281,8 @@ impl<'a> BestClaim<'a> {
     /// The ranking of a claim that names references: they are ranked for it, and for
     /// nothing else.
     fn of_its_own(self, Evidence { cells, points, rules, .. }: Evidence<'_>) -> Option<Vec<Ranked>> {
-        let is_reference = |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
+        let is_reference =
+            |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system.name == name);
         let named: Vec<String> =
             self.best.iter().chain(self.among).filter(|name| is_reference(name)).cloned().collect();
         (!named.is_empty()).then(|| ranked(cells, points, self.figure, &named, rules))
@@ -291,14 +293,14 @@ impl<'a> BestClaim<'a> {
         let members: Vec<&CellResult> = point.members.iter().map(|index| &cells[*index]).collect();
         let met = members.iter().filter(|result| is_met(self.claim, result));
         let in_question = met.filter(|result| self.is_ranked(result));
-        let mut systems: Vec<&str> = in_question.map(|result| result.cell.system.as_str()).collect();
+        let mut systems: Vec<&str> = in_question.map(|result| result.cell.system.name.as_str()).collect();
         if systems.is_empty() {
             return None;
         }
         // Systems that the claim names and that are on no cell of this point were
         // not measured; those whose cell the study skips are not in question.
         for name in self.best.iter().chain(self.among) {
-            if !members.iter().any(|result| result.cell.system == *name) {
+            if !members.iter().any(|result| result.cell.system.name == *name) {
                 systems.push(name);
             }
         }
@@ -306,7 +308,7 @@ impl<'a> BestClaim<'a> {
     }
 
     fn is_ranked(self, result: &CellResult) -> bool {
-        let named = |names: &[String]| names.contains(&result.cell.system);
+        let named = |names: &[String]| names.contains(&result.cell.system.name);
         if self.among.is_empty() {
             !result.is_reference || named(self.best)
         } else {
@@ -346,7 +348,7 @@ impl<'a> BestClaim<'a> {
             others.iter().any(|other| ranks.is_open(name, other))
         };
         let wanted = claimed.iter().chain(&rivals).filter(|name| is_wanted(name));
-        let cell = |name: &&str| at.point.members.iter().copied().find(|index| cells[*index].cell.system == *name);
+        let cell = |name: &&str| at.point.members.iter().copied().find(|index| cells[*index].cell.system.name == *name);
         OpenClaim { cells: wanted.filter_map(cell).collect(), blocks_more: ranks.repeats_more() }
     }
 }

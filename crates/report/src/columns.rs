@@ -250,7 +250,7 @@ impl Show {
         };
         let is_round_trip = result.cell.workload.pattern.round_trip();
         match self {
-            Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
+            Show::System => Entry::plain(text::clean(&result.cell.system.name, NAME_CHARS)),
             Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
@@ -292,7 +292,7 @@ fn signs(result: &CellResult, column: Figure) -> String {
 }
 
 fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
-    let system = &result.cell.system;
+    let system = &result.cell.system.name;
     match point.thriftiest().map(|ranked| &ranked.placing) {
         Some(Placing::Winner(name)) if name == system => "* ",
         Some(Placing::Tie(names)) if names.contains(system) => "= ",

@@ -106,7 +106,7 @@ impl<'a> Answers<'a> {
     /// The systems that are compared, each once.
     fn systems(&self) -> Vec<&'a str> {
         let members = self.asked.iter().flat_map(|(point, _)| self.by_value(point));
-        let mut systems: Vec<&str> = members.map(|result| result.cell.system.as_str()).collect();
+        let mut systems: Vec<&str> = members.map(|result| result.cell.system.name.as_str()).collect();
         systems.sort_unstable();
         systems.dedup();
         systems
@@ -118,7 +118,7 @@ impl<'a> Answers<'a> {
         let ranks = point.by(self.question.figure);
         let members = point.members.iter().map(|index| &self.cells[*index]);
         let mut members: Vec<&CellResult> =
-            members.filter(|result| ranks.is_some_and(|ranks| ranks.has(&result.cell.system))).collect();
+            members.filter(|result| ranks.is_some_and(|ranks| ranks.has(&result.cell.system.name))).collect();
         let value = |result: &CellResult| result.quotable(column).map_or(f64::NAN, |estimate| estimate.value);
         members.sort_by(|one, other| value(one).total_cmp(&value(other)));
         if self.question.figure.higher_is_better() {
@@ -133,8 +133,8 @@ impl<'a> Answers<'a> {
 
     fn victory(&self, point: &'a Point, name: &str) -> Option<Victory<'a>> {
         let members = self.by_value(point);
-        let winner = members.iter().copied().find(|result| result.cell.system == name)?;
-        let next = members.into_iter().find(|result| result.cell.system != name)?;
+        let winner = members.iter().copied().find(|result| result.cell.system.name == name)?;
+        let next = members.into_iter().find(|result| result.cell.system.name != name)?;
         let (own, other) = (winner.quotable(self.column())?.value, next.quotable(self.column())?.value);
         let factor = if self.question.figure.higher_is_better() { own / other } else { other / own };
         factor.is_finite().then_some(Victory { point, winner, next, factor })
@@ -158,7 +158,7 @@ impl<'a> Answers<'a> {
         let Question { about, has, .. } = self.question;
         let points = self.asked.len();
         let text = if points == 1 {
-            format!("{} has {has}: {}.", name(&clearest.winner.cell.system), self.words(&clearest))
+            format!("{} has {has}: {}.", name(&clearest.winner.cell.system.name), self.words(&clearest))
         } else {
             let others: Vec<String> = by_wins[1..]
                 .iter()
@@ -195,11 +195,11 @@ impl<'a> Answers<'a> {
             (Figure::DELIVERED, Some(share)) => format!(", {} delivered", percent(share.value)),
             _ => String::new(),
         };
-        let Some(estimate) = result.quotable(column) else { return name(&result.cell.system) };
+        let Some(estimate) = result.quotable(column) else { return name(&result.cell.system.name) };
         let show = |value: f64| shown(column, value);
         let clock = result.figures.clock_bound(column);
         let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", show(bound)));
-        let value = format!("{} {sign}{}{clock}", name(&result.cell.system), show(estimate.value));
+        let value = format!("{} {sign}{}{clock}", name(&result.cell.system.name), show(estimate.value));
         match (estimate.interval, share.as_str()) {
             (None, "") => value,
             (None, share) => format!("{value} ({})", &share[2..]),

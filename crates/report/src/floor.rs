@@ -13,6 +13,6 @@ pub const REFERENCES: [&str; 2] = [FLOOR, "mock"];
 const NULL: &str = "null";
 
 /// Whether a system is a reference rather than a competitor.
-pub(crate) fn is_reference(name: &str, system: Option<&System>) -> bool {
-    REFERENCES.contains(&name) || system.is_some_and(|system| system.driver == NULL)
+pub(crate) fn is_reference(system: &System) -> bool {
+    REFERENCES.contains(&system.name.as_str()) || system.driver == NULL
 }

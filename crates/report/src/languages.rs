@@ -22,9 +22,9 @@ pub(crate) fn relate(cells: &mut [CellResult], baseline: Option<&str>) {
     let times = |result: &CellResult| result.figures.each(Figure::MESSAGE_TIME).to_vec();
     let quotable = || cells.iter().filter(|result| result.quotable(Figure::MESSAGE_TIME).is_some());
     let floors: HashMap<(String, String), Vec<Observation>> =
-        quotable().map(|result| ((result.cell.system.clone(), work(&result.cell)), times(result))).collect();
+        quotable().map(|result| ((result.cell.system.name.clone(), work(&result.cell)), times(result))).collect();
     let baselines: HashMap<String, Vec<Observation>> = quotable()
-        .filter(|result| baseline == Some(result.cell.system.as_str()))
+        .filter(|result| baseline == Some(result.cell.system.name.as_str()))
         .map(|result| (point_key(&result.cell), times(result)))
         .collect();
     for result in cells.iter_mut() {
@@ -70,12 +70,12 @@ fn message_time(result: &CellResult) -> (Vec<Observation>, bool) {
 pub(crate) fn beside(cells: &[CellResult]) -> Vec<Vec<usize>> {
     let measured = || cells.iter().enumerate().filter(|(_, result)| result.status != Status::Skipped);
     let floors: HashMap<String, usize> = measured()
-        .filter(|(_, result)| result.cell.system == FLOOR)
+        .filter(|(_, result)| result.cell.system.name == FLOOR)
         .map(|(index, result)| (point_key(&result.cell), index))
         .collect();
     let of_languages: HashMap<(&str, String), usize> = measured()
         .filter(|(_, result)| result.is_reference)
-        .map(|(index, result)| ((result.cell.system.as_str(), work(&result.cell)), index))
+        .map(|(index, result)| ((result.cell.system.name.as_str(), work(&result.cell)), index))
         .collect();
     let of = |result: &CellResult| -> Vec<usize> {
         let floor = floors.get(&point_key(&result.cell)).filter(|_| !result.is_reference);

@@ -58,7 +58,7 @@ fn groups(cells: &[CellResult]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for result in cells.iter().filter(|result| result.status == Status::Skipped) {
         let Some(why) = result.cell.skipped.as_deref() else { continue };
-        let system = result.cell.system.as_str();
+        let system = result.cell.system.name.as_str();
         let of_any = of_any(why, system);
         match groups.iter_mut().find(|group| group.of_any == of_any) {
             None => groups.push(Group { of_any, why, cells: 1, systems: vec![system] }),

@@ -150,8 +150,9 @@ impl Report {
         let parts = self.study().claims.iter().filter(|part| part.id == claim.id);
         for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| result.outcome == ClaimOutcome::Undecided) {
             if let Statement::Best { best, among, .. } = &part.statement {
-                let is_run =
-                    |name: &&str| self.cells().iter().any(|at| at.cell.system == *name && at.status != Status::Skipped);
+                let is_run = |name: &&str| {
+                    self.cells().iter().any(|at| at.cell.system.name == *name && at.status != Status::Skipped)
+                };
                 not_run.extend(best.iter().chain(among).map(String::as_str).filter(|name| !is_run(name)));
             }
             let open = open_points(part, self.held());
@@ -200,15 +201,16 @@ impl Report {
         let cell = |name: &str| {
             let result = |index: &usize| &self.cells()[*index];
             let mut members = point.members.iter().copied();
-            members.find(|index| result(index).cell.system == name && result(index).status != Status::Skipped)
+            members.find(|index| result(index).cell.system.name == name && result(index).status != Status::Skipped)
         };
         let cells = [cell(one)?, cell(other)?];
         let text = format!("{one} or {other} by {}{}", what(figure), place(point));
         let reference = cells.into_iter().find(|cell| self.cells()[*cell].is_reference);
         let state = match (reference, &ranked.placing) {
-            (Some(cell), _) => {
-                QuestionState::Closed(format!("{} is a reference, which is not ranked", self.cells()[cell].cell.system))
-            }
+            (Some(cell), _) => QuestionState::Closed(format!(
+                "{} is a reference, which is not ranked",
+                self.cells()[cell].cell.system.name
+            )),
             _ if ranked.beats(one, other) => QuestionState::Decided(one.to_owned()),
             _ if ranked.beats(other, one) => QuestionState::Decided(other.to_owned()),
             _ if ranked.same(one, other) => QuestionState::Decided("the same".into()),
@@ -282,7 +284,7 @@ impl Report {
             }
             Placing::Undecided { why, .. } => why.text(),
         };
-        let may_be_best = |result: &CellResult| ranked.standing(&result.cell.system) != Some(Standing::Behind);
+        let may_be_best = |result: &CellResult| ranked.standing(&result.cell.system.name) != Some(Standing::Behind);
         let cells = rivals().filter(|(_, result)| may_be_best(result)).map(|(index, _)| index).collect();
         open((cells, true), vec![figure.group()], why, ranked.repeats_more())
     }

@@ -19,13 +19,14 @@ use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::{ReadOptions, Study, named_systems};
-use pubmark_model::system::{System, Systems, UNKNOWN, is_system_name};
+use pubmark_model::system::{System, Systems, is_system_name};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// From this layout of records on, the headline latency is without the
 /// generator's own lag.
@@ -160,14 +161,14 @@ impl Report {
         records: impl FnOnce(&Study) -> Result<Kept, ReadError>,
     ) -> Result<Report, ReportError> {
         let (study, environment, own) = study_of(dir, systems)?;
-        let systems = |name: &str| own.iter().find(|system| system.name == name).or_else(|| systems(name));
-        let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
-        let cells = plan::cells(&study, &known).map_err(|errors| {
+        let systems = |name: &str| own.iter().find(|system| system.name == name).cloned().or_else(|| systems(name));
+        let known = |name: &str| systems(name).or_else(|| Some(System::unknown(name)));
+        let cells = plan::cells(&study).map_err(|errors| {
             let file = dir.join("study.toml").display().to_string();
             Box::new(Diagnostics { file, text: study.to_toml(), errors })
         })?;
         let kept = records(&study)?;
-        let mut report = Self::analysed(study, cells, environment, kept, &systems)?;
+        let mut report = Self::analysed(study, cells, environment, kept)?;
         report.folder = dir.to_owned();
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -191,28 +192,24 @@ impl Report {
     ///
     /// # Errors
     /// Where the study's cells cannot be made, or a histogram cannot be read.
-    pub fn of(study: Study, records: &Records, systems: Systems<'_>) -> Result<Report, ReportError> {
-        let cells = plan::cells(&study, systems).map_err(|errors: Vec<Diagnostic>| {
+    pub fn of(study: Study, records: &Records) -> Result<Report, ReportError> {
+        let cells = plan::cells(&study).map_err(|errors: Vec<Diagnostic>| {
             Box::new(Diagnostics { file: study.title.clone(), text: String::new(), errors })
         })?;
-        Self::analysed(study, cells, Value::Null, Kept::whole(records.clone()), systems)
+        Self::analysed(study, cells, Value::Null, Kept::whole(records.clone()))
     }
 
-    fn analysed(
-        study: Study,
-        cells: Vec<Cell>,
-        environment: Value,
-        mut kept: Kept,
-        systems: Systems<'_>,
-    ) -> Result<Report, ReportError> {
-        let mut analysis = analyse(cells, &study, &kept.runs, systems);
+    fn analysed(study: Study, cells: Vec<Cell>, environment: Value, mut kept: Kept) -> Result<Report, ReportError> {
+        let mut analysis = analyse(cells, &study, &kept.runs);
         languages::relate(&mut analysis.cells, study.baseline.as_deref());
         let rules = RankingRules::of(&study);
         let points = points(&analysis.cells, &study.ranked_figures(), rules);
-        let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
-        brokers.dedup();
         let deployed = |name: &str| kept.runs.iter().any(|run| run.system == name && run.deployment.is_some());
-        brokers.retain(|name| systems(name).map_or_else(|| deployed(name), System::broker));
+        // Of a system that is not known any more, its runs tell.
+        let is_broker = |system: &System| system.broker() || system.driver.is_empty() && deployed(&system.name);
+        let systems = analysis.cells.iter().map(|result| &result.cell.system).filter(|system| is_broker(system));
+        let mut brokers: Vec<String> = systems.map(|system| system.name.clone()).collect();
+        brokers.dedup();
         let is_known: Vec<bool> = analysis.cells_of_runs.iter().map(Option::is_some).collect();
         kept.only(&is_known);
         kept.tell_once();
@@ -300,7 +297,7 @@ impl Report {
     /// `broker`, `library` or `reference`.
     pub(crate) fn kind(&self, system: &str) -> &'static str {
         match system {
-            system if self.cells.iter().any(|result| result.is_reference && result.cell.system == system) => {
+            system if self.cells.iter().any(|result| result.is_reference && result.cell.system.name == system) => {
                 "reference"
             }
             system if self.brokers.iter().any(|broker| broker == system) => "broker",
@@ -365,14 +362,14 @@ impl Report {
 }
 
 /// The study of a folder, where it was measured, and the systems as they were used.
-pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value, Vec<System>), ReportError> {
+pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value, Vec<Arc<System>>), ReportError> {
     let path = dir.join("study.toml");
     let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
     let file = path.display().to_string();
     // Records outlive the systems that a build knows: the folder has its own.
     let own = systems_of(&dir.join("systems"), &text);
-    let systems = |name: &str| own.iter().find(|system| system.name == name).or_else(|| systems(name));
-    let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
+    let systems = |name: &str| own.iter().find(|system| system.name == name).cloned().or_else(|| systems(name));
+    let known = |name: &str| systems(name).or_else(|| Some(System::unknown(name)));
     let reading = ReadOptions { recorded: true, ..ReadOptions::default() };
     let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
     let environment = environment(&dir.join("environment.json"))?;
@@ -386,13 +383,14 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 /// The systems of a folder, as they were used: those that the study names and that
 /// this version understands.
-fn systems_of(folder: &Path, study: &str) -> Vec<System> {
-    let mut systems: Vec<System> = Vec::new();
+fn systems_of(folder: &Path, study: &str) -> Vec<Arc<System>> {
+    let mut systems: Vec<Arc<System>> = Vec::new();
     for name in named_systems(study).into_iter().filter(|name| is_system_name(name)) {
         let file = folder.join(format!("{name}.toml"));
         // A file of another version's may have what is not known here; what is missing is looked up elsewhere.
         let read = read_text(&file).ok();
-        systems.extend(read.and_then(|text| System::parse(&name, &file.display().to_string(), &text).ok()));
+        systems
+            .extend(read.and_then(|text| System::parse(&name, &file.display().to_string(), &text).ok().map(Arc::new)));
     }
     systems
 }

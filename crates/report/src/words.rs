@@ -116,7 +116,7 @@ fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
     if result.is_reference {
         return CellVerdict::Reference;
     }
-    match point.best().and_then(|ranked| ranked.standing(&result.cell.system)) {
+    match point.best().and_then(|ranked| ranked.standing(&result.cell.system.name)) {
         Some(Standing::Winner) => CellVerdict::Winner,
         Some(Standing::Tie) => CellVerdict::Tie,
         Some(Standing::Behind) => CellVerdict::Behind,

@@ -2,7 +2,6 @@
 //! reason that the report shows.
 
 use crate::plan::StudyPlan;
-use crate::registry;
 use crate::survey::{Room, Survey, tool_of};
 use pubmark_host::install;
 use pubmark_host::server::attached;
@@ -42,14 +41,14 @@ pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
 pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
     let mut found: Vec<Skip> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
-        let Some(system) = registry::find(&cell.system) else { continue };
+        let system = &*cell.system;
         let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
             (&["system"], why)
         } else if let Some(why) =
             Some(cell).filter(|it| it.placement.local()).and_then(|_| survey.greetings.ended(system))
         {
             (&["system"], why)
-        } else if let Some(why) = survey.missing(system, cell) {
+        } else if let Some(why) = survey.missing(cell) {
             (&PLACES, why)
         } else if let Some(why) = no_proxy(cell, survey) {
             (&LINK, format!("its link needs a proxy: {why}"))
@@ -150,7 +149,7 @@ fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
             return None;
         }
         let out = match host.name == LOCAL {
-            true => format!("name more addresses (options.{}.sources)", cell.system),
+            true => format!("name more addresses (options.{}.sources)", cell.system.name),
             false => "name more hosts".into(),
         };
         Some(format!(
@@ -185,13 +184,14 @@ fn addresses(cell: &Cell, host: &HostSpec) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry;
     use pubmark_host::lines::Facts;
     use pubmark_host::machine;
     use pubmark_model::study::{ReadOptions, Study};
 
     fn plan(text: &str) -> StudyPlan {
         let text = format!("title = \"t\"\n[axes]\n{text}");
-        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default());
+        let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default());
         StudyPlan::new(study.unwrap_or_else(|errors| panic!("{errors}"))).unwrap()
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let missing = |system: &System, _: &Cell| (system.name == "redis").then(|| "not installed".to_owned());
         assert_eq!(leave_out(&mut plan, &missing, &Survey::default()).0, ["not installed"]);
         let cells = plan.cells();
-        assert!(cells.iter().all(|cell| cell.skipped.is_some() == (cell.system == "redis")));
+        assert!(cells.iter().all(|cell| cell.skipped.is_some() == (cell.system.name == "redis")));
     }
 
     #[test]

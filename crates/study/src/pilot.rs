@@ -10,7 +10,6 @@ use pubmark_model::cell::Cell;
 use pubmark_model::fault::Script;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{Component, Note, PilotFigures, RunRecord};
-use pubmark_model::system::System;
 use pubmark_model::units::{Ns, format_time};
 use pubmark_model::workload::Extent;
 use serde_json::{Map, Value};
@@ -25,19 +24,13 @@ impl Pilots {
     }
 
     /// Makes one run; before the first of a cell whose warm-up is open, its pilot.
-    pub fn make<'a>(
-        &mut self,
-        cell: &Cell,
-        system: &System,
-        place: Place,
-        context: &mut RunContext<'a>,
-    ) -> Result<Made<'a>, RunError> {
-        let Some(bound_ns) = cell.workload.warmup_max_ns else { return make(cell, system, place, context) };
+    pub fn make<'a>(&mut self, cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
+        let Some(bound_ns) = cell.workload.warmup_max_ns else { return make(cell, place, context) };
         let known = self.0.iter().find(|(axes, _)| *axes == cell.axes);
         let pilot = match known {
             Some((_, pilot)) => *pilot,
             None => {
-                let made = make(&of_pilot(cell), system, place, context)?;
+                let made = make(&of_pilot(cell), place, context)?;
                 let found = read(&made.record, bound_ns)?;
                 let (stays, left) = made.tear_down.settle(&made.record);
                 stays.into_iter().for_each(|line| (context.news)(News::Left(line)));
@@ -46,10 +39,10 @@ impl Pilots {
                 found
             }
         };
-        let mut made = make(&warmed(cell, &pilot), system, place, context)?;
+        let mut made = make(&warmed(cell, &pilot), place, context)?;
         made.record.pilot = Some(pilot);
         if pilot.steady_after_ns.is_none() {
-            let part = if system.broker() { Component::Server } else { Component::Library };
+            let part = if cell.system.broker() { Component::Server } else { Component::Library };
             let bound = format_time(bound_ns);
             let evidence = format!(
                 "the figures of a pilot run were not steady within {bound} (`warmup_max`): the window began then"

@@ -1,6 +1,5 @@
 //! A study and its cells: planned once, and narrowed to what can be made here.
 
-use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Planned, cells, order};
@@ -16,7 +15,7 @@ pub struct StudyPlan {
 impl StudyPlan {
     /// Crosses a study's axes. Every cell that cannot be is reported, all at once.
     pub fn new(study: Study) -> Result<StudyPlan, Vec<Diagnostic>> {
-        let cells = cells(&study, &registry::find)?;
+        let cells = cells(&study)?;
         Ok(StudyPlan { study, cells })
     }
 

@@ -52,7 +52,7 @@ mod tests {
     fn whoever_repeats_a_secret_it_is_not_in_the_record() {
         let cell = Cell {
             axes: Map::new(),
-            system: "mqtt".into(),
+            system: crate::registry::built_in("mqtt").unwrap(),
             workload: Workload::resolve(&Settings::default()).unwrap(),
             options: Options::new(),
             set_options: Vec::new(),

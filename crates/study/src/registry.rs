@@ -15,7 +15,7 @@ use pubmark_model::record::SystemOrigin;
 use pubmark_model::system::System;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A study that comes with pubmark.
 pub struct Included {
@@ -29,20 +29,8 @@ pub struct Included {
 
 include!(concat!(env!("OUT_DIR"), "/included.rs"));
 
-/// Where the user's systems are looked for; empty unless [`look_in`] was called.
-static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
-
-/// Files that were named by their paths, by how they were named.
-static NAMED: Mutex<Vec<(String, &'static BroughtFile)>> = Mutex::new(Vec::new());
-
-/// Says where the user's systems are looked for, the first that has a name
-/// counts. Before anything else is asked; later it has no effect.
-pub fn look_in(folders: Vec<PathBuf>) {
-    let _ = FOLDERS.set(folders);
-}
-
-fn built_in() -> &'static Result<Vec<System>, Diagnostics> {
-    static LOADED: OnceLock<Result<Vec<System>, Diagnostics>> = OnceLock::new();
+fn built_in_systems() -> &'static Result<Vec<Arc<System>>, Diagnostics> {
+    static LOADED: OnceLock<Result<Vec<Arc<System>>, Diagnostics>> = OnceLock::new();
     LOADED.get_or_init(|| {
         let agents = agents_folder();
         let parse = |(name, folder, text): &(&str, &str, &str)| {
@@ -51,10 +39,16 @@ fn built_in() -> &'static Result<Vec<System>, Diagnostics> {
                 true => (String::new(), &[][..]),
                 false => (agents.join(folder).display().to_string(), carried()),
             };
-            Ok(System { here, carried, ..system })
+            Ok(Arc::new(System { here, carried, ..system }))
         };
         SYSTEMS.iter().map(parse).collect()
     })
+}
+
+/// Finds a system that comes with pubmark, whatever the user brings.
+pub fn built_in(name: &str) -> Option<Arc<System>> {
+    let all = built_in_systems().as_deref().unwrap_or_default();
+    all.iter().find(|system| system.name == name).cloned()
 }
 
 /// Where the agents are put that come with pubmark; those of another pubmark are
@@ -86,11 +80,6 @@ pub fn carried() -> &'static [(&'static str, &'static str)] {
     &FILES
 }
 
-/// Reads the systems that come with pubmark; what is wrong with their files.
-pub fn load() -> Result<(), &'static Diagnostics> {
-    built_in().as_ref().map(drop)
-}
-
 /// The text of what comes with pubmark under this name. A tool has none, and its
 /// name is taken all the same.
 fn text_of(name: &str) -> Option<&'static str> {
@@ -98,98 +87,104 @@ fn text_of(name: &str) -> Option<&'static str> {
     SYSTEMS.iter().find(|(known, ..)| *known == name).map(|(.., text)| *text).or(tool)
 }
 
-/// The user's files, each name once, those that are no systems among them.
-pub fn brought() -> Vec<&'static BroughtFile> {
-    static READ: OnceLock<Vec<BroughtFile>> = OnceLock::new();
-    let read = READ.get_or_init(|| {
-        let folders = FOLDERS.get().into_iter().flatten();
-        folders.flat_map(|folder| brought::of_folder(folder, &text_of)).collect()
-    });
-    let mut found: Vec<&'static BroughtFile> = named().iter().map(|(_, file)| *file).collect();
-    found.extend(read);
-    let mut names: Vec<&str> = Vec::new();
-    found.retain(|file| {
-        let first = !names.contains(&file.name.as_str());
-        names.push(&file.name);
-        first
-    });
-    found
+/// The systems that can be named: those that come with pubmark, and the user's.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// The user's files of the folders, those that are no systems among them.
+    of_folders: Vec<Arc<BroughtFile>>,
+    /// Files that were named by their paths, by how they were named.
+    named: Vec<(String, Arc<BroughtFile>)>,
+    /// Paths whose files are the same as what comes with pubmark.
+    same: Vec<String>,
 }
 
-fn named() -> MutexGuard<'static, Vec<(String, &'static BroughtFile)>> {
-    NAMED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Every system that can be named, by name.
-pub fn systems() -> Vec<&'static System> {
-    let brought = brought();
-    let mut systems: Vec<&'static System> = brought.iter().filter_map(|file| file.system.as_ref().ok()).collect();
-    let own = built_in().as_deref().unwrap_or_default();
-    systems.extend(own.iter().filter(|system| brought.iter().all(|file| file.name != system.name)));
-    systems.sort_by(|a, b| a.name.cmp(&b.name));
-    systems
-}
-
-/// Finds a system by name, or by a path that [`require`] has read.
-pub fn find(name: &str) -> Option<&'static System> {
-    if is_path(name) {
-        let named = named().iter().find(|(known, _)| known == name).map(|(_, file)| *file);
-        // The same as what comes with pubmark was not kept.
-        return named.map_or_else(|| of_stem(name), |file| file.system.as_ref().ok());
+impl Registry {
+    /// Reads the system files of these folders, the first that has a name counts.
+    ///
+    /// # Errors
+    /// What is wrong with the files that come with pubmark.
+    pub fn load(folders: &[PathBuf]) -> Result<Registry, &'static Diagnostics> {
+        built_in_systems().as_ref()?;
+        let files = folders.iter().flat_map(|folder| brought::of_folder(folder, &text_of));
+        Ok(Registry { of_folders: files.map(Arc::new).collect(), ..Registry::default() })
     }
-    match brought().iter().find(|file| file.name == name) {
-        Some(file) => file.system.as_ref().ok(),
-        None => find_built_in(name),
-    }
-}
 
-/// A system that comes with pubmark, whatever the user brings: what pubmark
-/// measures for itself needs nobody's files.
-pub fn find_built_in(name: &str) -> Option<&'static System> {
-    built_in().as_deref().unwrap_or_default().iter().find(|system| system.name == name)
-}
-
-/// What comes with pubmark, where a path was read and is the same.
-fn of_stem(path: &str) -> Option<&'static System> {
-    let stem = Path::new(path).file_stem()?.to_str()?;
-    let system = find_built_in(stem)?;
-    named_as_built_in().contains(&path.to_owned()).then_some(system)
-}
-
-/// Paths whose files are the same as what comes with pubmark.
-fn named_as_built_in() -> MutexGuard<'static, Vec<String>> {
-    static SAME: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    SAME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Reads what a name stands for, if it is a path, below `base` unless absolute;
-/// from then on [`find`] knows it.
-///
-/// # Errors
-/// Where the file that is named, or that would have this name, is no system. A
-/// name that is not known at all is none.
-pub fn require(name: &str, base: &Path) -> Result<(), &'static RefusedFile> {
-    if !is_path(name) {
-        let refused = brought().into_iter().find(|file| file.name == name).map(|file| file.system.as_ref().map(drop));
-        return refused.unwrap_or(Ok(()));
+    /// The user's files, each name once, those that are no systems among them.
+    pub fn brought(&self) -> Vec<&BroughtFile> {
+        let mut names: Vec<&str> = Vec::new();
+        let all = self.named.iter().map(|(_, file)| file).chain(&self.of_folders);
+        all.filter(|file| {
+            let is_first = !names.contains(&file.name.as_str());
+            names.push(&file.name);
+            is_first
+        })
+        .map(|file| &**file)
+        .collect()
     }
-    if find(name).is_some() {
-        return Ok(());
+
+    /// Every system that can be named, by name.
+    pub fn systems(&self) -> Vec<Arc<System>> {
+        let brought = self.brought();
+        let own = built_in_systems().as_deref().unwrap_or_default();
+        let own = own.iter().filter(|system| brought.iter().all(|file| file.name != system.name));
+        let mut systems: Vec<Arc<System>> =
+            brought.iter().filter_map(|file| file.system.as_ref().ok()).cloned().collect();
+        systems.extend(own.cloned());
+        systems.sort_by(|a, b| a.name.cmp(&b.name));
+        systems
     }
-    let Some(file) = brought::read(&base.join(name), &text_of) else {
-        named_as_built_in().push(name.to_owned());
-        return Ok(());
-    };
-    // As long as the program, as all systems are: what is measured is looked up by reference.
-    let file: &'static BroughtFile = Box::leak(Box::new(file));
-    file.system.as_ref()?;
-    let mut named = named();
-    if let Some((_, other)) = named.iter().find(|(_, other)| other.name == file.name && other.path != file.path) {
-        let (name, path, other) = (file.name.clone(), file.path.clone(), other.path.clone());
-        return Err(Box::leak(Box::new(RefusedFile::Twice { name, path, other })));
+
+    /// The names of all of them.
+    pub fn names(&self) -> Vec<String> {
+        self.systems().iter().map(|system| system.name.clone()).collect()
     }
-    named.push((name.to_owned(), file));
-    Ok(())
+
+    /// Finds a system by name, or by a path that [`Registry::require`] has read.
+    pub fn find(&self, name: &str) -> Option<Arc<System>> {
+        if is_path(name) {
+            let named = self.named.iter().find(|(known, _)| known == name).map(|(_, file)| file);
+            // The same as what comes with pubmark was not kept.
+            return named.map_or_else(|| self.of_stem(name), |file| file.system.as_ref().ok().cloned());
+        }
+        match self.brought().iter().find(|file| file.name == name) {
+            Some(file) => file.system.as_ref().ok().cloned(),
+            None => built_in(name),
+        }
+    }
+
+    /// What comes with pubmark, where a path was read and is the same.
+    fn of_stem(&self, path: &str) -> Option<Arc<System>> {
+        let stem = Path::new(path).file_stem()?.to_str()?;
+        built_in(stem).filter(|_| self.same.iter().any(|same| same == path))
+    }
+
+    /// Reads what a name stands for, if it is a path, below `base` unless absolute;
+    /// from then on [`Registry::find`] knows it.
+    ///
+    /// # Errors
+    /// Where the file that is named, or that would have this name, is no system. A
+    /// name that is not known at all is none.
+    pub fn require(&mut self, name: &str, base: &Path) -> Result<(), Arc<RefusedFile>> {
+        if !is_path(name) {
+            let refused = self.brought().into_iter().find(|file| file.name == name).map(|file| file.system.clone());
+            return refused.map_or(Ok(()), |system| system.map(drop));
+        }
+        if self.find(name).is_some() {
+            return Ok(());
+        }
+        let Some(file) = brought::read(&base.join(name), &text_of) else {
+            self.same.push(name.to_owned());
+            return Ok(());
+        };
+        file.system.clone()?;
+        let is_other = |(_, other): &&(String, Arc<BroughtFile>)| other.name == file.name && other.path != file.path;
+        if let Some((_, other)) = self.named.iter().find(is_other) {
+            let other = other.path.clone();
+            return Err(Arc::new(RefusedFile::Twice { name: file.name, path: file.path, other }));
+        }
+        self.named.push((name.to_owned(), Arc::new(file)));
+        Ok(())
+    }
 }
 
 /// The file that a system was read from, as records tell of it.
@@ -214,7 +209,7 @@ mod tests {
 
     #[test]
     fn every_system_file_in_the_folder_is_registered_and_sound() {
-        load().unwrap_or_else(|errors| panic!("{errors}"));
+        let registry = Registry::load(&[]).unwrap_or_else(|errors| panic!("{errors}"));
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let paths = |folder: &Path| -> Vec<PathBuf> {
             std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -225,8 +220,7 @@ mod tests {
         let files = files.filter(|path| path.extension().is_some_and(|end| end == "toml") && is_system(path));
         let mut files: Vec<String> = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
         files.sort();
-        let names: Vec<&str> = systems().iter().map(|system| system.name.as_str()).collect();
-        assert_eq!(files, names);
+        assert_eq!(files, registry.names());
     }
 
     #[test]
@@ -273,11 +267,10 @@ mod tests {
 
     #[test]
     fn what_is_recorded_as_fixed_is_what_the_server_is_told() {
-        load().unwrap();
         let mut checked = 0;
-        for system in systems().into_iter().filter(|system| system.server.is_some()) {
+        for system in Registry::default().systems().into_iter().filter(|system| system.server.is_some()) {
             for fixed in &system.fixed {
-                let told = told(system, &fixed.name);
+                let told = told(&system, &fixed.name);
                 assert!(!told.is_empty(), "{}: nothing tells the server {}", system.name, fixed.name);
                 for said in &told {
                     let rest = said.strip_prefix(&fixed.value);
@@ -299,7 +292,7 @@ mod tests {
 
     #[test]
     fn every_place_of_every_system_file_can_be_filled_in() {
-        for system in systems() {
+        for system in Registry::default().systems() {
             let Some(server) = &system.server else { continue };
             let defaults = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
             for durable in [false, true] {
@@ -331,14 +324,14 @@ mod tests {
             for option in &system.options {
                 assert!(!option.doc.is_empty(), "{}: the option `{}` gives no reason", system.name, option.name);
             }
-            let ways = [!install::commands(system).is_empty(), !system.install.manual.is_empty()];
+            let ways = [!install::commands(&system).is_empty(), !system.install.manual.is_empty()];
             assert!(ways.contains(&true), "{}: nothing says how to get it", system.name);
         }
     }
 
     /// What a system's files and commands come to with these settings.
     fn filled(name: &str, asked: Use) -> String {
-        let system = find(name).unwrap();
+        let system = built_in(name).unwrap();
         let server = system.server.as_ref().unwrap();
         let options = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.value(asked)?)));
         let ports = server.ports().into_iter().zip(11_000..).collect();
@@ -349,7 +342,6 @@ mod tests {
 
     #[test]
     fn stock_settings_are_the_makers_and_reach_the_server() {
-        load().unwrap();
         let cases: [(&str, &[&str], &[&str]); 4] = [
             (
                 "mosquitto",
@@ -382,11 +374,11 @@ mod tests {
         for included in STUDIES {
             for quick in [false, true] {
                 let reading = ReadOptions { quick, ..ReadOptions::default() };
-                let study = Study::parse(included.name, included.text, &find, &reading)
+                let study = Study::parse(included.name, included.text, &built_in, &reading)
                     .unwrap_or_else(|errors| panic!("{errors}"));
-                let cells = cells(&study, &find).unwrap();
+                let cells = cells(&study).unwrap();
                 assert!(!cells.is_empty());
-                let again = Study::parse("resolved", &study.to_toml(), &find, &ReadOptions::default())
+                let again = Study::parse("resolved", &study.to_toml(), &built_in, &ReadOptions::default())
                     .unwrap_or_else(|errors| panic!("{errors}"));
                 assert_eq!(Study { quick, ..again }, study, "what is written reads back");
             }
@@ -407,7 +399,7 @@ mod tests {
                 };
                 let said = comment.split(" runs").next().unwrap().rsplit(' ').next().unwrap().replace(',', "");
                 let reading = ReadOptions { quick: typed.contains("--quick"), ..ReadOptions::default() };
-                let study = Study::parse(included.name, included.text, &find, &reading).unwrap();
+                let study = Study::parse(included.name, included.text, &built_in, &reading).unwrap();
                 assert_eq!(said, crate::plan::StudyPlan::new(study).unwrap().extent().1.to_string(), "{line}");
                 told += 1;
             }
@@ -417,11 +409,10 @@ mod tests {
 
     #[test]
     fn whatever_runs_in_a_java_says_so() {
-        load().unwrap();
         let runs_java =
-            |server: &&pubmark_model::server::ServerSpec| server.command.first().is_some_and(|it| it == "java");
-        let servers: Vec<_> =
-            systems().into_iter().filter_map(|system| system.server.as_ref()).filter(runs_java).collect();
+            |server: &pubmark_model::server::ServerSpec| server.command.first().is_some_and(|it| it == "java");
+        let servers = Registry::default().systems().into_iter().filter_map(|system| system.server.clone());
+        let servers: Vec<_> = servers.filter(runs_java).collect();
         assert!(servers.len() >= 5, "{}", servers.len());
         assert!(servers.iter().all(|server| server.out_of_memory_log == "java.lang.OutOfMemoryError"));
     }

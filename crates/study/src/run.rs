@@ -26,19 +26,14 @@ use pubmark_judge::assemble::assemble;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::server_need::ServerNeed;
-use pubmark_model::system::System;
 pub use tear_down::{Made, TearDown};
 use traces::Traces;
 
 /// Makes one run. What it returns still stands, so that its record can be kept
 /// first.
-pub fn make<'a>(
-    cell: &Cell,
-    system: &System,
-    place: Place,
-    context: &mut RunContext<'a>,
-) -> Result<Made<'a>, RunError> {
-    let need = ServerNeed::of(cell, system).filter(|_| context.servers.are_shared());
+pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
+    let system = &*cell.system;
+    let need = ServerNeed::of(cell).filter(|_| context.servers.are_shared());
     context.servers.make_room(need.as_ref());
     let started = jiff::Timestamp::now().to_string();
     let mut tear_down = TearDown::new(Processes::open(cell, system, need, context)?);

@@ -22,6 +22,7 @@ use pubmark_model::study::Study;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What went wrong with a study as a whole.
@@ -235,7 +236,7 @@ impl<'a> StudyRunner<'a> {
             self.ending.interrupted = true;
             return Ok(None);
         }
-        let Some(system) = registry::find(&cell.system) else { return Ok(None) };
+        let system = &*cell.system;
         observer.run_begins(next);
         let mut context = RunContext {
             agent: self.how.agent,
@@ -246,7 +247,7 @@ impl<'a> StudyRunner<'a> {
             news: &mut |news| observer.news(news),
         };
         let secrets = login::secrets(cell, system);
-        let (mut record, tear_down) = match self.pilots.make(cell, system, place, &mut context) {
+        let (mut record, tear_down) = match self.pilots.make(cell, place, &mut context) {
             Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
                 self.ending.interrupted = true;
@@ -289,11 +290,11 @@ impl<'a> StudyRunner<'a> {
 }
 
 /// The systems of the cells that are not left out.
-fn used(cells: &[Cell]) -> Vec<&'static System> {
-    let mut used: Vec<&'static System> = Vec::new();
+fn used(cells: &[Cell]) -> Vec<Arc<System>> {
+    let mut used: Vec<Arc<System>> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.skipped.is_none()) {
-        let known = used.iter().any(|system| system.name == cell.system);
-        used.extend(registry::find(&cell.system).filter(|_| !known));
+        let is_known = used.iter().any(|system| system.name == cell.system.name);
+        used.extend(Some(&cell.system).filter(|_| !is_known).cloned());
     }
     used
 }
@@ -304,7 +305,7 @@ fn shown(system: &System) -> String {
 }
 
 /// What `environment.json` holds when a study begins.
-fn environment(study: &Study, used: &[&System], folder: &Path) -> Value {
+fn environment(study: &Study, used: &[Arc<System>], folder: &Path) -> Value {
     let mut told = environment::environment(folder);
     let files = used.iter().map(|system| {
         let mut file = serde_json::json!(registry::origin(system));

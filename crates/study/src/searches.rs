@@ -241,12 +241,11 @@ mod tests {
     use pubmark_model::study::ReadOptions;
 
     fn searched(more: &str) -> Result<Vec<FollowingSearch>, String> {
-        registry::load().unwrap();
         let text = format!(
             "title = \"t\"\n[workload]\nduration = \"8s\"\nrate = 100\n[axes]\nsystem = [\"mosquitto\", \"nats\"]\n{more}"
         );
-        let study =
-            Study::parse("t", &text, &registry::find, &ReadOptions::default()).map_err(|error| error.to_string())?;
+        let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default())
+            .map_err(|error| error.to_string())?;
         let plan = StudyPlan::new(study).map_err(|errors| format!("{errors:?}"))?;
         following(&plan).map_err(|errors| errors[0].message.clone())
     }

@@ -2,7 +2,6 @@
 
 use crate::ask::Greetings;
 use crate::plan::StudyPlan;
-use crate::registry;
 use crate::run::{login, open_all};
 use pubmark_host::error::HostError;
 use pubmark_host::inbox::inbox;
@@ -16,6 +15,7 @@ use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::options::OptionValues;
 use pubmark_model::system::System;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// What was found on hosts, and what agents said that were greeted here. Default: nobody
@@ -43,10 +43,10 @@ impl SurveyedHost {
 }
 
 /// A part of a run that a host may play.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Part {
     /// The system, or the tool that plays a link.
-    system: String,
+    system: Arc<System>,
     /// How its server is to be started there, if it is.
     deployment: Option<String>,
     /// Whether its clients play there.
@@ -99,7 +99,7 @@ impl Survey {
             for host in &mut hosts {
                 let mut tried: Vec<String> = Vec::new();
                 for part in parts_of(&host.spec, &cells) {
-                    if !tried.contains(&part.system) {
+                    if !tried.contains(&part.system.name) {
                         install_there(host, &part, &mut tried, say)?;
                     }
                 }
@@ -124,8 +124,8 @@ impl Survey {
     }
 
     /// Why a system cannot be used by a cell on its hosts, by whoever has looked.
-    pub fn missing(&self, system: &System, cell: &Cell) -> Option<String> {
-        self.hosts.iter().find_map(|host| host.lacking(&part(&host.spec, system, cell)?))
+    pub fn missing(&self, cell: &Cell) -> Option<String> {
+        self.hosts.iter().find_map(|host| host.lacking(&part(&host.spec, cell)?))
     }
 
     /// Why the link of a cell cannot stand on its server's host, by whoever has looked.
@@ -155,12 +155,12 @@ impl Survey {
 }
 
 /// What a host plays in a cell.
-fn part(spec: &HostSpec, system: &System, cell: &Cell) -> Option<Part> {
-    let placement = &cell.placement;
+fn part(spec: &HostSpec, cell: &Cell) -> Option<Part> {
+    let (placement, system) = (&cell.placement, &cell.system);
     let serves = system.broker() && placement.server == *spec && cell.options.text("endpoint").is_none();
     let deployment = serves.then(|| cell.options.text("deployment").unwrap_or(NATIVE).to_owned());
     let plays = placement.publishers.contains(spec) || placement.subscribers.contains(spec);
-    (deployment.is_some() || plays).then(|| Part { system: system.name.clone(), deployment, plays })
+    (deployment.is_some() || plays).then(|| Part { system: system.clone(), deployment, plays })
 }
 
 /// The tool that a run of a cell needs beside its system.
@@ -171,20 +171,14 @@ pub fn tool_of(cell: &Cell) -> Option<&'static System> {
 /// The link of a cell, if it stands on this host.
 fn link(spec: &HostSpec, cell: &Cell) -> Option<Part> {
     let tool = tool_of(cell).filter(|_| cell.placement.server == *spec)?;
-    Some(Part { system: tool.name.clone(), deployment: Some(NATIVE.into()), plays: false })
-}
-
-/// The system of this name, or the tool.
-fn known(name: &str) -> Option<&'static System> {
-    registry::find(name).or_else(|| tools::find(name))
+    Some(Part { system: tool.clone().into(), deployment: Some(NATIVE.into()), plays: false })
 }
 
 /// What a host plays in some of the cells.
 fn parts_of(spec: &HostSpec, cells: &[&Cell]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for cell in cells {
-        let played = registry::find(&cell.system).and_then(|system| part(spec, system, cell));
-        for found in played.into_iter().chain(link(spec, cell)) {
+        for found in part(spec, cell).into_iter().chain(link(spec, cell)) {
             if !parts.contains(&found) {
                 parts.push(found);
             }
@@ -195,8 +189,7 @@ fn parts_of(spec: &HostSpec, cells: &[&Cell]) -> Vec<Part> {
 
 /// Why a host cannot play a part, if it cannot.
 fn lacks_part(host: &mut Host<'_>, part: &Part) -> Result<Option<String>, HostError> {
-    let Some(system) = known(&part.system) else { return Ok(None) };
-    let file = match host.bring(system) {
+    let file = match host.bring(&part.system) {
         Ok(file) => file,
         Err(error) => return Ok(Some(error.to_string())),
     };
@@ -218,18 +211,21 @@ fn install_there(
     tried: &mut Vec<String>,
     say: &dyn Fn(&str),
 ) -> Result<(), HostError> {
-    let Some(system) = known(&part.system).filter(|system| install::can(system)) else { return Ok(()) };
+    let system = &*part.system;
+    if !install::can(system) {
+        return Ok(());
+    }
     if lacks_part(host, part)?.is_none() {
         return Ok(());
     }
-    tried.push(part.system.clone());
+    tried.push(system.name.clone());
     let name = host.spec.name.clone();
-    say(&format!("installing {} on host {name}", part.system));
+    say(&format!("installing {} on host {name}", system.name));
     let installed = host.bring(system).and_then(|file| host.install(file));
     if let Err(why) = installed {
         // A host that is lost can be asked for nothing more, and that ends the study.
         lacks_part(host, part)?;
-        say(&format!("{} cannot be installed on host {name}, and the study goes on: {why}", part.system));
+        say(&format!("{} cannot be installed on host {name}, and the study goes on: {why}", system.name));
     }
     Ok(())
 }

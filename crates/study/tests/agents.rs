@@ -44,9 +44,8 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
         format!("title = \"t\"\n[workload]\nconnect_timeout = \"500ms\"\n{workload}\n[axes]\nsystem = \"{system}\"\n");
     let (outbox, inbox) = channel();
     std::thread::spawn(move || {
-        registry::load().unwrap();
-        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
-        let cell = cells(&study, &registry::find).unwrap().remove(0);
+        let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
+        let cell = cells(&study).unwrap().remove(0);
         let logs = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".to_owned(), script];
         let mut servers = Servers::default();
@@ -59,7 +58,7 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
             news: &mut |_| {},
         };
         let place = Place { repeat: 1, position: 0 };
-        let made = run::make(&cell, registry::find(system).unwrap(), place, &mut stage);
+        let made = run::make(&cell, place, &mut stage);
         let _ = outbox.send(match made {
             Ok(_) => "a record".to_owned(),
             Err(error) => error.to_string(),

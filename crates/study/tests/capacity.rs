@@ -20,8 +20,8 @@ use pubmark_study::registry;
 /// A run of 4 s at this rate, with every latency at `latency_ms`.
 fn record(rate: f64, latency_ms: u64) -> RunRecord {
     let text = format!("title = \"t\"\n[workload]\nrate = {rate:.3}\n[axes]\nsystem = [\"mock\"]\n");
-    let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
-    let cell = cells(&study, &registry::find).unwrap().remove(0);
+    let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
+    let cell = cells(&study).unwrap().remove(0);
     let mut record = blank(&cell, None, Place { repeat: 1, position: 0 }, String::new());
     let all = (rate * 4.0) as u64;
     record.window_ns = 4_000_000_000;
@@ -423,7 +423,7 @@ fn a_search_played_again_from_its_records_knows_the_same() {
 fn an_objective_stands_in_a_study_and_reads_back() {
     let text = "title = \"t\"\n[axes]\nsystem = [\"mock\"]\nrate = [100, 200]\n[capacity]\nuntil = \"p99 < 5ms\"\n\
                 over = \"rate\"\nwithin = \"7%\"\nstart = 100\n";
-    let read = |text: &str| Study::parse("t", text, &registry::find, &ReadOptions::default());
+    let read = |text: &str| Study::parse("t", text, &registry::built_in, &ReadOptions::default());
     let study = read(text).unwrap();
     assert_eq!(study.capacity.as_ref().map(|goal| (goal.within, goal.start)), Some((0.07, 100.0)));
     assert_eq!(read(&study.to_toml()).unwrap(), study);
@@ -438,7 +438,7 @@ fn a_search_is_known_by_its_question_whichever_loads_it_came_to() {
             "title = \"t\\n[parts.x]\\n\"\n[axes]\nsystem = [\"mock\"]\n{parts}[[skip]]\nwhy = \"w\"\nsystem = \"mock\"\n\
              [capacity]\nuntil = \"{until}\"\n"
         );
-        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
+        let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
         study.to_toml()
     };
     let none = asked("", "p99 < 5ms");
@@ -454,7 +454,7 @@ fn a_search_is_known_by_its_question_whichever_loads_it_came_to() {
 fn a_server_in_a_container_cannot_be_bound_whichever_engine_runs_it() {
     let why = |system: &str, deployment: &str| {
         let options = [("deployment".to_owned(), deployment.into())].into();
-        why_unbound(registry::find(system).unwrap(), &options)
+        why_unbound(&registry::built_in(system).unwrap(), &options)
     };
     for engine in ["container", "docker", "podman"] {
         assert_eq!(why("mosquitto", engine), Some("its server runs in a container"), "{engine}");

@@ -134,7 +134,6 @@ fn append(path: &Path, turn: &Turn) -> Result<(), String> {
 
 /// The runs of a file, judged once more.
 fn judged(path: &Path) -> Result<Vec<Turn>, String> {
-    registry::load().map_err(|problems| format!("{problems:?}"))?;
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut turns: Vec<Turn> = text
         .lines()
@@ -142,9 +141,9 @@ fn judged(path: &Path) -> Result<Vec<Turn>, String> {
         .collect::<Result<_, _>>()
         .map_err(|error| format!("{}: {error}", path.display()))?;
     for Turn { record, .. } in &mut turns {
-        let system = registry::find(&record.system).ok_or(format!("no system {}", record.system))?;
+        let system = registry::built_in(&record.system).ok_or(format!("no system {}", record.system))?;
         record.rates.lower_bound = verdict::lower_bound(record);
-        record.verdict = verdict::judge(record, system, 0, None, None);
+        record.verdict = verdict::judge(record, &system, 0, None, None);
     }
     Ok(turns)
 }

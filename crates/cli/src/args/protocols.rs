@@ -38,7 +38,7 @@ mod tests {
     fn every_protocol_of_a_session_has_a_system_file_and_is_spoken_by_the_peer() {
         assert!(spoken().count() >= 4);
         for protocol in spoken() {
-            let system = registry::find_built_in(protocol.word()).unwrap();
+            let system = registry::built_in(protocol.word()).unwrap();
             assert_eq!(system.protocol(), Some(protocol));
             assert!(PeerProtocol::of_driver(protocol.word()).is_some(), "{protocol}");
         }

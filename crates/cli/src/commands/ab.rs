@@ -16,7 +16,7 @@ use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::compare::{ArmsResult, GateOutcome, GateResult, Gates};
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use pubmark_study::strategy::Decided;
 use pubmark_study::turns::{Turns, TurnsEnd, TurnsLook};
 use std::path::Path;
@@ -25,7 +25,7 @@ use std::path::Path;
 const WINDOW: &str = "3s";
 
 /// Measures two arms in turns, and decides gates.
-pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
+pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let budget_ns = parse_time(&args.budget).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let gates = Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?;
@@ -33,10 +33,10 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     if gates.is_empty() {
         return Err(Failure::usage("nothing is asked: give --fail-on 'p99 > +10%', or --require 'p99 < 5ms'"));
     }
-    let (name, study) = asked(args)?;
-    let arms = Arms { a: arm(&args.a, "--a")?, b: arm(&args.b, "--b")? };
+    let (name, study) = asked(args, &mut registry)?;
+    let arms = Arms { a: arm(&args.a, "--a", &mut registry)?, b: arm(&args.b, "--b", &mut registry)? };
     let goal = ArmsGoal { keys: Vec::new(), fail_on: args.gates.fail_on.clone(), require: args.gates.require.clone() };
-    let study = arms.split(&study, goal, &registry::find).map_err(|error| planned(vec![error]))?;
+    let study = arms.split(&study, goal, &|name| registry.find(name)).map_err(|error| planned(vec![error]))?;
     let mut plan = StudyPlan::new(study).map_err(planned)?;
     measure::prepare(&mut plan, &args.measure, &planned, voice)?;
     let points = plan.study().ab.as_ref().map(|goal| goal.points(plan.cells())).unwrap_or_default();
@@ -48,13 +48,13 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let folder = measure::folder(&args.measure, &format!("ab-{name}"))?;
-    let mut session = Measurement::begin(&args.measure, &folder, voice)?;
+    let mut session = Measurement::begin(&args.measure, &folder, &registry, voice)?;
     let mut look = |records: &[RunRecord]| look(&plan, records);
     let mut strategy = Turns::new(&plan, &points, budget_ns, &mut look);
     let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
     let (end, block_ns) = (strategy.end(), strategy.all_points_ns());
     session.finish();
-    let report = measure::finish(&folder)?;
+    let report = measure::finish(&folder, &registry)?;
     drop(lock);
     // What is said is what the records say: the same as of a report of the folder.
     let Some(found) = report.arms() else {
@@ -139,20 +139,20 @@ fn conclude(found: &ArmsResult, why: &str, block_ns: Ns, folder: &Path, voice: V
 }
 
 /// The keys of an arm. A system that is named by its file is known by its name.
-fn arm(typed: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
-    let one = |(key, value): (String, String)| match key.as_str() {
-        "system" => Ok((key, system(&value)?.name.clone())),
+fn arm(typed: &[String], flag: &str, registry: &mut Registry) -> Result<Vec<(String, String)>, Failure> {
+    let mut one = |(key, value): (String, String)| match key.as_str() {
+        "system" => Ok((key, system(registry, &value)?.name.clone())),
         _ => Ok((key, value)),
     };
-    pairs(typed, flag)?.into_iter().map(one).collect()
+    pairs(typed, flag)?.into_iter().map(&mut one).collect()
 }
 
 /// What is measured, before it has arms: its name, and its study.
-fn asked(args: &AbArgs) -> Result<(String, Study), Failure> {
+fn asked(args: &AbArgs, registry: &mut Registry) -> Result<(String, Study), Failure> {
     let target = args.target.as_str();
-    if !is_system(target) {
+    if !is_system(target, registry) {
         let window = args.duration.iter().map(|window| ("duration".to_owned(), window.clone())).collect();
-        return study_at(target, window, &args.only, (&args.workload, &args.measure));
+        return study_at(target, window, &args.only, (&args.workload, &args.measure), registry);
     }
     if !args.only.is_empty() {
         return Err(Failure::usage("--only narrows a study, and this is one system with one workload"));
@@ -163,7 +163,7 @@ fn asked(args: &AbArgs) -> Result<(String, Study), Failure> {
     if args.duration.is_some() || !(is_set("duration") || is_set("count")) {
         workload.set.push(("duration".into(), window));
     }
-    let study = study_of(workload)?;
+    let study = study_of(workload, registry)?;
     let name = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or(target).to_owned();
     Ok((name, study))
 }

@@ -10,11 +10,12 @@ use pubmark_host::install;
 use pubmark_model::protocol::VERSION;
 use pubmark_model::system::System;
 use pubmark_model::workload::Transport;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use serde_json::json;
+use std::sync::Arc;
 
 /// Tries an agent, case by case.
-pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
+pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code, Failure> {
     if args.list {
         names().for_each(|(name, sent, due)| print(&format!("{name}\n    {sent} -> {due}")));
         return Ok(Code::Done);
@@ -23,15 +24,15 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
     let transport = transport.map_err(|error| Failure::usage(error.to_string()))?;
     let words = |words: Vec<String>| AgentCommand { words, ..AgentCommand::default() };
     let built_in = words(agent_command()?);
-    let system = args.system.as_deref().map(system).transpose()?;
-    let commands = match system {
+    let system = args.system.as_deref().map(|named| system(&mut registry, named)).transpose()?;
+    let commands = match &system {
         None => [words(args.command.clone()), words(args.command.clone())],
         Some(system) if system.agent.built_in() => [built_in.clone(), built_in.clone()],
         Some(system) => [true, false].map(|sends| install::agent_command(system, sends)),
     };
-    let of_system = system.map(|system| system.driver.clone());
+    let of_system = system.as_ref().map(|system| system.driver.clone());
     let asked = Asked { driver: args.driver.clone().or(of_system), transport, only: args.only.clone(), built_in };
-    let known = |driver: &str| known(driver, system);
+    let known = |driver: &str| known(driver, system.clone(), &registry);
     let mut tell = |outcome: &Outcome| {
         if !args.json {
             print(&told(outcome));
@@ -73,13 +74,13 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
 
 /// What is known of a driver: by this system, or else the first that uses it of those that
 /// come with pubmark.
-fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
-    let of_driver = |system: &&'static System| system.driver == driver;
-    let of_pubmark = || registry::systems().into_iter().find(|system| !system.brought && of_driver(system));
+fn known(driver: &str, system: Option<Arc<System>>, registry: &Registry) -> Option<Known> {
+    let of_driver = |system: &Arc<System>| system.driver == driver;
+    let of_pubmark = || registry.systems().into_iter().find(|system| !system.brought && of_driver(system));
     let system = system.filter(of_driver).or_else(of_pubmark)?;
-    let server = system.broker().then_some(system);
+    let server = system.broker().then(|| system.clone());
     let (transports, patterns) = (system.transports.clone(), system.patterns.clone());
-    Some(Known { options: System::defaults(system), transports, patterns, server })
+    Some(Known { options: system.defaults(), transports, patterns, server })
 }
 
 fn told(outcome: &Outcome) -> String {

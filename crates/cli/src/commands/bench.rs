@@ -15,24 +15,24 @@ use pubmark_model::setting::StopRule;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Report, read_records};
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use serde_json::{Value, json};
 
 /// How long `--until` may take, where nobody says.
 const BUDGET: &str = "5m";
 
 /// Measures one system by one workload.
-pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
+pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let gates = gates::own(&args.gates)?;
     let budget_ns =
         args.precision.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
-    let mut plan = StudyPlan::new(study(args)?).map_err(measure::planned)?;
+    let mut plan = StudyPlan::new(study(args, &mut registry)?).map_err(measure::planned)?;
     let asked = plan.extent();
     measure::prepare(&mut plan, &args.measure, &measure::planned, voice)?;
     let system = plan.study().axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let target = StudyTarget { name: &format!("bench-{system}"), reference: None, asked };
-    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, voice)? else {
+    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
     measure::show(&args.measure, &measured.report, || {
@@ -60,15 +60,15 @@ fn told(report: &Report, records: &[RunRecord]) -> Value {
 
 /// A study of one cell or, where lists were given, of several, whose axes are what was
 /// asked for.
-fn study(args: &BenchArgs) -> Result<Study, Failure> {
+fn study(args: &BenchArgs, registry: &mut Registry) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
     workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
-    let Some(precision) = &args.precision else { return study_of(workload) };
+    let Some(precision) = &args.precision else { return study_of(workload, registry) };
     let within = Precision::parse(precision).map_err(|error| Failure::usage(format!("--precision: {error}")))?;
     workload.set.push(("stop".into(), StopRule::Decided.to_string()));
-    let mut study = study_of(workload)?;
+    let mut study = study_of(workload, registry)?;
     study.questions = Some(AskedQuestions { within: vec![within], ..AskedQuestions::none() });
     Ok(study)
 }
@@ -90,14 +90,15 @@ impl<'a> AskedWorkload<'a> {
 }
 
 /// A study of one cell, whose axes are what was asked for.
-pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
+pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<Study, Failure> {
     let AskedWorkload { target, given: args, measure, set: own } = workload;
     let endpoint = match target.contains("://") {
         true => Some(Endpoint::parse(target).map_err(Failure::usage)?),
         false => None,
     };
     let name = endpoint.as_ref().map_or(target, |endpoint| endpoint.protocol.word());
-    let system = system(name)?;
+    let system = system(registry, name)?;
+    let systems = |name: &str| registry.find(name);
     let mut set = Vec::new();
     if let (None, Some(first)) = (&args.transport, system.transports.first()) {
         set.push(("transport".to_owned(), first.word().to_owned()));
@@ -113,7 +114,7 @@ pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
     let reading = ReadOptions { set: &set, ..ReadOptions::default() };
-    let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
+    let mut study = Study::parse("the command line", &text, &systems, &reading).map_err(|errors| {
         let errors = by_flags(errors, &flags).errors;
         let line = |error: &Diagnostic| match &error.help {
             Some(help) => format!("{}\n  help: {help}", error.message),

@@ -13,7 +13,6 @@ use pubmark_model::windows::{MessagesAsked, WINDOW_MIN};
 use pubmark_report::{ClaimOutcome, QuestionKind, QuestionState, Records, Report, StudyQuestion};
 use pubmark_study::budget::{Budget, BudgetEnd, OpenQuestion, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
 use pubmark_study::strategy::Decided;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -69,7 +68,7 @@ pub fn check(study: &Study, budget: Option<Ns>) -> Result<(), Failure> {
 
 /// The questions of a study, before anything is measured.
 pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
-    let report = Report::of(plan.study().clone(), &Records::default(), &registry::find).map_err(Failure::run)?;
+    let report = Report::of(plan.study().clone(), &Records::default()).map_err(Failure::run)?;
     let questions = report.questions();
     if questions.is_empty() {
         return Err(Failure::usage(
@@ -82,7 +81,7 @@ pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
 
 /// Which windows are shorter than the study's file has them, and why: a line each.
 pub fn shortened(plan: &StudyPlan) -> Vec<String> {
-    let Ok(whole) = cells(&plan.study().with_whole_windows(), &registry::find) else { return Vec::new() };
+    let Ok(whole) = cells(&plan.study().with_whole_windows()) else { return Vec::new() };
     let mut counted: BTreeMap<(Ns, Ns, MessagesAsked), usize> = BTreeMap::new();
     for (cell, whole) in plan.cells().iter().zip(&whole).filter(|(cell, _)| cell.skipped.is_none()) {
         let windows = cell.workload.window_ns().zip(whole.workload.window_ns());
@@ -105,7 +104,7 @@ pub fn shortened(plan: &StudyPlan) -> Vec<String> {
 pub fn look(study: &Study) -> impl FnMut(&[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> {
     move |records| {
         let records = Records { runs: records.to_vec(), ..Records::default() };
-        let report = Report::of(study.clone(), &records, &registry::find)?;
+        let report = Report::of(study.clone(), &records)?;
         Ok(QuestionsSeen { beside: report.beside(), ..seen(report.questions()) })
     }
 }

@@ -11,14 +11,13 @@ use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
+use pubmark_study::calibrated;
 use pubmark_study::context::RunError;
-use pubmark_study::{calibrated, registry};
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Measures, saves and prints.
 pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
-    registry::load().map_err(Failure::usage)?;
     let relay = args.relay.as_deref().map(relay).transpose()?;
     let interrupt = interrupt_flag()?;
     raise_open_files();

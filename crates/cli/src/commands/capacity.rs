@@ -20,7 +20,7 @@ use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::CapacityResult;
 use pubmark_study::capacity::{CapacityRequest, Search, first_steps};
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use pubmark_study::searches::CAPACITY_USUAL;
 use pubmark_study::strategy::Strategy;
 use serde_json::json;
@@ -34,12 +34,12 @@ const START_PER_S: f64 = 400.0;
 const WITHIN_USUAL: f64 = 0.05;
 
 /// Searches for the capacity of a system, or of each cell of a study.
-pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
+pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let given_ns = args.budget.as_deref().map(parse_time).transpose();
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = parse_time(&args.duration).map_err(|error| Failure::usage(format!("--duration: {error}")))?;
-    let Asked { name, study, goal, budget_ns, pin } = asked(args)?;
+    let Asked { name, study, goal, budget_ns, pin } = asked(args, &mut registry)?;
     if let Some(pin) = pin {
         voice.note(&format!("processors: {pin} (`--set pin=none` leaves that to the kernel)"));
     }
@@ -47,7 +47,7 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
-    let of_study = !is_system(&args.target) || study.axes.iter().any(|axis| axis.values.len() > 1);
+    let of_study = !is_system(&args.target, &registry) || study.axes.iter().any(|axis| axis.values.len() > 1);
     // What cannot be played here is left out before its search begins.
     let mut cells = StudyPlan::new(study).map_err(planned)?;
     let survey = measure::prepare(&mut cells, &args.measure, &planned, voice)?;
@@ -69,10 +69,10 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let folder = measure::folder(&args.measure, &format!("capacity-{name}"))?;
-    let mut session = Measurement::begin(&args.measure, &folder, voice)?;
+    let mut session = Measurement::begin(&args.measure, &folder, &registry, voice)?;
     let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
     session.finish();
-    let report = measure::finish(&folder)?;
+    let report = measure::finish(&folder, &registry)?;
     drop(lock);
     // What is said is what the records say: the same as of a report of the folder.
     let found = report.capacities();
@@ -158,19 +158,20 @@ struct Asked {
 }
 
 /// The study of what is measured, as it was asked for.
-fn target(args: &CapacityArgs) -> Result<(String, Study), Failure> {
+fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<(String, Study), Failure> {
     let repeats = ("repeats".to_owned(), "1".to_owned());
-    if is_system(&args.target) {
+    if is_system(&args.target, registry) {
         if !args.only.is_empty() {
             return Err(Failure::usage("--only narrows a study, and this is one system with one workload"));
         }
         let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
         workload.set.push(repeats);
-        let study = study_of(workload)?;
+        let study = study_of(workload, registry)?;
         let name = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default().to_owned();
         return Ok((name, study));
     }
-    let (name, mut study) = study_at(&args.target, vec![repeats], &args.only, (&args.workload, &args.measure))?;
+    let (name, mut study) =
+        study_at(&args.target, vec![repeats], &args.only, (&args.workload, &args.measure), registry)?;
     let asks = study.asked_capacity().map(|(_, asked)| asked.parts.join(", ")).filter(|parts| !parts.is_empty());
     study.without_parts().map_err(|parts| {
         let asks = asks.map_or_else(String::new, |asks| {
@@ -186,9 +187,9 @@ fn target(args: &CapacityArgs) -> Result<(String, Study), Failure> {
 }
 
 /// What is measured, and what is to be found.
-fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
+fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure> {
     let given = &args.workload;
-    let (name, mut study) = target(args)?;
+    let (name, mut study) = target(args, registry)?;
     let until = match (&args.until, &study.capacity) {
         (Some(text), _) => Objective::parse(text).map_err(|error| Failure::usage(format!("--until: {error}")))?,
         (None, Some(goal)) => goal.until.clone(),
@@ -210,14 +211,14 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         .filter(|(goal, _)| goal.over == over)
         .and_then(|(_, asked)| asked.start)
         .map(|start| over.amount(start));
-    let lowest = if is_system(&args.target) { None } else { lowest(&study, over) };
+    let lowest = if is_system(&args.target, registry) { None } else { lowest(&study, over) };
     // Both are the search's own to set.
     study.lift(&["duration", "count", over.key()]);
     if study.axis("count").is_some() {
         return Err(Failure::usage("--set count: a search has windows of time; --duration is that of its last run"));
     }
     let is_list = study.axis(over.key()).is_some_and(|axis| axis.values.len() > 1);
-    if is_list && is_system(&args.target) {
+    if is_list && is_system(&args.target, registry) {
         return Err(Failure::usage(format!(
             "--{}: a search begins at one load, and finds the others itself",
             over.key()
@@ -236,7 +237,7 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         LoadAxis::Memory => given.memory.is_some(),
     };
     let cells = StudyPlan::new(study.clone()).map_err(planned)?;
-    let pin = if is_system(&args.target) && !over.is_limit() { apart(args, &cells) } else { None };
+    let pin = if is_system(&args.target, registry) && !over.is_limit() { apart(args, &cells) } else { None };
     if let Some(pin) = &pin {
         study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;
     }
@@ -280,10 +281,7 @@ fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
         return None;
     }
     let pin = Pin::apart(&machine::usable_cores())?;
-    let binds = |cell: &Cell| {
-        registry::find(&cell.system)
-            .is_some_and(|system| system.server.is_some() && why_unbound(system, &cell.options).is_none())
-    };
+    let binds = |cell: &Cell| cell.system.server.is_some() && why_unbound(&cell.system, &cell.options).is_none();
     plan.cells().iter().all(binds).then_some(pin)
 }
 

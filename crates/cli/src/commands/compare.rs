@@ -9,7 +9,7 @@ use pubmark_report::Report;
 use pubmark_report::compare::{
     Across, Comparison, GateOutcome, Gates, History, HistoryReader, Only, Selection, compare_with,
 };
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -23,9 +23,9 @@ struct Compared<'a> {
 }
 
 /// Compares results folders, and decides the gates.
-pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
+pub fn compare(args: &CompareArgs, registry: &Registry) -> Result<Code, Failure> {
     let selection = selection(args)?;
-    let gates = if args.history { history(args, &selection)? } else { two(args, &selection)? };
+    let gates = if args.history { history(args, &selection, registry)? } else { two(args, &selection, registry)? };
     Ok(match gates {
         GateOutcome::Passed => Code::Done,
         GateOutcome::Failed => Code::Gate,
@@ -63,13 +63,13 @@ fn sides(args: &CompareArgs, selection: &Selection) -> Result<[(PathBuf, String)
     Ok([(a.clone(), called(a, across.map(|across| &across.a))), (b.clone(), called(b, across.map(|across| &across.b)))])
 }
 
-fn two(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure> {
+fn two(args: &CompareArgs, selection: &Selection, registry: &Registry) -> Result<GateOutcome, Failure> {
     let [(folder_a, name_a), (folder_b, name_b)] = sides(args, selection)?;
     if selection.across.is_none() && is_same(&folder_a, &folder_b) {
         note(&format!("{} is compared with itself: nothing can have changed", folder_a.display()));
     }
-    let a = load(&folder_a)?;
-    let other = if folder_a == folder_b { None } else { Some(load(&folder_b)?) };
+    let a = load(&folder_a, registry)?;
+    let other = if folder_a == folder_b { None } else { Some(load(&folder_b, registry)?) };
     let b = other.as_ref().unwrap_or(&a);
     let comparison = compare_with(&a, b, selection).map_err(|error| {
         let narrows = |axis: &str| selection.only.iter().any(|only| only.axis == axis);
@@ -102,7 +102,7 @@ fn two(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure
     Ok(comparison.gates_say())
 }
 
-fn history(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure> {
+fn history(args: &CompareArgs, selection: &Selection, registry: &Registry) -> Result<GateOutcome, Failure> {
     if !selection.gates.bounds.is_empty() {
         return Err(Failure::usage(
             "a history is held against itself: give changes with --fail-on, such as 'p99 > +10%'",
@@ -110,7 +110,7 @@ fn history(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Fai
     }
     let mut reader = HistoryReader::default();
     for folder in &args.folders {
-        reader.add(&load(folder)?, &selection.only, &selection.gates.changes);
+        reader.add(&load(folder, registry)?, &selection.only, &selection.gates.changes);
     }
     let history: History = reader.history(&selection.gates.changes);
     if history.series.is_empty() {
@@ -145,7 +145,7 @@ fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
     })
 }
 
-fn load(folder: &Path) -> Result<Report, Failure> {
+fn load(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
     has_results(folder)?;
-    Report::load(folder, &registry::find).map_err(Failure::usage)
+    Report::load(folder, &|name| registry.find(name)).map_err(Failure::usage)
 }

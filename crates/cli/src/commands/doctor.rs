@@ -12,14 +12,15 @@ use pubmark_host::inbox::inbox;
 use pubmark_host::lines::Facts;
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::host::HostSpec;
+use pubmark_model::system::System;
 use pubmark_model::units::SECOND;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use pubmark_study::run::{of_twins, twins};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Prints what was found, and what mends it. Exit code 1 if something is bad.
-pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
+pub fn doctor(args: &DoctorArgs, registry: &Registry) -> Result<Code, Failure> {
     let Some(file) = &args.hosts else {
         let left = args.endpoint.as_ref().map(|endpoint| leftovers::at(endpoint, args.remove)).transpose()?;
         let checkups = left.unwrap_or_else(examine);
@@ -30,7 +31,6 @@ pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
         }
         return Ok(code(&checkups));
     };
-    registry::load().map_err(Failure::usage)?;
     let interrupt = interrupt_flag()?;
     let agent = agent_command()?;
     let mut all = serde_json::Map::new();
@@ -39,7 +39,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
     let mut known: Vec<(&HostSpec, Facts)> = Vec::new();
     for host in &listed {
         // One that cannot be reached keeps nobody from looking at the others.
-        let mut checkups = match look(&host.spec, &agent, &interrupt) {
+        let mut checkups = match look(&host.spec, &agent, &interrupt, registry) {
             Ok((facts, checkups)) => {
                 known.push((&host.spec, facts));
                 checkups
@@ -72,16 +72,22 @@ fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
 }
 
 /// What is found on a host, and of the way to it.
-fn look(spec: &HostSpec, agent: &[String], interrupt: &AtomicBool) -> Result<(Facts, Vec<Checkup>), HostError> {
+fn look(
+    spec: &HostSpec,
+    agent: &[String],
+    interrupt: &AtomicBool,
+    registry: &Registry,
+) -> Result<(Facts, Vec<Checkup>), HostError> {
     let (inbox, _) = inbox();
-    let secrets = secrets_of(registry::systems());
+    let systems = registry.systems();
+    let systems: Vec<&System> = systems.iter().map(|system| &**system).collect();
+    let secrets = secrets_of(systems.iter().copied());
     let wanted = Wanted { built_in: agent, logs: Path::new("."), secrets: &secrets, interrupt, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;
     host.check_address()?;
     let clock = host.clock();
     let found = format!("{} ahead of this machine's, ± {:.1} µs", in_us(clock.offset_ns), clock.bound_ns as f64 / 1e3);
     let clock = Checkup { what: "clock".into(), severity: Severity::Good, found, mend: None };
-    let systems = registry::systems();
     let (found, missing) = in_a_sentence(&systems, &host.presences(&systems)?);
     let mend = format!("{missing} others are missing: `pubmark systems --hosts FILE` lists them by host");
     let mend = (missing > 0).then_some(mend);

@@ -9,7 +9,6 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::system::System;
 use pubmark_study::fit;
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
 use pubmark_study::survey::{Survey, tool_of};
 
 /// Looks at the hosts of a plan, where there are others than this machine. With `install`
@@ -46,12 +45,12 @@ fn missing(system: &System, cell: &Cell) -> Option<String> {
 /// the tools that they need. What cannot be had stops no other: its cells are
 /// left out, and say why.
 pub fn install_missing(plan: &StudyPlan, voice: Voice) {
-    let mut tried: Vec<&str> = Vec::new();
-    let mut bring = |system: &'static System| {
-        if tried.contains(&system.name.as_str()) {
+    let mut tried: Vec<String> = Vec::new();
+    let mut bring = |system: &System| {
+        if tried.contains(&system.name) {
             return;
         }
-        tried.push(&system.name);
+        tried.push(system.name.clone());
         voice.note(&format!("installing {}", system.name));
         if let Err(why) = install::install(system, &|line| voice.note(line)) {
             voice.note(&format!("{} cannot be installed, and the study goes on: {why}", system.name));
@@ -62,9 +61,8 @@ pub fn install_missing(plan: &StudyPlan, voice: Voice) {
         if let Some(tool) = tool.filter(|tool| install::missing_tool(tool).is_some()) {
             bring(tool);
         }
-        let absent = registry::find(&cell.system).filter(|system| missing(system, cell).is_some());
-        if let Some(system) = absent.filter(|system| !install::commands(system).is_empty()) {
-            bring(system);
+        if missing(&cell.system, cell).is_some() && !install::commands(&cell.system).is_empty() {
+            bring(&cell.system);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{Voice, colour, print, width};
 use crate::progress::ProgressDisplay;
 use crate::progress::board::SharedBoard;
-use crate::serve::live::{LiveReport, Pages, linger};
+use crate::serve::live::{LiveReport, Make, Pages, linger};
 use crate::serve::{HttpServer, metrics};
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
@@ -17,7 +17,7 @@ use pubmark_report::Report;
 use pubmark_report::page::Content;
 use pubmark_study::ask::check_agents;
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
+use pubmark_study::registry::{Registry, origin};
 use pubmark_study::results::{new_folder, newest_folder};
 use pubmark_study::runner::{Ending, RunStudy, StudyError, run_study};
 use pubmark_study::strategy::Strategy;
@@ -33,13 +33,15 @@ const RESULTS: &str = "results";
 /// The page within a results folder.
 pub const PAGE: &str = "report.html";
 
-/// Reads the system files; with `--on` becomes the program of the engine.
+/// Begins a command that measures; with `--on` becomes the program of the engine.
 pub fn begin(args: &MeasureArgs) -> Result<(), Failure> {
-    if let Some(on) = &args.on {
-        return Err(engine::hand_over(on, std::env::args_os().skip(1)));
+    match &args.on {
+        Some(on) => Err(engine::hand_over(on, std::env::args_os().skip(1))),
+        None => {
+            raise_open_files();
+            Ok(())
+        }
     }
-    raise_open_files();
-    registry::load().map_err(Failure::usage)
 }
 
 /// Errors of a plan.
@@ -76,11 +78,12 @@ pub fn prepare(
 fn note_replaced(plan: &StudyPlan, voice: Voice) {
     let mut told: Vec<&str> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
-        let Some(system) = registry::find(&cell.system).filter(|system| !told.contains(&system.name.as_str())) else {
+        let system = &cell.system;
+        if told.contains(&system.name.as_str()) {
             continue;
-        };
+        }
         told.push(&system.name);
-        if registry::origin(system).replaces {
+        if origin(system).replaces {
             let called = install::called(system);
             voice.note(&format!("{} is {called}, and not the one that comes with pubmark", system.name));
         }
@@ -135,13 +138,18 @@ pub struct Measurement<'a> {
 
 impl<'a> Measurement<'a> {
     /// For runs whose results go into a folder.
-    pub fn begin(args: &'a MeasureArgs, folder: &Path, voice: Voice) -> Result<Measurement<'a>, Failure> {
+    pub fn begin(
+        args: &'a MeasureArgs,
+        folder: &Path,
+        registry: &'a Registry,
+        voice: Voice,
+    ) -> Result<Measurement<'a>, Failure> {
         let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
         let shared = Arc::new(SharedBoard::default());
         let metrics = args.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
         let mut watched = None;
         if let Some(port) = args.watch {
-            let live = LiveReport::new(shared.clone(), folder, Box::new(pages));
+            let live = LiveReport::new(shared.clone(), folder, pages(registry.clone()));
             let server = live.serve(port)?;
             watched = Some((live, server));
         }
@@ -190,23 +198,25 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// The live report of what is in a results folder so far.
-fn pages(folder: &Path) -> Result<Pages, String> {
-    let report = Report::load(folder, &registry::find).map_err(|error| error.to_string())?;
-    let content = Content::of(&[&report], true);
-    Ok(Pages { html: content.html(), data: content.data_json() })
+/// Makes the live report of what is in a results folder so far.
+fn pages(registry: Registry) -> Box<Make> {
+    Box::new(move |folder| {
+        let report = Report::load(folder, &|name| registry.find(name)).map_err(|error| error.to_string())?;
+        let content = Content::of(&[&report], true);
+        Ok(Pages { html: content.html(), data: content.data_json() })
+    })
 }
 
 /// Reads the results again and writes `summary.csv`.
-pub fn load(folder: &Path) -> Result<Report, Failure> {
-    let report = Report::load(folder, &registry::find).map_err(Failure::run)?;
+pub fn load(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
+    let report = Report::load(folder, &|name| registry.find(name)).map_err(Failure::run)?;
     report.write_csv(&folder.join("summary.csv")).map_err(Failure::run)?;
     Ok(report)
 }
 
 /// The same, and writes `report.html`.
-pub fn finish(folder: &Path) -> Result<Report, Failure> {
-    let report = load(folder)?;
+pub fn finish(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
+    let report = load(folder, registry)?;
     Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
     Ok(report)
 }

@@ -46,7 +46,7 @@ pub fn write(name: &str, protocol: Option<Protocol>, agent: bool) -> Result<Code
 fn broker(name: &str, protocol: Protocol) -> String {
     let (word, title) = (protocol.word(), protocol.title());
     // The system file of this protocol says what a broker of it can play.
-    let usual = registry::find_built_in(word);
+    let usual = registry::built_in(word);
     let patterns: Vec<&str> = usual.iter().flat_map(|system| &system.patterns).map(|pattern| pattern.word()).collect();
     let guarantees = match usual.is_some_and(|system| system.qos.len() > 1) {
         true => {

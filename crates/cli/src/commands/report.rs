@@ -6,13 +6,13 @@ use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
 use pubmark_report::Report;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 
 /// The page of folders that are taken for one result, in the first of them.
 const JOINED: &str = "joined.html";
 
 /// Makes the report of a folder again, or one of several.
-pub fn report(args: &ReportArgs) -> Result<Code, Failure> {
+pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
     if args.folders.len() > 1 && !args.join && (args.csv || args.json) {
         return Err(Failure::usage(
             "--csv and --json are of one results folder: give them one at a time, or --join them",
@@ -20,14 +20,14 @@ pub fn report(args: &ReportArgs) -> Result<Code, Failure> {
     }
     args.folders.iter().try_for_each(|folder| has_results(folder))?;
     if let Some((first, others)) = args.folders.split_first().filter(|(_, others)| args.join && !others.is_empty()) {
-        let joined = Report::joined(first, others, &registry::find).map_err(Failure::usage)?;
+        let joined = Report::joined(first, others, &|name| registry.find(name)).map_err(Failure::usage)?;
         print(&shown(&joined, args)?);
         let path = args.out.clone().unwrap_or_else(|| first.join(JOINED));
         Report::write_html(&[&joined], &path).map_err(Failure::run)?;
         note(&format!("report: {}", path.display()));
         return Ok(Code::Done);
     }
-    let reports = args.folders.iter().map(|folder| load(folder)).collect::<Result<Vec<Report>, Failure>>()?;
+    let reports = args.folders.iter().map(|folder| load(folder, registry)).collect::<Result<Vec<Report>, Failure>>()?;
     for report in &reports {
         print(&shown(report, args)?);
     }

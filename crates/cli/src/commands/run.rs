@@ -14,22 +14,25 @@ use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
 use pubmark_model::units::Ns;
 use pubmark_report::Reference;
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry;
+use pubmark_study::registry::{Registry, STUDIES};
 use std::path::{Path, PathBuf};
 
 /// Runs a study.
-pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
+pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let budget_ns = args.budget.as_deref().map(budget::read).transpose()?;
     let NamedStudy { name, file, text, reference } = find(&args.study)?;
     let gates = gates::own(&args.gates)?;
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
-    let mut plan = read(args, &name, (&file, &text), budget_ns, voice)?;
+    let mut plan = read(args, &name, (&file, &text), budget_ns, (&mut registry, voice))?;
     let asked = plan.extent();
-    let reference = published(&file, &text, reference, voice)?;
+    let reference = match plan.study().reference {
+        Some(_) => published((&file, &text), reference, (&registry, voice))?,
+        None => None,
+    };
     measure::prepare(&mut plan, &args.measure, &wrong, voice)?;
     let target = StudyTarget { name: &name, reference: reference.as_deref(), asked };
-    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, voice)? else {
+    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
     measure::show(&args.measure, &measured.report, || Ok(measured.report.json()))?;
@@ -42,20 +45,22 @@ fn read(
     name: &str,
     (file, text): (&str, &str),
     budget_ns: Option<Ns>,
-    voice: Voice,
+    (registry, voice): (&mut Registry, Voice),
 ) -> Result<StudyPlan, Failure> {
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     set.extend(budget_ns.map(|_| ("stop".to_owned(), StopRule::Decided.to_string())));
     let only = pairs(&args.only, "--only")?;
-    require_named(args, file, text, &set, &only)?;
-    let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
+    require_named(args, (file, text), &set, &only, registry)?;
+    let names = registry.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let systems = |name: &str| registry.find(name);
     let planned = |quick| -> Result<StudyPlan, Failure> {
         let reading = ReadOptions { quick, set: &set, only: &only, names: &names, recorded: false };
         let flags: Vec<&str> = set.iter().skip(args.set.len()).map(|(key, _)| key.as_str()).collect();
         let by_flags = |errors| Failure::usage(by_flags(errors, &flags));
-        let mut study = Study::parse(file, text, &registry::find, &reading).map_err(by_flags)?;
+        let mut study = Study::parse(file, text, &systems, &reading).map_err(by_flags)?;
         if let Some(named) = &args.measure.hosts {
             study.hosts = hosts(named)?;
         }
@@ -88,25 +93,28 @@ fn read(
 /// are none.
 fn require_named(
     args: &RunArgs,
-    file: &str,
-    text: &str,
+    (file, text): (&str, &str),
     set: &[(String, String)],
     only: &[(String, String)],
+    registry: &mut Registry,
 ) -> Result<(), Failure> {
-    let require = |named: &str, base: &Path| registry::require(named, base).map_err(Failure::usage);
+    let require =
+        |registry: &mut Registry, named: &str, base: &Path| registry.require(named, base).map_err(Failure::usage);
     let typed = |pairs: &[(String, String)]| -> Vec<String> {
         let values = pairs.iter().filter(|(key, _)| key == "system");
         values.flat_map(|(_, value)| value.split(',').map(|name| name.trim().to_owned())).collect()
     };
     for named in typed(set) {
-        require(&named, Path::new(""))?;
+        require(registry, &named, Path::new(""))?;
     }
     let folder = Path::new(file).parent().filter(|_| Path::new(&args.study).exists()).unwrap_or(Path::new(""));
     for named in named_systems(text) {
-        require(&named, folder)?;
+        require(registry, &named, folder)?;
     }
-    for named in typed(only).iter().filter(|named| registry::find(named).is_none()) {
-        require(named, Path::new(""))?;
+    for named in typed(only) {
+        if registry.find(&named).is_none() {
+            require(registry, &named, Path::new(""))?;
+        }
     }
     Ok(())
 }
@@ -129,14 +137,15 @@ enum Beside {
 }
 
 /// The published figures of a study that names some, checked against the whole
-/// of it, before anything is cut down or left out.
-fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Option<String>, Failure> {
-    let study = Study::parse(file, text, &registry::find, &ReadOptions::default()).map_err(Failure::usage)?;
-    if study.reference.is_none() {
-        return Ok(None);
-    }
+/// of its file: what is measured may be a part of it.
+fn published(
+    (study_file, study_text): (&str, &str),
+    beside: Beside,
+    (registry, voice): (&Registry, Voice),
+) -> Result<Option<String>, Failure> {
+    let systems = |name: &str| registry.find(name);
     let (file, read) = match beside {
-        Beside::Text(text) => (format!("{file}: {}", reference::FILE), text.map(str::to_owned)),
+        Beside::Text(text) => (format!("{study_file}: {}", reference::FILE), text.map(str::to_owned)),
         Beside::At(path) => match read_text(&path, Links::Follow) {
             Ok(text) => (path.display().to_string(), Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -146,14 +155,15 @@ fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Opt
             Err(error) => return Err(Failure::usage(format!("{}: {error}", path.display()))),
         },
     };
-    let check = |text: &String| Reference::check(&file, text, &registry::find, &study).map(drop);
+    let study = Study::parse(study_file, study_text, &systems, &ReadOptions::default()).map_err(Failure::usage)?;
+    let check = |text: &String| Reference::check(&file, text, &systems, &study).map(drop);
     read.as_ref().map_or(Ok(()), check).map_err(Failure::usage)?;
     Ok(read)
 }
 
 /// Finds a study: one that comes with pubmark, or a file.
 pub(super) fn find(study: &str) -> Result<NamedStudy, Failure> {
-    if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
+    if let Some(included) = STUDIES.iter().find(|included| included.name == study) {
         return Ok(NamedStudy {
             name: included.name.to_owned(),
             file: format!("studies/{study}/study.toml"),

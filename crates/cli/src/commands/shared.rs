@@ -6,7 +6,7 @@ use pubmark_host::cache::config_folder;
 use pubmark_model::diagnostic::{Diagnostics, suggestion};
 use pubmark_model::hosts::Hosts;
 use pubmark_model::system::System;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,25 +71,27 @@ pub fn hosts(file: &Path) -> Result<Hosts, Failure> {
 
 /// Where system files of the user's own are looked for, the first that has a name
 /// counts: as given, in the working folder, in the user's configuration.
-pub fn look_for_systems(given: &[PathBuf]) -> Result<(), Failure> {
+pub fn system_folders(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if let Some(strange) = given.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::usage(format!("--systems {}: there is no such folder", strange.display())));
     }
     let usual = [PathBuf::from(SYSTEMS), config_folder().join(SYSTEMS)];
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-    registry::look_in(given.iter().chain(&usual).map(absolute).collect());
-    Ok(())
+    Ok(given.iter().chain(&usual).map(absolute).collect())
 }
 
 /// The folder of system files.
 pub const SYSTEMS: &str = "systems";
 
 /// A system by its name or its file's path.
-pub fn system(named: &str) -> Result<&'static System, Failure> {
-    registry::require(named, Path::new("")).map_err(Failure::usage)?;
-    let names = || registry::systems().into_iter().map(|system| system.name.as_str());
-    registry::find(named)
-        .ok_or_else(|| Failure::usage(format!("there is no system `{named}`: {}", suggestion(named, names()))))
+pub fn system(registry: &mut Registry, named: &str) -> Result<Arc<System>, Failure> {
+    registry.require(named, Path::new("")).map_err(Failure::usage)?;
+    let unknown = || {
+        let names = registry.names();
+        let near = suggestion(named, names.iter().map(String::as_str));
+        Failure::usage(format!("there is no system `{named}`: {near}"))
+    };
+    registry.find(named).ok_or_else(unknown)
 }
 
 /// Refuses a folder that holds no results.

@@ -8,15 +8,15 @@ use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::Reference;
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry::{self, Included, STUDIES};
+use pubmark_study::registry::{Included, Registry, STUDIES};
 use pubmark_study::runner::StudyError;
 
 /// Lists the studies, or prints one's file.
-pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
+pub fn studies(args: &StudiesArgs, registry: &Registry) -> Result<Code, Failure> {
     if let Some(name) = &args.name {
         let included = STUDIES.iter().find(|study| study.name == name).ok_or_else(|| unknown(name))?;
         print(included.text);
-        if let Some(published) = published(included)? {
+        if let Some(published) = published(included, registry)? {
             print(&format!("# {published}: studies/{name}/{}", reference::FILE));
         }
         return Ok(Code::Done);
@@ -26,7 +26,7 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
             Study::parse(
                 included.name,
                 included.text,
-                &registry::find,
+                &|name| registry.find(name),
                 &ReadOptions { quick, ..ReadOptions::default() },
             )
             .map_err(Failure::usage)
@@ -41,7 +41,7 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
             runs(whole)?,
             runs(quick)?
         ));
-        if let Some(published) = published(included)? {
+        if let Some(published) = published(included, registry)? {
             print(&format!("  {published}\n"));
         }
     }
@@ -50,12 +50,12 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
 }
 
 /// What is published of a study's systems, in a few words.
-fn published(included: &Included) -> Result<Option<String>, Failure> {
+fn published(included: &Included, registry: &Registry) -> Result<Option<String>, Failure> {
     let Some(text) = included.reference else { return Ok(None) };
-    let study = Study::parse(included.name, included.text, &registry::find, &ReadOptions::default());
+    let study = Study::parse(included.name, included.text, &|name| registry.find(name), &ReadOptions::default());
     let study = study.map_err(Failure::usage)?;
     let Some(source) = &study.reference else { return Ok(None) };
-    let rows = Reference::check(reference::FILE, text, &registry::find, &study).map_err(Failure::usage)?;
+    let rows = Reference::check(reference::FILE, text, &|name| registry.find(name), &study).map_err(Failure::usage)?;
     Ok(Some(format!("compared with {} published figures: {}", rows.len(), source.source)))
 }
 

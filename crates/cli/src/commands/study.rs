@@ -14,6 +14,7 @@ use pubmark_report::compare::Gates;
 use pubmark_report::{ClaimOutcome, Report, StudyQuestion};
 use pubmark_study::budget::Budget;
 use pubmark_study::plan::StudyPlan;
+use pubmark_study::registry::Registry;
 use pubmark_study::repeats::Repeats;
 use pubmark_study::runner::Ending;
 use pubmark_study::searches::FollowingSearch;
@@ -48,7 +49,7 @@ pub fn measure_study<'a>(
     target: &StudyTarget<'_>,
     budget_ns: Option<Ns>,
     args: &'a MeasureArgs,
-    voice: Voice,
+    (registry, voice): (&'a Registry, Voice),
 ) -> Result<Option<MeasuredStudy<'a>>, Failure> {
     let questions = budget_ns.map(|_| budget::asked(plan)).transpose()?;
     let following = searches::asked(plan)?;
@@ -62,7 +63,7 @@ pub fn measure_study<'a>(
     }
     let begun_ns = clock::now();
     let folder = folder(args, target.name)?;
-    let mut session = Measurement::begin(args, &folder, voice)?;
+    let mut session = Measurement::begin(args, &folder, registry, voice)?;
     let (mut ending, lock, budget) = match budget_ns {
         None => {
             let (ending, lock) = session.measure(plan, &folder, target.reference, &mut Repeats::new(plan))?;
@@ -78,11 +79,11 @@ pub fn measure_study<'a>(
     };
     if !ending.interrupted && !following.is_empty() {
         let ends_ns = budget_ns.map(|budget_ns| begun_ns.saturating_add(budget_ns));
-        ending.interrupted |= !search(&mut session, &following, &folder, ends_ns, voice)?;
+        ending.interrupted |= !search(&mut session, &following, &folder, ends_ns, (registry, voice))?;
     }
     session.finish();
     let took_ns = clock::now().saturating_sub(begun_ns);
-    let report = finish(&folder)?;
+    let report = finish(&folder, registry)?;
     drop(lock);
     Ok(Some(MeasuredStudy { report, folder, session, ending, budget, took_ns }))
 }
@@ -93,11 +94,11 @@ fn search(
     following: &[FollowingSearch],
     folder: &Path,
     ends_ns: Option<Ns>,
-    voice: Voice,
+    (registry, voice): (&Registry, Voice),
 ) -> Result<bool, Failure> {
     let ended = searches::search(session, following, folder, ends_ns, voice)?;
     let folders = following.iter().map(|search| folder.join(search.folder()));
-    folders.filter(|own| own.join("runs.jsonl").exists()).try_for_each(|own| finish(&own).map(drop))?;
+    folders.filter(|own| own.join("runs.jsonl").exists()).try_for_each(|own| finish(&own, registry).map(drop))?;
     Ok(ended)
 }
 

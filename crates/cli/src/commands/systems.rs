@@ -10,22 +10,26 @@ use pubmark_model::secret::{HIDDEN, Secrets, is_secret_name, is_switch, recorded
 use pubmark_model::system::{AgentSpec, System};
 use pubmark_model::tuning::Stock;
 use pubmark_study::probe::probe;
-use pubmark_study::registry;
 use pubmark_study::registry::brought::{BroughtFile, RefusedFile};
+use pubmark_study::registry::{Registry, origin};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Lists the systems, shows one, installs it, or begins a new one.
-pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
-    registry::load().map_err(Failure::usage)?;
+pub fn systems(args: &SystemsArgs, mut registry: Registry) -> Result<Code, Failure> {
     if let Some(file) = &args.hosts {
-        return systems_on_hosts::systems(args, file);
+        return systems_on_hosts::systems(args, file, &mut registry);
     }
-    let Some(name) = &args.name else { return list(args.json) };
+    let Some(name) = &args.name else { return list(args.json, &registry) };
     if args.new {
         return new_system::write(name, args.protocol, args.agent);
     }
     let tool = install::tools::find(name);
-    let system = tool.map_or_else(|| named(name), Ok)?;
+    let system = match tool {
+        Some(tool) => Arc::new(tool.clone()),
+        None => named(&mut registry, name)?,
+    };
+    let system = &*system;
     if args.install {
         install::install(system, &|command| note(&format!("+ {command}"))).map_err(Failure::run)?;
     }
@@ -52,15 +56,15 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
 
 /// All of them. Nothing of the user's files, and no agent but pubmark's own, is
 /// started for that.
-fn list(json: bool) -> Result<Code, Failure> {
+fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
     let agent = agent_command()?;
     let presence = |system: &System| match system.brought || !system.agent.built_in() {
         true => install::look(system),
         false => probe(system, &agent),
     };
-    let found: Vec<(&System, Presence)> =
-        registry::systems().into_iter().map(|system| (system, presence(system))).collect();
-    let brought = registry::brought();
+    let found: Vec<(Arc<System>, Presence)> =
+        registry.systems().into_iter().map(|system| (system.clone(), presence(&system))).collect();
+    let brought = registry.brought();
     let refused = brought.iter().filter_map(|file| Some((*file, file.system.as_ref().err()?)));
     if json {
         let mut all: Vec<Value> = found.iter().map(|(system, presence)| as_json(system, presence)).collect();
@@ -158,7 +162,7 @@ fn describe_start(system: &System) {
         line("homepage", &system.homepage);
     }
     if system.brought {
-        let replaces = registry::origin(system).replaces;
+        let replaces = origin(system).replaces;
         let note = if replaces { " (in place of the one that comes with pubmark)" } else { "" };
         line("file", &format!("{}{note}", install::called(system)));
     }
@@ -298,7 +302,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
     json!({
         "name": system.name,
         "file": system.brought.then(|| install::called(system)),
-        "replaces": registry::origin(system).replaces,
+        "replaces": origin(system).replaces,
         "agent": (!system.agent.built_in()).then(|| [&system.agent.sending, &system.agent.receiving].map(|command| hidden(command))),
         "title": system.title,
         "licence": system.licence,

@@ -12,7 +12,7 @@ use pubmark_model::host::HostSpec;
 use pubmark_model::hosts::{Duty, ListedHost};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -22,9 +22,11 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Lists the systems by host, or asks for one of them, and installs it there. Exit code
 /// 3 where a host cannot be asked.
-pub fn systems(args: &SystemsArgs, file: &Path) -> Result<Code, Failure> {
-    let one = args.name.as_deref().map(named).transpose()?;
-    let wanted: Vec<&System> = one.map_or_else(registry::systems, |system| vec![system]);
+pub fn systems(args: &SystemsArgs, file: &Path, registry: &mut Registry) -> Result<Code, Failure> {
+    let one = args.name.as_deref().map(|name| named(registry, name)).transpose()?;
+    let wanted = one.clone().map_or_else(|| registry.systems(), |system| vec![system]);
+    let wanted: Vec<&System> = wanted.iter().map(|system| &**system).collect();
+    let one = one.as_deref();
     let mut all: Vec<(String, Result<Vec<Presence>, HostError>)> = Vec::new();
     for host in &hosts(file)?.0 {
         let install = one.filter(|system| args.install && may_need(host, system));

@@ -6,12 +6,12 @@ use crate::args::{MeasureArgs, WorkloadArgs};
 use crate::failure::Failure;
 use pubmark_files::{Links, read_text};
 use pubmark_model::study::{ReadOptions, Study, named_systems};
-use pubmark_study::registry;
+use pubmark_study::registry::Registry;
 use std::path::Path;
 
 /// Whether a target is one system: its name, its file, or an endpoint.
-pub fn is_system(target: &str) -> bool {
-    target.contains("://") || registry::find(target).is_some() || is_system_file(target)
+pub fn is_system(target: &str, registry: &Registry) -> bool {
+    target.contains("://") || registry.find(target).is_some() || is_system_file(target)
 }
 
 /// Whether a file describes a system, and no study.
@@ -26,6 +26,7 @@ pub fn study_at(
     mut set: Vec<(String, String)>,
     only: &[String],
     (workload, measure): (&WorkloadArgs, &MeasureArgs),
+    registry: &mut Registry,
 ) -> Result<(String, Study), Failure> {
     let NamedStudy { name, file, text, .. } = find(target)?;
     let typed = workload.typed();
@@ -36,11 +37,13 @@ pub fn study_at(
     let only = pairs(only, "--only")?;
     let folder = Path::new(&file).parent().filter(|_| Path::new(target).exists()).unwrap_or(Path::new(""));
     for named in named_systems(&text) {
-        registry::require(&named, folder).map_err(Failure::usage)?;
+        registry.require(&named, folder).map_err(Failure::usage)?;
     }
-    let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
+    let names = registry.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let systems = |name: &str| registry.find(name);
     let reading = ReadOptions { quick: false, set: &set, only: &only, names: &names, recorded: false };
-    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(by_flags)?;
+    let mut study = Study::parse(&file, &text, &systems, &reading).map_err(by_flags)?;
     if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }

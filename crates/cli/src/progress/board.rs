@@ -132,7 +132,7 @@ impl Board {
             }
             self.cells.push(CellState {
                 label: clean(&cell.label(), LABEL_CHARS),
-                system: clean(&cell.system, LABEL_CHARS),
+                system: clean(&cell.system.name, LABEL_CHARS),
                 planned: 0,
                 tally: Tally::default(),
                 last: None,

@@ -3,9 +3,7 @@
 use pubmark_model::cell::Cell;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::setting::FreshServer;
-use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_study::registry;
 
 /// What a run costs beside its warm-up and window: starting, probing,
 /// draining, ns.
@@ -21,13 +19,12 @@ const SERVER: Ns = 5 * SECOND;
 /// second.
 pub fn cost(cell: &Cell) -> Ns {
     let workload = &cell.workload;
-    let system = registry::find(&cell.system);
-    if system.is_some_and(|system| system.driver == MOCK) {
+    if cell.system.driver == MOCK {
         return OVERHEAD;
     }
     let mut ns =
         OVERHEAD + workload.warmup_max_ns.unwrap_or(workload.warmup_ns) + workload.window_ns().unwrap_or(SECOND);
-    if system.is_some_and(System::broker) {
+    if cell.system.broker() {
         let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
         ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
     }
@@ -39,9 +36,8 @@ pub fn cost(cell: &Cell) -> Ns {
 pub fn costs<'a>(fresh: FreshServer, runs: impl IntoIterator<Item = &'a Cell>) -> Vec<Ns> {
     let mut before = None;
     let cost = |cell: &'a Cell| {
-        let with_system = registry::find(&cell.system).map(|system| (cell, system));
-        let is_met = with_system.is_some_and(|it| ServerNeed::is_met(fresh, before, it));
-        before = with_system;
+        let is_met = ServerNeed::is_met(fresh, before, cell);
+        before = Some(cell);
         cost(cell) - if is_met { SERVER } else { 0 }
     };
     runs.into_iter().map(cost).collect()
@@ -98,18 +94,18 @@ mod tests {
     use super::*;
     use pubmark_model::plan::cells;
     use pubmark_model::study::{ReadOptions, Study};
+    use pubmark_study::registry;
 
     #[test]
     fn virtual_time_takes_none() {
-        registry::load().unwrap();
         let cost_of = |system: &str, duration: &str| {
             let text =
                 format!("title = \"t\"\n[workload]\nduration = \"{duration}\"\n[axes]\nsystem = [\"{system}\"]\n");
             let transport = [("transport".to_owned(), "tcp".to_owned())];
             let set: &[(String, String)] = if system == "mock" { &[] } else { &transport };
             let reading = ReadOptions { set, ..ReadOptions::default() };
-            let study = Study::parse("t", &text, &registry::find, &reading).unwrap();
-            cost(&cells(&study, &registry::find).unwrap()[0])
+            let study = Study::parse("t", &text, &registry::built_in, &reading).unwrap();
+            cost(&cells(&study).unwrap()[0])
         };
         assert_eq!(cost_of("mock", "10m"), cost_of("mock", "1s"));
         assert_eq!(cost_of("kernel", "10m"), cost_of("kernel", "1s") + 599 * SECOND);
@@ -117,13 +113,12 @@ mod tests {
 
     #[test]
     fn a_server_that_is_there_is_not_started_again() {
-        registry::load().unwrap();
         let costs_of = |fresh: &str, more: &str| {
             let text = format!(
                 "title = \"t\"\n[axes]\nsystem = [\"mosquitto\"]\nrate = [100, 200]\n{more}[run]\nfresh = \"{fresh}\"\n"
             );
-            let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
-            costs(study.fresh(), &cells(&study, &registry::find).unwrap())
+            let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
+            costs(study.fresh(), &cells(&study).unwrap())
         };
         let alone = costs_of("run", "");
         assert_eq!(alone[0], alone[1]);

@@ -167,9 +167,8 @@ fn a_record_names_the_program_that_played() {
 
 #[test]
 fn what_comes_with_pubmark_asks_no_option_of_its_agent_that_this_does_not_know() {
-    registry::load().unwrap();
     let hello = AgentHello { options: BUILT_IN.options(), ..AgentHello::default() };
-    for system in registry::systems().into_iter().filter(|system| system.agent.built_in()) {
+    for system in registry::Registry::default().systems().into_iter().filter(|system| system.agent.built_in()) {
         let options = system.defaults();
         let asked = system.asks_of_clients(&options, &[]);
         let known = hello.knows_options(&system.driver, asked).map_err(|unknown| unknown.to_string());

@@ -18,7 +18,7 @@ const SYSTEMS: [&str; 3] = ["zeromq-cpp", "zeromq-node", "zeromq-python"];
 
 /// Whether these systems can be used here; says so where they cannot.
 pub fn here(test: &str, systems: &[&str]) -> bool {
-    let missing = systems.iter().find_map(|name| install::agent_missing(registry::find(name).unwrap()));
+    let missing = systems.iter().find_map(|name| install::agent_missing(&registry::built_in(name).unwrap()));
     if let Some(why) = &missing {
         leave_out(&format!("bindings::{test}"), why);
     }
@@ -60,7 +60,7 @@ fn an_agent_in_python_that_writes_rows_measures_as_it_should() {
         return;
     }
     let place = Place::new();
-    let python = cache_folder(registry::find("zeromq-python").unwrap()).join("python/bin/python");
+    let python = cache_folder(&registry::built_in("zeromq-python").unwrap()).join("python/bin/python");
     let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/zeromq-python/agent.py");
     let [python, agent] = [python, agent].map(|path| path.display().to_string());
     let own = env!("CARGO_BIN_EXE_pubmark");
@@ -77,7 +77,7 @@ fn more_rows_than_there_is_memory_for_are_refused_when_a_study_is_planned() {
         return;
     }
     let place = Place::new();
-    let python = cache_folder(registry::find("zeromq-python").unwrap()).join("python/bin/python");
+    let python = cache_folder(&registry::built_in("zeromq-python").unwrap()).join("python/bin/python");
     let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/zeromq-python/agent.py");
     let system = format!(
         "title = \"rows\"\nabout = \"writes rows\"\nlicence = \"MIT\"\ndriver = \"zeromq\"\nagent_protocol = 3\n\
@@ -230,7 +230,7 @@ impl Fault {
 
     /// Builds the copy, where its language wants that: how it is started.
     fn build(&self, place: &Place) -> Vec<String> {
-        let cache = cache_folder(registry::find(self.system).unwrap());
+        let cache = cache_folder(&registry::built_in(self.system).unwrap());
         let path = |path: PathBuf| path.display().to_string();
         let (folder, built) = (place.path(self.folder()), place.path("built"));
         let make = |words: &[String]| {

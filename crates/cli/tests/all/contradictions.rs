@@ -90,7 +90,7 @@ impl WrongAgent {
         if wrong {
             std::fs::write(&file, text.replace(self.right, self.wrong)).unwrap();
         }
-        let python = cache_folder(registry::find(SYSTEM).unwrap()).join("python/bin/python");
+        let python = cache_folder(&registry::built_in(SYSTEM).unwrap()).join("python/bin/python");
         let system = format!(
             "title = \"t\"\nabout = \"a\"\nlicence = \"MIT\"\nhomepage = \"https://example.org\"\ndriver = \"zeromq\"\n\
              agent = [{:?}, \"-B\", {:?}]\ntransports = [\"tcp\"]\n\

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 /// Whether it can be played here; says so where it cannot.
 fn here(test: &str) -> bool {
-    let missing = install::agent_missing(registry::find("fastdds").unwrap());
+    let missing = install::agent_missing(&registry::built_in("fastdds").unwrap());
     if let Some(why) = &missing {
         leave_out(&format!("fastdds::{test}"), why);
     }

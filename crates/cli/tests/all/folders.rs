@@ -81,11 +81,10 @@ fn benches_that_begin_in_one_second_have_folders_of_their_own() {
 /// Ending a server may take seconds: its record is there before.
 #[test]
 fn a_record_is_made_while_its_server_still_stands() {
-    registry::load().unwrap();
     let place = Place::new();
     let text = "title = \"t\"\n[workload]\nwarmup = \"50ms\"\nduration = \"200ms\"\nrate = 100\n[axes]\nsystem = [\"mosquitto\"]\n";
-    let study = Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap();
-    let cell = cells(&study, &registry::find).unwrap().remove(0);
+    let study = Study::parse("t", text, &registry::built_in, &ReadOptions::default()).unwrap();
+    let cell = cells(&study).unwrap().remove(0);
     let agent = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
     let never = AtomicBool::new(false);
     let mut stage = RunContext {
@@ -97,7 +96,7 @@ fn a_record_is_made_while_its_server_still_stands() {
         news: &mut |_| {},
     };
     let at = pubmark_model::plan::Place { repeat: 1, position: 0 };
-    let made = make(&cell, registry::find("mosquitto").unwrap(), at, &mut stage).unwrap();
+    let made = make(&cell, at, &mut stage).unwrap();
     let server = made.record.deployment.as_ref().and_then(|deployment| deployment.pid).unwrap() as i32;
     assert!(made.record.counts.delivered > 0);
     assert!(processes::lives(server), "the record came after the tear-down");

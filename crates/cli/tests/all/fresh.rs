@@ -30,10 +30,9 @@ struct Stage {
 
 impl Stage {
     fn of(text: &str) -> Stage {
-        registry::load().unwrap();
-        let study = Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap();
+        let study = Study::parse("t", text, &registry::built_in, &ReadOptions::default()).unwrap();
         assert_eq!(study.fresh(), FreshServer::Cell);
-        let cells = cells(&study, &registry::find).unwrap();
+        let cells = cells(&study).unwrap();
         Stage { place: Place::new(), cells, servers: Servers::new(FreshServer::Cell), made: 0 }
     }
 
@@ -58,7 +57,7 @@ impl Stage {
             servers: &mut self.servers,
             news: &mut |_| {},
         };
-        let Made { mut record, tear_down } = make(cell, registry::find(&cell.system).unwrap(), at, &mut stage).unwrap();
+        let Made { mut record, tear_down } = make(cell, at, &mut stage).unwrap();
         record.verdict.valid = is_valid;
         let lasting = act(&record);
         let (stays, left) = tear_down.settle(&record);

@@ -167,8 +167,7 @@ fn who_may_use_a_prefix_alone_can_measure() {
 /// to queues and exchanges end at a prefix.
 #[test]
 fn who_may_use_a_prefix_alone_of_a_virtual_host_can_measure_at_rabbitmq() {
-    registry::load().unwrap();
-    let system = registry::find("rabbitmq-amqp").unwrap();
+    let system = registry::built_in("rabbitmq-amqp").unwrap();
     let mut spec = system.server.clone().unwrap();
     let rights = ["configure", "read", "write"].map(|right| format!("default_permissions.{right} = ^bench\\..*\n"));
     let config = spec.files.iter_mut().find(|(name, _)| name == "rabbitmq.conf").unwrap();

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 fn study(included: &Included) -> Study {
-    Study::parse(included.name, included.text, &registry::find, &ReadOptions::default()).unwrap()
+    Study::parse(included.name, included.text, &registry::built_in, &ReadOptions::default()).unwrap()
 }
 
 fn rows(included: &Included) -> Vec<ReferenceRow> {
     let text = included.reference.unwrap_or_default();
-    Reference::check("reference.csv", text, &registry::find, &study(included))
+    Reference::check("reference.csv", text, &registry::built_in, &study(included))
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
@@ -29,7 +29,7 @@ fn every_published_figure_is_of_one_cell_of_its_study_and_of_a_sane_size() {
         if included.reference.is_none() {
             continue;
         }
-        let cells = cells(&study, &registry::find).unwrap();
+        let cells = cells(&study).unwrap();
         for row in rows(included) {
             let about = cells.iter().filter(|cell| row.is_about(&cell.axes)).count();
             assert_eq!(about, 1, "{}: {row:?}", included.name);

@@ -448,8 +448,7 @@ fn systems_are_listed_and_shown_with_the_reasons_for_their_tuning() {
     let place = Place::new();
     let (list, json) = (place.run(&["systems"]), place.run(&["systems", "--json"]));
     let json: Value = serde_json::from_str(&stdout(&json)).unwrap();
-    pubmark_study::registry::load().unwrap();
-    for system in pubmark_study::registry::systems() {
+    for system in pubmark_study::registry::Registry::default().systems() {
         assert!(stdout(&list).contains(&system.name), "{}", system.name);
         assert!(json.to_string().contains(&format!("\"{}\"", system.name)), "{}", system.name);
     }

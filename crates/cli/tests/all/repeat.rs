@@ -25,11 +25,11 @@ fn of_every_cell_of_every_study_makes_that_cell_alone() {
     for included in registry::STUDIES {
         let parse = |text: &str, only: &[(String, String)]| {
             let reading = ReadOptions { only, ..ReadOptions::default() };
-            Study::parse("study.toml", text, &registry::find, &reading).unwrap_or_else(|error| panic!("{error}"))
+            Study::parse("study.toml", text, &registry::built_in, &reading).unwrap_or_else(|error| panic!("{error}"))
         };
         let study = parse(included.text, &[]);
         let resolved = study.to_toml();
-        let report = Report::of(study, &Records::default(), &registry::find).unwrap();
+        let report = Report::of(study, &Records::default()).unwrap();
         let data: Value = serde_json::from_str(&page::data_json(&[&report])).unwrap();
         let cells = data["page"]["results"][0]["cells"].as_array().unwrap();
         let cells: Vec<&Value> = cells.iter().filter(|cell| cell["status"] != "skipped").collect();
@@ -46,7 +46,7 @@ fn of_every_cell_of_every_study_makes_that_cell_alone() {
                     (axis.to_owned(), value.to_owned())
                 })
                 .collect();
-            let narrowed = plan::cells(&parse(&resolved, &only), &registry::find).unwrap();
+            let narrowed = plan::cells(&parse(&resolved, &only)).unwrap();
             let axes: Vec<Value> = narrowed.iter().map(|cell| Value::Object(cell.axes.clone())).collect();
             assert_eq!(axes, [cell["axes"].clone()], "{}: {}", included.name, cell["command"]);
         }

@@ -122,10 +122,9 @@ impl Place {
 
     /// The same as a system's own file describes it.
     pub fn serve_system(&self, name: &str, ports: Vec<(String, u16)>) -> Server {
-        registry::load().unwrap();
-        let system = registry::find(name).unwrap();
+        let system = registry::built_in(name).unwrap();
         let options = system.options.iter().filter_map(|option| Some((option.name.clone(), option.default.clone()?)));
-        let cache = pubmark_host::cache::cache_folder(system).display().to_string();
+        let cache = pubmark_host::cache::cache_folder(&system).display().to_string();
         let places = Places { ports, cache, cpus: 1, memory_mb: 512, options: options.collect(), ..Places::default() };
         self.serve(system.server.as_ref().unwrap(), places)
     }

@@ -114,7 +114,7 @@ mod tests {
     fn record(rate: &str, agents: &[(bool, u32, f64)]) -> RunRecord {
         let cell = Cell {
             axes: serde_json::Map::new(),
-            system: "mqtt".into(),
+            system: pubmark_model::system::System::unknown("mqtt"),
             workload: Workload::of([("pairs", "1000"), ("rate", rate)]).unwrap(),
             limits: Limits::default(),
             faults: Default::default(),

@@ -10,7 +10,7 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::Pattern;
 use pubmark_stats::Histogram;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 mod backlog;
 mod refused;
@@ -25,15 +25,15 @@ fn mosquitto() -> &'static System {
     &READ
 }
 
-fn find(name: &str) -> Option<&'static System> {
-    Some(mosquitto()).filter(|system| system.name == name)
+fn find(name: &str) -> Option<Arc<System>> {
+    Some(mosquitto()).filter(|system| system.name == name).cloned().map(Arc::new)
 }
 
 /// A faultless record of a broker at QoS 1, changed by `change`; what is found.
 pub(super) fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     let text = "title = \"t\"\n[workload]\nqos = 1\nduration = \"10s\"\n[axes]\nsystem = \"mosquitto\"\n";
     let study = Study::parse("t", text, &find, &ReadOptions::default()).unwrap();
-    let mut cells: Vec<Cell> = pubmark_model::plan::cells(&study, &find).unwrap();
+    let mut cells: Vec<Cell> = pubmark_model::plan::cells(&study).unwrap();
     cells[0].faults = Script::parse(fault).unwrap();
     let place = Place { repeat: 1, position: 0 };
     let mut record = blank(&cells[0], None, place, String::new());

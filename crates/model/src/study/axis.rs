@@ -11,8 +11,7 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
     if axis == "system" {
         return match systems(&scalar.text) {
             // One that is named by its file's path is known by its name from here on.
-            Some(system) if !system.name.is_empty() => Ok(system.name.clone().into()),
-            Some(_) => Ok(scalar.text.clone().into()),
+            Some(system) => Ok(system.name.clone().into()),
             None => Err(Diagnostic::at_value(scalar.at, format!("unknown system `{}`", scalar.text))
                 .help("`pubmark systems` lists them")),
         };

@@ -64,6 +64,7 @@ impl Study {
         let text = text.as_ref();
         let document = Document::parse(text, &mut errors);
         let study = Study {
+            systems: Vec::new(),
             title: String::new(),
             question: String::new(),
             baseline: None,
@@ -98,6 +99,7 @@ impl Study {
                 parser.table(table);
             }
             parser.finish(reading);
+            parser.study.find_systems(systems);
         }
         let Parser { mut errors, study, .. } = parser;
         if errors.is_empty() {

@@ -383,7 +383,8 @@ impl Parser<'_> {
     fn check_option(&self, system: Option<&str>, name: &str, text: &str) -> Result<(), Diagnostic> {
         let mine = self.study.systems_of(system);
         let common = common();
-        let of_systems = mine.iter().filter_map(|name| (self.systems)(name)).flat_map(|system| &system.options);
+        let of_systems: Vec<_> = mine.iter().filter_map(|name| (self.systems)(name)).collect();
+        let of_systems = of_systems.iter().flat_map(|system| &system.options);
         let known: Vec<&OptionSpec> =
             if system.is_some() { of_systems.collect() } else { common.iter().chain(of_systems).collect() };
         if self.study.recorded || system.is_some() && known.is_empty() {

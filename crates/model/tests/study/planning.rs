@@ -55,7 +55,7 @@ fn a_part_for_those_with_another_machine_is_left_out_where_there_is_none() {
                 [parts.here]\npairs = 1\n[parts.there]\nplacement = \"server-apart\"\n";
     for recorded in [false, true] {
         let study = read(text, &ReadOptions { recorded, ..ReadOptions::default() }).unwrap();
-        let skipped: Vec<_> = cells(&study, &find).unwrap().into_iter().map(|cell| cell.skipped).collect();
+        let skipped: Vec<_> = cells(&study).unwrap().into_iter().map(|cell| cell.skipped).collect();
         let why = "placement: `server-apart` needs two hosts, and none is named".to_owned();
         assert_eq!(skipped, [None, Some(why)], "recorded: {recorded}");
     }
@@ -172,7 +172,7 @@ fn a_system_is_as_long_in_getting_warm_as_its_file_says_unless_the_study_does() 
     assert!(good(alone).to_toml().contains("warmup = \"1s\""), "filled in where it is the same for all");
     let quick = ReadOptions { quick: true, ..ReadOptions::default() };
     let study = read(&file("", ""), &quick).unwrap();
-    let cells = cells(&study, &find).unwrap();
+    let cells = cells(&study).unwrap();
     let quick = |cell: &Cell| (cell.workload.warmup_ns, cell.workload.warmup_max_ns) == (SECOND / 4, None);
     assert!(cells.iter().all(quick), "what is quick is quick");
 }
@@ -303,7 +303,7 @@ fn a_plan_is_bounded_and_not_empty() {
     );
     let only = pairs(&[("publishers", &values[..25].join(","))]);
     let study = read(&file(""), &ReadOptions { only: &only, ..ReadOptions::default() }).unwrap();
-    let cells = cells(&study, &find).unwrap();
+    let cells = cells(&study).unwrap();
     assert_eq!((cells.len(), order(&study, &cells).len()), (10_000, 30_000));
 }
 
@@ -314,7 +314,7 @@ fn runs(run: &str) -> (Vec<Cell>, Vec<Planned>) {
         "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[run]\n{run}\n[axes]\nsystem = [\"alpha\", \"beta\"]\npairs = [1, 2, 3, 4]\npayload = [64, 128]\n\
          [[skip]]\nsystem = \"beta\"\npairs = 3\nwhy = \"w\"\n"
     ));
-    let cells = cells(&study, &find).unwrap();
+    let cells = cells(&study).unwrap();
     let runs = order(&study, &cells);
     (cells, runs)
 }
@@ -343,7 +343,7 @@ fn interleaved_runs_set_the_systems_side_by_side() {
     assert_eq!(stretches.len(), 3 * 8, "each point comes once in a repeat");
     assert_eq!(stretches.iter().filter(|length| **length == 2).count(), 3 * 6, "and its systems next to each other");
     assert!(runs.is_sorted_by_key(|run| run.repeat), "a repeat is done before the next begins");
-    let first: BTreeSet<&str> = runs.iter().map(|run| cells[run.cell].system.as_str()).step_by(2).collect();
+    let first: BTreeSet<&str> = runs.iter().map(|run| cells[run.cell].system.name.as_str()).step_by(2).collect();
     assert_eq!(first.len(), 2, "neither system always comes first");
 }
 
@@ -491,18 +491,18 @@ fn a_study_with_parts_is_written_as_it_was_read_and_can_be_narrowed() {
     assert_eq!(narrowed.parts.len(), 1);
     assert_eq!(narrowed.skips.len(), 1, "what is about parts that are left out goes with them");
     good(&narrowed.to_toml());
-    assert_eq!(cells(&narrowed, &find).unwrap().len(), 6);
+    assert_eq!(cells(&narrowed).unwrap().len(), 6);
     let only = [("payload".to_owned(), "1MiB".to_owned())];
     let narrowed =
         read(PARTS, &ReadOptions { only: &only, ..ReadOptions::default() }).unwrap_or_else(|errors| panic!("{errors}"));
-    let left: Vec<String> = cells(&narrowed, &find).unwrap().iter().map(Cell::label).collect();
+    let left: Vec<String> = cells(&narrowed).unwrap().iter().map(Cell::label).collect();
     assert!(
         left.contains(&"alpha part=latency pairs=10 1MiB".to_owned()) && left.iter().all(|cell| !cell.contains("1KiB"))
     );
     let set = [("pairs".to_owned(), "7".to_owned())];
     let set =
         read(PARTS, &ReadOptions { set: &set, ..ReadOptions::default() }).unwrap_or_else(|errors| panic!("{errors}"));
-    assert!(cells(&set, &find).unwrap()[0].label().contains("pairs=7"));
+    assert!(cells(&set).unwrap()[0].label().contains("pairs=7"));
 }
 
 #[test]
@@ -554,7 +554,7 @@ fn a_part_may_set_options_and_what_is_left_out_need_not_have_them() {
 }
 
 fn cells_of(text: &str) -> Result<Vec<Cell>, Vec<pubmark_model::diagnostic::Diagnostic>> {
-    cells(&good(text), &find)
+    cells(&good(text))
 }
 
 #[test]

@@ -530,7 +530,7 @@ fn a_study_with_faults_of_a_later_version_can_be_told_of_and_not_run() {
     let crossed = format!("title = \"T\"\n[axes]\nsystem = [\"alpha\"]\nfault = [\"none\", \"{LATER}\"]\n");
     for (text, place) in [(set, 0), (crossed, 1)] {
         let study = read(&text, &recorded).unwrap_or_else(|errors| panic!("{errors}"));
-        let cells = cells(&study, &find).unwrap();
+        let cells = cells(&study).unwrap();
         assert_eq!(cells[place].faults.to_string(), LATER);
         assert!(place == 0 || cells[place].axes["fault"] == LATER);
         let errors = read(&text, &ReadOptions::default()).unwrap_err().to_string();

@@ -37,7 +37,7 @@ proptest! {
     fn no_mistake_in_a_file_shows_a_secret(secret in "[!-~ ]{6,20}") {
         let quoted = serde_json::to_string(&secret).unwrap();
         let system = System::parse("mqtt", "mqtt.toml", SYSTEM).unwrap();
-        let systems = |name: &str| (name == "mqtt").then_some(&system);
+        let systems = |name: &str| (name == "mqtt").then(|| std::sync::Arc::new(system.clone()));
         let said = |text: String| {
             let reading = ReadOptions { quick: true, set: &[], only: &[], ..ReadOptions::default() };
             Study::parse("f", &text, &systems, &reading).map(drop).unwrap_err().to_string()
@@ -72,7 +72,7 @@ const MARKED: &str = "[options.shape]\nkind = \"text\"\nsecret = true\ndoc = \"d
 /// The study that is kept of these options, or why they are refused.
 fn resolved(tables: &str, set: &[(&str, &str)]) -> Result<String, String> {
     let system = System::parse("mqtt", "mqtt.toml", &format!("{SYSTEM}{MARKED}")).unwrap();
-    let systems = |name: &str| (name == "mqtt").then_some(&system);
+    let systems = |name: &str| (name == "mqtt").then(|| std::sync::Arc::new(system.clone()));
     let set: Vec<(String, String)> = set.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
     let text = format!("title = \"t\"\n[axes]\nsystem = [\"mqtt\"]\n{tables}");
     let reading = ReadOptions { set: &set, ..ReadOptions::default() };

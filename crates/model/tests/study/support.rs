@@ -5,7 +5,7 @@ use pubmark_model::diagnostic::{Diagnostic, Diagnostics, line_column};
 use pubmark_model::plan::cells;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub const ALPHA: &str = r#"
 title = "Alpha"
@@ -61,17 +61,18 @@ patterns = ["pairs"]
 manual = "start it by hand"
 "#;
 
-pub fn find(name: &str) -> Option<&'static System> {
-    static SYSTEMS: OnceLock<Vec<System>> = OnceLock::new();
+pub fn find(name: &str) -> Option<Arc<System>> {
+    static SYSTEMS: OnceLock<Vec<Arc<System>>> = OnceLock::new();
     let systems = SYSTEMS.get_or_init(|| {
-        let parse =
-            |(name, text): (&str, &str)| System::parse(name, name, text).unwrap_or_else(|errors| panic!("{errors}"));
+        let parse = |(name, text): (&str, &str)| {
+            Arc::new(System::parse(name, name, text).unwrap_or_else(|errors| panic!("{errors}")))
+        };
         [("alpha", ALPHA), ("beta", BETA), ("solo", SOLO), ("jit", JIT), ("broker", BROKER)]
             .into_iter()
             .map(parse)
             .collect()
     });
-    systems.iter().find(|system| system.name == name)
+    systems.iter().find(|system| system.name == name).cloned()
 }
 
 pub fn read(text: &str, reading: &ReadOptions<'_>) -> Result<Study, Diagnostics> {
@@ -135,12 +136,12 @@ pub fn quick() -> ReadOptions<'static> {
 
 #[track_caller]
 pub fn planned(text: &str) -> Vec<Cell> {
-    cells(&good(text), &find).unwrap_or_else(|errors| panic!("{errors:?}"))
+    cells(&good(text)).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
 #[track_caller]
 pub fn unplannable(text: &str, wanted: &[(&str, Option<&str>)]) {
-    let errors = cells(&good(text), &find).expect_err("there is no plan");
+    let errors = cells(&good(text)).expect_err("there is no plan");
     let errors: Vec<_> = errors.iter().map(|error| (error.message.as_str(), error.help.as_deref())).collect();
     assert_eq!(errors, wanted);
 }

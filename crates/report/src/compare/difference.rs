@@ -27,7 +27,7 @@ pub struct EnvironmentDifference {
 
 /// The machines' differences, then those of what was measured.
 pub(super) fn differences(a: &Report, b: &Report, cells: &[(&CellResult, &CellResult)]) -> Vec<EnvironmentDifference> {
-    let systems: HashSet<&str> = cells.iter().map(|(cell, _)| cell.cell.system.as_str()).collect();
+    let systems: HashSet<&str> = cells.iter().map(|(cell, _)| cell.cell.system.name.as_str()).collect();
     let mut found = between(&environment(a.environment(), &systems), &environment(b.environment(), &systems));
     let mut seen: HashSet<EnvironmentDifference> = HashSet::new();
     for (a, b) in cells {

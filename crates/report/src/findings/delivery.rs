@@ -30,7 +30,7 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
         .iter()
         .map(|result| Kept {
             label: clean(&result.cell.label(), LABEL_CHARS),
-            system: name(&result.cell.system),
+            system: name(&result.cell.system.name),
             counts: Counts::default(),
             runs: 0,
             unheard: result.cell.faults.killed_sides().any(|(_, side)| side == Target::Subscribers),

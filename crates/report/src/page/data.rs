@@ -406,7 +406,7 @@ fn results(report: &Report) -> Results<'_> {
 fn systems(report: &Report) -> Vec<System> {
     let mut systems: Vec<System> = Vec::new();
     for result in report.cells() {
-        let name = &result.cell.system;
+        let name = &result.cell.system.name;
         if systems.iter().any(|system| system.name == *name) {
             continue;
         }
@@ -479,7 +479,7 @@ fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
     let word = CellVerdict::of(result, at);
     Cell {
         label: clean(&result.cell.label(), NAME_CHARS),
-        system: &result.cell.system,
+        system: &result.cell.system.name,
         axes: &result.cell.axes,
         point,
         unthrottled: at.unthrottled,
@@ -534,7 +534,7 @@ fn against(count: &crate::analysis::ReasonCount) -> Against {
 
 fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
     let floor = point.members.iter().copied();
-    let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::floor::FLOOR);
+    let mut floor = floor.filter(|cell| cells[*cell].cell.system.name == crate::floor::FLOOR);
     let is_known = |figure| point.members.iter().any(|cell| cells[*cell].figures.get(figure).is_some());
     let known = point.rankings().filter(|(figure, _)| is_known(*figure));
     let ranks = known.map(|(figure, ranked)| (figure.key(), rank(ranked)));

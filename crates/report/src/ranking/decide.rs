@@ -60,7 +60,7 @@ pub(crate) fn ranked(
 fn pairs(cells: &[CellResult], point: &Point, also: &[String]) -> usize {
     let members = point.members.iter().map(|index| &cells[*index]);
     let ranked = members
-        .filter(|result| !result.is_reference || also.contains(&result.cell.system))
+        .filter(|result| !result.is_reference || also.contains(&result.cell.system.name))
         .filter(|result| result.status != Status::Skipped)
         .count();
     ranked * ranked.saturating_sub(1) / 2
@@ -72,7 +72,7 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
     let column = figure;
     let members = point.members.iter().map(|index| &cells[*index]);
     let ranked: Vec<&CellResult> = members
-        .filter(|result| !result.is_reference || also.contains(&result.cell.system))
+        .filter(|result| !result.is_reference || also.contains(&result.cell.system.name))
         .filter(|result| result.quotable(column).is_some())
         .collect();
     // Numbers of repeats come from files: they are told apart, not counted up to.
@@ -84,7 +84,7 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
         let of = |repeat: &u32| each.iter().find(|reading| reading.repeat == *repeat).map(|reading| reading.value);
         let share = result.figures.get(Figure::DELIVERED_RATIO).map(|share| share.value);
         let contender = Contender {
-            name: result.cell.system.clone(),
+            name: result.cell.system.name.clone(),
             is_lower_bound: result.figures.sign(column) == Sign::AtLeast,
             share: share.filter(|_| needs_share),
             blur: ClockBlur::of(each),

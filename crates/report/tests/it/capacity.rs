@@ -116,7 +116,7 @@ fn the_page_has_each_search_with_its_steps_and_its_curve() {
     // A study without an objective has none.
     let mut plain = lab.study.clone();
     plain.capacity = None;
-    let plain = pubmark_report::Report::of(plain, &lab.records, &crate::lab::systems).unwrap();
+    let plain = pubmark_report::Report::of(plain, &lab.records).unwrap();
     let data: Value = serde_json::from_str(&Content::of(&[&plain], false).data_json()).unwrap();
     assert_eq!(data["page"]["results"][0]["capacities"], Value::Array(Vec::new()));
     assert!(!plain.csv().unwrap().contains("capacity_"));

@@ -9,7 +9,7 @@ use pubmark_model::times::TimeFigures;
 use pubmark_report::{CellResult, Records, Report};
 use pubmark_stats::Histogram;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
     let file = |name: &str| {
@@ -30,8 +30,8 @@ static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
 });
 
 /// The systems that the studies of these tests may name.
-pub fn systems(name: &str) -> Option<&'static System> {
-    SYSTEMS.iter().find(|system| system.name == name)
+pub fn systems(name: &str) -> Option<Arc<System>> {
+    SYSTEMS.iter().find(|system| system.name == name).cloned().map(Arc::new)
 }
 
 /// A study and its records so far.
@@ -47,7 +47,7 @@ impl Lab {
         let text = format!("title = \"T\"\nquestion = \"Q?\"\n{text}");
         let study = Study::parse("study.toml", &text, &systems, &ReadOptions::default())
             .unwrap_or_else(|error| panic!("{error}"));
-        let cells = plan::cells(&study, &systems).unwrap();
+        let cells = plan::cells(&study).unwrap();
         Lab { study, cells, records: Records::default() }
     }
 
@@ -75,7 +75,7 @@ impl Lab {
     }
 
     pub fn report(&self) -> Report {
-        Report::of(self.study.clone(), &self.records, &systems).unwrap()
+        Report::of(self.study.clone(), &self.records).unwrap()
     }
 
     /// Writes the results folder, with this after the records.
@@ -93,7 +93,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         cell: cell.axes.clone(),
         repeat,
         position: 0,
-        system: cell.system.clone(),
+        system: cell.system.name.clone(),
         versions: Default::default(),
         started: "2026-01-01T00:00:00Z".into(),
         workload: cell.workload.clone(),

@@ -10,7 +10,7 @@ const SYSTEMS: &str = "[axes]\nsystem = [\"alpha\", \"bound\", \"floor\"]\n[run]
 
 /// A figure to two digits: a histogram has three.
 fn figure(report: &Report, system: &str, column: Figure) -> Option<f64> {
-    let cell = report.cells().iter().find(|result| result.cell.system == system).unwrap();
+    let cell = report.cells().iter().find(|result| result.cell.system.name == system).unwrap();
     let two_digits = |value: f64| {
         let unit = 10_f64.powf(value.log10().floor() - 1.0);
         (value / unit).round() * unit
@@ -44,7 +44,7 @@ fn what_is_beyond_the_floor_of_the_language_is_the_bindings_block_by_block() {
     let row = text.lines().find(|line| line.trim_start().starts_with("bound ")).unwrap();
     assert!(row.contains("121 µs") && row.contains("100 µs") && row.contains("2.0"), "{row}");
     // The floor of a language is no rival.
-    let floor = report.cells().iter().find(|result| result.cell.system == "floor").unwrap();
+    let floor = report.cells().iter().find(|result| result.cell.system.name == "floor").unwrap();
     assert!(floor.is_reference);
 }
 
@@ -85,7 +85,7 @@ fn a_cell_is_shown_beside_the_kernel_at_its_point_and_the_floor_of_its_language(
     let report = lab.report();
     let name = |cell: usize| {
         let cell = &report.cells()[cell].cell;
-        format!("{} {}", cell.system, cell.axes["qos"])
+        format!("{} {}", cell.system.name, cell.axes["qos"])
     };
     let beside = report.beside();
     for (cell, due) in [

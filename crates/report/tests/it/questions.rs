@@ -35,7 +35,7 @@ fn before_anything_is_measured_all_is_open_and_needs_all() {
     assert!(questions[0].kind == QuestionKind::Claim && questions[0].text.contains("gamma is better than beta"));
     assert_eq!(questions[1].text, "best by median latency at 64B");
     let QuestionState::Open { cells, groups, .. } = &questions[1].state else { panic!("{questions:?}") };
-    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.as_str()).collect();
+    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.name.as_str()).collect();
     assert_eq!(names, ["alpha", "beta"], "what others are held against is not asked about");
     assert_eq!(groups.len(), 1);
     assert_ne!(groups[0], FigureGroup::Rates);
@@ -56,7 +56,7 @@ fn what_is_decided_needs_no_more_runs_and_what_is_behind_needs_none_elsewhere() 
     let states = states(&report);
     assert_eq!(states[1], QuestionState::Decided("alpha".into()));
     let QuestionState::Open { cells, blocks_more, .. } = &states[2] else { panic!("{states:?}") };
-    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.as_str()).collect();
+    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.name.as_str()).collect();
     assert_eq!(names, ["alpha", "beta"], "gamma is behind: it is not measured again");
     // Blocks are looked at when they are 8, 12, 16 and so on.
     assert!(blocks_more.is_none_or(|more| [2, 6, 10, 18, 26, 42].contains(&more) || more > 42), "{blocks_more:?}");
@@ -208,7 +208,7 @@ fn two_systems_are_told_apart_though_a_third_is_open() {
     assert_eq!(states[0], QuestionState::Decided("alpha".into()));
     assert!(matches!(&states[1], QuestionState::Closed(why) if why.contains("reference")), "{states:?}");
     let QuestionState::Open { cells, compares, .. } = &states[2] else { panic!("{states:?}") };
-    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.as_str()).collect();
+    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.name.as_str()).collect();
     assert_eq!((names, *compares), (vec!["alpha", "beta"], true));
 }
 

@@ -176,7 +176,7 @@ fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
     assert!(report.terminal(120, false).contains(said), "{}", report.terminal(120, false));
     assert!(report.markdown().contains(said));
     // The same of records that are not read from a folder.
-    assert_eq!(Report::of(lab.study, &records, &systems).unwrap().counts(), expected);
+    assert_eq!(Report::of(lab.study, &records).unwrap().counts(), expected);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn the_page_and_the_json_say_how_many_runs_were_made_again() {
 fn a_damaged_histogram_is_an_error_that_names_the_cell() {
     let mut lab = lab();
     lab.records.runs[1].histograms.latency = Some("not base64!".into());
-    let error = Report::of(lab.study, &lab.records, &systems).unwrap_err();
+    let error = Report::of(lab.study, &lab.records).unwrap_err();
     assert!(matches!(error, ReportError::Histogram { .. }));
     assert!(error.to_string().contains("alpha"), "{error}");
 }

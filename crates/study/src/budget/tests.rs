@@ -132,7 +132,7 @@ fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
 fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");
     let cell = |system: &str, payload: usize| {
-        let is_it = |cell: &&Cell| cell.system == system && cell.axes["payload"] == [16, 1_000][payload];
+        let is_it = |cell: &&Cell| cell.system.name == system && cell.axes["payload"] == [16, 1_000][payload];
         plan.cells().iter().position(|cell| is_it(&cell)).unwrap()
     };
     let [floor, nng, other] = [cell("kernel", 0), cell("nng", 0), cell("kernel", 1)];

@@ -87,13 +87,13 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     fn new(cell: &'a Cell, wrong: Option<(usize, usize, Way)>) -> Stage<'a> {
-        let system = registry::find(&cell.system).unwrap();
+        let system = &*cell.system;
         Stage::of(cell, deal::deal(&cell.workload, deal::here(), deal::layout(cell, system, 1_000)), wrong)
     }
 
     /// The same of agents that have been dealt.
     fn of(cell: &'a Cell, agents: Vec<AgentPlan>, wrong: impl IntoIterator<Item = (usize, usize, Way)>) -> Stage<'a> {
-        let system = registry::find(&cell.system).unwrap();
+        let system = &*cell.system;
         let count = agents.len();
         let brief = Brief {
             cell,
@@ -288,10 +288,9 @@ impl<'a> Stage<'a> {
 }
 
 fn planned(text: &str) -> Vec<Cell> {
-    registry::load().unwrap();
-    let study =
-        Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"));
-    cells(&study, &registry::find).unwrap()
+    let study = Study::parse("t", text, &registry::built_in, &ReadOptions::default())
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    cells(&study).unwrap()
 }
 
 fn cell(workload: &str) -> Cell {
@@ -535,7 +534,7 @@ fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
     let cells = planned(&text);
     assert_eq!(cells.len(), 1_000);
     let record = |cell: &Cell| -> RunRecord {
-        let system = registry::find(&cell.system).unwrap();
+        let system = &*cell.system;
         let Played { outcome, looks, .. } = Stage::new(cell, None).play();
         let measured = Measured {
             clocks: Vec::new(),

@@ -7,6 +7,7 @@ use pubmark_model::printable::printable;
 use pubmark_model::system::{System, is_system_name};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The largest system file, bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -63,7 +64,7 @@ pub struct BroughtFile {
     /// The file, absolute.
     pub path: PathBuf,
     /// The system, or why it is none.
-    pub system: Result<System, RefusedFile>,
+    pub system: Result<Arc<System>, Arc<RefusedFile>>,
 }
 
 /// What comes with pubmark under a name: its text.
@@ -102,7 +103,7 @@ pub fn read(path: &Path, built_in: BuiltIn<'_>) -> Option<BroughtFile> {
             Ok(text) => parse(&name, &path, &text, built_in),
         },
     };
-    Some(BroughtFile { name, path, system })
+    Some(BroughtFile { name, path, system: system.map(Arc::new).map_err(Arc::new) })
 }
 
 fn parse(name: &str, path: &Path, text: &str, built_in: BuiltIn<'_>) -> Result<System, RefusedFile> {

@@ -1,7 +1,6 @@
 //! The credentials of servers that others can reach: a user, and a password that each
 //! process of this program makes for itself.
 
-use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::options::OptionValues;
 use pubmark_model::printable::hexadecimal;
@@ -43,8 +42,8 @@ pub fn secrets(cell: &Cell, system: &System) -> Secrets {
 
 /// What nothing of any run of these cells may show.
 pub fn secrets_of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Secrets {
-    let of_cell = |cell: &Cell| Some(secrets(cell, registry::find(&cell.system)?));
-    cells.into_iter().filter_map(of_cell).fold(Secrets::default(), Secrets::and)
+    let of_cell = |cell: &Cell| secrets(cell, &cell.system);
+    cells.into_iter().map(of_cell).fold(Secrets::default(), Secrets::and)
 }
 
 /// An endpoint with a login.
@@ -58,20 +57,20 @@ pub fn put_into(endpoint: &str, login: Option<&(String, String)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry;
     use pubmark_model::study::{ReadOptions, Study};
 
     fn login(system: &str, address: &str, more: &str) -> Option<(String, String)> {
-        registry::load().unwrap();
         let text = format!(
             "title = \"t\"\n[axes]\nsystem = \"{system}\"\n[hosts.b]\nreach = [\"ssh\", \"b\"]\naddress = \"{address}\"\n{more}"
         );
         let study =
-            Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-        let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
-        let system = registry::find(system).unwrap();
-        let found = of(&cell, system);
+            Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let cell = pubmark_model::plan::cells(&study).unwrap().remove(0);
+        let system = registry::built_in(system).unwrap();
+        let found = of(&cell, &system);
         if let Some((_, password)) = &found {
-            assert!(password.len() == 32 && !secrets(&cell, system).hide(password).contains(password.as_str()));
+            assert!(password.len() == 32 && !secrets(&cell, &system).hide(password).contains(password.as_str()));
         }
         found
     }

@@ -54,10 +54,9 @@ mod tests {
 
     /// The addresses of a run's agents, and how many clients each has.
     fn sources(pairs: u32, endpoint: &str, connections: usize, options: &str) -> (Vec<Vec<String>>, Vec<usize>) {
-        registry::load().unwrap();
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
-        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
-        let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
+        let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
+        let cell = pubmark_model::plan::cells(&study).unwrap().remove(0);
         let agents = deal(&cell.workload, here(), Layout::Server { connections, processes: 1 });
         let clients = agents.iter().map(|agent| agent.clients.len()).collect();
         (of_agents(&cell, Some(endpoint), &agents), clients)

@@ -7,9 +7,8 @@ use pubmark_judge::blank::blank;
 use pubmark_model::study::ReadOptions;
 
 pub fn study(axes: &str) -> Study {
-    registry::load().unwrap();
     let text = format!("title = \"t\"\nquestion = \"\"\n{axes}");
-    Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap()
+    Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap()
 }
 
 pub fn plan(axes: &str) -> StudyPlan {

@@ -3,14 +3,14 @@ use pubmark_judge::blank::blank;
 use pubmark_model::plan::{Place, cells};
 use pubmark_model::record::{FigureGroup, Finding, Reason};
 use pubmark_model::study::ReadOptions;
+use pubmark_study::registry;
 
 /// A study of which all runs of one system are spoilt for this reason.
 fn told_of(reason: Reason) -> String {
-    registry::load().unwrap();
     let text = "title = \"t\"\nquestion = \"q\"\n[workload]\ntransport = \"tcp\"\nrate = 1000\n\
                 [axes]\nsystem = [\"nng\", \"zeromq\"]\n[run]\nstop = \"decided\"\n";
-    let study = Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap();
-    let cells = cells(&study, &registry::find).unwrap();
+    let study = Study::parse("t", text, &registry::built_in, &ReadOptions::default()).unwrap();
+    let cells = cells(&study).unwrap();
     let mut runs = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
         for repeat in 1..=3 {
@@ -24,7 +24,7 @@ fn told_of(reason: Reason) -> String {
     }
     // One run stands in the place of another, made in an earlier call.
     let records = Records { runs, superseded: 1, ..Records::default() };
-    let report = Report::of(study, &records, &registry::find).unwrap();
+    let report = Report::of(study, &records).unwrap();
     let over = BudgetOver { end: BudgetEnd::Decided, given_up: vec![1], run_ns: vec![SECOND; cells.len()] };
     told(&report, &over, false, 60 * SECOND)
 }

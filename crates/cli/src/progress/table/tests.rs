@@ -14,7 +14,7 @@ use pubmark_study::strategy::{Decided, NextRun, Outlook, Undecided};
 /// A board of a study of two systems whose axis `payload` has so many values.
 fn board(payloads: usize, repeats: u32, title: &str) -> Board {
     let study = study(payloads, repeats, title);
-    let cells = cells(&study, &registry::find).unwrap();
+    let cells = cells(&study).unwrap();
     let left: Vec<usize> = order(&study, &cells).iter().map(|run| run.cell).collect();
     let mut board = Board::default();
     board.begin(&start(&study.title, &cells, &left));
@@ -27,7 +27,7 @@ fn start<'a>(title: &'a str, rows: &'a [Cell], left: &'a [usize]) -> StudyStart<
 
 /// A run of this row begins.
 fn begin(board: &mut Board, row: usize, now_ns: Ns) {
-    let cell = cells(&study(20, 1, "x"), &registry::find).unwrap().remove(row);
+    let cell = cells(&study(20, 1, "x")).unwrap().remove(row);
     board.run_begins(&run_of(row, &cell), now_ns);
 }
 
@@ -36,7 +36,6 @@ fn run_of(row: usize, cell: &Cell) -> NextRun {
 }
 
 fn study(payloads: usize, repeats: u32, title: &str) -> Study {
-    registry::load().unwrap();
     let values: Vec<String> = (1..=payloads).map(|size| format!("\"{}B\"", 16 + size)).collect();
     let text = format!(
         "title = \"x\"\nquestion = \"\"\n[workload]\ntransport = \"tcp\"\nrate = 1000\nwarmup = \"1s\"\nduration = \"10s\"\n[axes]\n\
@@ -44,7 +43,7 @@ fn study(payloads: usize, repeats: u32, title: &str) -> Study {
         values.join(", ")
     );
     let reading = ReadOptions { quick: false, set: &[], only: &[], ..ReadOptions::default() };
-    let mut study = Study::parse("x", &text, &registry::find, &reading).unwrap();
+    let mut study = Study::parse("x", &text, &registry::built_in, &reading).unwrap();
     study.title = title.into();
     study
 }
@@ -55,7 +54,7 @@ fn record(valid: bool, error: Option<&str>) -> RunRecord {
     } else {
         vec![Finding { reason: Reason::MessagesLost, evidence: "x".into(), figures: FigureGroup::all() }]
     };
-    let cell = &cells(&study(1, 1, "x"), &registry::find).unwrap()[0];
+    let cell = &cells(&study(1, 1, "x")).unwrap()[0];
     let mut record = blank(cell, None, Place { repeat: 1, position: 0 }, String::new());
     record.verdict = Verdict { valid, reasons, ..Verdict::default() };
     record.error = error.map(str::to_owned);
@@ -123,7 +122,7 @@ fn lines_of<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
 #[test]
 fn a_study_with_a_time_says_how_its_questions_stand() {
     let study = study(2, 1, "A title");
-    let cells = cells(&study, &registry::find).unwrap();
+    let cells = cells(&study).unwrap();
     let mut board = Board::default();
     board.begin(&start("A title", &cells, &[]));
     looked(

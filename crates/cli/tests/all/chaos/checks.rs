@@ -89,7 +89,7 @@ pub fn assert_complete(place: &Place, folder: &str, cells: usize, repeats: usize
     let failed: Vec<_> = records.iter().filter_map(|record| record.error.as_ref()).collect();
     let made: Vec<_> = records.iter().filter(|record| record.error.is_none()).collect();
     assert_eq!(made.len(), cells * repeats, "failed before: {failed:#?}");
-    let report = Report::load(&place.path(folder), &registry::find).unwrap();
+    let report = Report::load(&place.path(folder), &registry::built_in).unwrap();
     let counts = report.counts();
     assert_eq!((counts.failed, counts.missing), (0, 0));
     assert_eq!(counts.valid + counts.partly + counts.invalid, cells * repeats);
@@ -215,7 +215,7 @@ fn missed_an_edge(event: &Event, record: &RunRecord) -> bool {
 fn assert_undisturbed(record: &RunRecord) {
     let (workload, counts) = (&record.workload, &record.counts);
     let broker = record.connections.is_some();
-    let system = registry::find(&record.system).unwrap();
+    let system = registry::built_in(&record.system).unwrap();
     let what = serde_json::to_string(record).unwrap();
     if system.lossless.contains(&workload.pattern) && (!broker || workload.qos > 0) {
         assert_eq!(counts.lost, 0, "{what}");

@@ -115,8 +115,8 @@ impl Play<'_> {
     }
 
     fn options(&self) -> Options {
-        registry::load().unwrap();
-        let system = registry::systems().into_iter().find(|system| system.driver == self.driver).unwrap();
+        let system =
+            registry::Registry::default().systems().into_iter().find(|system| system.driver == self.driver).unwrap();
         let default = |name: &str| system.options.iter().find(|spec| spec.name == name).unwrap();
         // The server's options are none of the agent's.
         let known = pubmark_load::drivers::options(self.driver);
