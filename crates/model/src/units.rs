@@ -30,8 +30,15 @@ const SIZE_UNITS: [(&str, u64); 8] = [
     ("TB", 1_000_000_000_000),
 ];
 
-const TIME_UNITS: [(&str, u64); 6] =
-    [("ns", 1), ("us", MICROSECOND), ("µs", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND), ("m", 60 * SECOND)];
+const TIME_UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", MICROSECOND),
+    ("µs", MICROSECOND),
+    ("ms", MILLISECOND),
+    ("s", SECOND),
+    ("m", 60 * SECOND),
+    ("h", 3_600 * SECOND),
+];
 
 /// Why a text is no size, no time or no rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +52,7 @@ pub enum UnitError {
     #[error("`{0}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`")]
     Bytes(String),
     /// A time of no unit that is known.
-    #[error("`{0}` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`")]
+    #[error("`{0}` is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`")]
     Time(String),
     /// A time that is no whole number.
     #[error("`{0}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`")]

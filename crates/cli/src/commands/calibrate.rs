@@ -4,7 +4,6 @@ use super::shared::{interrupt_flag, program, raise_open_files};
 use crate::args::CalibrateArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, note, print};
-use indicatif::{ProgressBar, ProgressStyle};
 use pubmark_calibrate::Calibrator;
 use pubmark_judge::calibration::{Calibration, Compared};
 use pubmark_model::endpoint::{Carrier, Endpoint};
@@ -13,30 +12,15 @@ use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
 use pubmark_study::calibrated;
 use pubmark_study::context::RunError;
-use std::io::IsTerminal;
-use std::time::Duration;
 
 /// Measures, saves and prints.
 pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
     let relay = args.relay.as_deref().map(relay).transpose()?;
     let interrupt = interrupt_flag()?;
     raise_open_files();
-    let bar = (!voice.quiet && std::io::stderr().is_terminal()).then(|| {
-        let bar = ProgressBar::new_spinner();
-        // A bar without a template that parses is still a bar.
-        let style = ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.enable_steady_tick(Duration::from_millis(250));
-        bar
-    });
-    let mut say = |what: &str| match &bar {
-        Some(bar) => bar.set_message(what.to_owned()),
-        None if voice.quiet => {}
-        None => note(what),
-    };
+    let mut say = |what: &str| voice.note(what);
     let how = Calibrator::new(program()?, relay, args.connections, args.quick, &interrupt, &mut say);
     let measured = how.and_then(pubmark_calibrate::calibrate);
-    bar.iter().for_each(ProgressBar::finish_and_clear);
     let calibration = match measured {
         Ok(calibration) => calibration,
         Err(RunError::Interrupted) => {

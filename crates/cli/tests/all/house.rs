@@ -1,88 +1,134 @@
 //! The house keeps its order: which crate may name which, and no two files of
 //! a crate that import each other in a circle. Tests may import what they like.
 
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use syn::visit::Visit;
 
-/// Which crates of ours each crate may name.
-const MAY_NAME: &[(&str, &[&str])] = &[
-    ("stats", &[]),
-    ("wire", &[]),
-    ("model", &["stats"]),
-    ("clock", &["model"]),
-    ("files", &[]),
-    ("load", &["clock", "model", "stats", "wire"]),
-    ("peer", &["clock", "model", "stats", "wire"]),
-    ("host", &["clock", "files", "model", "stats"]),
-    ("judge", &["model", "stats"]),
-    ("study", &["files", "host", "judge", "model", "stats"]),
-    ("report", &["files", "model", "stats"]),
-    ("calibrate", &["host", "judge", "load", "model", "stats", "study", "wire"]),
-    ("conformance", &["host", "load", "model", "peer", "stats"]),
-    (
-        "cli",
-        &["calibrate", "conformance", "files", "host", "judge", "load", "model", "peer", "report", "stats", "study"],
-    ),
+/// The floors of the house: a crate names crates of lower floors alone.
+const FLOORS: [&[&str]; 7] = [
+    &["stats", "wire", "files"],
+    &["model"],
+    &["clock"],
+    &["load", "peer", "host", "judge"],
+    &["study", "report", "conformance"],
+    &["calibrate"],
+    &["cli"],
+];
+
+/// Crates that are functions of their input alone, or open no socket: what they may not
+/// name, though it lies on a lower floor.
+const NEVER: [(&str, &[&str]); 5] = [
+    ("model", &["files", "wire"]),
+    ("load", &["files"]),
+    ("judge", &["clock", "files", "wire"]),
+    ("study", &["clock", "load", "peer", "wire"]),
+    ("report", &["clock", "host", "judge", "load", "peer", "wire"]),
 ];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// A file's text without comments and without the modules of its tests.
-fn code(path: &Path) -> String {
-    let text = std::fs::read_to_string(path).unwrap();
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let text = lines.join("\n");
-    // A module of tests within a file stands at its end. One with a file of its
-    // own is declared among the other modules, and code follows.
-    let inline = |at: &usize| text[*at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
-    let Some(at) = text.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at).find(inline) else { return text };
-    text[..at].to_owned()
-}
-
-/// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
-fn flat(tree: &str) -> Vec<String> {
-    let Some(open) = tree.find('{') else {
-        let path = tree.split(" as ").next().unwrap_or_default();
-        return vec![path.split_whitespace().collect()];
+/// By crate, by the name of its folder, the crates of ours that it names.
+fn named_crates() -> BTreeMap<String, Vec<String>> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]).current_dir(crates());
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ours = |name: &Value| name.as_str().unwrap().strip_prefix("pubmark-").map(str::to_owned);
+    let of_package = |package: &Value| {
+        let needs = package["dependencies"].as_array().unwrap().iter().filter(|needed| needed["kind"].is_null());
+        let name = ours(&package["name"]).unwrap_or_else(|| "cli".into());
+        (name, needs.filter_map(|needed| ours(&needed["name"])).collect())
     };
-    let (prefix, inner) = (&tree[..open], &tree[open + 1..tree.rfind('}').unwrap_or(tree.len())]);
-    let (mut depth, mut from, mut found) = (0, 0, Vec::new());
-    for (at, letter) in inner.char_indices().chain([(inner.len(), ',')]) {
-        match letter {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                let part = inner[from..at].trim();
-                if !part.is_empty() {
-                    found.extend(flat(&format!("{prefix}{part}")));
-                }
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found
+    told["packages"].as_array().unwrap().iter().map(of_package).collect()
 }
 
-/// Every path that a file names: those that it uses, and those within its code
-/// that begin with `crate`, `super` or a module of its own.
-fn paths(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (at, _) in text.match_indices("use ") {
-        let statement = text[..at].rsplit(['\n', ';', '{', '}']).next().unwrap_or_default().trim();
-        let tree = text[at + 4..].split(';').next().unwrap_or_default();
-        // A line of a text may begin with the word.
-        if (statement.is_empty() || statement.starts_with("pub")) && !tree.contains('"') {
-            found.extend(flat(tree));
+/// What a file that is no test names and declares.
+#[derive(Default)]
+struct Code {
+    /// Every path, those that it uses among them: `a::b`.
+    paths: Vec<String>,
+    /// Its public types.
+    types: Vec<String>,
+}
+
+impl Code {
+    fn of(path: &Path) -> Code {
+        let file = syn::parse_file(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let mut code = Code::default();
+        code.visit_file(&file);
+        code
+    }
+
+    fn declares(&mut self, visibility: &syn::Visibility, name: &syn::Ident) {
+        if matches!(visibility, syn::Visibility::Public(_)) {
+            self.types.push(name.to_string());
         }
     }
-    let of_a_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    // What ends in `::` opens a brace, and was seen above.
-    let words = text.split(|letter| !of_a_path(letter)).filter(|word| word.contains("::") && !word.ends_with("::"));
-    found.extend(words.map(str::to_owned));
-    found
+
+    /// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
+    fn uses(&mut self, before: &str, tree: &syn::UseTree) {
+        let below = |name: &syn::Ident| if before.is_empty() { name.to_string() } else { format!("{before}::{name}") };
+        match tree {
+            syn::UseTree::Path(path) => self.uses(&below(&path.ident), &path.tree),
+            syn::UseTree::Name(name) => self.paths.push(below(&name.ident)),
+            syn::UseTree::Rename(renamed) => self.paths.push(below(&renamed.ident)),
+            syn::UseTree::Glob(_) => self.paths.push(before.to_owned()),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.uses(before, tree)),
+        }
+    }
+}
+
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    let is_test = |attribute: &syn::Attribute| {
+        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|what| what == "test")
+    };
+    attributes.iter().any(is_test)
+}
+
+impl<'ast> Visit<'ast> for Code {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if !is_test(&module.attrs) {
+            syn::visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.uses("", &item.tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let words: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if words.len() > 1 {
+            self.paths.push(words.join("::"));
+        }
+        syn::visit::visit_path(self, path);
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.declares(&item.vis, &item.ident);
+        syn::visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.declares(&item.vis, &item.ident);
+        syn::visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.declares(&item.vis, &item.ident);
+        syn::visit::visit_item_trait(self, item);
+    }
+
+    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
+        self.declares(&item.vis, &item.ident);
+        syn::visit::visit_item_type(self, item);
+    }
 }
 
 /// The module that a path of `own` means, if it is one of this crate's files.
@@ -140,7 +186,7 @@ fn imports(of: &str) -> BTreeMap<String, BTreeSet<String>> {
     let names: BTreeSet<String> = files.keys().cloned().collect();
     let imported = |module: &String, path: &PathBuf| {
         let own: Vec<String> = module.split("::").map(str::to_owned).collect();
-        let meant = paths(&code(path)).into_iter().filter_map(|path| meant(&path, &own, &names));
+        let meant = Code::of(path).paths.into_iter().filter_map(|path| meant(&path, &own, &names));
         (module.clone(), meant.filter(|to| to != module).collect())
     };
     files.iter().map(|(module, path)| imported(module, path)).collect()
@@ -165,19 +211,22 @@ fn circles(mut imports: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, 
 
 #[test]
 fn a_crate_names_only_those_that_it_may() {
-    for (name, may) in MAY_NAME {
-        let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
-        let needed = manifest.split("[dev-dependencies]").next().unwrap_or_default();
-        let named = needed.lines().filter_map(|line| line.strip_prefix("pubmark-")?.split(['.', ' ']).next());
-        assert_eq!(named.collect::<Vec<_>>(), *may, "{name}");
+    let floor = |name: &str| FLOORS.iter().position(|floor| floor.contains(&name));
+    let named = named_crates();
+    for (name, needs) in &named {
+        let own = floor(name).unwrap_or_else(|| panic!("the crate {name} has no floor"));
+        for needed in needs {
+            assert!(floor(needed) < Some(own), "{name} names {needed}, which is on no lower floor");
+            let never = NEVER.iter().any(|(who, never)| who == name && never.contains(&needed.as_str()));
+            assert!(!never, "{name} may not name {needed}");
+        }
     }
-    let folders = std::fs::read_dir(crates()).unwrap().count();
-    assert_eq!(folders, MAY_NAME.len(), "each crate has its line");
+    assert_eq!(named.len(), FLOORS.concat().len(), "each crate has a floor, and each floor its crates");
 }
 
 #[test]
 fn no_two_files_of_a_crate_import_each_other_in_a_circle() {
-    for (name, _) in MAY_NAME {
+    for name in FLOORS.concat() {
         let found = circles(imports(name));
         assert!(found.is_empty(), "{name}: {found:#?}");
     }
@@ -195,7 +244,9 @@ fn a_circle_is_found() {
     };
     assert!(graph(&[("a", "b"), ("b", "c"), ("a", "c")]).is_empty());
     assert_eq!(graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")]), ["b", "c"]);
-    assert_eq!(flat("a::{b, c::{d, self}}"), ["a::b", "a::c::d", "a::c::self"]);
+    let mut code = Code::default();
+    code.visit_file(&syn::parse_str("use a::{b, c::{d, self}}; #[cfg(test)] mod tests { use e::f; }").unwrap());
+    assert_eq!(code.paths, ["a::b", "a::c::d", "a::c::self"]);
     let files = ["run", "run::made", "lead"].map(str::to_owned).into();
     let own = ["run".to_owned(), "made".to_owned()];
     for (path, to) in [("super::Play", Some("run")), ("crate::lead::Leader", Some("lead")), ("std::fs", None)] {
@@ -231,25 +282,15 @@ fn the_files_that_the_pages_for_developers_name_are_there() {
     assert!(named >= 30, "{named}");
 }
 
-/// Public types of a file, but for those of its tests.
-fn types(text: &str) -> Vec<&str> {
-    let name = |line: &'_ str| -> Option<usize> {
-        let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
-        kinds.iter().find(|kind| line.starts_with(*kind)).map(|kind| kind.len())
-    };
-    let named = text.lines().filter_map(|line| Some(&line[name(line)?..]));
-    named.map(|rest| rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default()).collect()
-}
-
 #[test]
 fn no_two_public_types_of_the_workspace_have_one_name() {
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     let mut twice = Vec::new();
-    for (name, _) in MAY_NAME {
+    for name in FLOORS.concat() {
         for (module, path) in modules(name) {
-            for found in types(&code(&path)) {
+            for found in Code::of(&path).types {
                 let place = format!("{name}::{module}");
-                if let Some(other) = known.insert(found.to_owned(), place.clone()) {
+                if let Some(other) = known.insert(found.clone(), place.clone()) {
                     twice.push(format!("{found}: {other} and {place}"));
                 }
             }

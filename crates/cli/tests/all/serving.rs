@@ -286,8 +286,8 @@ fn on_a_terminal_the_report_stays_until_ctrl_c() {
 /// The commands that have no study of a file, each with more to do than a test looks on.
 const OTHERS: [&[&str]; 3] = [
     &["bench", "mock", "--repeats", "1000", "--duration", "2s"],
-    &["ab", "mock", "--fail-on", "p50 > +0.001%", "--set", "options.jitter=90us", "--budget", "60m"],
-    &["capacity", "kernel", "--transport", "tcp", "--until", "p99 < 10s", "--duration", "1s", "--budget", "60m"],
+    &["ab", "mock", "--fail-on", "p50 > +0.001%", "--set", "options.jitter=90us", "--budget", "1h"],
+    &["capacity", "kernel", "--transport", "tcp", "--until", "p99 < 10s", "--duration", "1s", "--budget", "1h"],
 ];
 
 #[test]

@@ -31,7 +31,7 @@ pub struct ServerUsage {
     /// The most memory that was charged to its control group, page cache
     /// included, bytes.
     pub cgroup_memory_bytes_max: Option<u64>,
-    /// Each process, by number.
+    /// Each process, that with the most memory first.
     pub processes: Vec<ProcessShare>,
     /// How long the limit of processors kept it waiting, summed over processors, s.
     pub throttled_s: f64,
@@ -343,7 +343,9 @@ impl Memory {
             rss_bytes_median: rss_of(&sizes),
             uss_bytes_median: uss_of(&sizes),
         };
-        let processes = self.each.into_iter().map(share).collect();
+        // By number a helper may stand before the server: numbers begin again.
+        let mut processes: Vec<ProcessShare> = self.each.into_iter().map(share).collect();
+        processes.sort_by_key(|process| std::cmp::Reverse(process.rss_bytes_median));
         ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0, late_ns: 0 }
     }
 }

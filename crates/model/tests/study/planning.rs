@@ -100,7 +100,7 @@ fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
             "transport = \"tcp\"",
             &format!("options.depth = [1, \"x\"]\n{skip}").replace("options.depth = [1", "options.linger = [\"1s\""),
         ),
-        &[("options.linger: `x` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`", None)],
+        &[("options.linger: `x` is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`", None)],
     );
     assert_eq!(
         planned("title = \"t\"\n[axes]\nsystem = \"solo\"\n").len(),

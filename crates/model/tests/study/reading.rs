@@ -217,7 +217,7 @@ fn columns_count_characters() {
 fn sizes_times_counts_and_rates_are_strict() {
     let size =
         "is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)";
-    let time = "is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`";
+    let time = "is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`";
     let rate = "is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`";
     for (line, message) in [
         ("payload = \"32Kib\"", format!("payload: `32Kib` {size}")),
@@ -375,7 +375,7 @@ fn options_are_checked_against_their_systems() {
     refused(
         &with("[options.alpha]\nlinger = 5\nsocket_buffer = \"lots\"\ntcp_nodelay = 1"),
         &[
-            "3:10 linger: `5` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`",
+            "3:10 linger: `5` is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`",
             "4:17 socket_buffer: `lots` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
             "5:15 tcp_nodelay: `1` is neither true nor false",
         ],
