@@ -4,7 +4,7 @@
 use super::heard::{intended, last_arrival, latency, series, service, silent_for};
 use super::lag::{own_lag, send_lag, window};
 use super::scripts::{late_by, line, script};
-use super::sent::{schedule, sequences, totals};
+use super::sent::{schedule, sent_series, sequences, totals};
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::course::Stop;
@@ -122,6 +122,7 @@ fn stopped_sender(bench: &Bench<'_>, out: &SentOut) -> Result<(), Wrong> {
     totals(out)?;
     send_lag(out)?;
     own_lag(out)?;
+    sent_series(out)?;
     let lag = |header: &Header| header.sent_ns.unwrap_or(0).saturating_sub(header.intended_ns);
     let headers = window(out);
     for (from_ns, to_ns) in &out.stopped {
