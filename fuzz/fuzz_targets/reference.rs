@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use pubmark_model::reference::parse;
 use pubmark_model::figure::Figure;
-use pubmark_study::registry::find;
+use pubmark_study::registry::built_in as find;
 use std::collections::HashSet;
 
 fuzz_target!(|text: &str| {

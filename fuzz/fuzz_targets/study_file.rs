@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use pubmark_model::plan::{MAX_CELLS, cells, order};
 use pubmark_model::study::{ReadOptions, Study};
-use pubmark_study::registry::find;
+use pubmark_study::registry::built_in as find;
 
 fuzz_target!(|text: &str| {
     for quick in [false, true] {
@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
         let again = Study::parse("resolved", &written, &find, &ReadOptions::default());
         let again = again.unwrap_or_else(|errors| panic!("{errors}\n{written}"));
         assert_eq!(Study { quick, ..again }, study, "{written}");
-        if let Ok(cells) = cells(&study, &find) {
+        if let Ok(cells) = cells(&study) {
             assert!((1..=MAX_CELLS).contains(&cells.len()));
             let kept = cells.iter().filter(|cell| cell.skipped.is_none()).count();
             if kept < 1_000 {

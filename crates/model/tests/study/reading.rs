@@ -228,7 +228,7 @@ fn sizes_times_counts_and_rates_are_strict() {
         ("payload = 15", "payload: `15` is outside the range of 16 to 1073741824 bytes".into()),
         ("payload = \"2GiB\"", "payload: `2GiB` is outside the range of 16 to 1073741824 bytes".into()),
         ("warmup = 5", format!("warmup: `5` {time}")),
-        ("warmup = \"1h\"", format!("warmup: `1h` {time}")),
+        ("warmup = \"1d\"", format!("warmup: `1d` {time}")),
         (
             "warmup = \"0.5ns\"",
             "warmup: `0.5ns` is not a whole number of nanoseconds, such as `250ms` or `1.5s`".into(),
