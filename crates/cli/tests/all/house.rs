@@ -32,20 +32,46 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// By crate, by the name of its folder, the crates of ours that it names.
-fn named_crates() -> BTreeMap<String, Vec<String>> {
+/// The packages of the workspace, as cargo tells of them.
+fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]).current_dir(crates());
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    told["packages"].as_array().unwrap().clone()
+}
+
+/// By crate, by the name of its folder, the crates of ours that it names.
+fn named_crates() -> BTreeMap<String, Vec<String>> {
     let ours = |name: &Value| name.as_str().unwrap().strip_prefix("pubmark-").map(str::to_owned);
     let of_package = |package: &Value| {
         let needs = package["dependencies"].as_array().unwrap().iter().filter(|needed| needed["kind"].is_null());
         let name = ours(&package["name"]).unwrap_or_else(|| "cli".into());
         (name, needs.filter_map(|needed| ours(&needed["name"])).collect())
     };
-    told["packages"].as_array().unwrap().iter().map(of_package).collect()
+    packages().iter().map(of_package).collect()
+}
+
+/// Projects outside the workspace are built with `--locked`: their lock files know what
+/// the crates need that they use.
+#[test]
+fn lock_files_outside_the_workspace_have_the_dependencies_of_its_crates() {
+    let root = crates().join("..");
+    for project in ["fuzz", "agents/zenoh", "agents/zeromq-rust"] {
+        let lock = std::fs::read_to_string(root.join(project).join("Cargo.lock")).unwrap();
+        let entry =
+            |name: &str| lock.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{name}\"\n")));
+        for package in packages() {
+            let name = package["name"].as_str().unwrap();
+            let Some(entry) = entry(name) else { continue };
+            let needs = package["dependencies"].as_array().unwrap().iter();
+            for needed in needs.filter(|needed| needed["kind"].is_null() && needed["optional"] == false) {
+                let needed = needed["name"].as_str().unwrap();
+                assert!(entry.contains(&format!("\"{needed}")), "{project}/Cargo.lock: {name} lacks {needed}");
+            }
+        }
+    }
 }
 
 /// What a file that is no test names and declares.
