@@ -220,33 +220,11 @@ impl CellSearch {
     }
 }
 
-/// Plans the first step of each search: what can be said before any begins.
-///
-/// # Errors
-/// Where a cell cannot be.
-pub fn first_steps(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<StudyPlan, Vec<Diagnostic>> {
-    let steps = Steps { study: request.study, goal };
-    let mut parts = Vec::new();
-    let mut plan = None;
-    for cell in &searched(request.study)? {
-        let search = CellSearch::new(goal, cell);
-        let ask = steps.ask((cell, &search), goal.start, request.step_ns, false).map_err(|error| vec![error])?;
-        let (with, grown, _) = steps.with(&parts, cell, &ask)?;
-        (plan, parts) = (Some(with), grown);
-    }
-    plan.ok_or_else(|| vec![Diagnostic::whole("there is no cell to search the capacity of")])
-}
-
-/// The cells of a study that are searched, as they were asked for: without a load.
-fn searched(study: &Study) -> Result<Vec<Cell>, Vec<Diagnostic>> {
-    let plan = StudyPlan::new(study.clone())?;
-    Ok(plan.cells().iter().filter(|cell| cell.skipped.is_none()).cloned().collect())
-}
-
 /// Searches the capacity of each cell of a study.
 pub struct Search<'a> {
     request: &'a CapacityRequest<'a>,
     steps: Steps<'a>,
+    /// As they were asked for: without a load.
     cells: Vec<Cell>,
     searches: Vec<CellSearch>,
     /// Whose turn it is.
@@ -266,7 +244,8 @@ impl<'a> Search<'a> {
     /// # Errors
     /// Where a cell cannot be.
     pub fn new(request: &'a CapacityRequest<'a>, goal: &'a CapacityGoal) -> Result<Search<'a>, Vec<Diagnostic>> {
-        let cells = searched(request.study)?;
+        let plan = StudyPlan::new(request.study.clone())?;
+        let cells: Vec<Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).cloned().collect();
         Ok(Search {
             request,
             steps: Steps { study: request.study, goal },
@@ -278,6 +257,21 @@ impl<'a> Search<'a> {
             asked: None,
             begun_ns: 0,
         })
+    }
+
+    /// Plans the first step of each cell: what can be said before any is made.
+    ///
+    /// # Errors
+    /// Where a cell cannot be.
+    pub fn first_steps(&self) -> Result<StudyPlan, Vec<Diagnostic>> {
+        let (start, step_ns) = (self.steps.goal.start, self.request.step_ns);
+        let (mut parts, mut plan) = (Vec::new(), None);
+        for (cell, search) in self.cells.iter().zip(&self.searches) {
+            let ask = self.steps.ask((cell, search), start, step_ns, false).map_err(|error| vec![error])?;
+            let (with, grown, _) = self.steps.with(&parts, cell, &ask)?;
+            (plan, parts) = (Some(with), grown);
+        }
+        plan.ok_or_else(|| vec![Diagnostic::whole("there is no cell to search the capacity of")])
     }
 
     /// Which cells were given up, and why.

@@ -4,7 +4,7 @@
 //! Each is of one part of the study, and has a results folder of its own within that
 //! of the study: its steps are no runs of the cells, and in no figure of theirs.
 
-use crate::capacity::{CapacityRequest, Search, first_steps};
+use crate::capacity::{CapacityRequest, Search};
 use crate::plan::StudyPlan;
 use crate::strategy::Strategy;
 use pubmark_model::capacity::{CAPACITY, CapacityGoal, HEADROOM, HEADROOM_MOST, LoadAxis};
@@ -177,8 +177,10 @@ impl FollowingSearch {
         };
         let mut search =
             FollowingSearch { kind, part, folder, study: own, goal, enough_each_per_s, usual_ns, cells: 0 };
-        first_steps(&search.request(None, None), &search.goal)?;
-        search.cells = Search::new(&search.request(None, None), &search.goal)?.rows().len();
+        let request = search.request(None, None);
+        let planned = Search::new(&request, &search.goal)?;
+        planned.first_steps()?;
+        search.cells = planned.rows().len();
         Ok(Some(search))
     }
 

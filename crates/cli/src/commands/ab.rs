@@ -7,7 +7,7 @@ use super::target::{is_system, study_at};
 use super::{gates, measure};
 use crate::args::AbArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{Voice, colour, print, width};
+use crate::output::{Voice, print};
 use crate::progress::estimate::{cost, in_words};
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::arms::Arms;
@@ -47,20 +47,20 @@ pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, F
         dry_run(&plan, &points, args);
         return Ok(Code::Done);
     }
-    let folder = measure::folder(&args.measure, &format!("ab-{name}"))?;
-    let mut session = Measurement::begin(&args.measure, &folder, &registry, voice)?;
+    let mut measurement = Measurement::begin(&args.measure, &format!("ab-{name}"), &registry, voice)?;
     let mut look = |records: &[RunRecord]| look(&plan, records);
     let mut strategy = Turns::new(&plan, &points, budget_ns, &mut look);
-    let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
+    let ending = measurement.measure(&plan, None, &mut strategy)?;
     let (end, block_ns) = (strategy.end(), strategy.all_points_ns());
-    session.finish();
-    let report = measure::finish(&folder, &registry)?;
-    drop(lock);
+    let report = measurement.report()?;
+    let folder = measurement.folder();
     // What is said is what the records say: the same as of a report of the folder.
     let Some(found) = report.arms() else {
         return Err(Failure::run(format!("{}: the gates cannot be read back", folder.display())));
     };
-    show(args, &plan.study().title, &found);
+    let title = &plan.study().title;
+    let terminal = |width, colour| found.terminal(title, width, colour);
+    measure::show(&args.measure, || Ok(found.json()), || found.markdown(title), terminal)?;
     gates::write_junit(args.gates.junit.as_deref(), "pubmark ab", &found.gates)?;
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
     let why = match end {
@@ -69,10 +69,8 @@ pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, F
         TurnsEnd::Most => "undecided after as many blocks as there may be",
         TurnsEnd::Time | TurnsEnd::Told => "undecided in the time",
     };
-    let code = conclude(&found, why, block_ns, &folder, voice);
-    if !ending.interrupted {
-        session.linger();
-    }
+    let code = conclude(&found, why, block_ns, folder, voice);
+    measurement.linger();
     Ok(code)
 }
 
@@ -89,7 +87,7 @@ fn dry_run(plan: &StudyPlan, points: &[ArmsPoint], args: &AbArgs) {
     print(&format!("a run of each takes about {}; they take turns for {} at most", in_words(block_ns), args.budget));
 }
 
-/// What the records of two arms tell.
+/// Sums up what the records of two arms show so far.
 fn look(plan: &StudyPlan, records: &[RunRecord]) -> TurnsLook {
     let runs: Vec<&RunRecord> = records.iter().collect();
     // The gates were understood before anything was measured.
@@ -106,16 +104,6 @@ fn look(plan: &StudyPlan, records: &[RunRecord]) -> TurnsLook {
         }
     }
     look
-}
-
-fn show(args: &AbArgs, title: &str, found: &ArmsResult) {
-    if args.measure.json {
-        print(&serde_json::to_string_pretty(&found.json()).unwrap_or_default());
-    } else if args.measure.markdown {
-        print(&found.markdown(title));
-    } else {
-        print(&found.terminal(title, width(), colour()));
-    }
 }
 
 /// Says what is still open, and by exit code how it came out.

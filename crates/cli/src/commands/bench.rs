@@ -18,7 +18,7 @@ use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use serde_json::{Value, json};
 
-/// How long `--until` may take, where nobody says.
+/// How long `--precision` may take, where nobody says.
 const BUDGET: &str = "5m";
 
 /// Measures one system by one workload.
@@ -35,9 +35,9 @@ pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<C
     let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
-    measure::show(&args.measure, &measured.report, || {
+    measure::show_report(&args.measure, &measured.report, || {
         // As they are written: a report has less of each.
-        let records = read_records(&measured.folder).map_err(Failure::run)?.runs;
+        let records = read_records(measured.folder()).map_err(Failure::run)?.runs;
         Ok(told(&measured.report, &records))
     })?;
     measured.conclude((&gates, &args.gates), "pubmark bench", &args.measure, voice)

@@ -18,7 +18,7 @@ use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::CapacityResult;
-use pubmark_study::capacity::{CapacityRequest, Search, first_steps};
+use pubmark_study::capacity::{CapacityRequest, Search};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use pubmark_study::searches::CAPACITY_USUAL;
@@ -59,33 +59,29 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
         ends_ns: None,
         enough_each_per_s: None,
     };
-    let mut plan = first_steps(&request, &goal).map_err(planned)?;
+    let mut strategy = Search::new(&request, &goal).map_err(planned)?;
+    let mut plan = strategy.first_steps().map_err(planned)?;
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
-    let mut strategy = Search::new(&request, &goal).map_err(planned)?;
     if args.measure.dry_run {
         dry_run(&request, &goal, strategy.rows());
         return Ok(Code::Done);
     }
-    let folder = measure::folder(&args.measure, &format!("capacity-{name}"))?;
-    let mut session = Measurement::begin(&args.measure, &folder, &registry, voice)?;
-    let (ending, lock) = session.measure(&plan, &folder, None, &mut strategy)?;
-    session.finish();
-    let report = measure::finish(&folder, &registry)?;
-    drop(lock);
+    let mut measurement = Measurement::begin(&args.measure, &format!("capacity-{name}"), &registry, voice)?;
+    let ending = measurement.measure(&plan, None, &mut strategy)?;
+    let report = measurement.report()?;
     // What is said is what the records say: the same as of a report of the folder.
     let found = report.capacities();
-    measure::show(&args.measure, &report, || Ok(json(of_study, &found)))?;
+    measure::show_report(&args.measure, &report, || Ok(json(of_study, &found)))?;
+    let folder = measurement.folder();
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
     let given_up = strategy.given_up();
     let code = conclude(ending.interrupted, &given_up, &found, voice);
     if code == Code::Run && given_up.is_empty() {
         voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
     }
-    if !ending.interrupted {
-        session.linger();
-    }
+    measurement.linger();
     Ok(code)
 }
 

@@ -1,5 +1,5 @@
-//! What `run`, `bench`, `ab` and `capacity` have in common: from a plan to records and a
-//! report.
+//! Runs a command that measures (`run`, `bench`, `ab`, `capacity`): from a plan to records
+//! and a report.
 
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::{engine, fit};
@@ -25,7 +25,7 @@ use pubmark_study::survey::Survey;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where results go that are given no folder of their own.
 const RESULTS: &str = "results";
@@ -35,13 +35,11 @@ pub const PAGE: &str = "report.html";
 
 /// Begins a command that measures; with `--on` becomes the program of the engine.
 pub fn begin(args: &MeasureArgs) -> Result<(), Failure> {
-    match &args.on {
-        Some(on) => Err(engine::hand_over(on, std::env::args_os().skip(1))),
-        None => {
-            raise_open_files();
-            Ok(())
-        }
+    if let Some(on) = &args.on {
+        return Err(engine::hand_over(on, std::env::args_os().skip(1)));
     }
+    raise_open_files();
+    Ok(())
 }
 
 /// Errors of a plan.
@@ -90,11 +88,11 @@ fn note_replaced(plan: &StudyPlan, voice: Voice) {
     }
 }
 
-/// The results folder: as given, the newest of this name, or a new one.
+/// The results folder: as given, the newest of this name, or a new one, just made and empty.
 pub fn folder(args: &MeasureArgs, name: &str) -> Result<PathBuf, Failure> {
     match (&args.out, args.resume) {
         (Some(folder), _) => Ok(folder.clone()),
-        (None, false) => fresh(name),
+        (None, false) => new_folder(Path::new(RESULTS), name).map_err(|error| Failure::from(StudyError::from(error))),
         (None, true) => newest_folder(Path::new(RESULTS), name).ok_or_else(|| {
             Failure::usage(format!(
                 "there is no {RESULTS}/{name}-TIME to go on with: name the folder with --out, or leave --resume out"
@@ -103,14 +101,9 @@ pub fn folder(args: &MeasureArgs, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// `results/NAME-TIME`, just made and empty.
-pub fn fresh(name: &str) -> Result<PathBuf, Failure> {
-    new_folder(Path::new(RESULTS), name).map_err(|error| Failure::from(StudyError::from(error)))
-}
-
 /// Removes a folder of this program's own making, in which nothing came to be.
-pub fn leave_no_empty(folder: &Path, given: Option<&Path>) {
-    if given.is_none() {
+fn leave_no_empty(folder: &Path, args: &MeasureArgs) {
+    if args.out.is_none() {
         let _ = std::fs::remove_dir(folder);
     }
 }
@@ -124,10 +117,14 @@ fn advised(error: Failure) -> Failure {
     }
 }
 
-/// Makes the runs of a command: with a display, metrics and a live report, as far as they
-/// are asked for.
+/// Makes the runs of a command and their report: with a display, metrics and a live
+/// report, as far as they are asked for.
 pub struct Measurement<'a> {
     args: &'a MeasureArgs,
+    registry: &'a Registry,
+    folder: PathBuf,
+    /// Keeps the results folder for this process, from the first run to the report.
+    lock: Option<Lock>,
     agent: Vec<String>,
     /// Set when the user wants to stop.
     interrupt: Arc<AtomicBool>,
@@ -137,8 +134,18 @@ pub struct Measurement<'a> {
 }
 
 impl<'a> Measurement<'a> {
-    /// For runs whose results go into a folder.
+    /// Begins one whose results folder has this name, unless `--out` gives it another.
     pub fn begin(
+        args: &'a MeasureArgs,
+        name: &str,
+        registry: &'a Registry,
+        voice: Voice,
+    ) -> Result<Measurement<'a>, Failure> {
+        let folder = folder(args, name)?;
+        Measurement::within(args, &folder, registry, voice).inspect_err(|_| leave_no_empty(&folder, args))
+    }
+
+    fn within(
         args: &'a MeasureArgs,
         folder: &Path,
         registry: &'a Registry,
@@ -158,40 +165,66 @@ impl<'a> Measurement<'a> {
             let live = live.clone();
             progress.between_runs(move || live.refresh());
         }
-        Ok(Measurement { args, agent, interrupt, progress, _metrics: metrics, watched })
+        let (folder, lock) = (folder.to_owned(), None);
+        Ok(Measurement { args, registry, folder, lock, agent, interrupt, progress, _metrics: metrics, watched })
+    }
+
+    /// The results folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Makes the runs that a strategy asks for.
     pub fn measure(
         &mut self,
         plan: &StudyPlan,
-        folder: &Path,
         reference: Option<&str>,
         strategy: &mut dyn Strategy,
-    ) -> Result<(Ending, Lock), Failure> {
-        let how =
-            RunStudy { folder, resume: self.args.resume, reference, agent: &self.agent, interrupt: &self.interrupt };
-        let over = run_study(plan, &how, strategy, &mut self.progress);
-        over.map_err(|error| advised(Failure::from(error)))
-            .inspect_err(|_| self.progress.finish())
-            .inspect_err(|_| leave_no_empty(folder, self.args.out.as_deref()))
+    ) -> Result<Ending, Failure> {
+        let how = RunStudy {
+            folder: &self.folder,
+            resume: self.args.resume,
+            reference,
+            agent: &self.agent,
+            interrupt: &self.interrupt,
+        };
+        match run_study(plan, &how, strategy, &mut self.progress) {
+            Ok((ending, lock)) => {
+                self.lock = Some(lock);
+                Ok(ending)
+            }
+            Err(error) => {
+                self.progress.finish();
+                leave_no_empty(&self.folder, self.args);
+                Err(advised(Failure::from(error)))
+            }
+        }
     }
 
-    /// Goes on with a search, or begins it, in a folder within the results folder.
-    pub fn search(&mut self, plan: &StudyPlan, folder: &Path, strategy: &mut dyn Strategy) -> Result<Ending, Failure> {
+    /// Goes on with a search, or begins it, in a folder within the results folder, and
+    /// makes its report.
+    pub fn search(&mut self, plan: &StudyPlan, within: &Path, strategy: &mut dyn Strategy) -> Result<Ending, Failure> {
+        let folder = self.folder.join(within);
         let resume = folder.join("runs.jsonl").exists();
-        let how = RunStudy { folder, resume, reference: None, agent: &self.agent, interrupt: &self.interrupt };
-        Ok(run_study(plan, &how, strategy, &mut self.progress)?.0)
+        let how =
+            RunStudy { folder: &folder, resume, reference: None, agent: &self.agent, interrupt: &self.interrupt };
+        let (ending, _lock) = run_study(plan, &how, strategy, &mut self.progress)?;
+        finish(&folder, self.registry)?;
+        Ok(ending)
     }
 
-    /// Takes the display off the screen.
-    pub fn finish(&mut self) {
+    /// Takes the display off the screen, and makes the report of the records.
+    pub fn report(&mut self) -> Result<Report, Failure> {
         self.progress.finish();
+        let report = finish(&self.folder, self.registry)?;
+        self.lock = None;
+        Ok(report)
     }
 
     /// Keeps serving the live report, where somebody at a terminal looks on, until Ctrl-C.
     pub fn linger(self) {
-        if let Some((live, server)) = self.watched.filter(|_| std::io::stderr().is_terminal()) {
+        let is_over = self.interrupt.load(Ordering::Relaxed);
+        if let Some((live, server)) = self.watched.filter(|_| !is_over && std::io::stderr().is_terminal()) {
             live.refresh_for_good();
             linger(&server, &self.interrupt);
         }
@@ -214,25 +247,35 @@ pub fn load(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The same, and writes `report.html`.
-pub fn finish(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
+/// Reads the results again and writes `summary.csv` and `report.html`.
+fn finish(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
     let report = load(folder, registry)?;
     Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
     Ok(report)
 }
 
-/// Prints a report as it was asked for; `json`: as this command has it.
+/// Prints a result in the form that was asked for.
 pub fn show(
     args: &MeasureArgs,
-    report: &Report,
     json: impl FnOnce() -> Result<serde_json::Value, Failure>,
+    markdown: impl FnOnce() -> String,
+    terminal: impl FnOnce(usize, bool) -> String,
 ) -> Result<(), Failure> {
     print(&if args.json {
         serde_json::to_string_pretty(&json()?).unwrap_or_default()
     } else if args.markdown {
-        report.markdown()
+        markdown()
     } else {
-        report.terminal(width(), colour())
+        terminal(width(), colour())
     });
     Ok(())
+}
+
+/// Prints a report; `json`: as this command has it.
+pub fn show_report(
+    args: &MeasureArgs,
+    report: &Report,
+    json: impl FnOnce() -> Result<serde_json::Value, Failure>,
+) -> Result<(), Failure> {
+    show(args, json, || report.markdown(), |width, colour| report.terminal(width, colour))
 }

@@ -7,10 +7,9 @@ use crate::output::Voice;
 use crate::progress::estimate::in_words;
 use pubmark_host::clock;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_study::capacity::{Search, first_steps};
+use pubmark_study::capacity::Search;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::searches::{FollowingSearch, SearchKind, following};
-use std::path::Path;
 
 /// The searches that a study asks for, checked before its runs begin.
 pub fn asked(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Failure> {
@@ -72,15 +71,13 @@ pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
 /// an equal share of what is left until then. Whether they came to their end; their
 /// reports are still to be made.
 pub fn search(
-    session: &mut Measurement<'_>,
+    measurement: &mut Measurement<'_>,
     searches: &[FollowingSearch],
-    results: &Path,
     ends_ns: Option<Ns>,
     voice: Voice,
 ) -> Result<bool, Failure> {
     let mut cells_left: usize = searches.iter().map(FollowingSearch::cells).sum();
     for search in searches {
-        let folder = results.join(search.folder());
         voice.note(&format!("searching: {}", told(search)));
         // A search of a share is over when its cells have had theirs, so that the next have them too.
         let cells = search.cells().max(1) as u64;
@@ -88,9 +85,9 @@ pub fn search(
         let until_ns = each_ns.map(|each_ns| clock::now().saturating_add(each_ns.saturating_mul(cells)));
         cells_left = cells_left.saturating_sub(search.cells());
         let request = search.request(each_ns, until_ns);
-        let plan = first_steps(&request, search.goal()).map_err(planned)?;
         let mut strategy = Search::new(&request, search.goal()).map_err(planned)?;
-        let ending = session.search(&plan, &folder, &mut strategy)?;
+        let plan = strategy.first_steps().map_err(planned)?;
+        let ending = measurement.search(&plan, search.folder(), &mut strategy)?;
         for (cell, why) in strategy.given_up() {
             voice.note(&format!("{}: no answer: {why}", cell.label()));
         }

@@ -1,7 +1,7 @@
 //! The runs of a study, of a file or of one cell: made, reported, and judged by exit code.
 
 use super::budget::{self, BudgetOver};
-use super::measure::{Measurement, PAGE, finish, folder};
+use super::measure::{Measurement, PAGE};
 use super::{answers, gates, searches};
 use crate::args::{GateArgs, MeasureArgs};
 use crate::failure::{Code, Failure};
@@ -17,8 +17,7 @@ use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use pubmark_study::repeats::Repeats;
 use pubmark_study::runner::Ending;
-use pubmark_study::searches::FollowingSearch;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A study that is to be measured.
 pub struct StudyTarget<'a> {
@@ -34,9 +33,7 @@ pub struct StudyTarget<'a> {
 pub struct MeasuredStudy<'a> {
     /// What its records say.
     pub report: Report,
-    /// Its results folder.
-    pub folder: PathBuf,
-    session: Measurement<'a>,
+    measurement: Measurement<'a>,
     ending: Ending,
     budget: Option<BudgetOver>,
     took_ns: Ns,
@@ -62,47 +59,32 @@ pub fn measure_study<'a>(
         return Ok(None);
     }
     let begun_ns = clock::now();
-    let folder = folder(args, target.name)?;
-    let mut session = Measurement::begin(args, &folder, registry, voice)?;
-    let (mut ending, lock, budget) = match budget_ns {
-        None => {
-            let (ending, lock) = session.measure(plan, &folder, target.reference, &mut Repeats::new(plan))?;
-            (ending, lock, None)
-        }
+    let mut measurement = Measurement::begin(args, target.name, registry, voice)?;
+    let (mut ending, budget) = match budget_ns {
+        None => (measurement.measure(plan, target.reference, &mut Repeats::new(plan))?, None),
         Some(budget_ns) => {
             let of_runs_ns = budget_ns - searches::share(&following, budget_ns);
             let mut look = budget::look(plan.study());
             let mut strategy = Budget::new(plan, of_runs_ns, &cost, &mut look);
-            let (ending, lock) = session.measure(plan, &folder, target.reference, &mut strategy)?;
-            (ending, lock, Some(BudgetOver::of(&strategy)))
+            let ending = measurement.measure(plan, target.reference, &mut strategy)?;
+            (ending, Some(BudgetOver::of(&strategy)))
         }
     };
     if !ending.interrupted && !following.is_empty() {
         let ends_ns = budget_ns.map(|budget_ns| begun_ns.saturating_add(budget_ns));
-        ending.interrupted |= !search(&mut session, &following, &folder, ends_ns, (registry, voice))?;
+        ending.interrupted |= !searches::search(&mut measurement, &following, ends_ns, voice)?;
     }
-    session.finish();
     let took_ns = clock::now().saturating_sub(begun_ns);
-    let report = finish(&folder, registry)?;
-    drop(lock);
-    Ok(Some(MeasuredStudy { report, folder, session, ending, budget, took_ns }))
-}
-
-/// Makes the searches that follow the runs, and their reports. Whether they came to their end.
-fn search(
-    session: &mut Measurement<'_>,
-    following: &[FollowingSearch],
-    folder: &Path,
-    ends_ns: Option<Ns>,
-    (registry, voice): (&Registry, Voice),
-) -> Result<bool, Failure> {
-    let ended = searches::search(session, following, folder, ends_ns, voice)?;
-    let folders = following.iter().map(|search| folder.join(search.folder()));
-    folders.filter(|own| own.join("runs.jsonl").exists()).try_for_each(|own| finish(&own, registry).map(drop))?;
-    Ok(ended)
+    let report = measurement.report()?;
+    Ok(Some(MeasuredStudy { report, measurement, ending, budget, took_ns }))
 }
 
 impl MeasuredStudy<'_> {
+    /// Its results folder.
+    pub fn folder(&self) -> &Path {
+        self.measurement.folder()
+    }
+
     /// Says where the results are and how it went, decides gates, and serves the live
     /// report on where somebody looks at it. Returns the exit code.
     pub fn conclude(
@@ -117,7 +99,7 @@ impl MeasuredStudy<'_> {
             // What is asked for as data is data alone.
             if args.json || args.markdown { voice.note(&told) } else { print(&told) }
         }
-        voice.note(&format!("report: {}", self.folder.join(PAGE).display()));
+        voice.note(&format!("report: {}", self.folder().join(PAGE).display()));
         if let Some(left_out) =
             answers::left_out(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted)
         {
@@ -125,14 +107,12 @@ impl MeasuredStudy<'_> {
         }
         let own = if self.budget.is_some() { self.questions_code(voice) } else { self.runs_code(voice) };
         let gate = gates::decide(&self.report, gates, gate_args, suite, voice)?;
-        if !self.ending.interrupted {
-            self.session.linger();
-        }
+        self.measurement.linger();
         Ok(gate.map_or(own, |gate| gate.worst(own)))
     }
 
     fn runs_code(&self, voice: Voice) -> Code {
-        let again = format!("go on with the same command and --out {} --resume", self.folder.display());
+        let again = format!("go on with the same command and --out {} --resume", self.folder().display());
         if self.ending.interrupted {
             voice.note(&format!("interrupted: finished runs are kept; {again}"));
             return Code::Run;
@@ -150,7 +130,7 @@ impl MeasuredStudy<'_> {
     fn questions_code(&self, voice: Voice) -> Code {
         let code = budget::code(&self.report);
         if self.ending.interrupted || code == Code::Run {
-            let folder = self.folder.display();
+            let folder = self.folder().display();
             voice.note(&format!("to go on: the same command and --out {folder} --resume, with any --budget"));
         }
         if self.ending.interrupted { Code::Run } else { code }
