@@ -145,7 +145,7 @@ pub struct RunArgs {
     /// What makes it fail.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// What every command that measures has.
+    /// Machines, results, output.
     #[command(flatten)]
     pub measure: MeasureArgs,
 }
@@ -202,7 +202,7 @@ pub struct BenchArgs {
     /// What makes it fail.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// What every command that measures has.
+    /// Machines, results, output.
     #[command(flatten)]
     pub measure: MeasureArgs,
 }

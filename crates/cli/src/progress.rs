@@ -123,7 +123,7 @@ impl Observer for ProgressDisplay {
             board.begin(start);
             (board.runs, board.tally().runs())
         };
-        (self.runs, self.said) = (runs, None);
+        (self.runs, self.said) = (if start.left.is_empty() { 0 } else { runs }, None);
         if self.live && self.screen.is_none() {
             self.screen = Screen::start(self.shared.clone(), self.interrupt.clone());
         }
@@ -169,7 +169,6 @@ impl Observer for ProgressDisplay {
     }
 
     fn looked(&mut self, outlook: &Outlook) {
-        self.runs = 0;
         let (asked, is_new) = {
             let mut board = self.shared.lock();
             let is_new = board.looked(outlook);

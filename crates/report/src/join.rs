@@ -45,11 +45,11 @@ impl Report {
     /// # Errors
     /// Where a folder cannot be read, or the studies or the machines are others.
     pub fn joined(first: &Path, others: &[PathBuf], systems: Systems<'_>) -> Result<Report, JoinError> {
-        let (mut study, environment, _) = study_of(first, systems)?;
+        let (mut study, environment) = study_of(first, systems)?;
         let (mut whole, mut repeats, mut axis) = (Records::default(), HashMap::new(), None);
         add(&mut whole, read_records(first).map_err(ReportError::from)?, &mut repeats);
         for folder in others {
-            let (other, elsewhere, _) = study_of(folder, systems)?;
+            let (other, elsewhere) = study_of(folder, systems)?;
             let records = read_records(folder).map_err(ReportError::from)?;
             let differ = |what: String| JoinError::Differ { one: first.into(), other: folder.clone(), what };
             if let Some(key) = MACHINE.iter().find(|key| environment[**key] != elsewhere[**key]) {

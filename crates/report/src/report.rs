@@ -160,7 +160,8 @@ impl Report {
         systems: Systems<'_>,
         records: impl FnOnce(&Study) -> Result<Kept, ReadError>,
     ) -> Result<Report, ReportError> {
-        let (study, environment, own) = study_of(dir, systems)?;
+        let (study, environment) = study_of(dir, systems)?;
+        let own = study.systems.clone();
         let systems = |name: &str| own.iter().find(|system| system.name == name).cloned().or_else(|| systems(name));
         let known = |name: &str| systems(name).or_else(|| Some(System::unknown(name)));
         let cells = plan::cells(&study).map_err(|errors| {
@@ -361,8 +362,8 @@ impl Report {
     }
 }
 
-/// The study of a folder, where it was measured, and the systems as they were used.
-pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value, Vec<Arc<System>>), ReportError> {
+/// Reads the study of a folder, with its systems as they were used, and where it was measured.
+pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value), ReportError> {
     let path = dir.join("study.toml");
     let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
     let file = path.display().to_string();
@@ -374,7 +375,7 @@ pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value
     let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
     let environment = environment(&dir.join("environment.json"))?;
     study.quick = environment["quick"] == true;
-    Ok((study, environment, own))
+    Ok((study, environment))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

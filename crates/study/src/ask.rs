@@ -111,8 +111,10 @@ pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<D
     let mut asked: BTreeMap<&str, Asked<'_>> = BTreeMap::new();
     // Agents on other hosts are those that lie there.
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.placement.local()) {
-        let own = Some(&cell.system).filter(|system| !system.agent.built_in());
-        let Some(system) = own else { continue };
+        let system = &cell.system;
+        if system.agent.built_in() {
+            continue;
+        }
         let none = || Asked { system, options: Vec::new(), workloads: Vec::new(), killed: Vec::new() };
         let asked = asked.entry(&cell.system.name).or_insert_with(none);
         for name in system.asks_of_clients(&cell.options, &cell.set_options) {

@@ -73,7 +73,7 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
 /// Why there is no proxy for a cell's link where its server stands.
 fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
     match cell.placement.server.reach.is_empty() {
-        true => tool_of(cell).and_then(install::missing_tool),
+        true => tool_of(cell).and_then(|tool| install::missing_tool(tool)),
         // What another machine has is for that machine to say.
         false => survey.missing_link(cell),
     }

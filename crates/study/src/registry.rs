@@ -109,17 +109,24 @@ impl Registry {
         Ok(Registry { of_folders: files.map(Arc::new).collect(), ..Registry::default() })
     }
 
+    /// The user's files: the first of a name counts.
+    fn files(&self) -> impl Iterator<Item = &BroughtFile> {
+        self.named.iter().map(|(_, file)| file).chain(&self.of_folders).map(|file| &**file)
+    }
+
+    fn file(&self, name: &str) -> Option<&BroughtFile> {
+        self.files().find(|file| file.name == name)
+    }
+
     /// The user's files, each name once, those that are no systems among them.
     pub fn brought(&self) -> Vec<&BroughtFile> {
-        let mut names: Vec<&str> = Vec::new();
-        let all = self.named.iter().map(|(_, file)| file).chain(&self.of_folders);
-        all.filter(|file| {
-            let is_first = !names.contains(&file.name.as_str());
-            names.push(&file.name);
-            is_first
-        })
-        .map(|file| &**file)
-        .collect()
+        let mut brought: Vec<&BroughtFile> = Vec::new();
+        for file in self.files() {
+            if brought.iter().all(|known| known.name != file.name) {
+                brought.push(file);
+            }
+        }
+        brought
     }
 
     /// Every system that can be named, by name.
@@ -146,7 +153,7 @@ impl Registry {
             // The same as what comes with pubmark was not kept.
             return named.map_or_else(|| self.of_stem(name), |file| file.system.as_ref().ok().cloned());
         }
-        match self.brought().iter().find(|file| file.name == name) {
+        match self.file(name) {
             Some(file) => file.system.as_ref().ok().cloned(),
             None => built_in(name),
         }
@@ -166,8 +173,7 @@ impl Registry {
     /// name that is not known at all is none.
     pub fn require(&mut self, name: &str, base: &Path) -> Result<(), Arc<RefusedFile>> {
         if !is_path(name) {
-            let refused = self.brought().into_iter().find(|file| file.name == name).map(|file| file.system.clone());
-            return refused.map_or(Ok(()), |system| system.map(drop));
+            return self.file(name).map_or(Ok(()), |file| file.system.clone().map(drop));
         }
         if self.find(name).is_some() {
             return Ok(());

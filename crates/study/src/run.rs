@@ -36,7 +36,7 @@ pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Resu
     let need = ServerNeed::of(cell).filter(|_| context.servers.are_shared());
     context.servers.make_room(need.as_ref());
     let started = jiff::Timestamp::now().to_string();
-    let mut tear_down = TearDown::new(Processes::open(cell, system, need, context)?);
+    let mut tear_down = TearDown::new(Processes::open(cell, need, context)?);
     let processes = &mut tear_down.processes;
     let layout = layout(cell, system, processes.connections());
     let plans = deal(&cell.workload, processes.spots(), layout);
@@ -51,7 +51,7 @@ pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Resu
         place,
         run: sources::run_name(),
         seats: processes.seats(),
-        secrets: login::secrets(cell, system),
+        secrets: login::secrets(cell),
     };
     // Before there is anything to be removed.
     tear_down.traces = Traces::of(cell, system, &brief.run, context.servers.are_shared());

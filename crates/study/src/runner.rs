@@ -246,7 +246,7 @@ impl<'a> StudyRunner<'a> {
             servers: &mut self.servers,
             news: &mut |news| observer.news(news),
         };
-        let secrets = login::secrets(cell, system);
+        let secrets = login::secrets(cell);
         let (mut record, tear_down) = match self.pilots.make(cell, place, &mut context) {
             Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
@@ -293,8 +293,9 @@ impl<'a> StudyRunner<'a> {
 fn used(cells: &[Cell]) -> Vec<Arc<System>> {
     let mut used: Vec<Arc<System>> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.skipped.is_none()) {
-        let is_known = used.iter().any(|system| system.name == cell.system.name);
-        used.extend(Some(&cell.system).filter(|_| !is_known).cloned());
+        if used.iter().all(|system| system.name != cell.system.name) {
+            used.push(cell.system.clone());
+        }
     }
     used
 }

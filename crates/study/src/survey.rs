@@ -164,14 +164,14 @@ fn part(spec: &HostSpec, cell: &Cell) -> Option<Part> {
 }
 
 /// The tool that a run of a cell needs beside its system.
-pub fn tool_of(cell: &Cell) -> Option<&'static System> {
+pub fn tool_of(cell: &Cell) -> Option<&'static Arc<System>> {
     cell.link.map(|_| tools::toxiproxy())
 }
 
 /// The link of a cell, if it stands on this host.
 fn link(spec: &HostSpec, cell: &Cell) -> Option<Part> {
     let tool = tool_of(cell).filter(|_| cell.placement.server == *spec)?;
-    Some(Part { system: tool.clone().into(), deployment: Some(NATIVE.into()), plays: false })
+    Some(Part { system: tool.clone(), deployment: Some(NATIVE.into()), plays: false })
 }
 
 /// What a host plays in some of the cells.

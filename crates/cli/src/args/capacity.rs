@@ -59,7 +59,7 @@ pub struct CapacityArgs {
     /// Who sends what to whom; of a study what is given here holds for all of its cells.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// What every command that measures has.
+    /// Machines, results, output.
     #[command(flatten)]
     pub measure: MeasureArgs,
 }

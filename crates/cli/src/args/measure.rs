@@ -1,4 +1,4 @@
-//! What every command that measures can be told.
+//! Options of the commands that measure.
 
 use clap::Args;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub struct MeasureArgs {
     pub watch: Option<u16>,
     /// Serve metrics for Prometheus at http://ADDR/metrics while it runs: a port of 127.0.0.1
     /// (0 for any that is free), or ADDRESS:PORT. There is no password: at an address that is not
-    /// loopback, whoever reaches it reads them.
+    /// loopback, anyone who can reach it can read them.
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     pub metrics: Option<SocketAddr>,
 }

@@ -206,8 +206,7 @@ impl<'a> Measurement<'a> {
     pub fn search(&mut self, plan: &StudyPlan, within: &Path, strategy: &mut dyn Strategy) -> Result<Ending, Failure> {
         let folder = self.folder.join(within);
         let resume = folder.join("runs.jsonl").exists();
-        let how =
-            RunStudy { folder: &folder, resume, reference: None, agent: &self.agent, interrupt: &self.interrupt };
+        let how = RunStudy { folder: &folder, resume, reference: None, agent: &self.agent, interrupt: &self.interrupt };
         let (ending, _lock) = run_study(plan, &how, strategy, &mut self.progress)?;
         finish(&folder, self.registry)?;
         Ok(ending)

@@ -26,7 +26,7 @@ pub fn systems(args: &SystemsArgs, mut registry: Registry) -> Result<Code, Failu
     }
     let tool = install::tools::find(name);
     let system = match tool {
-        Some(tool) => Arc::new(tool.clone()),
+        Some(tool) => tool.clone(),
         None => named(&mut registry, name)?,
     };
     let system = &*system;

@@ -91,12 +91,6 @@ impl Code {
         code
     }
 
-    fn declares(&mut self, visibility: &syn::Visibility, name: &syn::Ident) {
-        if matches!(visibility, syn::Visibility::Public(_)) {
-            self.types.push(name.to_string());
-        }
-    }
-
     /// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
     fn uses(&mut self, before: &str, tree: &syn::UseTree) {
         let below = |name: &syn::Ident| if before.is_empty() { name.to_string() } else { format!("{before}::{name}") };
@@ -136,24 +130,18 @@ impl<'ast> Visit<'ast> for Code {
         syn::visit::visit_path(self, path);
     }
 
-    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        self.declares(&item.vis, &item.ident);
-        syn::visit::visit_item_struct(self, item);
-    }
-
-    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        self.declares(&item.vis, &item.ident);
-        syn::visit::visit_item_enum(self, item);
-    }
-
-    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.declares(&item.vis, &item.ident);
-        syn::visit::visit_item_trait(self, item);
-    }
-
-    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
-        self.declares(&item.vis, &item.ident);
-        syn::visit::visit_item_type(self, item);
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let declared = match item {
+            syn::Item::Struct(item) => Some((&item.vis, &item.ident)),
+            syn::Item::Enum(item) => Some((&item.vis, &item.ident)),
+            syn::Item::Trait(item) => Some((&item.vis, &item.ident)),
+            syn::Item::Type(item) => Some((&item.vis, &item.ident)),
+            _ => None,
+        };
+        if let Some((syn::Visibility::Public(_), name)) = declared {
+            self.types.push(name.to_string());
+        }
+        syn::visit::visit_item(self, item);
     }
 }
 

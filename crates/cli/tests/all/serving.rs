@@ -195,6 +195,8 @@ fn a_busy_port_and_a_bad_address_end_it_before_it_begins() {
         assert_eq!(place.run(&["run", "study.toml", "--out", "r", bad]).status.code(), Some(2), "{bad}");
     }
     assert!(!place.path("r").exists(), "nothing was begun");
+    assert_eq!(place.run(&["run", "study.toml", &format!("--watch={port}")]).status.code(), Some(2));
+    assert_eq!(std::fs::read_dir(place.path("results")).unwrap().count(), 0, "no folder of its own is left empty");
 }
 
 fn json(reply: &Reply) -> Value {

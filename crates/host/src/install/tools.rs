@@ -3,13 +3,17 @@
 
 use pubmark_model::server::ServerSpec;
 use pubmark_model::system::{Install, System};
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock};
 
 /// The proxy that plays the link of a run.
-pub fn toxiproxy() -> &'static System {
-    static TOOL: OnceLock<System> = OnceLock::new();
+pub fn toxiproxy() -> &'static Arc<System> {
+    static TOOL: LazyLock<Arc<System>> = LazyLock::new(|| Arc::new(described()));
+    &TOOL
+}
+
+fn described() -> System {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    TOOL.get_or_init(|| System {
+    System {
         name: "toxiproxy".into(),
         title: "Toxiproxy".into(),
         about: "TCP proxy that delays, narrows and cuts: the link of a run, a tool and no system".into(),
@@ -24,10 +28,10 @@ pub fn toxiproxy() -> &'static System {
         }),
         install: Install { go: words(&["github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"]), ..Install::default() },
         ..System::default()
-    })
+    }
 }
 
 /// The tool of this name.
-pub fn find(name: &str) -> Option<&'static System> {
+pub fn find(name: &str) -> Option<&'static Arc<System>> {
     Some(toxiproxy()).filter(|tool| tool.name == name)
 }

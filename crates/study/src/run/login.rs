@@ -5,7 +5,6 @@ use pubmark_model::cell::Cell;
 use pubmark_model::options::OptionValues;
 use pubmark_model::printable::hexadecimal;
 use pubmark_model::secret::Secrets;
-use pubmark_model::system::System;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -24,7 +23,8 @@ fn password() -> Option<&'static str> {
 
 /// The login of a cell's server: where it is started for the run, listens at more than a
 /// loopback address, and can be told one. An agent of a system's own may know none.
-pub fn of(cell: &Cell, system: &System) -> Option<(String, String)> {
+pub fn of(cell: &Cell) -> Option<(String, String)> {
+    let system = &cell.system;
     let starts = system.broker() && cell.options.text("endpoint").is_none() && system.agent.built_in();
     let takes = system.server.as_ref().is_some_and(|server| server.takes_login());
     let address = cell.placement.server.address.parse::<IpAddr>();
@@ -34,16 +34,15 @@ pub fn of(cell: &Cell, system: &System) -> Option<(String, String)> {
 }
 
 /// What nothing of a run may show.
-pub fn secrets(cell: &Cell, system: &System) -> Secrets {
-    let login = of(cell, system);
-    let mine = system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()));
+pub fn secrets(cell: &Cell) -> Secrets {
+    let login = of(cell);
+    let mine = cell.system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()));
     cell.placement.hosts().into_iter().fold(mine, |mine, host| mine.and(host.secrets()))
 }
 
 /// What nothing of any run of these cells may show.
 pub fn secrets_of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Secrets {
-    let of_cell = |cell: &Cell| secrets(cell, &cell.system);
-    cells.into_iter().map(of_cell).fold(Secrets::default(), Secrets::and)
+    cells.into_iter().map(secrets).fold(Secrets::default(), Secrets::and)
 }
 
 /// An endpoint with a login.
@@ -67,10 +66,9 @@ mod tests {
         let study =
             Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
         let cell = pubmark_model::plan::cells(&study).unwrap().remove(0);
-        let system = registry::built_in(system).unwrap();
-        let found = of(&cell, &system);
+        let found = of(&cell);
         if let Some((_, password)) = &found {
-            assert!(password.len() == 32 && !secrets(&cell, &system).hide(password).contains(password.as_str()));
+            assert!(password.len() == 32 && !secrets(&cell).hide(password).contains(password.as_str()));
         }
         found
     }

@@ -112,14 +112,9 @@ struct Means<'a, 'b> {
 
 impl<'h> Processes<'h> {
     /// Begins with the hosts; nothing is on them yet.
-    pub fn open(
-        cell: &Cell,
-        system: &System,
-        need: Option<ServerNeed>,
-        context: &RunContext<'h>,
-    ) -> Result<Processes<'h>, RunError> {
+    pub fn open(cell: &Cell, need: Option<ServerNeed>, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
         let (outbox, inbox) = inbox();
-        let secrets = login::secrets(cell, system);
+        let secrets = login::secrets(cell);
         let placement = &cell.placement;
         let specs = placement.hosts();
         let number = |spec: &HostSpec| specs.iter().position(|known| *known == spec).unwrap_or(0);
@@ -334,7 +329,7 @@ impl<'h> Processes<'h> {
             return Ok(());
         }
         self.served = (0, place.position);
-        let login = login::of(cell, system);
+        let login = login::of(cell);
         let plan = DeployPlan {
             system: host.bring(system)?,
             deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
