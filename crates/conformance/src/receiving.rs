@@ -5,7 +5,7 @@ use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::process::waited_ns;
 use crate::subject::Subject;
-use crate::tap::{Line, SentLine, Tap, Taps};
+use crate::tap::{Answers, Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
@@ -123,13 +123,13 @@ impl Playback {
             let order = prepare(bench, &workload, clients(&workload, Role::Replier, &bind, &[]), &talk.scratch);
             let bound = talk.prepare(shifted(order))?;
             for client in clients(&workload, Role::Requester, &[], &bound) {
-                let plays = (lines(client.id), Duration::ZERO);
+                let plays = (lines(client.id), Answers::default());
                 taps.open(bench, &workload, (Role::Requester, client.id), (None, &client.connect), plays)?;
             }
             talk.ready()?;
         } else {
             for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.publishers)).skip(first) {
-                let plays = (lines(id), Duration::ZERO);
+                let plays = (lines(id), Answers::default());
                 taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
             }
             // The last of them keeps silent: whoever hears all is not ready yet.

@@ -5,7 +5,7 @@ use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::process::{ProcessWatch, Reading, processor, waited_ns};
 use crate::subject::Subject;
-use crate::tap::{Heard, Taps, narrowed};
+use crate::tap::{Answers, Heard, Taps, Unanswered, narrowed};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
@@ -27,6 +27,9 @@ const MARKER: Duration = Duration::from_secs(2);
 /// What has been sent has come by then.
 const SETTLED: Duration = Duration::from_millis(100);
 
+/// How long the end of a conversation is put off, where what the agent uses is looked at.
+const AFTERWARDS: Duration = Duration::from_millis(300);
+
 /// Something that the agent is told to send.
 #[derive(Debug)]
 pub struct Sending {
@@ -45,8 +48,8 @@ pub struct Sending {
     pub watched: bool,
     /// How long its probes are listened to before it is told to start.
     pub probed: Duration,
-    /// How long each reply, or echo, is held back.
-    pub reply_after: Duration,
+    /// How replies and echoes come.
+    pub answers: Answers,
     /// Whether it is told to stop in the middle of the window.
     pub early: bool,
     /// Whether its clients are killed there.
@@ -84,7 +87,7 @@ impl Sending {
             first: 0,
             watched: false,
             probed: none,
-            reply_after: none,
+            answers: Answers { after: none, but: Unanswered::Nothing },
             early: false,
             killed: false,
             ahead_ns: 0,
@@ -229,6 +232,10 @@ impl Sending {
             }
             talk.drain(totals.clone(), workload.drain_ns)?;
         }
+        if self.watched {
+            // What it uses from now on is not of the window.
+            talk.silent(AFTERWARDS)?;
+        }
         let waited = waited_ns(talk.pid()).saturating_sub(waited_before);
         let agent = talk.stop()?;
         if self.early {
@@ -289,7 +296,7 @@ impl Sending {
         };
         if workload.pattern.requests() {
             for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.subscribers)) {
-                let plays = (Vec::new(), self.reply_after);
+                let plays = (Vec::new(), self.answers);
                 taps.open(bench, workload, (Role::Replier, id), (Some(&at), &[]), plays)?;
             }
             let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
@@ -310,7 +317,7 @@ impl Sending {
         let absent = if workload.pattern.paired() { first } else { 0 };
         let ends = [vec![String::new(); absent], bound.clone()].concat();
         for client in clients(workload, Role::Subscriber, &[], &ends).split_off(absent) {
-            let plays = (Vec::new(), self.reply_after);
+            let plays = (Vec::new(), self.answers);
             taps.open(bench, workload, (Role::Subscriber, client.id), (None, &client.connect), plays)?;
         }
         Ok(bound)

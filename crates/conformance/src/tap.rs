@@ -1,6 +1,7 @@
 //! The other side: bare sockets of the library, each on a thread of its own,
 //! that keep every message with its instant, or play what is written for them.
 
+use crate::sending::planned;
 use crate::subject::Subject;
 use crate::wrong::Wrong;
 use pubmark_host::clock;
@@ -196,17 +197,16 @@ impl Taps {
     }
 
     /// Opens one for a client. A publisher plays these lines after its probes; who
-    /// answers holds each answer back for `delay`. An echo leaves out those to
-    /// every fifth message ([`echoes`]).
+    /// answers does it as this says.
     pub fn open(
         &mut self,
         bench: &Subject<'_>,
         workload: &Workload,
         client: (Role, u32),
         meets: (Option<&str>, &[String]),
-        plays: (Vec<Line>, Duration),
+        plays: (Vec<Line>, Answers),
     ) -> Result<(), Wrong> {
-        let ((role, id), (bind, connect), (lines, delay)) = (client, meets, plays);
+        let ((role, id), (bind, connect), (lines, answers)) = (client, meets, plays);
         let spec = SocketSpec {
             role,
             id,
@@ -229,11 +229,11 @@ impl Taps {
             let played = match role {
                 Role::Publisher => publish(socket.as_mut(), &theirs, &workload, id, &lines),
                 Role::Subscriber if workload.pattern.echoed() && id == 0 => {
-                    echo(socket.as_mut(), &theirs, &workload, delay)
+                    answer(socket.as_mut(), &theirs, &workload, answers)
                 }
                 Role::Subscriber => listen(socket.as_mut(), &theirs, &workload),
                 Role::Requester => request(socket.as_mut(), &theirs, &workload, id, &lines),
-                Role::Replier => reply(socket.as_mut(), &theirs, &workload, delay),
+                Role::Replier => answer(socket.as_mut(), &theirs, &workload, answers),
             };
             *kept(&theirs.broken) = played.err().map(|error| error.to_string());
             theirs.ended.store(true, Ordering::Release);
@@ -305,8 +305,8 @@ impl Drop for Taps {
     }
 }
 
-/// Keeps what came; its sequence.
-fn take(shared: &Shared, body: &[u8], message: &[u8]) -> Option<u32> {
+/// Keeps what came; its header.
+fn take(shared: &Shared, body: &[u8], message: &[u8]) -> Option<Header> {
     let at_ns = clock::now();
     let (header, length) = (Header::read(message), message.len());
     let from = body_at(length).min(body.len());
@@ -316,7 +316,7 @@ fn take(shared: &Shared, body: &[u8], message: &[u8]) -> Option<u32> {
         false => theirs.iter().zip(ours).position(|(theirs, ours)| theirs != ours).map(|at| from + at),
     };
     kept(&shared.heard).push(Heard { at_ns, header, length, wrong_at });
-    header.map(|header| header.sequence)
+    header
 }
 
 fn body(workload: &Workload) -> Vec<u8> {
@@ -341,36 +341,52 @@ fn listen(socket: &mut dyn Socket, shared: &Shared, workload: &Workload) -> Resu
     Ok(())
 }
 
+/// What is sent back to nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unanswered {
+    /// Everything is answered.
+    #[default]
+    Nothing,
+    /// Every fifth message ([`fifth`]).
+    Fifths,
+    /// The last of the schedule: a replier can take nothing more after it.
+    Last,
+}
+
+/// Whether a message of this sequence is one of every five.
+pub fn fifth(sequence: u32) -> bool {
+    sequence < END && sequence.is_multiple_of(5)
+}
+
+/// How what comes is sent back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers {
+    /// How long each answer but a probe's is held back.
+    pub after: Duration,
+    /// What is left out.
+    pub but: Unanswered,
+}
+
 /// Sends back what comes.
-fn reply(socket: &mut dyn Socket, shared: &Shared, workload: &Workload, delay: Duration) -> Result<(), DriverError> {
+fn answer(socket: &mut dyn Socket, shared: &Shared, workload: &Workload, how: Answers) -> Result<(), DriverError> {
     let body = body(workload);
     while !shared.stopped() {
         let Some(message) = socket.recv()? else { continue };
-        let echo = message.to_vec();
-        let probe = take(shared, &body, &echo) == Some(PROBE);
-        if !probe {
-            wait_until(clock::now() + delay.as_nanos() as Ns, shared);
+        let answer = message.to_vec();
+        let Some(header) = take(shared, &body, &answer) else { continue };
+        let sequence = header.sequence;
+        let left_out = match how.but {
+            Unanswered::Nothing => false,
+            Unanswered::Fifths => sequence == END || fifth(sequence),
+            Unanswered::Last => sequence as usize + 1 == planned(workload, header.publisher).0.len(),
+        };
+        if left_out {
+            continue;
         }
-        while socket.send(&echo)? == Sent::Full && !shared.stopped() {}
-    }
-    Ok(())
-}
-
-/// Whether a message of this sequence is echoed.
-pub fn echoes(sequence: u32) -> bool {
-    sequence == PROBE || (sequence != END && !sequence.is_multiple_of(5))
-}
-
-fn echo(socket: &mut dyn Socket, shared: &Shared, workload: &Workload, delay: Duration) -> Result<(), DriverError> {
-    let body = body(workload);
-    while !shared.stopped() {
-        let Some(message) = socket.recv()? else { continue };
-        let echo = message.to_vec();
-        let Some(sequence) = take(shared, &body, &echo).filter(|sequence| echoes(*sequence)) else { continue };
         if sequence != PROBE {
-            wait_until(clock::now() + delay.as_nanos() as Ns, shared);
+            wait_until(clock::now() + how.after.as_nanos() as Ns, shared);
         }
-        send(socket, shared, &echo)?;
+        send(socket, shared, &answer)?;
     }
     Ok(())
 }

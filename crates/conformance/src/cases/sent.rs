@@ -7,7 +7,7 @@ use crate::case::{Case, of_sockets as case};
 use crate::course::Stop;
 use crate::figures::{counts, longer, paused, read};
 use crate::sending::{AHEAD_NS, Sending, SentOut};
-use crate::tap::{Heard, echoes};
+use crate::tap::{Answers, Heard, Unanswered, fifth};
 use crate::wrong::{Wrong, due};
 use pubmark_model::header::{END, FREE_LEN, Header, PROBE};
 use pubmark_model::protocol::PublisherTotal;
@@ -54,11 +54,15 @@ static PIPELINE: Sending = Sending::plain("pipeline", &[("pattern", "pipeline"),
 pub static SECONDS: Sending =
     Sending::plain("seconds", &[("pattern", "fan-out"), ("rate", "100"), ("duration", "3400ms")]);
 static REQUESTS: Sending = Sending {
-    reply_after: Duration::from_millis(20),
+    answers: Answers { after: Duration::from_millis(20), but: Unanswered::Nothing },
     ..Sending::plain("requests", &[("pattern", "request-reply"), ("pairs", "2"), ("rate", "100")])
 };
+static UNANSWERED: Sending = Sending {
+    answers: Answers { after: Duration::ZERO, but: Unanswered::Last },
+    ..Sending::plain("unanswered", &[("pattern", "request-reply"), ("pairs", "2"), ("rate", "100"), ("drain", "100ms")])
+};
 pub static ECHOED: Sending = Sending {
-    reply_after: Duration::from_millis(10),
+    answers: Answers { after: Duration::from_millis(10), but: Unanswered::Fifths },
     ..Sending::plain(
         "echoed",
         &[("pattern", "fan-out-echo"), ("subscribers", "2"), ("rate", "10"), ("duration", "2s"), ("drain", "60ms")],
@@ -191,6 +195,12 @@ pub const CASES: &[Case] = &[
         "requests that are due every 10 ms, and whose replies take 20 ms",
         "one at a time; latency is from due time to reply, and what a reply takes is no lag of its own",
         requests,
+    ),
+    case(
+        "send-unanswered",
+        "requests, the last of which has no reply",
+        "it is given up after `drain_ns`, and was not delivered",
+        unanswered,
     ),
     case(
         "send-echoed",
@@ -494,13 +504,29 @@ fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
+fn unanswered(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&UNANSWERED)?;
+    schedule(&out)?;
+    totals(&out)?;
+    let expected: u64 = out.totals.iter().map(|total| total.window_end - total.window_first).sum();
+    let replied = expected - out.totals.len() as u64;
+    let ledger = out.result.ledger;
+    due((ledger.expected, ledger.delivered) == (expected, replied), || {
+        format!(
+            "{replied} of {expected} requests were answered; its ledger says {} of {}",
+            ledger.delivered, ledger.expected
+        )
+    })?;
+    counts("latency", &read("latency", out.result.histograms.latency.as_ref())?, replied)
+}
+
 fn echoed(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&ECHOED)?;
     schedule(&out)?;
     sequences(&out)?;
     totals(&out)?;
     let window = out.totals.iter().flat_map(|total| total.window_first..total.window_end);
-    let (answered, silent): (Vec<u64>, Vec<u64>) = window.partition(|sequence| echoes(*sequence as u32));
+    let (silent, answered): (Vec<u64>, Vec<u64>) = window.partition(|sequence| fifth(*sequence as u32));
     let histogram = read("latency", out.result.histograms.latency.as_ref())?;
     counts("latency", &histogram, answered.len() as u64)?;
     let least = histogram.value_at(1e-9);
