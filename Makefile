@@ -54,7 +54,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -124,7 +124,7 @@ check:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --lib --bins --locked
 
-test-all: test chaos heavy test-agents mutants test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
+test-all: test long chaos heavy test-agents mutants test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
 
 # By Containerfile.
 image: build
@@ -220,6 +220,10 @@ define told
 	@echo "$(1): $$(tail -n 1 $(call said,$(1)))"
 
 endef
+
+# Over every protocol what `make test` plays over one, in longer windows.
+long: deps-test
+	PUBMARK_TEST_LONG=1 cargo test --locked -p pubmark --test all -- known_answers:: omission::
 
 # Longer than within `make test`. Every seed that is printed can be set again.
 chaos: deps-test

@@ -132,7 +132,7 @@ steps: Array<CapacityStep>, };
 /**
  * A sentence.
  */
-export type Finding = { about: "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity", outcome: "kept" | "lost" | "winner" | "tie" | "undecided" | "unranked" | "note", text: string, };
+export type Finding = { about: "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity", outcome: "kept" | "lost" | "winner" | "tie" | "open" | "unranked" | "note", text: string, };
 
 /**
  * A step.
@@ -304,7 +304,12 @@ status: "valid" | "partly" | "invalid" | "failed" | "missing" | "skipped",
  */
 word: string,
 /**
- * About how many more repeats would tell, where that is undecided.
+ * How many times as good the best system of its point is, at least and at most, for the
+ * table as a whole; of candidates and of those behind.
+ */
+distance: [number, number | null] | null,
+/**
+ * About how many more repeats would leave one candidate.
  */
 repeats_more: number | null, runs: number, valid_runs: number,
 /**
@@ -389,17 +394,18 @@ searches?: Array<number>, };
 
 export type Published = { cell: number, figure: string, value: number, note: string | null, };
 
-export type Rank = { kind: "winner" | "tie" | "alone" | "undecided" | "unranked",
+export type Rank = { kind: "winner" | "tie" | "alone" | "open" | "unranked",
 /**
- * The winner, those in the tie (best value first), or those that stand in the way.
+ * The systems that may be the best, best looking first: the winner alone, those that
+ * tie, or the candidates.
  */
 systems: Array<string>,
 /**
- * Why nothing may be said.
+ * Why it is open or unranked.
  */
 why: string | null,
 /**
- * About how many more repeats would tell.
+ * About how many more repeats would leave one candidate.
  */
 repeats_more: number | null, };
 

@@ -40,15 +40,29 @@ export type Verdict = "valid" | "partly" | "invalid" | "failed";
 export const verdictOf = (run: Run): Verdict => (run.failed ? "failed" : run.valid ? "valid" : run.partly ? "partly" : "invalid");
 
 const RANKS: Record<string, [Tone, string]> = {
-  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], undecided: ["warn", "?"], unranked: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"],
+  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], candidate: ["plain", "?"], unranked: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"],
 };
 
-/** Where a cell stands, with what that means: `undecided +4`. */
+/** Where a cell stands, with what that means: `candidate ≤ 2.3×`. */
 export function rankBadge(page: Page, cell: Cell): HTMLElement {
   const found = Object.hasOwn(RANKS, cell.word) ? RANKS[cell.word] : undefined;
-  const element = found === undefined ? statusBadge(cell.status) : badge(`${cell.word}${cell.repeats_more === null ? "" : ` +${cell.repeats_more}`}`, ...found);
+  const element = found === undefined ? statusBadge(cell.status) : badge(`${cell.word}${distance(cell)}`, ...found);
   element.title = page.words[cell.word] ?? "";
   return element;
+}
+
+/** How far a cell is from the best one: of a candidate at most, of others at least. */
+export function distance(cell: Cell): string {
+  const [least, most] = cell.distance ?? [1, null];
+  if (cell.word === "candidate") return most === null ? "" : ` ≤ ${twoDigits(most, Math.ceil)}×`;
+  return least > 1 ? ` ≥ ${twoDigits(least, Math.floor)}×` : "";
+}
+
+/** Two significant digits, rounded to the safe side. */
+function twoDigits(value: number, round: (value: number) => number): string {
+  const digits = 1 - Math.floor(Math.log10(value));
+  const unit = 10 ** -digits;
+  return (round(value / unit + (round === Math.ceil ? -1e-9 : 1e-9)) * unit).toFixed(Math.max(0, digits));
 }
 
 const FINDING: Record<Finding["outcome"], [Tone, string]> = {
@@ -56,7 +70,7 @@ const FINDING: Record<Finding["outcome"], [Tone, string]> = {
   lost: ["bad", "✕"],
   winner: ["good", "▲"],
   tie: ["plain", "="],
-  undecided: ["warn", "?"],
+  open: ["warn", "?"],
   unranked: ["warn", "≠"],
   note: ["plain", "i"],
 };

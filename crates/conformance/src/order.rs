@@ -5,9 +5,12 @@ use crate::wrong::Wrong;
 use pubmark_host::scratch::Scratch;
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
+use pubmark_model::schedule::Schedule;
 use pubmark_model::setting::Settings;
 use pubmark_model::topology::{bind_at, heard_by};
-use pubmark_model::workload::Workload;
+use pubmark_model::units::Ns;
+use pubmark_model::workload::{Extent, Workload};
+use std::ops::Range;
 
 /// Beside what each case asks for: short, and small.
 const USUAL: &[(&str, &str)] =
@@ -70,5 +73,29 @@ pub fn prepare(bench: &Subject<'_>, workload: &Workload, clients: Vec<Client>, s
         clock_offset_ns: 0,
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
+    }
+}
+
+/// When each message of a publisher is due until the window's end, ns from the
+/// start; and which of them belong to the window.
+pub fn planned(workload: &Workload, publisher: u32) -> (Vec<Ns>, Range<usize>) {
+    let Some(profile) = workload.rate.profile() else { return (Vec::new(), 0..0) };
+    let mut schedule = Schedule::of(workload, profile, publisher);
+    let (mut dues, mut first) = (Vec::new(), 0);
+    loop {
+        let at = schedule.due();
+        if at < workload.warmup_ns {
+            first = dues.len() + 1;
+        }
+        let done = match workload.extent {
+            Extent::TimeNs(length) => at >= workload.warmup_ns + length,
+            Extent::Count(count) => dues.len() as u64 >= first as u64 + count,
+        };
+        if done {
+            let end = dues.len();
+            return (dues, first..end);
+        }
+        dues.push(at);
+        schedule.advance();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bare::{Bare, Late};
 use crate::course::{LEAD, Stop, only, pause, until};
-use crate::order::{clients, places, prepare, workload};
+use crate::order::{clients, places, planned, prepare, workload};
 use crate::process::{ProcessWatch, Reading, processor, waited_ns};
 use crate::subject::Subject;
 use crate::tap::{Answers, Heard, Taps, Unanswered, narrowed};
@@ -12,10 +12,9 @@ use pubmark_host::talk::Talk;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
-use pubmark_model::schedule::Schedule;
 use pubmark_model::topology::bind_answers_at;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Extent, Workload};
+use pubmark_model::workload::Workload;
 use std::net::TcpStream;
 use std::ops::Range;
 use std::thread;
@@ -160,30 +159,6 @@ impl SentOut {
     /// As [`planned`].
     pub fn plan(&self, publisher: u32) -> (Vec<Ns>, Range<usize>) {
         planned(&self.workload, publisher)
-    }
-}
-
-/// When each message of a publisher is due until the window's end, ns from the
-/// start; and which of them belong to the window.
-pub fn planned(workload: &Workload, publisher: u32) -> (Vec<Ns>, Range<usize>) {
-    let Some(profile) = workload.rate.profile() else { return (Vec::new(), 0..0) };
-    let mut schedule = Schedule::of(workload, profile, publisher);
-    let (mut dues, mut first) = (Vec::new(), 0);
-    loop {
-        let at = schedule.due();
-        if at < workload.warmup_ns {
-            first = dues.len() + 1;
-        }
-        let done = match workload.extent {
-            Extent::TimeNs(length) => at >= workload.warmup_ns + length,
-            Extent::Count(count) => dues.len() as u64 >= first as u64 + count,
-        };
-        if done {
-            let end = dues.len();
-            return (dues, first..end);
-        }
-        dues.push(at);
-        schedule.advance();
     }
 }
 

@@ -1,7 +1,7 @@
 //! The other side: bare sockets of the library, each on a thread of its own,
 //! that keep every message with its instant, or play what is written for them.
 
-use crate::sending::planned;
+use crate::order::planned;
 use crate::subject::Subject;
 use crate::wrong::Wrong;
 use pubmark_host::clock;

@@ -5,7 +5,7 @@ use crate::axes::NAME_CHARS;
 use crate::document::{Entry, Mark};
 use crate::figures::Sign;
 use crate::points::{Point, headline};
-use crate::ranking::{Placing, Ranked};
+use crate::ranking::{Distance, Placing, Ranked};
 use crate::text;
 use crate::words::CellVerdict;
 use pubmark_model::figure::Figure;
@@ -131,11 +131,14 @@ pub(crate) fn columns<'a>(specs: &'a [Spec], shown: &[&CellResult]) -> Vec<&'a S
 /// that it may not stand without.
 pub(crate) fn expendable(spec: &Spec, columns: &[&Spec]) -> u8 {
     let delivery_first = columns.iter().any(|spec| matches!(spec.show, Show::Delivery(_)));
+    // At a given rate it follows from the share that was delivered.
+    let has_rate = columns.iter().any(|spec| spec.name == MEDIAN && spec.expendable == 0);
     match (spec.expendable, &spec.show) {
         (0, Show::System | Show::Verdict | Show::Delivery(_)) => 0,
         (0, Show::Offered) => LAST,
         (0, Show::Count(_)) if delivery_first => LAST + 1,
         (0, _) if delivery_first => LAST,
+        (0, Show::Count(_)) if has_rate => LAST,
         (0, _) => 0,
         (more, _) => more + LAST,
     }
@@ -282,7 +285,7 @@ pub(crate) const AT_LEAST: &str = "≥ ";
 
 /// What stands before a figure.
 fn signs(result: &CellResult, column: Figure) -> String {
-    let is_spoiled = result.status == Status::Partly && !result.figures.may_be_quoted(column);
+    let is_spoiled = matches!(result.status, Status::Partly | Status::Invalid) && !result.figures.may_be_quoted(column);
     let sign = match result.figures.sign(column) {
         Sign::Equal => "",
         Sign::AtLeast => AT_LEAST,
@@ -310,23 +313,42 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
         CellVerdict::Missing | CellVerdict::Skipped | CellVerdict::Reference => Mark::Muted,
         CellVerdict::Tie
         | CellVerdict::Behind
-        | CellVerdict::Undecided
+        | CellVerdict::Candidate
         | CellVerdict::Unranked
         | CellVerdict::Alone
         | CellVerdict::Valid => Mark::Plain,
     };
     let mut text = word.text().to_owned();
-    if let Some(more) = repeats_more(word, point) {
-        text.push_str(&format!(" +{more}"));
+    if let Some(factor) = distance(word, result, point).and_then(|distance| factor(word, distance)) {
+        text.push_str(&format!(" {factor}"));
     }
     let counted = result.runs_for(headline(point.unthrottled).group());
-    if counted > 0 && counted < result.runs {
+    if counted == 0 && word.is_ranked() {
+        text.push_str(UNRELIABLE);
+    } else if counted > 0 && counted < result.runs {
         text.push_str(&format!(" ({counted}/{})", result.runs));
     }
     (mark, text)
 }
 
-/// About how many more repeats would tell where a cell's point is undecided.
+/// Stands behind the verdict of a system whose runs were all disturbed.
+pub(crate) const UNRELIABLE: &str = ", unreliable";
+
+/// Returns how far a cell is from the best one of its point, where that is said.
+pub(crate) fn distance(word: CellVerdict, result: &CellResult, point: &Point) -> Option<Distance> {
+    let is_said = matches!(word, CellVerdict::Candidate | CellVerdict::Behind);
+    point.best().filter(|_| is_said)?.distance(&result.cell.system.name)
+}
+
+/// Returns a distance as tables show it: of a candidate the most, of others the least.
+fn factor(word: CellVerdict, Distance { at_least, at_most }: Distance) -> Option<String> {
+    match word {
+        CellVerdict::Candidate => at_most.map(|most| format!("≤ {}×", text::factor_up(most))),
+        _ => Some(at_least).filter(|least| *least > 1.0).map(|least| format!("≥ {}×", text::factor_down(least))),
+    }
+}
+
+/// About how many more repeats would tell where several may be the best.
 pub(crate) fn repeats_more(word: CellVerdict, point: &Point) -> Option<u32> {
-    if word == CellVerdict::Undecided { point.best().and_then(Ranked::repeats_more) } else { None }
+    if word == CellVerdict::Candidate { point.best().and_then(Ranked::repeats_more) } else { None }
 }

@@ -35,6 +35,8 @@ struct Value {
     estimate: Option<Estimate>,
     readings: Vec<Observation>,
     is_quotable: bool,
+    /// Of the runs that may be compared, where they are not those of `readings`.
+    compared: Option<Vec<Observation>>,
     /// As a multiple of the floor's.
     over_floor: Option<Estimate>,
 }
@@ -76,6 +78,21 @@ impl CellFigures {
             Some(value) if value.is_quotable => &value.readings,
             _ => &[],
         }
+    }
+
+    /// Returns what each run says of the figure that may be compared with others of its
+    /// repeat ([`pubmark_model::record::Verdict::compares`]): those that may be quoted
+    /// and those that other users of the machine disturbed.
+    pub fn comparable(&self, column: Figure) -> &[Observation] {
+        match self.value(column) {
+            Some(Value { compared: Some(compared), .. }) => compared,
+            _ => self.each(column),
+        }
+    }
+
+    /// Returns whether disturbed runs are among [`CellFigures::comparable`].
+    pub fn is_disturbed(&self, column: Figure) -> bool {
+        self.value(column).is_some_and(|value| value.compared.is_some())
     }
 
     /// What clocks may have added to the figure or taken from it in a run that it is
@@ -130,7 +147,8 @@ impl CellFigures {
     /// Sets a figure that is made of others.
     pub(crate) fn derive(&mut self, column: Figure, readings: Vec<Observation>, is_quotable: bool) {
         if let Some(value) = self.values.get_mut(column.index()) {
-            *value = Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None };
+            let estimate = typical(column, &readings);
+            *value = Value { estimate, readings, is_quotable, ..Value::default() };
         }
     }
 
@@ -138,7 +156,9 @@ impl CellFigures {
     /// those whose verdict allows it or, where there are none, over all.
     pub(crate) fn of(made: &[&RunRecord]) -> CellFigures {
         let values = Figure::all().map(|figure| Value::of(figure, made));
-        let is_lower_bound = counted(made, FigureGroup::Rates).0.iter().any(|run| run.rates.lower_bound);
+        let of_rates = counted(made, FigureGroup::Rates).0.into_iter();
+        let of_rates = of_rates.chain(made.iter().copied().filter(|run| compares(run, FigureGroup::Rates)));
+        let is_lower_bound = of_rates.into_iter().any(|run| run.rates.lower_bound);
         let behind = |run: &&RunRecord| {
             run.recovery.is_some_and(|cost| cost.watched_ns.is_some() && cost.caught_up_after_ns.is_none())
         };
@@ -160,7 +180,13 @@ impl Value {
         }
         // There are fifty a cell, and cells by the thousand.
         readings.shrink_to_fit();
-        Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None }
+        let group = column.group();
+        let compared = made.iter().any(|run| compares(run, group) && !allows(run, group)).then(|| {
+            let compared = made.iter().filter(|run| compares(run, group));
+            let compared = compared.filter_map(|run| Observation::of(column, run)).filter(is_sure);
+            compared.collect()
+        });
+        Value { estimate: typical(column, &readings), readings, is_quotable, compared, over_floor: None }
     }
 }
 
@@ -168,6 +194,17 @@ impl Value {
 pub(crate) fn allows(run: &RunRecord, group: FigureGroup) -> bool {
     let verdict = &run.verdict;
     run.error.is_none() && (verdict.valid || (!verdict.reasons.is_empty() && verdict.allows(group)))
+}
+
+/// Returns whether a run may be compared with others of its repeat by these figures.
+pub(crate) fn compares(run: &RunRecord, group: FigureGroup) -> bool {
+    let verdict = &run.verdict;
+    run.error.is_none() && (verdict.valid || (!verdict.reasons.is_empty() && verdict.compares(group)))
+}
+
+/// Returns what a run says of a figure, where it may be compared.
+pub(crate) fn comparable(column: Figure, run: &RunRecord) -> Option<Observation> {
+    Observation::of(column, run).filter(|_| compares(run, column.group()))
 }
 
 /// What a run says of a figure, where its verdict allows it.

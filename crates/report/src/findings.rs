@@ -9,11 +9,12 @@ pub(crate) use sentence::Sentence;
 use crate::analysis::CellResult;
 use crate::columns::CLOCK;
 use crate::figures::{Sign, shown};
+use crate::notes::repeats;
 use crate::points::Point;
-use crate::ranking::{Placing, Why};
+use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
 use crate::settings;
-use crate::text::{clean, number, percent};
+use crate::text::{clean, factor_down, number, percent};
 use pubmark_model::cell;
 use pubmark_model::figure::Figure;
 use sentence::{NAME_CHARS, NAMED_MAX, name};
@@ -68,7 +69,7 @@ struct Answers<'a> {
     question: &'a Question,
     cells: &'a [CellResult],
     /// The points that ask it, each with who is best there.
-    asked: Vec<(&'a Point, &'a Placing)>,
+    asked: Vec<(&'a Point, &'a Ranked)>,
     /// What a tie is, as a fraction.
     tie: f64,
 }
@@ -86,8 +87,8 @@ fn answer(question: &Question, report: &Report) -> Option<Sentence> {
     let is_asked = |point: &&Point| {
         question.unthrottled.is_none_or(|unthrottled| point.unthrottled == unthrottled) && point.rivals > 1
     };
-    let placed = |point| Some((point, &Point::by(point, question.figure)?.placing));
-    let asked: Vec<(&Point, &Placing)> = report.points().iter().filter(is_asked).filter_map(placed).collect();
+    let ranked = |point| Some((point, Point::by(point, question.figure)?));
+    let asked: Vec<(&Point, &Ranked)> = report.points().iter().filter(is_asked).filter_map(ranked).collect();
     let answers = Answers { question, cells: report.cells(), asked, tie: report.study().tie() };
     (!answers.asked.is_empty()).then(|| {
         let mut finding = answers.sentence();
@@ -100,7 +101,7 @@ fn answer(question: &Question, report: &Report) -> Option<Sentence> {
 
 impl<'a> Answers<'a> {
     fn count(&self, is: fn(&Placing) -> bool) -> usize {
-        self.asked.iter().filter(|(_, placing)| is(placing)).count()
+        self.asked.iter().filter(|(_, ranked)| is(&ranked.placing)).count()
     }
 
     /// The systems that are compared, each once.
@@ -119,7 +120,7 @@ impl<'a> Answers<'a> {
         let members = point.members.iter().map(|index| &self.cells[*index]);
         let mut members: Vec<&CellResult> =
             members.filter(|result| ranks.is_some_and(|ranks| ranks.has(&result.cell.system.name))).collect();
-        let value = |result: &CellResult| result.quotable(column).map_or(f64::NAN, |estimate| estimate.value);
+        let value = |result: &CellResult| result.figures.get(column).map_or(f64::NAN, |estimate| estimate.value);
         members.sort_by(|one, other| value(one).total_cmp(&value(other)));
         if self.question.figure.higher_is_better() {
             members.reverse();
@@ -135,7 +136,8 @@ impl<'a> Answers<'a> {
         let members = self.by_value(point);
         let winner = members.iter().copied().find(|result| result.cell.system.name == name)?;
         let next = members.into_iter().find(|result| result.cell.system.name != name)?;
-        let (own, other) = (winner.quotable(self.column())?.value, next.quotable(self.column())?.value);
+        let figure = |result: &CellResult| result.figures.get(self.column()).map(|estimate| estimate.value);
+        let (own, other) = (figure(winner)?, figure(next)?);
         let factor = if self.question.figure.higher_is_better() { own / other } else { other / own };
         factor.is_finite().then_some(Victory { point, winner, next, factor })
     }
@@ -143,8 +145,8 @@ impl<'a> Answers<'a> {
     fn sentence(&self) -> Sentence {
         let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
         let mut clearest: Option<Victory<'_>> = None;
-        for (point, placing) in &self.asked {
-            let Placing::Winner(winner) = placing else { continue };
+        for (point, ranked) in &self.asked {
+            let Placing::Winner(winner) = &ranked.placing else { continue };
             *wins.entry(winner).or_default() += 1;
             if let Some(victory) = self.victory(point, winner)
                 && clearest.as_ref().is_none_or(|clearest| clearest.factor < victory.factor)
@@ -157,6 +159,7 @@ impl<'a> Answers<'a> {
         let Some(clearest) = clearest else { return self.without_winner() };
         let Question { about, has, .. } = self.question;
         let points = self.asked.len();
+        let open = self.asked.iter().find(|(_, ranked)| matches!(ranked.placing, Placing::Open { .. }));
         let text = if points == 1 {
             format!("{} has {has}: {}.", name(&clearest.winner.cell.system.name), self.words(&clearest))
         } else {
@@ -167,12 +170,14 @@ impl<'a> Answers<'a> {
                 .collect();
             let others = if others.is_empty() { String::new() } else { format!(", {}", others.join(", ")) };
             let (first, wins) = by_wins[0];
+            let open = open.map(|(point, ranked)| format!(" {}: {}.", self.place(point), self.candidates(ranked)));
             format!(
-                "{} has {has} at {wins} of {points} points{others}{}. Clearest at {}: {}.",
+                "{} has {has} at {wins} of {points} points{others}{}. Clearest at {}: {}.{}",
                 name(first),
                 self.rest(),
                 self.place(clearest.point),
-                self.words(&clearest)
+                self.words(&clearest),
+                open.unwrap_or_default()
             )
         };
         Sentence { about, outcome: "winner", text }
@@ -195,7 +200,7 @@ impl<'a> Answers<'a> {
             (Figure::DELIVERED, Some(share)) => format!(", {} delivered", percent(share.value)),
             _ => String::new(),
         };
-        let Some(estimate) = result.quotable(column) else { return name(&result.cell.system.name) };
+        let Some(estimate) = result.figures.get(column) else { return name(&result.cell.system.name) };
         let show = |value: f64| shown(column, value);
         let clock = result.figures.clock_bound(column);
         let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", show(bound)));
@@ -219,7 +224,7 @@ impl<'a> Answers<'a> {
         let ties = self.count(|placing| matches!(placing, Placing::Tie(_)));
         let tied = if ties == 1 { "is a tie" } else { "are ties" };
         part(ties, tied)
-            + &part(self.count(|placing| matches!(placing, Placing::Undecided { .. })), "undecided")
+            + &part(self.count(|placing| matches!(placing, Placing::Open { .. })), "open")
             + &part(
                 self.count(|placing| matches!(placing, Placing::Unranked { .. })),
                 "unranked, as the shares delivered differ",
@@ -230,10 +235,10 @@ impl<'a> Answers<'a> {
     fn without_winner(&self) -> Sentence {
         let Question { about, has, .. } = self.question;
         let points = self.asked.len();
-        let first = |is: fn(&Placing) -> bool| self.asked.iter().find(|(_, placing)| is(placing)).copied();
+        let first = |is: fn(&Placing) -> bool| self.asked.iter().find(|(_, ranked)| is(&ranked.placing)).copied();
         let tie = first(|placing| matches!(placing, Placing::Tie(_)));
         let unranked = first(|placing| matches!(placing, Placing::Unranked { .. }));
-        let (outcome, text) = if let Some((_, Placing::Tie(names))) = tie {
+        let (outcome, text) = if let Some(Placing::Tie(names)) = tie.map(|(_, ranked)| &ranked.placing) {
             let text = if points == 1 {
                 let names: Vec<String> = names.iter().map(|system| name(system)).collect();
                 format!(
@@ -254,29 +259,70 @@ impl<'a> Answers<'a> {
                 format!("Who has {has} cannot be said{all}: the shares delivered differ{place}: {}.", shown.join("; "));
             ("unranked", text)
         } else {
-            ("undecided", format!("Who has {has} is undecided{}.", self.why()))
+            ("open", format!("Who has {has} is open{}.", self.open()))
         };
         Sentence { about, outcome, text }
     }
 
-    /// Why nothing is said of any point, and what would tell.
-    fn why(&self) -> String {
-        let undecided = |placing: &'a Placing| match placing {
-            Placing::Undecided { why, repeats_more } => Some((why, *repeats_more)),
+    /// What is known of points of which none has a winner, and what would tell more.
+    fn open(&self) -> String {
+        let open = |ranked: &Ranked| match &ranked.placing {
+            Placing::Open { why, .. } => Some(why.clone()),
             _ => None,
         };
-        let all: Vec<(&Why, Option<u32>)> = self.asked.iter().filter_map(|(_, placing)| undecided(placing)).collect();
-        // What more repeats would tell goes before what they would not.
-        let first = all.iter().find(|(why, _)| **why != Why::TooFew).or(all.first());
-        let why = first.map(|(why, _)| format!(": {}", why.text())).unwrap_or_default();
-        let more: Vec<u32> = all.iter().filter_map(|(_, more)| *more).collect();
-        let more = match (more.iter().min(), more.iter().max()) {
-            (Some(1), Some(1)) => "; about 1 more repeat would tell".into(),
-            (Some(least), Some(most)) if least == most => format!("; about {most} more repeats would tell"),
-            (Some(least), Some(most)) => format!("; about {least} to {most} more repeats would tell"),
+        let named = self.asked.iter().filter(|(_, ranked)| !ranked.candidates().is_empty());
+        let named: Vec<String> = named
+            .take(NAMED_MAX)
+            .map(|(point, ranked)| {
+                let place = if self.asked.len() == 1 { String::new() } else { format!("{}: ", self.place(point)) };
+                format!("{place}{}", self.candidates(ranked))
+            })
+            .collect();
+        if named.is_empty() {
+            let why = self.asked.iter().find_map(|(_, ranked)| open(ranked));
+            return why.map(|why| format!(": {}", why.text())).unwrap_or_default();
+        }
+        format!(": {}", named.join("; "))
+    }
+
+    /// Returns who may be the best at a point, and how far the others are behind at least:
+    /// `zeromq or nanomsg (about 2 more repeats needed); nng takes at least 5.6 times as much`.
+    fn candidates(&self, ranked: &Ranked) -> String {
+        let candidates = ranked.candidates();
+        let named: Vec<String> = candidates.iter().take(NAMED_MAX).map(|system| name(system)).collect();
+        let more = candidates.len().saturating_sub(NAMED_MAX);
+        let others = if more == 0 { String::new() } else { format!(" or {more} more") };
+        let why = match &ranked.placing {
+            Placing::Open { why: Why::Noise(_), repeats_more: Some(more) } => {
+                format!(" (about {} needed)", repeats(*more))
+            }
+            Placing::Open { why: Why::Noise(_), .. } => String::new(),
+            Placing::Open { why, .. } => format!(" ({})", why.text()),
             _ => String::new(),
         };
-        format!("{why}{more}")
+        let behind = |system: &'a str| {
+            let distance = ranked.distance(system).filter(|_| !candidates.contains(&system))?;
+            Some((system, distance.at_least)).filter(|(_, least)| *least > 1.0)
+        };
+        let mut behind: Vec<(&str, f64)> = self.systems().into_iter().filter_map(behind).collect();
+        behind.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let verb = if self.question.figure.higher_is_better() { "fewer" } else { "as much" };
+        let behind = match behind.as_slice() {
+            [] => String::new(),
+            [(system, least)] if verb == "as much" => {
+                format!("; {} takes at least {} times as much", name(system), factor_down(*least))
+            }
+            [(system, least)] => format!("; {} has at least {} times fewer", name(system), factor_down(*least)),
+            all => {
+                let all: Vec<String> = all
+                    .iter()
+                    .take(NAMED_MAX)
+                    .map(|(system, least)| format!("{} {}×", name(system), factor_down(*least)))
+                    .collect();
+                format!("; behind by at least: {}", all.join(", "))
+            }
+        };
+        format!("{}{others}{why}{behind}", named.join(" or "))
     }
 }
 

@@ -229,9 +229,10 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
         notes.push(Note::on_rows(text.into()));
     }
     if entries().any(|entry| entry.text.starts_with(NOT_QUOTED)) {
-        notes.push(Note::on_rows("!: not to be quoted, for the reasons below; the others may be".into()));
+        notes.push(Note::on_rows("!: unreliable, for the reasons below".into()));
     }
-    if entries().any(|entry| entry.text.contains(AT_LEAST)) {
+    let is_bound = |entry: &Entry| entry.text.trim_start_matches(NOT_QUOTED).starts_with(AT_LEAST);
+    if entries().any(is_bound) {
         let text = "≥: the load generator was at its limit; the system reaches at least so much".into();
         notes.push(Note::on_rows(text));
     }

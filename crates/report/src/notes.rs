@@ -97,19 +97,18 @@ pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point]) -> Vec<String> {
     notes
 }
 
-/// What the words of a ranking rest on, each said once.
+/// Returns what keeps points open and what would help, each once.
 fn standing(points: &[&Point]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
+    let mut more: Vec<Option<u32>> = Vec::new();
     for ranked in points.iter().filter_map(|point| point.best()) {
         let note = match &ranked.placing {
-            Placing::Undecided { why: Why::TooFew, .. } | Placing::Winner(_) | Placing::Tie(_) => continue,
-            Placing::Undecided { repeats_more: Some(_), why: Why::Noise(_) } => UNDECIDED.into(),
-            Placing::Undecided { repeats_more: None, why: Why::Noise(_) } => {
-                format!(
-                    "undecided without a number: more than {REPEATS_MORE_MAX} more repeats, or more than can be said"
-                )
+            Placing::Open { why: Why::TooFew, .. } | Placing::Winner(_) | Placing::Tie(_) => continue,
+            Placing::Open { repeats_more, why: Why::Noise(_) } => {
+                more.push(*repeats_more);
+                continue;
             }
-            Placing::Undecided { why, .. } => format!("undecided: {}", why.text()),
+            Placing::Open { why, .. } => format!("open: {}", why.text()),
             Placing::Unranked { least, most } => format!(
                 "unranked: the shares delivered differ ({} to {}), so the throughputs are not of the same work",
                 percent(*least),
@@ -120,12 +119,29 @@ fn standing(points: &[&Point]) -> Vec<String> {
             notes.push(note);
         }
     }
+    notes.splice(0..0, open(&more));
     notes
 }
 
-/// What a number beside *undecided* means.
-const UNDECIDED: &str =
-    "undecided +N: about N more repeats would tell, if differences and noise are what they seem to be";
+/// Returns how many more repeats leave one candidate at each point that noise keeps open.
+fn open(more: &[Option<u32>]) -> Option<String> {
+    let known = || more.iter().flatten();
+    let places = match more.len() {
+        0 => return None,
+        1 => "open at 1 point".to_owned(),
+        points => format!("open at {points} points"),
+    };
+    Some(match known().min().zip(known().max()) {
+        Some((least, most)) if least == most => format!("{places}: about {} needed", repeats(*least)),
+        Some((least, most)) => format!("{places}: about {least} to {} needed", repeats(*most)),
+        None => format!("{places}: more than {REPEATS_MORE_MAX} more repeats needed"),
+    })
+}
+
+/// Returns this many more repeats in words.
+pub(crate) fn repeats(count: u32) -> String {
+    if count == 1 { "1 more repeat".into() } else { format!("{count} more repeats") }
+}
 
 /// Figures in words, as `p50 and p99`; empty where it is all of them.
 pub(crate) fn touched(figures: &[FigureGroup]) -> String {

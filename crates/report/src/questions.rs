@@ -214,7 +214,7 @@ impl Report {
             _ if ranked.beats(one, other) => QuestionState::Decided(one.to_owned()),
             _ if ranked.beats(other, one) => QuestionState::Decided(other.to_owned()),
             _ if ranked.same(one, other) => QuestionState::Decided("the same".into()),
-            (None, Placing::Undecided { why: why @ (Why::Unusable(_) | Why::Clock(_)), .. }) => {
+            (None, Placing::Open { why: why @ (Why::Unusable(_) | Why::Clock(_)), .. }) => {
                 QuestionState::Closed(why.text())
             }
             (None, _) => {
@@ -275,14 +275,14 @@ impl Report {
                 }
                 why
             }
-            Placing::Undecided { why: why @ Why::Unusable(_), .. } => return QuestionState::Closed(why.text()),
-            Placing::Undecided { why: why @ Why::LowerBound(_), .. } if is_settled => {
+            Placing::Open { why: why @ Why::Unusable(_), .. } => return QuestionState::Closed(why.text()),
+            Placing::Open { why: why @ Why::LowerBound(_), .. } if is_settled => {
                 return QuestionState::Closed(why.text());
             }
-            Placing::Undecided { why: Why::TooFew, .. } if rivals().all(|(_, result)| result.runs == 0) => {
+            Placing::Open { why: Why::TooFew, .. } if rivals().all(|(_, result)| result.runs == 0) => {
                 "not measured yet".to_owned()
             }
-            Placing::Undecided { why, .. } => why.text(),
+            Placing::Open { why, .. } => why.text(),
         };
         let may_be_best = |result: &CellResult| ranked.standing(&result.cell.system.name) != Some(Standing::Behind);
         let cells = rivals().filter(|(_, result)| may_be_best(result)).map(|(index, _)| index).collect();

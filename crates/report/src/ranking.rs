@@ -1,18 +1,20 @@
 //! Which systems are best at each point by a figure: a test within blocks,
 //! corrected for all comparisons of a table ([`pubmark_stats::rank_table`]).
 //!
-//! Three things that a test cannot know are added. A throughput is no rank where
+//! Four things that a test cannot know are added. A throughput is no rank where
 //! the shares that were delivered differ: what loses most may well be fastest.
-//! And where the generator was at its limit, what a system reached is a lower
-//! bound: it may win by it, and is never behind by it. And what the clocks of two
-//! hosts may be wrong by is no noise: who differ by less are not told apart.
+//! Where the generator was at its limit, what a system reached is a lower
+//! bound: it may win by it, and is never behind by it. What the clocks of two
+//! hosts may be wrong by is no noise: who differ by less are not told apart. And
+//! runs that other users of the machine disturbed show large differences, because
+//! a disturbance makes systems more alike; they show no tie and no upper bound.
 
 pub(crate) mod decide;
 
 use crate::figures::ClockBlur;
 use crate::text::clean;
 use pubmark_model::study::Study;
-use pubmark_stats::{Interval, RankedPoint, SAME_WITHIN};
+use pubmark_stats::{Better, Interval, PointOutcome, RankedPoint, SAME_WITHIN, Scale, UndecidedReason};
 
 /// Longest list of systems in a sentence, characters.
 const NAMES_CHARS: usize = 80;
@@ -39,9 +41,13 @@ impl RankingRules {
 pub struct Ranked {
     /// Who is best.
     pub placing: Placing,
-    /// Those that have a figure that may be quoted.
+    /// Those that have a figure that may be compared.
     systems: Vec<Contender>,
+    /// By all runs that may be compared.
     tested: RankedPoint,
+    /// By the runs that may be quoted: for what disturbed runs cannot show.
+    quoted: RankedPoint,
+    better: Better,
 }
 
 /// A system that is ranked.
@@ -64,9 +70,9 @@ pub enum Placing {
     /// These are shown to differ by less than the bound, and all others to be
     /// worse; what looks best first.
     Tie(Vec<String>),
-    /// Neither is shown.
-    Undecided {
-        /// What stands in the way.
+    /// Several may be the best ([`Ranked::candidates`]).
+    Open {
+        /// Why they are not told apart.
         why: Why,
         /// About how many more repeats would tell; none where that cannot be said.
         repeats_more: Option<u32>,
@@ -84,7 +90,7 @@ pub enum Placing {
 /// Why nothing is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Fewer than two systems have a figure that may be quoted.
+    /// Fewer than two systems have a figure that may be compared.
     TooFew,
     /// These have a value that is no number.
     Unusable(Vec<String>),
@@ -93,6 +99,8 @@ pub enum Why {
     /// The differences to these are within the noise, which is too large to call
     /// them the same.
     Noise(Vec<String>),
+    /// Other users of the machine disturbed runs of these, which shows no tie.
+    Disturbed(Vec<String>),
     /// These reached at least what their figure says, and may reach more.
     LowerBound(Vec<String>),
     /// The differences to these are within what the clocks of two hosts may be
@@ -109,28 +117,70 @@ pub enum Standing {
     Tie,
     /// Another is shown to be better.
     Behind,
-    /// Neither is shown.
-    Undecided,
+    /// It may be the best, and so may another.
+    Candidate,
     /// It delivered another share than others.
     Unranked,
     /// No other has a figure that may be quoted.
     Alone,
 }
 
+/// How far a system is from the best one of its point: how many times as much it takes, or
+/// how many times less it reaches. Both ends hold for the whole table at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distance {
+    /// At least this factor; 1 for a system that may be the best.
+    pub at_least: f64,
+    /// At most this factor; none where nothing bounds it.
+    pub at_most: Option<f64>,
+}
+
 impl Ranked {
-    /// Where a system stands; none where it has no figure that may be quoted.
+    /// Where a system stands; none where it has no figure that may be compared.
     pub fn standing(&self, system: &str) -> Option<Standing> {
         let place = self.place(system)?;
-        let is_behind = || (0..self.systems.len()).any(|other| self.at_beats(other, place));
         Some(match &self.placing {
             Placing::Winner(winner) if winner == system => Standing::Winner,
             Placing::Tie(names) if names.iter().any(|name| name == system) => Standing::Tie,
             Placing::Winner(_) | Placing::Tie(_) => Standing::Behind,
-            Placing::Undecided { why: Why::TooFew, .. } => Standing::Alone,
-            _ if is_behind() => Standing::Behind,
-            Placing::Undecided { .. } => Standing::Undecided,
+            Placing::Open { why: Why::TooFew, .. } => Standing::Alone,
+            _ if self.is_beaten(place) => Standing::Behind,
+            Placing::Open { .. } => Standing::Candidate,
             Placing::Unranked { .. } => Standing::Unranked,
         })
+    }
+
+    /// Returns the systems that may be the best, best looking first: the true best one is
+    /// among them. Empty where systems cannot be ranked.
+    pub fn candidates(&self) -> Vec<&str> {
+        match &self.placing {
+            Placing::Open { why: Why::TooFew, .. } | Placing::Unranked { .. } => Vec::new(),
+            _ => self.unbeaten().into_iter().map(|place| self.systems[place].name.as_str()).collect(),
+        }
+    }
+
+    /// Returns how far a system is from the best one; none where figures are compared by
+    /// differences, or systems cannot be ranked.
+    pub fn distance(&self, system: &str) -> Option<Distance> {
+        let place = self.place(system)?;
+        if self.candidates().is_empty() || self.tested.scale() != Scale::Ratio {
+            return None;
+        }
+        let candidates = self.unbeaten();
+        let others = || candidates.iter().copied().filter(|other| *other != place);
+        // No bound is below 1: the best one is at least as good.
+        let at_most = others().map(|other| self.factor(&self.quoted, place, other).1).fold(1.0, f64::max);
+        let least = || others().map(|other| self.factor(&self.tested, place, other).0).fold(f64::INFINITY, f64::min);
+        let at_least = if candidates.contains(&place) { 1.0 } else { least().max(1.0) };
+        Some(Distance { at_least, at_most: Some(at_most).filter(|most| most.is_finite()) })
+    }
+
+    /// Returns between which factors a system is worse than another, by these runs.
+    fn factor(&self, by: &RankedPoint, one: usize, other: usize) -> (f64, f64) {
+        let (mine, theirs) = (&self.systems[one], &self.systems[other]);
+        let Interval { lo, hi } = mine.blur.widen(theirs.blur, Scale::Ratio, by.bounds(one, other));
+        let (least, most) = if self.better == Better::Higher { (1.0 / hi, 1.0 / lo) } else { (lo, hi) };
+        (if mine.is_lower_bound { 0.0 } else { least }, if theirs.is_lower_bound { f64::INFINITY } else { most })
     }
 
     /// Whether one is shown to be better than another.
@@ -142,16 +192,15 @@ impl Ranked {
     /// be, nor that they are the same, and no bound stands in the way.
     pub(crate) fn is_open(&self, one: &str, other: &str) -> bool {
         let Some((one, other)) = self.place(one).zip(self.place(other)) else { return true };
-        let tested = &self.tested;
-        !(tested.same(one, other) || tested.beats(one, other) || tested.beats(other, one))
+        !(self.quoted.same(one, other) || self.tested.beats(one, other) || self.tested.beats(other, one))
     }
 
     /// Whether two are shown to differ by less than the bound.
     pub(crate) fn same(&self, one: &str, other: &str) -> bool {
-        self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.tested.same(one, other))
+        self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.quoted.same(one, other))
     }
 
-    /// Whether a system has a figure that may be quoted.
+    /// Whether a system has a figure that may be compared.
     pub fn has(&self, system: &str) -> bool {
         self.place(system).is_some()
     }
@@ -159,7 +208,7 @@ impl Ranked {
     /// About how many more repeats would tell who is best.
     pub fn repeats_more(&self) -> Option<u32> {
         match self.placing {
-            Placing::Undecided { repeats_more, .. } => repeats_more,
+            Placing::Open { repeats_more, .. } => repeats_more,
             _ => None,
         }
     }
@@ -173,7 +222,103 @@ impl Ranked {
         self.tested.beats(one, other)
             && !worse.is_lower_bound
             && alike(better.share, worse.share)
-            && is_beyond_clocks(&self.systems, &self.tested, (one, other))
+            && self.is_beyond_clocks(one, other)
+    }
+
+    fn is_beaten(&self, place: usize) -> bool {
+        (0..self.systems.len()).any(|other| self.at_beats(other, place))
+    }
+
+    /// The systems that none is shown to be better than, best looking first.
+    fn unbeaten(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.systems.len()).filter(|place| !self.is_beaten(*place)).collect();
+        let Some(ahead) = self.tested.leading(&places, self.better) else { return places };
+        let sign = if self.better == Better::Higher { -1.0 } else { 1.0 };
+        let behind = |place: usize| {
+            let difference = self.tested.difference(place, ahead).map(|found| sign * found.estimate.value);
+            if place == ahead { f64::NEG_INFINITY } else { difference.unwrap_or(f64::INFINITY) }
+        };
+        places.sort_by(|one, other| behind(*one).total_cmp(&behind(*other)));
+        places
+    }
+
+    /// Whether two systems differ by more than clocks may have made of it.
+    fn is_beyond_clocks(&self, one: usize, other: usize) -> bool {
+        self.widened(&self.tested, one, other).is_none_or(|Interval { lo, hi }| {
+            let equal = if self.tested.scale() == Scale::Ratio { 1.0 } else { 0.0 };
+            hi < equal || lo > equal
+        })
+    }
+
+    /// The interval of one over the other, or less the other, with what clocks may
+    /// add; none where one clock measured both.
+    fn widened(&self, by: &RankedPoint, one: usize, other: usize) -> Option<Interval> {
+        let (blur, of_other) = (self.systems[one].blur, self.systems[other].blur);
+        if blur.is_none() && of_other.is_none() {
+            return None;
+        }
+        let unknown = Interval { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
+        let interval = by.difference(one, other).and_then(|difference| difference.estimate.interval);
+        Some(interval.map_or(unknown, |interval| blur.widen(of_other, by.scale(), interval)))
+    }
+
+    /// Whether two are shown to differ by less than this fraction, whatever clocks made of it.
+    fn ties(&self, one: usize, other: usize, tie: f64) -> bool {
+        // On a scale of differences a tie is a share of what is not known here.
+        let within = |Interval { lo, hi }: Interval| {
+            self.quoted.scale() == Scale::Ratio && lo >= 1.0 / (1.0 + tie) && hi <= 1.0 + tie
+        };
+        self.quoted.same(one, other) && self.widened(&self.quoted, one, other).is_none_or(within)
+    }
+
+    /// This with who is best: `tie` is the fraction below which systems are the same.
+    fn placed(self, tie: f64) -> Ranked {
+        Ranked { placing: self.placing(tie), ..self }
+    }
+
+    fn placing(&self, tie: f64) -> Placing {
+        let names = |places: &[usize]| places.iter().map(|place| self.systems[*place].name.clone()).collect();
+        let open = |why| Placing::Open { why, repeats_more: None };
+        if self.systems.len() < 2 {
+            return open(Why::TooFew);
+        }
+        let shares = || self.systems.iter().filter_map(|system| system.share);
+        let (least, most) = (shares().fold(f64::INFINITY, f64::min), shares().fold(0.0, f64::max));
+        if !alike(Some(least), Some(most)) && shares().next().is_some() {
+            return Placing::Unranked { least, most };
+        }
+        let unbeaten = self.unbeaten();
+        let Some((ahead, rivals)) = unbeaten.split_first() else { return open(Why::Noise(Vec::new())) };
+        let ahead = *ahead;
+        if rivals.is_empty() {
+            return Placing::Winner(self.systems[ahead].name.clone());
+        }
+        let bounded: Vec<usize> = rivals.iter().copied().filter(|place| self.systems[*place].is_lower_bound).collect();
+        if !bounded.is_empty() {
+            return open(Why::LowerBound(names(&bounded)));
+        }
+        // What was shown to tie at an earlier look still does, whoever looks best by now.
+        let ties = |one: usize| unbeaten.iter().all(|other| *other == one || self.ties(one, *other, tie));
+        if !self.systems[ahead].is_lower_bound && unbeaten.iter().any(|one| ties(*one)) {
+            return Placing::Tie(names(&unbeaten));
+        }
+        if let PointOutcome::Winner(_) | PointOutcome::Tie(_) = self.tested.placing
+            && self.systems.iter().any(|system| !system.blur.is_none())
+        {
+            return open(Why::Clock(names(rivals)));
+        }
+        match &self.tested.placing {
+            PointOutcome::Undecided { why: UndecidedReason::Unusable(places), .. } => {
+                open(Why::Unusable(names(places)))
+            }
+            PointOutcome::Undecided { why: UndecidedReason::TooFewBlocks(places), repeats_more } => {
+                Placing::Open { why: Why::TooFewBlocks(names(places)), repeats_more: *repeats_more }
+            }
+            PointOutcome::Undecided { repeats_more, .. } => {
+                Placing::Open { why: Why::Noise(names(rivals)), repeats_more: *repeats_more }
+            }
+            PointOutcome::Winner(_) | PointOutcome::Tie(_) => open(Why::Disturbed(names(rivals))),
+        }
     }
 }
 
@@ -182,12 +327,16 @@ impl Why {
     pub(crate) fn text(&self) -> String {
         let names = |names: &[String]| clean(&names.join(", "), NAMES_CHARS);
         match self {
-            Why::TooFew => "fewer than two systems have a figure that may be quoted".into(),
+            Why::TooFew => "fewer than two systems have a figure that may be compared".into(),
             Why::Unusable(unusable) => format!("no usable figure ({})", names(unusable)),
             Why::TooFewBlocks(few) => {
-                format!("fewer than two repeats in which both systems may be quoted ({}); more decide it", names(few))
+                format!("fewer than two repeats have both systems ({})", names(few))
             }
             Why::Noise(near) => format!("the differences are within the noise ({})", names(near)),
+            Why::Disturbed(near) => format!(
+                "others used the machine, so a difference this small cannot be seen ({}): measure on a quiet machine",
+                names(near)
+            ),
             Why::Clock(near) => format!(
                 "the differences are within what the clocks of the hosts may be wrong by ({}): more repeats do not help, a \
                  pattern that measures there and back on one clock does",
@@ -198,25 +347,6 @@ impl Why {
             }
         }
     }
-}
-
-/// The interval of one over the other, or less the other, with what clocks may
-/// add; none where one clock measured both.
-fn widened(systems: &[Contender], tested: &RankedPoint, (one, other): (usize, usize)) -> Option<(Interval, f64)> {
-    let (blur, of_other) = (systems[one].blur, systems[other].blur);
-    if blur.is_none() && of_other.is_none() {
-        return None;
-    }
-    let unknown = Interval { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
-    let Some(difference) = tested.difference(one, other) else { return Some((unknown, 0.0)) };
-    let interval = difference.estimate.interval.unwrap_or(unknown);
-    let equal = if difference.scale == pubmark_stats::Scale::Ratio { 1.0 } else { 0.0 };
-    Some((blur.widen(of_other, difference.scale, interval), equal))
-}
-
-/// Whether two systems differ by more than clocks may have made of it.
-fn is_beyond_clocks(systems: &[Contender], tested: &RankedPoint, pair: (usize, usize)) -> bool {
-    widened(systems, tested, pair).is_none_or(|(interval, equal)| interval.hi < equal || interval.lo > equal)
 }
 
 /// Whether two shares are so near that throughputs can be compared.

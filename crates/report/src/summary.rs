@@ -1,7 +1,7 @@
 //! What `summary.csv` and its JSON have of a cell beside its figures.
 
 use crate::analysis::CellResult;
-use crate::columns::repeats_more;
+use crate::columns::{distance, repeats_more};
 use crate::figures::Sign;
 use crate::knee::{Knee, LOADS};
 use crate::points::Point;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The columns between the axes and the figures.
-pub(crate) const HEADER: [&str; 14] = [
+pub(crate) const HEADER: [&str; 16] = [
     "runs",
     "valid_runs",
     "counts_runs",
@@ -24,6 +24,8 @@ pub(crate) const HEADER: [&str; 14] = [
     "p99_runs",
     "cost_runs",
     "verdict",
+    "best_times_min",
+    "best_times_max",
     "repeats_more",
     "delivered_is_lower_bound",
     "caught_up_is_lower_bound",
@@ -76,11 +78,12 @@ impl Row<'_> {
     }
 
     /// What stands in the columns of [`HEADER`].
-    pub(crate) fn facts(&self) -> [Value; 14] {
+    pub(crate) fn facts(&self) -> [Value; 16] {
         let Row { result, point, knee, .. } = self;
         let knee = knee.as_deref();
         let runs = |group| Value::from(result.runs_for(group));
         let word = CellVerdict::of(result, point);
+        let distance = distance(word, result, point);
         let is_bound = |column| Value::from(result.figures.sign(column) == Sign::AtLeast);
         let bound = |column| result.figures.get(column).map(|_| is_bound(column)).into();
         [
@@ -92,6 +95,8 @@ impl Row<'_> {
             runs(FigureGroup::LatencyP99),
             runs(FigureGroup::Cost),
             word.text().into(),
+            distance.map(|distance| distance.at_least).into(),
+            distance.and_then(|distance| distance.at_most).into(),
             repeats_more(word, point).into(),
             bound(Figure::DELIVERED),
             bound(Figure::CAUGHT_UP),

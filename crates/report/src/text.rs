@@ -67,6 +67,24 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
+/// Returns a bound from below with two significant digits, never above the value.
+pub(crate) fn factor_down(value: f64) -> String {
+    two_digits(value, f64::floor)
+}
+
+/// Returns a bound from above with two significant digits, never below the value.
+pub(crate) fn factor_up(value: f64) -> String {
+    two_digits(value, f64::ceil)
+}
+
+fn two_digits(value: f64, round: fn(f64) -> f64) -> String {
+    let digits = 1 - value.log10().floor().clamp(-6.0, 15.0) as i32;
+    let unit = 10f64.powi(-digits);
+    // 1.2 is not a little above 1.2.
+    let rounded = round(value / unit - if round(0.5) > 0.0 { 1e-9 } else { -1e-9 }) * unit;
+    format!("{rounded:.*}", usize::try_from(digits).unwrap_or(0))
+}
+
 /// With the largest unit that leaves at least 1, after rounding.
 fn scaled(value: f64, units: &[(f64, &str)], space: &str) -> String {
     let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);

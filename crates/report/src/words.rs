@@ -14,8 +14,8 @@ pub enum CellVerdict {
     Tie,
     /// Worse than another.
     Behind,
-    /// Neither is shown.
-    Undecided,
+    /// It may be the best, and so may another.
+    Candidate,
     /// Not comparable.
     Unranked,
     /// The rivals have no figure.
@@ -40,7 +40,7 @@ impl CellVerdict {
         CellVerdict::Winner,
         CellVerdict::Tie,
         CellVerdict::Behind,
-        CellVerdict::Undecided,
+        CellVerdict::Candidate,
         CellVerdict::Unranked,
         CellVerdict::Alone,
         CellVerdict::Valid,
@@ -57,7 +57,7 @@ impl CellVerdict {
             CellVerdict::Winner => "winner",
             CellVerdict::Tie => "tie",
             CellVerdict::Behind => "behind",
-            CellVerdict::Undecided => "undecided",
+            CellVerdict::Candidate => "candidate",
             CellVerdict::Unranked => "unranked",
             CellVerdict::Alone => "alone",
             CellVerdict::Valid => "valid",
@@ -69,26 +69,31 @@ impl CellVerdict {
         }
     }
 
+    /// Returns whether the cell was compared with others of its point.
+    pub(crate) fn is_ranked(self) -> bool {
+        matches!(self, CellVerdict::Winner | CellVerdict::Tie | CellVerdict::Candidate | CellVerdict::Behind)
+    }
+
     /// What it means, in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
-            CellVerdict::Winner => "shown to be better than every other system here",
+            CellVerdict::Winner => "shown to be better than every other system here: the only candidate",
             CellVerdict::Tie => {
-                "one of the best here: shown to differ from the one that looks best by less than what matters to the study (`tie`, 5 % by default), while all others are behind"
+                "one of the best here: the candidates are shown to differ by less than what matters to the study (`tie`, 5 % by default)"
             }
-            CellVerdict::Behind => "another system here is shown to be better",
-            CellVerdict::Undecided => {
-                "neither is shown; `+4` says that about four more repeats would tell, if differences and noise are what they seem to be"
+            CellVerdict::Behind => {
+                "another system here is shown to be better; `≥ 5.6×` says that the best one is at least 5.6 times as good"
+            }
+            CellVerdict::Candidate => {
+                "may be the best, and so may another; `≤ 2.3×` says that the best one is at most 2.3 times as good"
             }
             CellVerdict::Unranked => {
                 "the systems here delivered different shares of their messages, so their throughputs are not of the same work"
             }
-            CellVerdict::Alone => "its figure may be quoted, and that of no other system here",
-            CellVerdict::Valid => "its figure may be quoted, and the study has no other system here",
+            CellVerdict::Alone => "no other system here has a figure that may be compared",
+            CellVerdict::Valid => "its figure is reliable, and the study has no other system here",
             CellVerdict::Reference => "measured beside the others, and never ranked",
-            CellVerdict::Invalid => {
-                "the figure that ranks systems may not be quoted: the reasons stand below the table"
-            }
+            CellVerdict::Invalid => "no run counts for the figure that ranks systems; the reasons are below the table",
             CellVerdict::Failed => "no run of it could be made",
             CellVerdict::Missing => "no run of it has been made yet",
             CellVerdict::Skipped => {
@@ -110,7 +115,7 @@ impl CellVerdict {
 
 fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
     let column = headline(point.unthrottled);
-    if !result.figures.may_be_quoted(column) {
+    if result.figures.comparable(column).is_empty() {
         return CellVerdict::Invalid;
     }
     if result.is_reference {
@@ -120,7 +125,7 @@ fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
         Some(Standing::Winner) => CellVerdict::Winner,
         Some(Standing::Tie) => CellVerdict::Tie,
         Some(Standing::Behind) => CellVerdict::Behind,
-        Some(Standing::Undecided) | None => CellVerdict::Undecided,
+        Some(Standing::Candidate) | None => CellVerdict::Candidate,
         Some(Standing::Unranked) => CellVerdict::Unranked,
         Some(Standing::Alone) if point.rivals > 1 => CellVerdict::Alone,
         Some(Standing::Alone) => CellVerdict::Valid,

@@ -244,9 +244,9 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Whether a run may be quoted for all that is asked of its cell.
+/// Returns whether a run may be compared by all figures that are asked of its cell.
 fn counts(record: &RunRecord, groups: &BTreeSet<FigureGroup>) -> bool {
-    record.error.is_none() && groups.iter().all(|group| record.verdict.allows(*group))
+    record.error.is_none() && groups.iter().all(|group| record.verdict.compares(*group))
 }
 
 /// Makes blocks until each question is decided or the time is over.

@@ -22,7 +22,8 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
 }
 
 function rankWords({ kind, systems, why, repeats_more: more }: Rank): string {
-  if (kind === "undecided" || kind === "unranked") return `${kind === "undecided" ? "Undecided" : "Unranked"}${why ? `: ${label(why, 300)}` : ""}${moreWords(more)}`;
+  if (kind === "unranked" || kind === "alone") return `${kind === "alone" ? "Alone" : "Unranked"}${why ? `: ${label(why, 300)}` : ""}`;
+  if (kind === "open") return `Open: ${label(systems.join(" or "), 200)}${moreWords(more)}${why ? ` (${label(why, 300)})` : ""}`;
   return `${kind === "tie" ? "Tie" : "Best"}: ${label(systems.join(", "), 200)}`;
 }
 

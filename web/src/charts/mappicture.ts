@@ -41,7 +41,7 @@ function drawPanel({ x, y, by }: MapView, { name, columns, rows, squares }: MapP
 }
 
 const WORDS: Partial<Record<Square["kind"], string>> = {
-  alone: "alone", undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
+  alone: "alone", open: "open", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
 };
 
 function square({ kind, systems, margin }: Square, x: number, y: number, theme: Theme): SVGElement[] {
@@ -66,9 +66,12 @@ function square({ kind, systems, margin }: Square, x: number, y: number, theme: 
     ];
   }
   if (kind === "empty") return [];
-  const paint = kind === "undecided" || kind === "unranked" ? theme.warn : kind === "invalid" || kind === "failed" ? theme.bad : theme.muted;
+  const named = kind === "open" && systems.length > 0;
+  const words = named ? systems.slice(0, 2).map((system) => label(system, 8)).join(" or ") : (WORDS[kind] ?? "");
+  const paint = kind === "open" || kind === "unranked" ? theme.warn : kind === "invalid" || kind === "failed" ? theme.bad : theme.muted;
   return [
     svg("rect", { ...box, fill: "none", stroke: paint, "stroke-dasharray": "3 2" }),
-    svg("text", { ...middle, y: y + 27, fill: paint }, WORDS[kind] ?? ""),
+    svg("text", { ...middle, y: y + (named ? 20 : 27), fill: paint }, words),
+    ...(named ? [svg("text", { ...middle, y: y + 35, fill: theme.muted }, systems.length > 2 ? `or ${systems.length - 2} more` : "open")] : []),
   ];
 }

@@ -4,10 +4,10 @@ import { present } from "./slicing";
 
 /** What stands in a square of the map. */
 export interface Square {
-  kind: "winner" | "tie" | "alone" | "undecided" | "unranked" | "invalid" | "failed" | "missing" | "skipped" | "none" | "empty";
+  kind: "winner" | "tie" | "alone" | "open" | "unranked" | "invalid" | "failed" | "missing" | "skipped" | "none" | "empty";
   /** By index; null where the study has no such point. */
   point: number | null;
-  /** The winner, those in the tie, or those that stand in the way. */
+  /** The winner, those in the tie, or the candidates. */
   systems: string[];
   /** By how much the winner leads the second, as a share; null where not both
    *  may be quoted. */
@@ -35,8 +35,8 @@ export function square(result: Result, index: number, figure: Figure): Square {
   const rank = figure === CAPACITY ? point.capacity : point.ranks[figure.key];
   const cells = point.cells.map((cell) => result.cells[cell]!).filter((cell) => competes(result, cell));
   const has = figure === CAPACITY || cells.some((cell) => quotable(cell, figure.key));
-  // Where nobody has a figure that may be quoted, it is said why rather than "undecided".
-  if (rank && (has || (rank.kind !== "undecided" && rank.kind !== "alone"))) {
+  // Where nobody has a figure that may be compared, the reason is shown instead.
+  if (rank && (has || rank.systems.length > 0 || rank.kind === "unranked")) {
     return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, more: rank.repeats_more ?? null, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };
   }
   const kinds = ["invalid", "failed", "missing", "skipped"] as const;
@@ -77,7 +77,7 @@ export function squareWords({ kind, systems, margin, why, more }: Square): strin
   switch (kind) {
     case "winner": return `${list} is best${margin === null ? "" : `, ${marginWords(margin)} ahead of the second`}`;
     case "tie": return `tie of ${list}`;
-    case "undecided": return `undecided${why ? `: ${why}` : ""}${moreWords(more)}`;
+    case "open": return `open: ${systems.join(" or ")}${why ? `, ${why}` : ""}${moreWords(more)}`;
     case "alone": return "alone: no other system has this figure";
     case "unranked": return `unranked${why ? `: ${why}` : ""}`;
     case "skipped": return `skipped${why ? `: ${why}` : ""}`;
@@ -89,9 +89,9 @@ export function squareWords({ kind, systems, margin, why, more }: Square): strin
   }
 }
 
-/** `; about 4 more repeats would tell`, where that can be said. */
+/** `; about 4 more repeats needed`, where that can be said. */
 export function moreWords(more: number | null | undefined): string {
-  return more ? `; about ${more} more ${more === 1 ? "repeat" : "repeats"} would tell` : "";
+  return more ? `; about ${more} more ${more === 1 ? "repeat" : "repeats"} needed` : "";
 }
 
 /** `12 %`; of what is more than twice as good `3.4×`. */

@@ -58,7 +58,8 @@ export function whyNot(page: Page, reasons: { reason: string; evidence: string; 
 function rankWords(rank: Rank | undefined, system: string): string {
   if (rank === undefined) return "";
   const names = rank.systems.map((name) => clean(name, 40)).join(", ");
-  if (rank.kind === "undecided" || rank.kind === "unranked") return clean(`${rank.kind}: ${rank.why ?? names}${moreWords(rank.repeats_more)}`, 200);
+  if (rank.kind === "unranked" || rank.kind === "alone") return clean(`${rank.kind}: ${rank.why ?? names}`, 200);
+  if (rank.kind === "open") return clean(`${rank.systems.includes(system) ? "candidate" : "behind"}; open: ${rank.systems.join(" or ")}${moreWords(rank.repeats_more)}`, 200);
   if (rank.systems.includes(system)) return rank.kind === "winner" ? "best" : `tie: ${names}`;
   return rank.kind === "winner" ? `best is ${names}` : `best are ${names} (tie)`;
 }

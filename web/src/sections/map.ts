@@ -133,7 +133,7 @@ function figure(context: Context): HTMLElement {
     refill(controls, ...choices(context, it));
     fill(legend, keys(context, it));
     refill(box, it.panels.map((panel) => grid(context, it, panel, dialog)));
-    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than what matters to the study (5 % unless it says otherwise). Undecided is where neither is shown. Press a square for all systems there.`);
+    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than what matters to the study (5 % unless it says otherwise). Where it is open, the candidates are named: the best one is among them. Press a square for all systems there.`);
     numbersBelow.renew();
   };
   redraw();
@@ -153,7 +153,7 @@ function choices(context: Context, { x, y, by, all, facets, figure }: Shown): Ch
 }
 
 const KINDS: Partial<Record<Square["kind"], string>> = {
-  tie: "tie", alone: "alone", undecided: "undecided", unranked: "unranked: shares delivered differ", invalid: "no run that may be quoted", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
+  tie: "tie", alone: "alone", open: "open: any of these may be the best", unranked: "unranked: shares delivered differ", invalid: "no run that may be quoted", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
 };
 
 /** Who and what is on the map. */
@@ -191,7 +191,7 @@ function grid(context: Context, it: MapView, { name: at, columns, rows, squares 
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
-  alone: "alone", undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
+  alone: "alone", open: "open", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
 };
 
 function button(context: Context, it: MapView, square: Square, where: string, dialog: HTMLDialogElement): Child {
@@ -213,7 +213,9 @@ function button(context: Context, it: MapView, square: Square, where: string, di
       ? [h("span", { class: "who" }, glyph(looks[0]!), name[0]), margin !== null && h("span", { class: "margin" }, marginShort(margin))]
       : kind === "tie"
         ? [h("span", { class: "who" }, name.slice(0, 2).join(" = ")), h("span", { class: "margin" }, name.length > 2 ? `= ${name.length - 2} more` : "tie")]
-        : h("span", { class: "who" }, SHORT[kind])),
+        : kind === "open" && name.length > 0
+          ? [h("span", { class: "who" }, name.slice(0, 2).join(" or ")), h("span", { class: "margin" }, name.length > 2 ? `or ${name.length - 2} more` : "open")]
+          : h("span", { class: "who" }, SHORT[kind])),
   );
   if (kind === "winner") element.style.setProperty("--own", looks[0]!.colour);
   if (kind === "tie") looks.slice(0, 4).forEach(({ colour }, i) => element.style.setProperty(`--tie-${i}`, colour));
@@ -227,7 +229,7 @@ function numbers({ x, y, by, panels, figure }: MapView): Table {
     const square = squares[i]![j]!;
     const { kind, margin } = square;
     const where = [...(by ? [label(name)] : []), ...(y ? [label(row)] : []), label(column)];
-    const outcome = kind === "winner" || kind === "tie" ? kind : squareWords(square);
+    const outcome = kind === "winner" || kind === "tie" || kind === "open" ? kind : squareWords(square);
     return [...where, outcome, square.systems.map((system) => label(system)).join(", "), { text: margin === null ? "–" : marginWords(margin), value: margin }];
   })));
   return { columns, rows };

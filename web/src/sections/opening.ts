@@ -98,12 +98,12 @@ function standings(context: Context): HTMLElement {
     ...questions.map(({ points, figure }) => (system.kind === "reference" ? "" : won(points, figure, system.name))),
   ]);
   const heads = ["system", "version", { label: "valid cells", numeric: true as const }, ...questions.map(({ head }) => head)];
-  const open = questions.map(({ head, points, figure }) => undecided(head, points, figure)).filter((text) => text !== "");
+  const left = questions.map(({ head, points, figure }) => open(head, points, figure)).filter((text) => text !== "");
   return h(
     "div",
     null,
     plainTable("Systems, and at how many points each is best", heads, rows),
-    open.length === 0 ? null : h("p", { class: "small" }, `Nobody is said to be best: ${open.join("; ")}.`),
+    left.length === 0 ? null : h("p", { class: "small" }, `Several may be the best: ${left.join("; ")}.`),
   );
 }
 
@@ -121,15 +121,15 @@ function valid(result: Result, system: System): string {
   return `${cells.filter((cell) => cell.status === "valid").length} of ${cells.length}`;
 }
 
-/** At how many points nobody can be said to be best. */
-function undecided(head: string, points: Point[], figure: string): string {
-  const all = points.map((point) => point.ranks[figure]).filter((rank) => rank?.kind === "undecided");
+/** At how many points several systems may be the best. */
+function open(head: string, points: Point[], figure: string): string {
+  const all = points.map((point) => point.ranks[figure]).filter((rank) => rank?.kind === "open");
   const unranked = points.filter((point) => point.ranks[figure]?.kind === "unranked").length;
   const more = all.flatMap((rank) => rank?.repeats_more ?? []);
   const [least, most] = [Math.min(...more), Math.max(...more)];
-  const repeats = more.length === 0 ? "" : ` (about ${least === most ? least : `${least} to ${most}`} more repeats would tell)`;
+  const repeats = more.length === 0 ? "" : ` (about ${least === most ? least : `${least} to ${most}`} more repeats needed)`;
   const parts = [
-    all.length === 0 ? "" : `undecided at ${all.length}${repeats}`,
+    all.length === 0 ? "" : `open at ${all.length}${repeats}`,
     unranked === 0 ? "" : `unranked at ${unranked}, as the shares delivered differ`,
   ].filter((part) => part !== "");
   return parts.length === 0 ? "" : `${head}, of ${many(points.length, "point")} ${parts.join(", ")}`;
@@ -145,7 +145,7 @@ function won(points: Point[], figure: string, system: string): Child {
     if (rank.kind === "tie") ties += 1;
   }
   const kinds = new Set(points.map((point) => point.ranks[figure]?.kind));
-  if (kinds.size === 1 && (kinds.has("undecided") || kinds.has("unranked"))) return h("span", { class: "muted" }, [...kinds][0] ?? "");
+  if (kinds.size === 1 && (kinds.has("open") || kinds.has("unranked"))) return h("span", { class: "muted" }, [...kinds][0] ?? "");
   const of = ` of ${points.length}`;
   if (wins === 0 && ties === 0) return h("span", { class: "muted" }, `0${of}`);
   return [h("strong", null, String(wins)), of, ties === 0 ? "" : h("span", { class: "muted" }, `, ${ties} tied`)];

@@ -12,7 +12,7 @@ mod peer;
 mod refused;
 mod taken;
 
-use crate::left_out::leave_out;
+use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place, stderr, stdout};
 use agents::Play;
 use compare::{Compared, Found, PERCENTILES, Reported, compare, row, rows};
@@ -282,17 +282,23 @@ fn uniform_delays_are_found_over_mqtt_at_qos_1() {
 
 #[test]
 fn uniform_delays_are_found_over_nats() {
-    latencies("nats", UNIFORM, &[], &[]);
+    if is_long("uniform_delays_are_found_over_nats") {
+        latencies("nats", UNIFORM, &[], &[]);
+    }
 }
 
 #[test]
 fn uniform_delays_are_found_over_resp() {
-    latencies("redis", UNIFORM, &[], &[]);
+    if is_long("uniform_delays_are_found_over_resp") {
+        latencies("redis", UNIFORM, &[], &[]);
+    }
 }
 
 #[test]
 fn uniform_delays_are_found_over_amqp_at_qos_1() {
-    assert_eq!(latencies("amqp", UNIFORM, &[("qos", "1")], &[]).acked, 1_500);
+    if is_long("uniform_delays_are_found_over_amqp_at_qos_1") {
+        assert_eq!(latencies("amqp", UNIFORM, &[("qos", "1")], &[]).acked, 1_500);
+    }
 }
 
 #[test]
@@ -307,17 +313,23 @@ fn a_rare_long_delay_is_found_over_mqtt_5_at_qos_2() {
 
 #[test]
 fn a_rare_long_delay_is_found_over_nats() {
-    latencies("nats", BIMODAL, &[], &[]);
+    if is_long("a_rare_long_delay_is_found_over_nats") {
+        latencies("nats", BIMODAL, &[], &[]);
+    }
 }
 
 #[test]
 fn a_rare_long_delay_is_found_over_resp() {
-    latencies("redis", BIMODAL, &[], &[("resp", "2")]);
+    if is_long("a_rare_long_delay_is_found_over_resp") {
+        latencies("redis", BIMODAL, &[], &[("resp", "2")]);
+    }
 }
 
 #[test]
 fn a_rare_long_delay_is_found_over_amqp() {
-    latencies("amqp", BIMODAL, &[], &[]);
+    if is_long("a_rare_long_delay_is_found_over_amqp") {
+        latencies("amqp", BIMODAL, &[], &[]);
+    }
 }
 
 /// Five publishers of 200 messages a second; in the window they send those
@@ -496,12 +508,16 @@ fn a_stall_is_found_over_mqtt() {
 
 #[test]
 fn a_stall_is_found_over_nats() {
-    stall("nats", &[]);
+    if is_long("a_stall_is_found_over_nats") {
+        stall("nats", &[]);
+    }
 }
 
 #[test]
 fn a_stall_is_found_over_resp() {
-    stall("redis", &[]);
+    if is_long("a_stall_is_found_over_resp") {
+        stall("redis", &[]);
+    }
 }
 
 #[test]

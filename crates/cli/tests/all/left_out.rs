@@ -14,6 +14,16 @@ pub fn leave_out(test: &str, why: &str) {
     note(Path::new(FILE), test, why);
 }
 
+/// Returns whether a test is played that repeats, over another protocol, what `make test`
+/// plays over one: `make long` plays them all. Says so where it is not.
+pub fn is_long(test: &str) -> bool {
+    let wanted = std::env::var_os("PUBMARK_TEST_LONG").is_some();
+    if !wanted {
+        leave_out(test, "`make long` plays it over every protocol");
+    }
+    wanted
+}
+
 /// In one piece, so that tests that run at once do not mix their lines.
 fn note(file: &Path, test: &str, why: &str) {
     let mut out = OpenOptions::new().create(true).append(true).open(file).unwrap();

@@ -3,7 +3,7 @@
 //! Where it was the publishers, the wait is in the latency from the due time
 //! and not in the headline: the system had no part in it.
 
-use crate::left_out::leave_out;
+use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place};
 use pubmark_host::programs::find_program;
 use pubmark_stats::Histogram;
@@ -43,7 +43,7 @@ impl Stall {
     fn of(part: &str, target: &[&str]) -> Stall {
         let mut stall = Stall::once(part, target);
         for _ in 1..ATTEMPTS {
-            if stall.is_explained() {
+            if stall.is_explained() && !stall.has_another_stop() {
                 break;
             }
             stall = Stall::once(part, target);
@@ -111,6 +111,12 @@ impl Stall {
     /// Whether no more were late than the stall and the machine explain.
     fn is_explained(&self) -> bool {
         self.late() <= 1.05 * self.expected_late() + self.noise()
+    }
+
+    /// Whether an agent stood still that the script did not stop.
+    fn has_another_stop(&self) -> bool {
+        let evidence = self.bench.evidence("generator-saturated");
+        evidence.is_some_and(|evidence| evidence.contains("it was stopped, or the machine was"))
     }
 
     /// Messages that may have been late for the machine's sake: all of slices
@@ -200,16 +206,20 @@ fn omission_is_seen_over_mqtt() {
 
 #[test]
 fn omission_is_seen_over_nats() {
-    server_stops(&["nats"]);
-    side_stops("subscribers", &["nats"]);
-    side_stops("publishers", &["nats"]);
+    if is_long("omission_is_seen_over_nats") {
+        server_stops(&["nats"]);
+        side_stops("subscribers", &["nats"]);
+        side_stops("publishers", &["nats"]);
+    }
 }
 
 #[test]
 fn omission_is_seen_over_redis() {
-    server_stops(&["redis"]);
-    side_stops("subscribers", &["redis"]);
-    side_stops("publishers", &["redis"]);
+    if is_long("omission_is_seen_over_redis") {
+        server_stops(&["redis"]);
+        side_stops("subscribers", &["redis"]);
+        side_stops("publishers", &["redis"]);
+    }
 }
 
 /// Which takes seconds to start.

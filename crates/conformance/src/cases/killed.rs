@@ -3,7 +3,7 @@
 use crate::case::{Case, Needs};
 use crate::crash::{Crashed, ENDED, LOST_EVERY, of_publishers, of_subscribers, open, publishes, subscribes, who};
 use crate::figures::SLACK;
-use crate::sending::planned;
+use crate::order::planned;
 use crate::wrong::{Wrong, due};
 use pubmark_model::header::END;
 use pubmark_model::protocol::{FlowResult, PublisherTotal, Ranges};

@@ -135,4 +135,20 @@ impl Verdict {
     pub fn allows(&self, figures: FigureGroup) -> bool {
         !self.reasons.iter().any(|finding| finding.figures.contains(&figures))
     }
+
+    /// Returns whether these figures may be compared with those of runs of the same
+    /// repeat. Runs of a repeat are made in random order, so other users of the machine
+    /// disturb all of them alike: that hides small differences and makes no large ones.
+    /// A generator that is late counts as disturbed if others used the machine in that
+    /// run and it sent all that was due. Every other reason means that the run did
+    /// different work.
+    pub fn compares(&self, figures: FigureGroup) -> bool {
+        let is_noisy = self.reasons.iter().any(|finding| finding.reason == Reason::NoisyMachine);
+        let work = [FigureGroup::Counts, FigureGroup::Rates];
+        self.reasons.iter().filter(|finding| finding.figures.contains(&figures)).all(|finding| match finding.reason {
+            Reason::NoisyMachine => true,
+            Reason::GeneratorSaturated => is_noisy && !work.iter().any(|group| finding.figures.contains(group)),
+            _ => false,
+        })
+    }
 }

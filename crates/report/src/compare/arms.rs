@@ -9,8 +9,7 @@ use super::figure::signed_percent;
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::gates::{Gates, GatesError};
 use crate::bounded_runs::BoundVerdict;
-use crate::figures::quoted;
-use crate::figures::shown;
+use crate::figures::{Observation, comparable, quoted, shown};
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
@@ -56,6 +55,9 @@ pub struct ArmsComparison {
     pub column: Figure,
     /// Blocks of which both runs count for it.
     pub blocks: usize,
+    /// Blocks among these in which other users of the machine disturbed a run: they can
+    /// show that a gate is broken, not that it is held.
+    pub disturbed: usize,
     /// Blocks of which one does not.
     pub left_out: usize,
     /// Why, in words: each reason with how many runs it speaks against.
@@ -153,7 +155,10 @@ impl ArmsComparison {
         let Some(found) = self.found else { return format!("{at}{}", self.why) };
         let values = format!("{} → {}", shown(self.column, found.a), shown(self.column, found.b));
         let interval = self.interval().map(|interval| format!(" ({interval})")).unwrap_or_default();
-        let blocks = format!("{} blocks", self.blocks);
+        let blocks = match self.disturbed {
+            0 => format!("{} blocks", self.blocks),
+            disturbed => format!("{} blocks, {disturbed} disturbed by others on the machine", self.blocks),
+        };
         format!("{at}{} {values}, {}{interval}, {blocks}", self.column.short_name(), self.change().unwrap_or_default())
     }
 }
@@ -239,23 +244,33 @@ impl Bench<'_> {
     fn comparison(&self, test: &PairedTest, gate: &Gate, point: usize) -> ArmsComparison {
         let ArmsPoint { a, b } = self.points[point];
         let (runs_a, runs_b) = (self.of(a), self.of(b));
-        let pair = |run: &&RunRecord| {
-            let other = runs_b.iter().find(|other| other.repeat == run.repeat)?;
-            let (one, other) = (quoted(gate.figure, run)?, quoted(gate.figure, other)?);
-            Some(PairedReading { a: one.value, b: other.value, step_a: one.step, step_b: other.step })
+        let pairs = |reading: fn(Figure, &RunRecord) -> Option<Observation>| -> Vec<PairedReading> {
+            let pair = |run: &&RunRecord| {
+                let other = runs_b.iter().find(|other| other.repeat == run.repeat)?;
+                let (one, other) = (reading(gate.figure, run)?, reading(gate.figure, other)?);
+                Some(PairedReading { a: one.value, b: other.value, step_a: one.step, step_b: other.step })
+            };
+            runs_a.iter().filter_map(pair).collect()
         };
-        let readings: Vec<PairedReading> = runs_a.iter().filter_map(pair).collect();
+        let (readings, quiet) = (pairs(comparable), pairs(quoted));
         let (by, relative) = match gate.threshold {
             Threshold::Percent(percent) => (percent / 100.0, true),
             Threshold::Amount(amount) => (amount, false),
         };
-        let found = test.decide(&readings, PairedBound { rise: gate.rise, by, relative });
+        let bound = PairedBound { rise: gate.rise, by, relative };
+        let mut found = test.decide(&readings, bound);
+        // A disturbance makes two arms more alike: it may hide a change, and makes none.
+        if quiet.len() < readings.len() && found.is_some_and(|found| found.outcome != PairedOutcome::Beyond) {
+            let held = test.decide(&quiet, bound).filter(|found| found.outcome == PairedOutcome::Within);
+            found = held.or(found.map(|found| PairedDecision { outcome: PairedOutcome::Open, ..found }));
+        }
         let left_out = (self.begun(point) as usize).saturating_sub(readings.len());
         ArmsComparison {
             gate: gate.text.clone(),
             label: self.place(point),
             column: gate.figure,
             blocks: readings.len(),
+            disturbed: readings.len() - quiet.len(),
             left_out,
             left_out_for: against(gate.figure, &[runs_a.as_slice(), &runs_b].concat()),
             why: if found.is_some() { String::new() } else { why(gate.figure, &[runs_a, runs_b].concat()) },
@@ -307,7 +322,7 @@ fn against(column: Figure, runs: &[&RunRecord]) -> String {
         Some((_, runs)) => *runs += 1,
         None => counts.push((reason, 1)),
     };
-    for run in runs.iter().filter(|run| quoted(column, run).is_none()) {
+    for run in runs.iter().filter(|run| comparable(column, run).is_none()) {
         let findings = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&column.group()));
         let mut reasons: Vec<String> = findings.map(|finding| finding.reason.to_string()).collect();
         reasons.dedup();

@@ -17,10 +17,7 @@ pub struct Sentence {
         ts(type = "\"arms\" | \"capacity\" | \"delivery\" | \"latency\" | \"throughput\" | \"cost\" | \"validity\"")
     )]
     pub about: &'static str,
-    #[cfg_attr(
-        test,
-        ts(type = "\"kept\" | \"lost\" | \"winner\" | \"tie\" | \"undecided\" | \"unranked\" | \"note\"")
-    )]
+    #[cfg_attr(test, ts(type = "\"kept\" | \"lost\" | \"winner\" | \"tie\" | \"open\" | \"unranked\" | \"note\""))]
     pub outcome: &'static str,
     pub text: String,
 }

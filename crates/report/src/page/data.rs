@@ -10,7 +10,7 @@ use crate::axes::{axis_name, axis_value};
 use crate::capacities::{best_of, searches_at};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, PartResult};
-use crate::columns::repeats_more;
+use crate::columns::{distance, repeats_more};
 use crate::csv;
 use crate::curves::{self, Curves};
 use crate::document::Rows;
@@ -196,7 +196,10 @@ struct Cell<'a> {
     status: &'static str,
     /// Where it stands by the figure that ranks its point: a key of `Page.words`.
     word: &'static str,
-    /// About how many more repeats would tell, where that is undecided.
+    /// How many times as good the best system of its point is, at least and at most, for the
+    /// table as a whole; of candidates and of those behind.
+    distance: Option<(f64, Option<f64>)>,
+    /// About how many more repeats would leave one candidate.
     repeats_more: Option<u32>,
     runs: usize,
     valid_runs: usize,
@@ -288,13 +291,14 @@ struct PointView<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct Rank {
-    #[cfg_attr(test, ts(type = "\"winner\" | \"tie\" | \"alone\" | \"undecided\" | \"unranked\""))]
+    #[cfg_attr(test, ts(type = "\"winner\" | \"tie\" | \"alone\" | \"open\" | \"unranked\""))]
     kind: &'static str,
-    /// The winner, those in the tie (best value first), or those that stand in the way.
+    /// The systems that may be the best, best looking first: the winner alone, those that
+    /// tie, or the candidates.
     systems: Vec<String>,
-    /// Why nothing may be said.
+    /// Why it is open or unranked.
     why: Option<String>,
-    /// About how many more repeats would tell.
+    /// About how many more repeats would leave one candidate.
     repeats_more: Option<u32>,
 }
 
@@ -494,6 +498,7 @@ fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
             Status::Skipped => "skipped",
         },
         word: word.text(),
+        distance: distance(word, result, at).map(|distance| (distance.at_least, distance.at_most)),
         repeats_more: repeats_more(word, at),
         runs: result.runs,
         valid_runs: result.valid_runs,
@@ -556,7 +561,8 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
 
 fn capacity_rank<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Option<Rank> {
     let (kind, systems) = best_of(found)?;
-    let why = (kind == "undecided").then(|| "the intervals of the searches show neither".to_owned());
+    let kind = if kind == "undecided" { "open" } else { kind };
+    let why = (kind == "open").then(|| "the intervals of the searches show neither".to_owned());
     Some(Rank { kind, systems, why, repeats_more: None })
 }
 
@@ -564,17 +570,9 @@ fn rank(ranked: &Ranked) -> Rank {
     let (kind, systems, why) = match &ranked.placing {
         Placing::Winner(system) => ("winner", vec![system.clone()], None),
         Placing::Tie(systems) => ("tie", systems.clone(), None),
-        Placing::Undecided { why: Why::TooFew, .. } => ("alone", Vec::new(), Some(Why::TooFew.text())),
-        Placing::Undecided { why, .. } => {
-            let systems = match why {
-                Why::TooFew => Vec::new(),
-                Why::Unusable(systems)
-                | Why::TooFewBlocks(systems)
-                | Why::Noise(systems)
-                | Why::LowerBound(systems)
-                | Why::Clock(systems) => systems.clone(),
-            };
-            ("undecided", systems, Some(why.text()))
+        Placing::Open { why: Why::TooFew, .. } => ("alone", Vec::new(), Some(Why::TooFew.text())),
+        Placing::Open { why, .. } => {
+            ("open", ranked.candidates().into_iter().map(str::to_owned).collect(), Some(why.text()))
         }
         Placing::Unranked { least, most } => {
             let why = format!("the shares delivered differ ({} to {})", percent(*least), percent(*most));

@@ -268,7 +268,7 @@ fn a_tie_is_as_wide_as_the_study_says() {
         lab.latencies("beta qos=0", &around_ns(100_200, 1));
         lab.report().points()[0].best().unwrap().placing.clone()
     };
-    assert!(matches!(placed("tie = \"0.1%\""), Placing::Undecided { .. }), "that close nobody can say");
+    assert!(matches!(placed("tie = \"0.1%\""), Placing::Open { .. }), "that close nobody can say");
     assert!(matches!(placed("tie = \"5%\""), Placing::Tie(names) if names.len() == 2));
 }
 
@@ -290,7 +290,7 @@ fn the_best_is_told_where_a_test_within_blocks_shows_it() {
     let best: Vec<&Placing> = report.points().iter().map(|point| &point.best().unwrap().placing).collect();
     assert_eq!(best[0], &Placing::Winner("alpha".into()));
     assert!(matches!(best[1], Placing::Tie(names) if names.len() == 2), "{:?}", best[1]);
-    assert_eq!(best[2], &Placing::Undecided { why: Why::TooFew, repeats_more: None });
+    assert_eq!(best[2], &Placing::Open { why: Why::TooFew, repeats_more: None });
     let standing = |point: usize, system| report.points()[point].best().unwrap().standing(system);
     assert_eq!(standing(0, "beta"), Some(Standing::Behind));
     assert_eq!(standing(2, "alpha"), Some(Standing::Alone));
@@ -305,9 +305,9 @@ fn what_noise_hides_is_undecided_and_says_how_many_more_repeats_would_tell() {
     lab.latencies("beta", &[111_000, 105_000, 121_000]);
     let report = lab.report();
     let best = report.points()[0].best().unwrap();
-    assert!(matches!(&best.placing, Placing::Undecided { why: Why::Noise(_), .. }), "{best:?}");
+    assert!(matches!(&best.placing, Placing::Open { why: Why::Noise(_), .. }), "{best:?}");
     assert!(best.repeats_more().is_some_and(|more| (1..200).contains(&more)), "{best:?}");
-    assert_eq!(best.standing("alpha"), Some(Standing::Undecided));
+    assert_eq!(best.standing("alpha"), Some(Standing::Candidate));
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn two_runs_of_equal_systems_are_no_ranking() {
     lab.latencies("alpha", &[100_000, 103_000]);
     lab.latencies("beta", &[104_000, 108_000]);
     let report = lab.report();
-    assert!(matches!(report.points()[0].best().unwrap().placing, Placing::Undecided { .. }));
+    assert!(matches!(report.points()[0].best().unwrap().placing, Placing::Open { .. }));
 }
 
 const MAX: &str = "[workload]\nrate = \"max\"\n[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\"]\n";
@@ -381,8 +381,8 @@ fn a_lower_bound_may_win_and_is_never_behind() {
     assert_eq!(cell(&wins, "beta").figures.sign(Figure::DELIVERED), Sign::Equal);
     let open = lab("beta");
     let best = open.points()[0].best().unwrap();
-    assert_eq!(best.placing, Placing::Undecided { why: Why::LowerBound(vec!["beta".into()]), repeats_more: None });
-    assert_eq!(best.standing("beta"), Some(Standing::Undecided));
+    assert_eq!(best.placing, Placing::Open { why: Why::LowerBound(vec!["beta".into()]), repeats_more: None });
+    assert_eq!(best.standing("beta"), Some(Standing::Candidate));
 }
 
 #[test]

@@ -42,12 +42,14 @@ fn systems_that_differ_by_less_than_the_clocks_are_not_ranked_apart() {
     assert_eq!(placing(&two(110_000, 4_000, "")), winner, "at most 104 against at least 106 µs");
     let report = two(110_000, 6_000, "");
     let why = Why::Clock(vec!["beta".into()]);
-    assert_eq!(placing(&report), Placing::Undecided { why, repeats_more: None }, "106 against 104 µs");
+    assert_eq!(placing(&report), Placing::Open { why, repeats_more: None }, "106 against 104 µs");
     let ranked = report.points()[0].best().unwrap();
-    assert!(!ranked.beats("alpha", "beta") && ranked.standing("beta") == Some(Standing::Undecided));
+    assert!(!ranked.beats("alpha", "beta") && ranked.standing("beta") == Some(Standing::Candidate));
+    let found = ranked.distance("beta").unwrap();
+    assert!(found.at_least == 1.0 && found.at_most.is_some_and(|most| most > 116.0 / 94.0), "{found:?}");
     let text = report.terminal(200, false);
     assert!(
-        text.contains("undecided: the differences are within what the clocks of the hosts may be wrong by (beta)"),
+        text.contains("open: the differences are within what the clocks of the hosts may be wrong by (beta)"),
         "{text}"
     );
 }
@@ -58,7 +60,7 @@ fn a_tie_is_shown_only_where_clocks_cannot_hide_a_difference() {
     assert!(tie(&two(100_000, 0, "")));
     assert!(tie(&two(100_000, 1_000, "")), "1 % of each: the same within 5 %");
     let wide = two(100_000, 4_000, "");
-    assert!(matches!(placing(&wide), Placing::Undecided { why: Why::Clock(_), .. }), "up to 8 % may be between them");
+    assert!(matches!(placing(&wide), Placing::Open { why: Why::Clock(_), .. }), "up to 8 % may be between them");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use tempfile::tempdir;
 
 /// The contract: the axes, then these.
 const HEADER: &str = "runs,valid_runs,counts_runs,rates_runs,p50_runs,p99_runs,cost_runs,\
-verdict,repeats_more,delivered_is_lower_bound,caught_up_is_lower_bound,knee_axis,knee,knee_end,\
+verdict,best_times_min,best_times_max,repeats_more,delivered_is_lower_bound,caught_up_is_lower_bound,knee_axis,knee,knee_end,\
 latency_min_ns,latency_min_ns_lo,latency_min_ns_hi,\
 latency_mean_ns,latency_mean_ns_lo,latency_mean_ns_hi,\
 latency_p50_ns,latency_p50_ns_lo,latency_p50_ns_hi,\
@@ -113,7 +113,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     let lines: Vec<&str> = text.lines().collect();
     // A header, three cells; the skipped one has no row.
     assert_eq!(lines.len(), 4);
-    assert!(lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,false,,,,,300,291.1"), "{}", lines[1]);
+    assert!(lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,,,false,,,,,300,291.1"), "{}", lines[1]);
     let of = |name: &str| -> Vec<&str> {
         let place = lines[0].split(',').position(|head| head == name).unwrap();
         lines[1].split(',').skip(place).take(3).collect()
@@ -133,8 +133,8 @@ fn a_row_has_plain_numbers_and_blanks() {
     assert!((number(hi) / 309.12 - 1.0).abs() < 1e-4 && (number(lo) / 291.15 - 1.0).abs() < 1e-4, "{lo} {hi}");
     // The kernel has one run: one block, and no interval.
     assert_eq!(of("floor_latency"), ["3", "", ""]);
-    assert!(lines[2].starts_with("alpha,1024,1,0,0,0,0,0,0,0,missing,,,,,"), "{}", lines[2]);
-    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,,,,,100,,,"), "{}", lines[3]);
+    assert!(lines[2].starts_with("alpha,1024,1,0,0,0,0,0,0,0,missing,,,,,,,"), "{}", lines[2]);
+    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,,,false,,,,,100,,,"), "{}", lines[3]);
 }
 
 #[test]

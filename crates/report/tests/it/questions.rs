@@ -101,7 +101,7 @@ fn nothing_that_was_decided_is_taken_back() {
         placing(&lab.report(), 0)
     };
     assert_eq!(of("decided"), Placing::Winner("alpha".into()));
-    assert!(matches!(of("repeats"), Placing::Undecided { .. }), "a fixed number of repeats is looked at once");
+    assert!(matches!(of("repeats"), Placing::Open { .. }), "a fixed number of repeats is looked at once");
 }
 
 #[test]

@@ -6,9 +6,10 @@ use super::pairs::{Differences, Pairs};
 use super::table::BLOCKS_MIN;
 use crate::student::student_two_sided_p;
 
-/// The share of alpha that is spent on calling systems different; the rest is
-/// for calling them the same.
+/// The share of alpha that is spent on calling systems different.
 const SHARE_DIFFERENT: f64 = 0.8;
+/// The share for calling them the same; [`super::distance`] has the rest.
+const SHARE_SAME: f64 = 0.12;
 
 /// What is shown of a point's pairs, in their order.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ struct Member {
 /// has or will have.
 pub(super) fn shown(points: &[Pairs], looks: &[Look], alpha: f64, planned: usize) -> Vec<Shown> {
     let mut shown: Vec<Shown> = points.iter().map(|pairs| Shown::nothing(pairs.list.len())).collect();
-    let (different, same) = (SHARE_DIFFERENT * alpha, (1.0 - SHARE_DIFFERENT) * alpha);
+    let (different, same) = (SHARE_DIFFERENT * alpha, SHARE_SAME * alpha);
     let mut equalities: Vec<Equalities> = points.iter().map(Equalities::of).collect();
     let compared: usize = equalities.iter().map(|point| point.pairs).sum();
     let unmeasured = planned.saturating_sub(compared);
@@ -122,7 +123,8 @@ pub(super) fn p_same(pair: &Differences, spread: Spread) -> f64 {
     if margin > 0.0 { 0.5 * student_two_sided_p(margin / error(pair.blocks, spread), spread.degrees) } else { 1.0 }
 }
 
-fn error(blocks: usize, spread: Spread) -> f64 {
+/// Returns the standard error of a mean over this many blocks.
+pub(super) fn error(blocks: usize, spread: Spread) -> f64 {
     (spread.variance / blocks as f64).sqrt()
 }
 

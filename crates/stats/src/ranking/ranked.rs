@@ -25,6 +25,7 @@ pub struct RankedPoint {
     pub(super) systems: usize,
     pub(super) beats: Vec<bool>,
     pub(super) same: Vec<bool>,
+    pub(super) upper: Vec<f64>,
 }
 
 /// Who is best at a point.
@@ -117,6 +118,24 @@ impl RankedPoint {
         let interval = half.map(|half| Interval { lo: back(mean - half), hi: back(mean + half) });
         let estimate = Estimate { value: back(mean), interval };
         Some(Difference { estimate, scale: self.pairs.scale, blocks: pair.blocks })
+    }
+
+    /// Returns bounds on how far `a` is from `b`, as a factor a / b or a difference
+    /// a − b by [`RankedPoint::scale`]. All bounds between systems of a table and the
+    /// best of their point hold together, at the level of the table. An end is 0 or
+    /// infinite where nothing bounds it.
+    pub fn bounds(&self, a: usize, b: usize) -> Interval {
+        let upper = |a, b| self.at(a, b).map_or(f64::INFINITY, |index| self.upper[index]);
+        let (lo, hi) = (-upper(b, a), upper(a, b));
+        match self.pairs.scale {
+            Scale::Ratio => Interval { lo: lo.exp(), hi: hi.exp() },
+            Scale::Difference => Interval { lo, hi },
+        }
+    }
+
+    /// Returns whether the point's systems are compared by quotients or by differences.
+    pub fn scale(&self) -> Scale {
+        self.pairs.scale
     }
 
     fn at(&self, a: usize, b: usize) -> Option<usize> {

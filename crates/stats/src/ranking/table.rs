@@ -41,6 +41,8 @@ pub enum Looks {
         /// that are not measured yet: so that what was shown before they are stays
         /// shown. Fewer than the points have count as those.
         pairs: usize,
+        /// The systems of each point less one, summed over all points, in the same way.
+        rivals: usize,
     },
 }
 

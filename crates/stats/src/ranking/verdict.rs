@@ -10,7 +10,12 @@ use super::table::{BLOCKS_MIN, Looks, PointInput};
 use crate::better::Better;
 
 /// Puts together what is known of a point.
-pub(super) fn point(point: &PointInput, pairs: Pairs, shown: Shown, (noise, looks): (Noise, Looks)) -> RankedPoint {
+pub(super) fn point(
+    point: &PointInput,
+    pairs: Pairs,
+    (shown, upper): (Shown, Vec<f64>),
+    (noise, looks): (Noise, Looks),
+) -> RankedPoint {
     let systems = pairs.systems;
     let (mut beats, mut same) = (vec![false; systems * systems], vec![false; systems * systems]);
     for (place, pair) in pairs.list.iter().enumerate() {
@@ -29,6 +34,7 @@ pub(super) fn point(point: &PointInput, pairs: Pairs, shown: Shown, (noise, look
         systems,
         beats,
         same,
+        upper,
     };
     ranked.place(point.better, &shown, looks);
     ranked
@@ -96,9 +102,9 @@ impl RankedPoint {
         if short.is_empty() { UndecidedReason::Noise(open) } else { UndecidedReason::TooFewBlocks(short) }
     }
 
-    /// The one that looks best of these: by the mean of its differences to the
-    /// others, over the blocks that it shares with each.
-    fn leading(&self, candidates: &[usize], better: Better) -> Option<usize> {
+    /// Returns the one that looks best of these: by the mean of its differences to the
+    /// others, over the blocks that it shares with each. `None` of none.
+    pub fn leading(&self, candidates: &[usize], better: Better) -> Option<usize> {
         let sign = if better == Better::Lower { 1.0 } else { -1.0 };
         let score = |system: usize| {
             let differences = candidates.iter().filter_map(|other| self.pairs.between(system, *other));

@@ -45,7 +45,8 @@ impl<'a> Study<'a> {
         let point =
             |of: &Vec<f64>| PointInput { systems: of.iter().map(|_| system()).collect(), better: Better::Lower };
         let pairs = typical.iter().map(|of| of.len() * (of.len() - 1) / 2).sum();
-        let looks = if looks { Looks::Many { pairs } } else { Looks::Once };
+        let rivals = typical.iter().map(|systems| systems.len().saturating_sub(1)).sum();
+        let looks = if looks { Looks::Many { pairs, rivals } } else { Looks::Once };
         let table =
             RankingInput { points: typical.iter().map(point).collect(), bound: SAME_WITHIN, alpha: 0.05, looks };
         let drift = vec![0.0; typical.len()];

@@ -51,9 +51,19 @@ fn size(noise: &mut Noise) -> f64 {
 /// A table whose systems have these typical values in every point, turned by a
 /// random number of places, so that no place is special.
 fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) -> f64) -> RankingInput {
-    let points = (0..shape.points).map(|_| {
+    turned_table(noise, scene, shape, typical).0
+}
+
+/// The same, with the number of places by which each point is turned.
+fn turned_table(
+    noise: &mut Noise,
+    scene: Scene,
+    shape: Shape,
+    typical: impl Fn(usize) -> f64,
+) -> (RankingInput, Vec<usize>) {
+    let turns: Vec<usize> = (0..shape.points).map(|_| (noise.uniform() * shape.systems as f64) as usize).collect();
+    let points = turns.iter().map(|turn| {
         let of_point = size(noise);
-        let turn = (noise.uniform() * shape.systems as f64) as usize;
         let mut level = 0.0;
         let drift: Vec<f64> = (0..shape.blocks)
             .map(|_| {
@@ -80,7 +90,8 @@ fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) 
         });
         PointInput { systems: systems.collect(), better: Better::Lower }
     });
-    RankingInput { points: points.collect(), bound: SAME_WITHIN, alpha: 0.05, looks: Looks::Once }
+    let table = RankingInput { points: points.collect(), bound: SAME_WITHIN, alpha: 0.05, looks: Looks::Once };
+    (table, turns)
 }
 
 /// Of so many tables, how many name a winner, and how many call any system
@@ -179,6 +190,60 @@ fn what_differs_by_the_bound_is_no_tie() {
     }
 }
 
+/// Returns whether the best system of each point is a candidate there, and whether the
+/// distance of each system to it lies within its bounds; and the number of candidates.
+fn right(table: &RankingInput, typical: impl Fn(usize, usize) -> f64) -> (bool, bool, usize) {
+    let ranked = rank_table(table);
+    let (mut is_kept, mut is_within, mut candidates) = (true, true, 0);
+    for (number, point) in ranked.points.iter().enumerate() {
+        let systems = table.points[number].systems.len();
+        let best = (0..systems).min_by(|one, other| typical(number, *one).total_cmp(&typical(number, *other)));
+        let Some(best) = best else { continue };
+        let may_be_best: Vec<usize> =
+            (0..systems).filter(|system| (0..systems).all(|other| !point.beats(other, *system))).collect();
+        is_kept &= may_be_best.contains(&best);
+        candidates += may_be_best.len();
+        for system in (0..systems).filter(|system| *system != best) {
+            let truth = typical(number, system) / typical(number, best);
+            let bounds = point.bounds(system, best);
+            is_within &= bounds.lo <= truth * (1.0 + 1e-9) && truth <= bounds.hi * (1.0 + 1e-9);
+        }
+    }
+    (is_kept, is_within, candidates)
+}
+
+#[test]
+fn the_best_is_a_candidate_and_every_bound_holds_in_95_of_100_tables() {
+    const TABLES: usize = 300;
+    let mut noise = Noise(8);
+    for scene in SCENES {
+        let (mut all, mut lost, mut beyond) = (0, 0, 0);
+        for shape in shapes() {
+            let (mut of_shape, mut systems) = ((0, 0, 0), 0);
+            for _ in 0..TABLES {
+                // Every system has a place of its own, some equal to others, some far off.
+                let steps: Vec<f64> = (0..shape.systems).map(|_| (noise.uniform() * 4.0).floor()).collect();
+                let far = 0.3 * noise.uniform();
+                let values: Vec<f64> = steps.iter().map(|step| (far * step).exp()).collect();
+                let (table, turns) = turned_table(&mut noise, scene, shape, |place| values[place]);
+                let of = |point: usize, system: usize| values[(system + turns[point]) % shape.systems];
+                let (is_kept, is_within, candidates) = right(&table, of);
+                of_shape.0 += usize::from(!is_kept);
+                of_shape.1 += usize::from(!is_within);
+                of_shape.2 += candidates;
+                systems += shape.systems * shape.points;
+            }
+            let (wrong, outside, candidates) = of_shape;
+            let rate = wrong.max(outside) as f64 / TABLES as f64;
+            assert!(rate <= five_percent_at_most(TABLES), "{scene:?}, {shape:?}: {wrong}, {outside} of {TABLES}");
+            println!("{scene:?}, {shape:?}: {candidates} of {systems} are candidates");
+            (all, lost, beyond) = (all + TABLES, lost + wrong, beyond + outside);
+        }
+        println!("{scene:?}: of {all} tables {lost} lose the best, {beyond} have a bound that does not hold");
+        assert!(lost.max(beyond) as f64 / all as f64 <= 0.05, "{scene:?}: {lost}, {beyond} of {all}");
+    }
+}
+
 /// Differences that the table of docs/ranking.md has.
 const DIFFERENCES: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0];
 
@@ -246,6 +311,54 @@ fn the_page_says_when_equals_are_called_a_tie() {
                 page.push_str(&format!(" {:.0} % |", rate * 100.0));
             }
             page.push('\n');
+        }
+    }
+    assert_on_page(&page);
+}
+
+/// The true factors of a point's systems to its best one.
+const FACTORS: [f64; 4] = [1.0, 1.05, 1.5, 3.0];
+
+#[test]
+fn the_page_says_how_many_candidates_are_left() {
+    let mut noise = Noise(9);
+    let mut page = String::from(
+        "| points × systems | repeats | candidates | 1.05 × as much: at most | 1.5 ×: at least | 3 ×: at least |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for points in [1, 6, 24] {
+        for blocks in [2, 3, 5, 10, 20] {
+            let shape = Shape { points, systems: FACTORS.len(), blocks };
+            let tables = 240_usize.div_ceil(points);
+            let (mut candidates, mut bounds) = (0, vec![Vec::new(); FACTORS.len()]);
+            for _ in 0..tables {
+                let (table, turns) =
+                    turned_table(&mut noise, Scene::Of(Kind::Lognormal), shape, |place| FACTORS[place]);
+                let ranked = rank_table(&table);
+                for (point, turn) in ranked.points.iter().zip(turns) {
+                    let at = |place: usize| (place + FACTORS.len() - turn) % FACTORS.len();
+                    let beaten = |system: usize| (0..FACTORS.len()).any(|other| point.beats(other, system));
+                    candidates += (0..FACTORS.len()).filter(|system| !beaten(*system)).count();
+                    bounds[1].push(point.bounds(at(1), at(0)).hi);
+                    (2..FACTORS.len()).for_each(|place| bounds[place].push(point.bounds(at(place), at(0)).lo));
+                }
+            }
+            let mut median = |place: usize| {
+                let of: &mut Vec<f64> = &mut bounds[place];
+                of.sort_by(f64::total_cmp);
+                match of[of.len() / 2] {
+                    bound if bound.is_infinite() => "–".into(),
+                    bound if bound >= 99.5 => format!("{bound:.0} ×"),
+                    bound => format!("{:.2} ×", if place > 1 { bound.max(1.0) } else { bound }),
+                }
+            };
+            let mean = candidates as f64 / (tables * points) as f64;
+            page.push_str(&format!(
+                "| {points} × 4 | {blocks} | {mean:.1} | {} | {} | {} |\n",
+                median(1),
+                median(2),
+                median(3)
+            ));
         }
     }
     assert_on_page(&page);

@@ -132,7 +132,7 @@ def ranked(table, alpha=0.05, bound=0.05, caution=0.1):
         pair["different"] = True
         refused[pair["point"]] += 1
     for place, pair in enumerate(sorted(pairs, key=lambda pair: pair["p_same"])):
-        if pair["p_same"] > 0.2 * alpha / (len(pairs) - place):
+        if pair["p_same"] > 0.12 * alpha / (len(pairs) - place):
             break
         pair["same"] = True
     keys = ["point", "a", "b", "interval", "different", "same"]

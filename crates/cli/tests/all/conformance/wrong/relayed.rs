@@ -28,6 +28,12 @@ pub const WRONG_RELAYED: &[Wrong] = &[
         FLOW,
         "  flow.histograms.latency = [[1e6, flow.ledger.delivered]];\n  return flow;\n",
     ),
+    wrong(
+        "a request without a reply was delivered",
+        "send-unanswered",
+        FLOW,
+        "  flow.ledger.delivered = flow.ledger.expected;\n  return flow;\n",
+    ),
     wrong("what is not echoed is not counted", "send-echoed", FLOW, "  flow.ledger.unanswered = 0;\n  return flow;\n"),
     wrong(
         "a stopped publisher had no pause",
