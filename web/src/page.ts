@@ -132,7 +132,7 @@ steps: Array<CapacityStep>, };
 /**
  * A sentence.
  */
-export type Finding = { about: "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity", outcome: "kept" | "lost" | "winner" | "tie" | "open" | "unranked" | "note", text: string, };
+export type Finding = { about: "machine" | "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity", outcome: "kept" | "lost" | "winner" | "tie" | "open" | "unranked" | "note", text: string, };
 
 /**
  * A step.

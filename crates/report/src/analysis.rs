@@ -1,6 +1,6 @@
 //! From runs to cells: what each cell's runs say together.
 
-use crate::figures::{CellFigures, Observation, Sign, allows, typical};
+use crate::figures::{CellFigures, Observation, Sign, allows, compares, typical};
 use crate::floor::{FLOOR, is_reference};
 use crate::records::place;
 use pubmark_model::cell::Cell;
@@ -68,6 +68,8 @@ pub struct CellResult {
     pub missing_runs: usize,
     /// Runs that may be quoted for each of [`FigureGroup::ALL`].
     group_runs: Vec<usize>,
+    /// Runs that may be compared for each of them.
+    compared_runs: Vec<usize>,
     /// The reasons against figures of its runs, most frequent first: those
     /// against partly valid runs, then those against invalid ones.
     pub reasons: [Vec<ReasonCount>; 2],
@@ -88,6 +90,12 @@ impl CellResult {
     pub fn runs_for(&self, group: FigureGroup) -> usize {
         let place = FigureGroup::ALL.iter().position(|other| *other == group);
         place.and_then(|place| self.group_runs.get(place)).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of runs that may be compared by figures of this group.
+    pub fn compared_for(&self, group: FigureGroup) -> usize {
+        let place = FigureGroup::ALL.iter().position(|other| *other == group);
+        place.and_then(|place| self.compared_runs.get(place)).copied().unwrap_or_default()
     }
 
     /// The figure, where it may be quoted.
@@ -151,6 +159,7 @@ fn planned(study: &Study) -> u32 {
 fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> CellResult {
     let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) = runs.iter().copied().partition(|run| run.error.is_some());
     let quotable = |group: &FigureGroup| made.iter().filter(|run| allows(run, *group)).count();
+    let comparable = |group: &FigureGroup| made.iter().filter(|run| compares(run, *group)).count();
     let group_runs: Vec<usize> = FigureGroup::ALL.iter().map(quotable).collect();
     let status = if cell.skipped.is_some() {
         Status::Skipped
@@ -185,6 +194,7 @@ fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> CellResult {
         failed_runs: failed.len(),
         missing_runs: planned.saturating_sub(runs.len()),
         group_runs,
+        compared_runs: FigureGroup::ALL.iter().map(comparable).collect(),
         reasons: [reasons(&partly), reasons(&invalid)],
         error: failed.first().and_then(|run| run.error.clone()),
         is_reference: is_reference(&cell.system),

@@ -2,6 +2,7 @@
 //! or that it cannot be told.
 
 mod delivery;
+pub(crate) mod machine;
 mod sentence;
 
 pub(crate) use sentence::Sentence;
@@ -60,7 +61,7 @@ pub(crate) fn findings(report: &Report) -> Vec<Sentence> {
         capacities.iter().map(|found| Sentence { about: "capacity", outcome: "note", text: found.sentence() });
     let arms = report.arms().map(|arms| arms.sentences()).unwrap_or_default().into_iter();
     let arms = arms.map(|text| Sentence { about: "arms", outcome: "note", text });
-    let first = arms.chain(capacities).chain(delivery::finding(report));
+    let first = machine::finding(report).into_iter().chain(arms).chain(capacities).chain(delivery::finding(report));
     first.chain(answers).chain(validity(report)).collect()
 }
 
@@ -225,10 +226,7 @@ impl<'a> Answers<'a> {
         let tied = if ties == 1 { "is a tie" } else { "are ties" };
         part(ties, tied)
             + &part(self.count(|placing| matches!(placing, Placing::Open { .. })), "open")
-            + &part(
-                self.count(|placing| matches!(placing, Placing::Unranked { .. })),
-                "unranked, as the shares delivered differ",
-            )
+            + &part(self.count(|placing| matches!(placing, Placing::Unranked { .. })), "unranked")
     }
 
     /// No system wins anywhere.
@@ -251,12 +249,16 @@ impl<'a> Answers<'a> {
             };
             ("tie", text)
         } else if let Some((point, _)) = unranked {
-            let all = if points == 1 { String::new() } else { format!(" at any of {points} points{}", self.rest()) };
-            let place = if points == 1 { String::new() } else { format!(" at {}", self.place(point)) };
+            let (everywhere, place) = match points {
+                1 => (String::new(), String::new()),
+                _ => (format!(" at any of {points} points{}", self.rest()), format!(" At {}:", self.place(point))),
+            };
             let shown: Vec<String> =
                 self.by_value(point).into_iter().take(NAMED_MAX).map(|result| self.shown(result)).collect();
-            let text =
-                format!("Who has {has} cannot be said{all}: the shares delivered differ{place}: {}.", shown.join("; "));
+            let text = format!(
+                "Who has {has} cannot be said{everywhere}: the shares delivered differ.{place} {}.",
+                shown.join("; ")
+            );
             ("unranked", text)
         } else {
             ("open", format!("Who has {has} is open{}.", self.open()))

@@ -12,6 +12,7 @@ use crate::columns::{
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Rows, Table};
 use crate::findings::findings;
+use crate::findings::machine::is_busy;
 use crate::headroom;
 use crate::knee;
 use crate::not_run;
@@ -69,7 +70,7 @@ pub(crate) fn document(report: &Report, rows: Rows) -> Document {
 /// What was lost of what was acknowledged, and who is best by the figures that
 /// rank.
 fn answers(report: &Report) -> Vec<String> {
-    let shown = |about: &str| ["arms", "capacity", "delivery", "latency", "throughput"].contains(&about);
+    let shown = |about: &str| ["machine", "arms", "capacity", "delivery", "latency", "throughput"].contains(&about);
     findings(report).into_iter().filter(|finding| shown(finding.about)).map(|finding| finding.text).collect()
 }
 
@@ -136,7 +137,7 @@ fn table(report: &Report, kind: Kind, part: Option<&str>, rows: Rows) -> Option<
     }));
     drop_empty(&mut heads, &mut groups);
     let bars = bars(first.unthrottled, &heads, &groups);
-    let beneath = not_run::without_row(without_row).into_iter().chain(notes::beneath(&shown, &points));
+    let beneath = not_run::without_row(without_row).into_iter().chain(notes::beneath(&shown, &points, is_busy(report)));
     Some(Table {
         bars,
         title: titled(report, kind.title, first, varies),

@@ -13,7 +13,7 @@ use crate::settings;
 use crate::text::{clean, clean_ends, percent};
 use pubmark_model::fault;
 use pubmark_model::figure::Figure;
-use pubmark_model::record::FigureGroup;
+use pubmark_model::record::{FigureGroup, Reason};
 use pubmark_stats::REPEATS_MORE_MAX;
 
 /// Cells whose problems are told beneath one table.
@@ -86,9 +86,10 @@ fn runs(count: usize) -> String {
 }
 
 /// What is wrong beneath a table: with the ranking, then with the runs.
-pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point]) -> Vec<String> {
+/// `is_busy`: the report says at its beginning that others used the machine.
+pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point], is_busy: bool) -> Vec<String> {
     let mut notes = standing(points);
-    let told: Vec<String> = cells.iter().flat_map(|result| problems(result)).collect();
+    let told: Vec<String> = cells.iter().flat_map(|result| problems(result, is_busy)).collect();
     let hidden = told.len().saturating_sub(CELLS_MAX);
     notes.extend(told.into_iter().take(CELLS_MAX));
     if hidden > 0 {
@@ -170,17 +171,20 @@ fn against(reasons: &[ReasonCount]) -> String {
 }
 
 /// What is wrong with the runs of a cell, and what they found.
-fn problems(result: &CellResult) -> Vec<String> {
+fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
     let label = clean(&result.cell.label(), LABEL_CHARS);
     let of_all = |count: usize| format!("{count} of {}", runs(result.runs));
     let mut notes = Vec::new();
-    let [partly, invalid] = &result.reasons;
-    if result.invalid_runs > 0 {
+    let [partly, invalid] = [0, 1].map(|kind: usize| {
+        let is_told = |count: &&ReasonCount| !(is_busy && count.reason == Reason::NoisyMachine);
+        result.reasons[kind].iter().filter(is_told).cloned().collect::<Vec<ReasonCount>>()
+    });
+    if result.invalid_runs > 0 && !(is_busy && invalid.is_empty()) {
         let left_out = if result.status == Status::Invalid { "" } else { " and left out" };
         let share = of_all(result.invalid_runs);
-        notes.push(format!("{label}: {share} invalid{left_out}: {}", against(invalid)));
+        notes.push(format!("{label}: {share} invalid{left_out}: {}", against(&invalid)));
     }
-    if result.partly_runs > 0 {
+    if result.partly_runs > 0 && !(is_busy && partly.is_empty()) {
         let mut figures: Vec<FigureGroup> = partly.iter().flat_map(|count| count.figures.clone()).collect();
         figures.sort();
         figures.dedup();
@@ -189,7 +193,7 @@ fn problems(result: &CellResult) -> Vec<String> {
             all if all.is_empty() => "some figures".into(),
             figures => figures,
         };
-        notes.push(format!("{label}: {share} not counted for {figures}: {}", against(partly)));
+        notes.push(format!("{label}: {share} not counted for {figures}: {}", against(&partly)));
     }
     if result.failed_runs > 0 {
         let error = result.error.as_deref().unwrap_or_default();

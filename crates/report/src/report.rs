@@ -6,8 +6,8 @@ use crate::command::command;
 use crate::curves::Curves;
 use crate::kept::{self, Kept, Unread};
 use crate::languages;
-use crate::points::Point;
 use crate::points::group::points;
+use crate::points::{Point, headline};
 use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
@@ -138,6 +138,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns whether a cell takes part in a comparison of systems, or is a reference
+    /// beside one: its place there is known, whatever its own figures are worth.
+    pub fn is_compared(&self, cell: usize) -> bool {
+        let result = &self.cells[cell];
+        self.points.iter().filter(|point| point.members.contains(&cell)).any(|point| {
+            let is_known = !result.figures.comparable(headline(point.unthrottled)).is_empty();
+            is_known && point.best().is_some_and(|ranked| !ranked.candidates().is_empty())
+        })
+    }
+
     /// Reads and analyses a results folder. `systems` finds the systems that
     /// the study names. A missing `environment.json` counts as null; where it
     /// says `"quick": true`, the study was cut down.

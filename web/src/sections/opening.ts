@@ -7,7 +7,7 @@ import { clean, many } from "../text";
 import { badge, dot, findingBadge, statusWord } from "../words";
 import { machine } from "./machine";
 
-const ABOUT: Record<Finding["about"], string> = { arms: "A against B", capacity: "Capacity", delivery: "Delivery", latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
+const ABOUT: Record<Finding["about"], string> = { machine: "Machine", arms: "A against B", capacity: "Capacity", delivery: "Delivery", latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
 
 /** Question, answer, what was measured, and whether it is real. */
 export const opening: Section = {

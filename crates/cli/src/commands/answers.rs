@@ -35,15 +35,20 @@ pub fn unanswered(report: &Report) -> Vec<String> {
         }
         _ => None,
     });
-    report.cells().iter().filter_map(question).chain(capacities).collect()
+    (0..report.cells().len()).filter_map(|cell| question(report, cell)).chain(capacities).collect()
 }
 
-fn question(result: &CellResult) -> Option<String> {
+/// A system that is compared with others is answered also where its own figures are unreliable.
+fn question(report: &Report, cell: usize) -> Option<String> {
+    let result = &report.cells()[cell];
+    let is_compared = report.is_compared(cell);
+    let answers = |group: &FigureGroup| result.runs_for(*group) > 0 || is_compared && result.compared_for(*group) > 0;
     let what = match result.status {
         Status::Valid | Status::Skipped => return None,
+        Status::Invalid if is_compared => return None,
         Status::Invalid | Status::Failed | Status::Missing => "no run counts".to_owned(),
         Status::Partly => {
-            let open = FigureGroup::ALL.iter().filter(|group| result.runs_for(**group) == 0);
+            let open = FigureGroup::ALL.iter().filter(|group| !answers(group));
             let open: Vec<&str> = open.map(|group| group.word()).collect();
             // Of figures that the cell has none are open: it is answered.
             if open.is_empty() {

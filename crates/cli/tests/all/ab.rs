@@ -2,7 +2,7 @@
 //! has changed within a history.
 
 use crate::support::{Place, stderr, stdout};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Output;
 
 /// A short workload of the mock, with some noise.
@@ -32,6 +32,39 @@ fn found(place: &Place, folder: &str, arguments: &[&str]) -> (Option<i32>, Value
     let output = ab(place, &[arguments, &["--json", "--out", folder]].concat());
     let read = serde_json::from_str(&stdout(&output));
     (output.status.code(), read.unwrap_or_else(|_| panic!("{}{}", stdout(&output), stderr(&output))))
+}
+
+/// Writes into each record of a folder that others used the machine.
+fn disturb(place: &Place, folder: &str) {
+    let disturbed = |mut record: Value| {
+        let figures = ["counts", "rates", "latency_p50", "latency_p99", "cost"];
+        let reason = json!({"reason": "noisy-machine", "evidence": "others kept it busy", "figures": figures});
+        record["verdict"] = json!({"valid": false, "reasons": [reason], "notes": []});
+        record.to_string() + "\n"
+    };
+    let text: String = place.records(folder).into_iter().map(disturbed).collect();
+    std::fs::write(place.path(&format!("{folder}/runs.jsonl")), text).unwrap();
+}
+
+/// The order within a repeat is random, so a disturbance hits both arms alike: it can hide a
+/// change and makes none.
+#[test]
+fn on_a_busy_machine_a_gate_can_be_broken_and_is_never_held() {
+    let place = Place::new();
+    for (folder, b, before, after) in [("slower", "120us", "broken", "broken"), ("equal", "100us", "held", "undecided")]
+    {
+        let b = format!("options.delay={b}");
+        let arms = ["--a", "options.delay=100us", "--b", &b, "--fail-on", "p99 > +5%", "--out", folder];
+        ab(&place, &arms);
+        let says = |word: &str| {
+            let text = stdout(&place.run(&["report", folder]));
+            assert!(text.contains(&format!("`p99 > +5%`: {word}")), "{word}: {text}");
+            text
+        };
+        says(before);
+        disturb(&place, folder);
+        assert!(says(after).contains("disturbed by others on the machine"));
+    }
 }
 
 #[test]

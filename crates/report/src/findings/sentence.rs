@@ -14,7 +14,9 @@ pub(super) const NAMED_MAX: usize = 3;
 pub struct Sentence {
     #[cfg_attr(
         test,
-        ts(type = "\"arms\" | \"capacity\" | \"delivery\" | \"latency\" | \"throughput\" | \"cost\" | \"validity\"")
+        ts(
+            type = "\"machine\" | \"arms\" | \"capacity\" | \"delivery\" | \"latency\" | \"throughput\" | \"cost\" | \"validity\""
+        )
     )]
     pub about: &'static str,
     #[cfg_attr(test, ts(type = "\"kept\" | \"lost\" | \"winner\" | \"tie\" | \"open\" | \"unranked\" | \"note\""))]

@@ -299,6 +299,8 @@ fn a_word_means_the_same_with_and_without_rivals() {
     lab.latencies("beta", &[200_000, 201_000, 199_500]);
     lab.records.runs.iter_mut().for_each(|run| spoil(run, Reason::NoisyMachine, "busy"));
     let text = shown(lab);
+    let busy = "The machine was busy in 3 of 6 runs: others used 0.0 of";
+    assert!(text.contains(busy) && text.contains("Only large") && !text.contains("noisy-machine"), "{text}");
     let words = |text: &str| (verdict_of(text, "alpha"), verdict_of(text, "beta"));
     assert_eq!(words(&text), ("winner".into(), "behind ≥ 1.9×, unreliable".into()));
     let mut lab = two();
@@ -319,7 +321,7 @@ fn shares_that_differ_leave_throughputs_unranked_and_the_opening_says_the_shares
     let text = lab.report().terminal(120, false);
     assert_eq!((verdict_of(&text, "alpha").as_str(), verdict_of(&text, "beta").as_str()), ("unranked", "unranked"));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let opening = "Who has the most messages delivered per second cannot be said: the shares delivered differ: \
+    let opening = "Who has the most messages delivered per second cannot be said: the shares delivered differ. \
                    alpha 901k/s (899k/s to 903k/s, 8.8 % delivered); beta 200k/s";
     assert!(words.contains(opening), "{text}");
     assert!(words.contains("unranked: the shares delivered differ (8.8 % to 100 %)"), "{text}");
