@@ -142,3 +142,14 @@ impl Entry {
         if self.spread.is_empty() { self.text.clone() } else { format!("{} {}", self.text, self.spread) }
     }
 }
+
+pub(crate) fn table(
+    title: &str,
+    heads: Vec<Head>,
+    groups: Vec<Vec<Row>>,
+    notes: Vec<String>,
+    ends_in_prose: bool,
+) -> Table {
+    let notes = notes.into_iter().map(|text| Note { text, about: About::Rows }).collect();
+    Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json", bars: None }
+}

@@ -5,7 +5,7 @@ use super::shared::has_results;
 use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
-use pubmark_report::Report;
+use pubmark_report::{Constraints, Report};
 use pubmark_study::registry::Registry;
 
 /// The page of folders that are taken for one result, in the first of them.
@@ -40,6 +40,14 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
 }
 
 fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
+    if let Some(text) = &args.constraints {
+        let constraints = Constraints::parse(text, report).map_err(Failure::usage)?;
+        return Ok(match (args.json, args.markdown) {
+            (true, _) => serde_json::to_string_pretty(&report.fitting_json(&constraints)).unwrap_or_default(),
+            (_, true) => report.fitting_markdown(&constraints),
+            _ => report.fitting(&constraints, width(), colour()),
+        });
+    }
     Ok(if args.json {
         serde_json::to_string_pretty(&report.json()).unwrap_or_default()
     } else if args.csv {

@@ -2,8 +2,8 @@
 
 use super::arms::{ArmsComparison, ArmsResult};
 use super::gate::GateOutcome;
-use super::page::{figure_head, gate_table, table, text_head};
-use crate::document::{Document, Entry, Mark, Row, Table};
+use super::page::{figure_head, gate_table, text_head};
+use crate::document::{Document, Entry, Mark, Row, Table, table};
 use crate::figures::shown;
 use crate::{markdown, terminal};
 use pubmark_stats::PairedOutcome;

@@ -6,10 +6,10 @@
 
 use super::figure::{HEADLINES, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
-use super::page::{figure_head, gate_table, table, text_head};
+use super::page::{figure_head, gate_table, text_head};
 use super::select::Only;
 use crate::analysis::CellResult;
-use crate::document::{Document, Entry, Mark, Row, Table};
+use crate::document::{Document, Entry, Mark, Row, Table, table};
 use crate::figures::shown;
 use crate::records::place;
 use crate::report::Report;

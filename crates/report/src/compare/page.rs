@@ -3,7 +3,7 @@
 use super::comparison::{CellChange, ChangeOutcome, Comparison, FigureChange, range};
 use super::figure::signed_percent;
 use super::gate::{GateOutcome, GateResult};
-use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
+use crate::document::{Document, Entry, Head, Mark, Row, Table, table};
 use crate::figures::shown;
 use crate::text::{clean, counted};
 use pubmark_stats::RunOrder;
@@ -206,15 +206,4 @@ pub(super) fn figure_head(name: &str, expendable: u8) -> Head {
 
 fn plain_row<const N: usize>(entries: [Entry; N]) -> Row {
     Row { entries: entries.into(), mark: Mark::Plain, bar: None }
-}
-
-pub(super) fn table(
-    title: &str,
-    heads: Vec<Head>,
-    groups: Vec<Vec<Row>>,
-    notes: Vec<String>,
-    ends_in_prose: bool,
-) -> Table {
-    let notes = notes.into_iter().map(|text| Note { text, about: About::Rows }).collect();
-    Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json", bars: None }
 }

@@ -5,6 +5,7 @@ mod capacity;
 mod claims;
 mod clocks;
 mod compare;
+mod constraint;
 mod csv;
 mod delivery;
 mod figures;
