@@ -139,16 +139,49 @@ impl Verdict {
     /// Returns whether these figures may be compared with those of runs of the same
     /// repeat. Runs of a repeat are made in random order, so other users of the machine
     /// disturb all of them alike: that hides small differences and makes no large ones.
-    /// A generator that is late counts as disturbed if others used the machine in that
-    /// run and it sent all that was due. Every other reason means that the run did
-    /// different work.
+    /// A generator that is late and a load that is not steady count as disturbed if others
+    /// used the machine in that run and all that was due was sent. Every other reason means
+    /// that the run did different work.
     pub fn compares(&self, figures: FigureGroup) -> bool {
         let is_noisy = self.reasons.iter().any(|finding| finding.reason == Reason::NoisyMachine);
         let work = [FigureGroup::Counts, FigureGroup::Rates];
         self.reasons.iter().filter(|finding| finding.figures.contains(&figures)).all(|finding| match finding.reason {
             Reason::NoisyMachine => true,
-            Reason::GeneratorSaturated => is_noisy && !work.iter().any(|group| finding.figures.contains(group)),
+            Reason::GeneratorSaturated | Reason::NotSteady => {
+                is_noisy && !work.iter().any(|group| finding.figures.contains(group))
+            }
             _ => false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(reasons: &[(Reason, &[FigureGroup])]) -> Verdict {
+        let finding = |(reason, figures): &(Reason, &[FigureGroup])| Finding {
+            reason: *reason,
+            evidence: String::new(),
+            figures: figures.to_vec(),
+        };
+        Verdict { valid: reasons.is_empty(), reasons: reasons.iter().map(finding).collect(), notes: Vec::new() }
+    }
+
+    #[test]
+    fn a_disturbed_run_may_be_compared_and_one_that_did_other_work_may_not() {
+        use FigureGroup::{LatencyP50, LatencyP99, Rates};
+        let noisy = (Reason::NoisyMachine, FigureGroup::ALL);
+        let late = (Reason::GeneratorSaturated, FigureGroup::LATENCY);
+        assert!(verdict(&[]).compares(LatencyP99));
+        assert!(verdict(&[noisy]).compares(LatencyP99) && !verdict(&[noisy]).allows(LatencyP99));
+        assert!(verdict(&[noisy, late]).compares(LatencyP50), "late because of the machine");
+        assert!(!verdict(&[late]).compares(LatencyP50), "late by itself");
+        assert!(verdict(&[late]).compares(Rates), "that is not touched");
+        let stopped: (Reason, &[FigureGroup]) = (Reason::GeneratorSaturated, &[Rates, LatencyP99]);
+        assert!(!verdict(&[noisy, stopped]).compares(LatencyP99), "it did not send what was due");
+        for other in [Reason::ServerDied, Reason::ConnectionsMissed, Reason::MessagesLost, Reason::OfferedRateMissed] {
+            assert!(!verdict(&[noisy, (other, FigureGroup::ALL)]).compares(LatencyP99), "{other}");
+        }
     }
 }
