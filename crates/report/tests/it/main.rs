@@ -7,6 +7,7 @@ mod clocks;
 mod compare;
 mod csv;
 mod delivery;
+mod expressions;
 mod figures;
 mod html;
 mod lab;
