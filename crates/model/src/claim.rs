@@ -7,8 +7,8 @@ mod parser;
 
 use crate::figure::Figure;
 use crate::objective::Objective;
-pub use expression::{Along, Dimension, Expression, Operator, Proposition, Quantity, Selection};
-pub use parser::{ExpressionError, Names};
+pub use expression::{Along, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
+pub use parser::{ExpressionError, Lookup, Names};
 use serde_json::Value;
 
 /// One condition on an axis.
@@ -71,4 +71,17 @@ pub enum Statement {
     Keeps(Objective),
     /// The expression holds at each point.
     Says(Expression),
+}
+
+impl Statement {
+    /// The figures by which systems have to be ranked for it.
+    pub fn ranked_figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        match self {
+            Statement::Best { figure, .. } => figures.push(*figure),
+            Statement::Keeps(_) => {}
+            Statement::Says(expression) => expression.root.ranked(&mut |figure| figures.push(figure)),
+        }
+        figures
+    }
 }

@@ -2,46 +2,23 @@
 
 mod amount;
 mod evaluate;
+mod outcome;
 mod output;
 mod words;
 
 use crate::analysis::{CellResult, Status, by_cell};
 use crate::bounded_runs::Kept;
-use crate::capacity::CapacityResult;
 use crate::points::Point;
+use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;
-use crate::ranking::{Ranked, RankingRules};
+pub use outcome::ClaimOutcome;
+pub(crate) use outcome::Evidence;
+use outcome::best_outcome;
 use pubmark_model::claim::{Claim, Condition, Statement};
 use pubmark_model::figure::Figure;
 use pubmark_model::objective::Objective;
-use pubmark_model::record::{FigureGroup, RunRecord};
-use pubmark_model::study::Study;
+use pubmark_model::record::FigureGroup;
 use pubmark_stats::PairedTest;
-use std::fmt;
-
-/// What the records say of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimOutcome {
-    /// They bear it out.
-    Holds,
-    /// They contradict it.
-    Fails,
-    /// Neither, and more runs may.
-    Open,
-    /// What it needs was not measured.
-    Untested,
-}
-
-impl fmt::Display for ClaimOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ClaimOutcome::Holds => "holds",
-            ClaimOutcome::Fails => "fails",
-            ClaimOutcome::Open => "open",
-            ClaimOutcome::Untested => "not tested here",
-        })
-    }
-}
 
 /// What the records say of one part of a claim: at how many points a claimed
 /// system is best, by the ranking that the tables show, or how many cells keep to
@@ -190,19 +167,6 @@ impl PartResult {
     pub fn total(&self) -> usize {
         self.won + self.lost + self.open + self.untested
     }
-}
-
-/// What claims are held against.
-#[derive(Clone, Copy)]
-pub(crate) struct Evidence<'a> {
-    pub points: &'a [Point],
-    pub cells: &'a [CellResult],
-    /// The records, each with its cell.
-    pub runs: (&'a [RunRecord], &'a [usize]),
-    pub rules: RankingRules,
-    pub study: &'a Study,
-    /// What searches found.
-    pub capacities: &'a [CapacityResult],
 }
 
 /// Decides the claims; parts of one id are one claim, in the order in which
@@ -357,27 +321,6 @@ pub(crate) fn open_points(claim: &Claim, evidence: Evidence<'_>) -> Vec<OpenClai
             .filter(|(_, said)| matches!(said.outcome, ClaimOutcome::Open | ClaimOutcome::Untested))
             .map(|(_, said)| OpenClaim { cells: said.cells, groups: said.groups, blocks_more: said.more })
             .collect(),
-    }
-}
-
-/// A claim is borne out where each rival is shown to be behind a claimed
-/// system: then the best is one of those. It is contradicted where each claimed
-/// system is shown to be behind a rival.
-fn best_outcome(best: &[String], systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
-    let is_claimed = |name: &&&str| best.iter().any(|best| best == *name);
-    let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
-    let all_behind = |these: &[&str], those: &[&str]| {
-        let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
-        !these.is_empty() && these.iter().all(behind)
-    };
-    let is_known = systems.iter().all(|system| ranks.has(system));
-    let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
-    if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
-        ClaimOutcome::Holds
-    } else if all_behind(&claimed, &rivals) {
-        ClaimOutcome::Fails
-    } else {
-        ClaimOutcome::Open
     }
 }
 

@@ -1,6 +1,5 @@
 //! A claim as an expression: what it may say, and in which units.
 
-use super::Statement;
 use crate::capacity::CapacityLimit;
 use crate::figure::{Figure, Unit};
 use crate::objective::Relation;
@@ -45,7 +44,7 @@ pub enum Proposition {
         /// The figure.
         figure: Figure,
         /// Where.
-        at: Selection,
+        at: NamedPlaces,
         /// Groups of systems that are equal, in the order of the claim.
         groups: Vec<Vec<String>>,
         /// The relation from each group to the next: true where the value grows.
@@ -56,7 +55,7 @@ pub enum Proposition {
         /// The figure.
         figure: Figure,
         /// Where.
-        at: Selection,
+        at: NamedPlaces,
         /// The systems.
         systems: Vec<String>,
     },
@@ -76,12 +75,12 @@ pub enum Proposition {
         /// The bounds, in the units of the axis.
         within: [f64; 2],
         /// The system, and where.
-        at: Selection,
+        at: NamedPlaces,
     },
     /// A search found that one of these gave out first.
     LimitedBy {
         /// The system, and where.
-        at: Selection,
+        at: NamedPlaces,
         /// What may have given out.
         limits: Vec<CapacityLimit>,
     },
@@ -93,9 +92,9 @@ pub enum Quantity {
     /// A literal.
     Literal(f64),
     /// A figure of a cell.
-    Figure(Figure, Selection),
+    Figure(Figure, NamedPlaces),
     /// A figure along an axis, all else equal.
-    Along(Along, Figure, String, Selection),
+    Along(Along, Figure, String, NamedPlaces),
     /// Where along an axis the better of two systems changes.
     Crossing {
         /// The figure.
@@ -105,14 +104,14 @@ pub enum Quantity {
         /// The axis.
         axis: String,
         /// Where else.
-        at: Selection,
+        at: NamedPlaces,
     },
     /// What a search found to be the highest load.
     Capacity {
         /// What was turned up.
         over: String,
         /// The system, and where.
-        at: Selection,
+        at: NamedPlaces,
     },
     /// Two of them.
     Arithmetic(Operator, Box<Quantity>, Box<Quantity>),
@@ -146,12 +145,12 @@ pub enum Operator {
 
 /// The places on axes that an expression names; the others are free.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Selection {
+pub struct NamedPlaces {
     /// Axis and value, each axis once.
     pub places: Vec<(String, Value)>,
 }
 
-impl Selection {
+impl NamedPlaces {
     /// The value that is named for an axis.
     pub fn get(&self, axis: &str) -> Option<&Value> {
         self.places.iter().find(|(name, _)| name == axis).map(|(_, value)| value)
@@ -164,11 +163,11 @@ impl Selection {
 
     /// The same for one system.
     #[must_use]
-    pub fn of_system(&self, system: &str) -> Selection {
+    pub fn of_system(&self, system: &str) -> NamedPlaces {
         let mut places = self.places.clone();
         places.retain(|(axis, _)| axis != "system");
         places.push(("system".into(), system.into()));
-        Selection { places }
+        NamedPlaces { places }
     }
 }
 
@@ -298,7 +297,7 @@ impl Quantity {
     }
 
     fn places<'a>(&'a self, visit: &mut impl FnMut(&'a str, Option<&'a Value>)) {
-        let mut all = |at: &'a Selection| at.places.iter().for_each(|(axis, value)| visit(axis, Some(value)));
+        let mut all = |at: &'a NamedPlaces| at.places.iter().for_each(|(axis, value)| visit(axis, Some(value)));
         match self {
             Quantity::Literal(_) => {}
             Quantity::Figure(_, at) | Quantity::Capacity { at, .. } => all(at),
@@ -316,7 +315,7 @@ impl Quantity {
 
 impl Proposition {
     /// Calls `visit` with the figures that systems are ranked by.
-    fn ranked(&self, visit: &mut impl FnMut(Figure)) {
+    pub(super) fn ranked(&self, visit: &mut impl FnMut(Figure)) {
         match self {
             Proposition::All(each) | Proposition::Any(each) => each.iter().for_each(|one| one.ranked(visit)),
             Proposition::Not(of) | Proposition::Share { of, .. } => of.ranked(visit),
@@ -376,18 +375,5 @@ impl Proposition {
                 visit(axis, None);
             }
         }
-    }
-}
-
-impl Statement {
-    /// The figures by which systems have to be ranked for it.
-    pub fn ranked_figures(&self) -> Vec<Figure> {
-        let mut figures = Vec::new();
-        match self {
-            Statement::Best { figure, .. } => figures.push(*figure),
-            Statement::Keeps(_) => {}
-            Statement::Says(expression) => expression.root.ranked(&mut |figure| figures.push(figure)),
-        }
-        figures
     }
 }

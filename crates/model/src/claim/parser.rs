@@ -1,6 +1,6 @@
 //! Reads an expression: strict, bounded, and with all errors of names and units at once.
 
-use super::expression::{Along, Dimension, Expression, Operator, Proposition, Quantity, Selection};
+use super::expression::{Along, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
 use super::lexer::{Placed, Token, words};
 use crate::capacity::CapacityLimit;
 use crate::diagnostic::suggestion;
@@ -30,12 +30,15 @@ pub struct ExpressionError {
     pub help: Option<String>,
 }
 
+/// What a name stands for; or what is wrong with it, and advice.
+pub type Lookup<T> = Result<T, (String, Option<String>)>;
+
 /// Looks up the names in an expression.
 pub struct Names<'a> {
-    /// The name of a system as it is known. The error is a message and advice.
-    pub system: &'a dyn Fn(&str) -> Result<String, (String, Option<String>)>,
+    /// The name of a system as it is known.
+    pub system: &'a dyn Fn(&str) -> Lookup<String>,
     /// The canonical value on an axis.
-    pub value: &'a dyn Fn(&str, &str) -> Result<Value, (String, Option<String>)>,
+    pub value: &'a dyn Fn(&str, &str) -> Lookup<Value>,
 }
 
 struct Parser<'a> {
@@ -326,7 +329,7 @@ impl Parser<'_> {
 
     fn order(&mut self) -> Parsed<Proposition> {
         let figure = self.ranking()?;
-        let mut at = Selection::default();
+        let mut at = NamedPlaces::default();
         if self.eat("(") {
             at = self.selection(true)?;
             self.expect(")")?;
@@ -556,7 +559,7 @@ impl Parser<'_> {
 
     fn figure(&mut self) -> Parsed<Quantity> {
         let figure = self.figure_name()?;
-        let mut at = Selection::default();
+        let mut at = NamedPlaces::default();
         if self.eat("(") {
             at = self.selection(true)?;
             self.expect(")")?;
@@ -607,7 +610,7 @@ impl Parser<'_> {
     }
 
     /// `SYSTEM[, AXIS=VALUE…]`
-    fn with_system(&mut self) -> Parsed<Selection> {
+    fn with_system(&mut self) -> Parsed<NamedPlaces> {
         let at = self.at();
         let selection = self.selection(true)?;
         if selection.system().is_none() {
@@ -618,8 +621,8 @@ impl Parser<'_> {
 
     /// What stands before a closing bracket: a system, and places on axes. Unless it is
     /// the `first` in the bracket, a comma comes before it.
-    fn selection(&mut self, mut first: bool) -> Parsed<Selection> {
-        let mut selection = Selection::default();
+    fn selection(&mut self, mut first: bool) -> Parsed<NamedPlaces> {
+        let mut selection = NamedPlaces::default();
         while !self.is(")") {
             if !first {
                 self.expect(",")?;

@@ -1,8 +1,8 @@
 //! Whether an expression holds at each point of a study.
 
 use super::amount::{Amount, Certainty, Compared, Ends};
+use super::outcome::{ClaimOutcome, Evidence, best_outcome};
 use super::words::{amount, label_of, quantity, sign};
-use super::{ClaimOutcome, Evidence, best_outcome};
 use crate::analysis::{CellResult, Status, by_cell};
 use crate::bounded_runs::speaks_of;
 use crate::capacity::CapacityResult;
@@ -10,7 +10,7 @@ use crate::figures::{Observation, Sign, is_counted, observed};
 use crate::ranking::Ranked;
 use crate::text::clean;
 use pubmark_model::cell::label;
-use pubmark_model::claim::{Along, Claim, Dimension, Expression, Operator, Proposition, Quantity, Selection};
+use pubmark_model::claim::{Along, Claim, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
 use pubmark_model::figure::Figure;
 use pubmark_model::objective::Relation;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
@@ -75,7 +75,7 @@ type Found<T> = Result<T, Gap>;
 /// A part of an expression that reads cells.
 #[derive(Clone, Copy)]
 struct Leaf<'a> {
-    at: &'a Selection,
+    at: &'a NamedPlaces,
     /// The axis along which it reads several.
     over: Option<&'a str>,
     /// Whether it reads all systems.
@@ -381,7 +381,7 @@ impl<'a> Evaluation<'a> {
     fn ranked(
         &self,
         figure: Figure,
-        at: &Selection,
+        at: &NamedPlaces,
         systems: &[&str],
         point: &Map<String, Value>,
     ) -> Found<(Vec<usize>, &'a Ranked)> {
@@ -404,7 +404,7 @@ impl<'a> Evaluation<'a> {
     fn order(
         &self,
         figure: Figure,
-        at: &Selection,
+        at: &NamedPlaces,
         groups: &[Vec<String>],
         rises: &[bool],
         point: &Map<String, Value>,
@@ -468,7 +468,7 @@ impl<'a> Evaluation<'a> {
         beyond(Relation::Above, bound) == Some(true) || beyond(Relation::Below, 1.0 / bound) == Some(true)
     }
 
-    fn best(&self, figure: Figure, at: &Selection, best: &[String], point: &Map<String, Value>) -> Found<Said> {
+    fn best(&self, figure: Figure, at: &NamedPlaces, best: &[String], point: &Map<String, Value>) -> Found<Said> {
         let named: Vec<&str> = best.iter().map(String::as_str).collect();
         let (_, ranks) = self.ranked(figure, at, &named, point)?;
         let all = self.cells_at(Leaf { at, over: None, all_systems: true }, point)?;
@@ -630,7 +630,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The cells along an axis with its values in base units, in their order.
-    fn along_axis(&self, axis: &str, at: &Selection, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
+    fn along_axis(&self, axis: &str, at: &NamedPlaces, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
         let leaf = Leaf { at, over: Some(axis), all_systems: false };
         let cells = self.cells_at(leaf, point)?;
         let mut places: Vec<(f64, usize)> = Vec::new();
@@ -658,7 +658,7 @@ impl<'a> Evaluation<'a> {
         along: Along,
         figure: Figure,
         axis: &str,
-        at: &Selection,
+        at: &NamedPlaces,
         point: &Map<String, Value>,
     ) -> Found<Amount> {
         let places = self.along_axis(axis, at, point)?;
@@ -704,7 +704,7 @@ impl<'a> Evaluation<'a> {
         figure: Figure,
         [first, second]: &[String; 2],
         axis: &str,
-        at: &Selection,
+        at: &NamedPlaces,
         point: &Map<String, Value>,
     ) -> Found<Amount> {
         let places = self.along_axis(axis, &at.of_system(first), point)?;
@@ -727,7 +727,7 @@ impl<'a> Evaluation<'a> {
         }
         let shown = |place: f64| amount(&Amount::Exact(place), Dimension::of_axis(axis));
         let of = |wanted: i8| better.iter().filter(move |(_, shown)| *shown == wanted).map(|(place, _)| *place);
-        let (last, next) = (of(1).last(), of(-1).next());
+        let (last, next) = (of(1).next_back(), of(-1).next());
         let ends = format!("{} to {}", shown(places[0].0), shown(places[places.len() - 1].0));
         match (last, next) {
             (Some(last), Some(next)) if last < next => Ok(Amount::Between { value: next, lo: last, hi: next }),
@@ -750,7 +750,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn fails(&self, axis: &str, within: [f64; 2], at: &Selection, point: &Map<String, Value>) -> Found<Said> {
+    fn fails(&self, axis: &str, within: [f64; 2], at: &NamedPlaces, point: &Map<String, Value>) -> Found<Said> {
         let leaf = Leaf { at, over: Some(axis), all_systems: false };
         let mut places: Vec<(f64, usize)> = self
             .cells_at(leaf, point)?
@@ -833,7 +833,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The search of a system at a point.
-    fn search(&self, at: &Selection, point: &Map<String, Value>) -> Found<&'a CapacityResult> {
+    fn search(&self, at: &NamedPlaces, point: &Map<String, Value>) -> Found<&'a CapacityResult> {
         let cells = self.cells_at(Leaf { at, over: Some(self.searched()), all_systems: false }, point)?;
         let agrees = |axes: &Map<String, Value>, own: &Map<String, Value>| {
             own.iter().all(|(axis, value)| axes.get(axis).is_none_or(|known| known == value))

@@ -2,7 +2,7 @@
 
 use super::amount::{Amount, Change};
 use crate::text;
-use pubmark_model::claim::{Along, Dimension, Operator, Quantity, Selection};
+use pubmark_model::claim::{Along, Dimension, NamedPlaces, Operator, Quantity};
 use pubmark_model::objective::Relation;
 use pubmark_model::setting::as_typed;
 
@@ -52,7 +52,7 @@ pub(super) fn ratio(change: Change) -> String {
 }
 
 /// The system and the other places that are named.
-pub(super) fn label_of(at: &Selection) -> String {
+pub(super) fn label_of(at: &NamedPlaces) -> String {
     let system = at.system().map(str::to_owned);
     let others = at.places.iter().filter(|(axis, _)| axis != "system");
     let others = others.map(|(axis, value)| format!("{axis}={}", as_typed(value)));
@@ -62,8 +62,8 @@ pub(super) fn label_of(at: &Selection) -> String {
 
 /// A quantity as it is written, by the short names of its figures.
 pub(super) fn quantity(quantity: &Quantity, dimension: Dimension) -> String {
-    let places = |at: &Selection| if at.places.is_empty() { String::new() } else { label_of(at) };
-    let comma = |at: &Selection| if at.places.is_empty() { String::new() } else { format!(", {}", label_of(at)) };
+    let places = |at: &NamedPlaces| if at.places.is_empty() { String::new() } else { label_of(at) };
+    let comma = |at: &NamedPlaces| if at.places.is_empty() { String::new() } else { format!(", {}", label_of(at)) };
     match quantity {
         Quantity::Literal(value) if dimension == Dimension::NUMBER => value.to_string(),
         Quantity::Literal(value) => one(*value, dimension),
