@@ -27,6 +27,8 @@ use pubmark_stats::PairedTest;
 pub struct PartResult {
     /// What it says, in words.
     pub says: String,
+    /// The sentence of the document that it restates.
+    pub restates: Option<String>,
     /// What follows from the counts.
     pub outcome: ClaimOutcome,
     /// Points at which a claimed system is best, or cells that keep to its bounds.
@@ -69,8 +71,6 @@ pub struct ClaimResult {
     pub id: String,
     /// The statement in words.
     pub says: String,
-    /// The sentence of the document that it restates.
-    pub restates: Option<String>,
     /// Whether the exit code says that it fails.
     pub gate: bool,
     /// It holds if all parts do, and fails if any does.
@@ -80,6 +80,14 @@ pub struct ClaimResult {
 }
 
 impl ClaimResult {
+    /// What it says, with the sentence that it restates, where it has one part.
+    pub fn sentence(&self) -> String {
+        match self.parts.as_slice() {
+            [part] => part.sentence(),
+            _ => self.says.clone(),
+        }
+    }
+
     /// Points won, over all parts.
     pub fn won(&self) -> usize {
         self.parts.iter().map(|part| part.won).sum()
@@ -158,6 +166,14 @@ impl PartResult {
         }
     }
 
+    /// What it says, with the sentence that it restates.
+    pub fn sentence(&self) -> String {
+        match &self.restates {
+            Some(restates) => format!("{} (restates: {restates})", self.says),
+            None => self.says.clone(),
+        }
+    }
+
     /// About how many more repeats would tell; none where that cannot be said.
     pub fn repeats_more(&self) -> Option<u32> {
         self.points.iter().filter(|point| point.outcome == ClaimOutcome::Open).filter_map(|point| point.more).max()
@@ -180,7 +196,6 @@ pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResul
             None => results.push(ClaimResult {
                 id: claim.id.clone(),
                 says: claim.says.clone(),
-                restates: None,
                 gate: false,
                 outcome: ClaimOutcome::Open,
                 parts: vec![part],
@@ -189,7 +204,6 @@ pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResul
         // What one entry says of itself is of the claim.
         if let Some(result) = results.iter_mut().find(|result| result.id == claim.id) {
             result.gate |= claim.gate;
-            result.restates = result.restates.take().or_else(|| claim.restates.clone());
         }
     }
     for result in &mut results {
@@ -247,7 +261,8 @@ fn part(claim: &Claim, evidence: Evidence<'_>) -> PartResult {
         ClaimOutcome::Untested
     };
     let says = claim.says.clone();
-    PartResult { says, outcome, won, lost, open, untested, share: claim.share, expr, points }
+    let restates = claim.restates.clone();
+    PartResult { says, restates, outcome, won, lost, open, untested, share: claim.share, expr, points }
 }
 
 /// Whether a cell is one of those that a claim is about.

@@ -296,11 +296,11 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
     };
     // Each statement of a claim that has several stands for itself.
     let rows = |claim: &ClaimResult| match claim.parts.as_slice() {
-        [_] | [] => vec![row(&claim.id, claim.outcome, claim.counts(), &claim.says)],
+        [_] | [] => vec![row(&claim.id, claim.outcome, claim.counts(), &claim.sentence())],
         parts => {
             let all = format!("all of these {}:", parts.len());
             let first = row(&claim.id, claim.outcome, claim.counts(), &all);
-            let others = parts.iter().map(|part| row("", part.outcome, part.counts(), &part.says));
+            let others = parts.iter().map(|part| row("", part.outcome, part.counts(), &part.sentence()));
             std::iter::once(first).chain(others).collect()
         }
     };

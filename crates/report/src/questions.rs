@@ -19,6 +19,8 @@ use pubmark_stats::{Runs, precise_figure};
 
 /// Longest question and answer that is shown, characters.
 const TEXT_CHARS: usize = 160;
+/// Longest reason why a claim is not tested, characters.
+const WHY_CHARS: usize = 300;
 
 /// Runs of each system after which what no test can decide is believed to stay so: a
 /// generator at its limit, and shares that differ.
@@ -138,7 +140,7 @@ impl Report {
         let text = clean(&format!("claim {}: {}{others}", claim.id, claim.says), TEXT_CHARS);
         let state = match claim.outcome {
             ClaimOutcome::Open | ClaimOutcome::Untested => self.open_claim(claim),
-            outcome => QuestionState::Decided(format!("{outcome} ({})", claim.evidence())),
+            outcome => QuestionState::Decided(format!("{outcome} ({})", claim.counts())),
         };
         StudyQuestion { text, kind: QuestionKind::Claim, state }
     }
@@ -166,7 +168,7 @@ impl Report {
                 blocks_more = blocks_more.zip(point.blocks_more).map(|(one, other)| one.max(other));
             }
         }
-        let evidence = claim.evidence();
+        let evidence = claim.counts();
         if cells.is_empty() {
             not_run.sort_unstable();
             not_run.dedup();
@@ -174,7 +176,7 @@ impl Report {
                 _ if claim.won() + claim.lost() + claim.open() + claim.untested() == 0 => {
                     format!("{evidence}: nothing of it can be run here")
                 }
-                _ if claim.untested() > 0 => format!("not tested here: {evidence}"),
+                _ if claim.untested() > 0 => clean(&format!("not tested here: {}", claim.evidence()), WHY_CHARS),
                 [] => format!(
                     "{evidence}: more runs change nothing, as systems tie there, or differ in what they deliver"
                 ),

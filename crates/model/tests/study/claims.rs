@@ -1,8 +1,10 @@
 //! Claims as expressions: what they may say, and what each mistake is answered with.
 
-use crate::support::{good, overridden, quick, read, refused, shown};
-use pubmark_model::claim::{Proposition, Statement};
+use crate::support::{find, good, overridden, quick, read, refused, shown};
+use pubmark_model::claim::{Expression, Names, Proposition, Statement};
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_stats::Random;
+use serde_json::Value;
 
 /// A study with a claim of this expression, on line 11.
 fn file(expr: &str) -> String {
@@ -184,4 +186,72 @@ fn places_that_are_left_out_are_no_mistake() {
 fn a_recorded_claim_that_is_not_understood_is_passed_over() {
     let recorded = ReadOptions { recorded: true, ..ReadOptions::default() };
     assert!(read(&file("glamour(alpha) < 3"), &recorded).is_ok_and(|study: Study| study.claims.is_empty()));
+}
+
+/// Words in any order are read or refused, and never more than that.
+#[test]
+fn any_words_are_read_or_refused_with_places_within_them() {
+    const WORDS: [&str; 44] = [
+        "p50",
+        "p99",
+        "alpha",
+        "broker",
+        "(",
+        ")",
+        "(",
+        ")",
+        ",",
+        ":",
+        "<",
+        ">",
+        "<=",
+        "~",
+        "=",
+        "+",
+        "-",
+        "*",
+        "/",
+        "..",
+        "in",
+        "and",
+        "or",
+        "not",
+        "share",
+        "best",
+        "growth",
+        "slope",
+        "crossing",
+        "capacity",
+        "fails",
+        "at",
+        "limited_by",
+        "thread",
+        "payload",
+        "payload=1KiB",
+        "'x y'",
+        "'",
+        "20ms",
+        "6.3%",
+        "5",
+        "1KiB",
+        "§",
+        "1..",
+    ];
+    let system = |name: &str| match find(name) {
+        Some(known) => Ok(known.name.clone()),
+        None => Err(("unknown system".to_owned(), None)),
+    };
+    let value = |_: &str, text: &str| Ok(Value::from(text));
+    let mut random = Random(7);
+    let mut understood = 0;
+    for _ in 0..20_000 {
+        let length = 1 + (random.unit() * 14.0) as usize;
+        let words: Vec<&str> = (0..length).map(|_| WORDS[(random.unit() * WORDS.len() as f64) as usize]).collect();
+        let text = words.join(if random.unit() < 0.5 { " " } else { "" });
+        match Expression::parse(&text, &Names { system: &system, value: &value }) {
+            Ok(_) => understood += 1,
+            Err(errors) => assert!(!errors.is_empty() && errors.iter().all(|error| error.at <= text.len()), "{text}"),
+        }
+    }
+    assert!(understood > 0);
 }

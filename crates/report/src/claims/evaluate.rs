@@ -209,21 +209,25 @@ impl<'a> Evaluation<'a> {
         points
     }
 
-    /// The axes of a cell that a leaf leaves free. What a part that it names sets to one
-    /// value comes with that part.
-    fn free(&self, leaf: Leaf<'_>, axes: &Map<String, Value>) -> Map<String, Value> {
+    /// Whether a leaf leaves an axis free. What a part that it names sets to one value
+    /// comes with that part.
+    fn is_free<'b>(&'b self, leaf: Leaf<'b>) -> impl Fn(&str) -> bool + 'b {
         let over = leaf.over.map(|over| if over.is_empty() { self.searched() } else { over });
         let part = leaf.at.get("part").and_then(Value::as_str);
         let of_part = self.evidence.study.parts.iter().find(|known| Some(known.name.as_str()) == part);
-        let comes_with_part = |axis: &str| {
-            of_part.is_some_and(|part| part.axes.iter().any(|own| own.name == axis && own.values.len() == 1))
-        };
-        let is_free = |axis: &str| {
+        move |axis: &str| {
+            let comes_with_part =
+                of_part.is_some_and(|part| part.axes.iter().any(|own| own.name == axis && own.values.len() == 1));
             leaf.at.get(axis).is_none()
                 && Some(axis) != over
                 && !(axis == "system" && leaf.all_systems)
-                && !comes_with_part(axis)
-        };
+                && !comes_with_part
+        }
+    }
+
+    /// The place of a cell on the axes that a leaf leaves free.
+    fn free(&self, leaf: Leaf<'_>, axes: &Map<String, Value>) -> Map<String, Value> {
+        let is_free = self.is_free(leaf);
         axes.iter().filter(|(axis, _)| is_free(axis)).map(|(axis, value)| (axis.clone(), value.clone())).collect()
     }
 
@@ -245,7 +249,9 @@ impl<'a> Evaluation<'a> {
                 .iter()
                 .filter(|(axis, _)| leaf.at.get(axis).is_none())
                 .all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
-            && self.free(leaf, axes).iter().all(|(axis, value)| point.get(axis).is_none_or(|known| known == value))
+            && axes
+                .iter()
+                .all(|(axis, value)| point.get(axis).is_none_or(|known| known == value) || !self.is_free(leaf)(axis))
     }
 
     fn matching(&self, leaf: Leaf<'_>, point: &Map<String, Value>) -> Vec<usize> {

@@ -40,12 +40,12 @@ impl Report {
             let head = format!("{}: {}{gate}", clean(&claim.id, PROSE_CHARS), claim.outcome);
             push(&mut out, 0, &head, width);
             push(&mut out, 2, &says(claim), width);
-            if let Some(restates) = &claim.restates {
-                push(&mut out, 2, &format!("restates: {}", clean(restates, PROSE_CHARS)), width);
-            }
             for part in &claim.parts {
                 if claim.parts.len() > 1 {
                     push(&mut out, 2, &format!("{}: {}", part.outcome, clean(&part.says, PROSE_CHARS)), width);
+                }
+                if let Some(restates) = &part.restates {
+                    push(&mut out, 4, &format!("restates: {}", clean(restates, PROSE_CHARS)), width);
                 }
                 if let Some(expr) = &part.expr {
                     push(&mut out, 4, &clean(expr, PROSE_CHARS), width);
@@ -64,19 +64,19 @@ impl Report {
         let mut out = format!("## Claims: {}\n\n", escape(&clean(&self.study().title, PROSE_CHARS)));
         out.push_str("| claim | outcome | says | what it rests on |\n| --- | --- | --- | --- |\n");
         for claim in self.claims() {
-            let restates = claim.restates.as_deref().map(|text| format!(" (restates: {text})")).unwrap_or_default();
             let rests: Vec<String> = claim
                 .parts
                 .iter()
                 .map(|part| {
                     let expr = part.expr.as_deref().map(|expr| format!("`{expr}`: ")).unwrap_or_default();
-                    format!("{expr}{}", lines(part).join("<br>"))
+                    let says = if claim.parts.len() > 1 { part.sentence() + ": " } else { String::new() };
+                    format!("{}{expr}{}", clean(&says, PROSE_CHARS), lines(part).join("<br>"))
                 })
                 .collect();
             let entries = [
                 clean(&claim.id, PROSE_CHARS),
                 claim.outcome.to_string(),
-                says(claim) + &clean(&restates, PROSE_CHARS),
+                if claim.parts.len() == 1 { clean(&claim.sentence(), PROSE_CHARS) } else { says(claim) },
                 rests.join("<br>"),
             ];
             out.push_str(&format!("| {} |\n", entries.map(|text| escape(&text)).join(" | ")));
@@ -99,7 +99,6 @@ fn claim_json(claim: &ClaimResult) -> Value {
     json!({
         "id": claim.id,
         "says": claim.says,
-        "restates": claim.restates,
         "gate": claim.gate,
         "outcome": claim.outcome.key(),
         "parts": claim.parts.iter().map(part_json).collect::<Vec<Value>>(),
@@ -109,6 +108,7 @@ fn claim_json(claim: &ClaimResult) -> Value {
 fn part_json(part: &PartResult) -> Value {
     json!({
         "says": part.says,
+        "restates": part.restates,
         "expr": part.expr,
         "outcome": part.outcome.key(),
         "share": part.share,

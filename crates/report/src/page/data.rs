@@ -602,7 +602,7 @@ fn page_word(outcome: ClaimOutcome) -> &'static str {
 fn claim_view(claim: &ClaimResult) -> ClaimView {
     ClaimView {
         id: clean(&claim.id, NAME_CHARS),
-        says: clean(&numbered(claim, |part| part.says.clone()).unwrap_or_else(|| claim.says.clone()), PROSE_CHARS),
+        says: clean(&numbered(claim, PartResult::sentence).unwrap_or_else(|| claim.sentence()), PROSE_CHARS),
         outcome: page_word(claim.outcome).into(),
         evidence: match numbered(claim, |part| format!("{}, {}", part.outcome, part.evidence())) {
             Some(each) => format!("{}: {each}", claim.evidence()),

@@ -328,3 +328,30 @@ fn capacities_and_what_gave_out() {
         assert_eq!(found.outcome, expected, "{expr}: {}", found.evidence());
     }
 }
+
+#[test]
+fn what_became_of_the_claims_is_text_markdown_and_json() {
+    let text = claim("p50(alpha) < p50(beta)").replace("says", "restates = \"10 µs | 20 µs\"\nsays")
+        + &claim("p50: beta < alpha").replace("\"c\"", "\"d\"").replace("says", "gate = true\nsays");
+    let report = played(SYSTEMS, &text, 5, 0.01, 1, &fixed(100e3, 200e3, 300e3)).report();
+    assert!(report.claims()[1].breaks() && !report.claims()[0].breaks());
+    let told = report.claims_text(80);
+    assert!(told.starts_with("c: holds\n  s\n    restates: 10 µs | 20 µs\n    p50(alpha) < p50(beta)\n"), "{told}");
+    assert!(
+        told.contains("d: fails (gate)\n") && told.ends_with("2 claims: 1 holds, 1 fails, 0 open, 0 not tested here\n")
+    );
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    let markdown = report.claims_markdown();
+    assert!(
+        markdown.contains("| c | holds | s (restates: 10 µs \\| 20 µs) | `p50(alpha) < p50(beta)`: "),
+        "{markdown}"
+    );
+    let json = report.claims_json();
+    let (first, second) = (&json["claims"][0], &json["claims"][1]);
+    assert_eq!(
+        (&first["outcome"], &second["outcome"], &second["gate"]),
+        (&"holds".into(), &"fails".into(), &true.into())
+    );
+    assert_eq!(first["parts"][0]["points"][0]["runs"], 5);
+    assert_eq!(first["parts"][0]["restates"], "10 µs | 20 µs");
+}
