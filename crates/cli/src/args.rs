@@ -27,7 +27,7 @@ pub use workload::WorkloadArgs;
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "\
-Exit codes: 0 done; 1 a gate, threshold or claim failed; 2 bad usage or bad file;
+Exit codes: 0 done; 1 a gate, or a claim that is a gate, failed; 2 bad usage or bad file;
 3 a cell has no answer, or it was interrupted.
 
 Examples:
@@ -68,6 +68,8 @@ pub enum PubmarkCommand {
     Studies(StudiesArgs),
     /// Make the report of a results folder again, or one of several side by side.
     Report(ReportArgs),
+    /// Print what became of a study's claims: holds, fails, open or not tested here.
+    Claims(ClaimsArgs),
     /// Compare two results: what has changed, and what is only noise.
     Compare(CompareArgs),
     /// Find what on this machine would spoil a measurement.
@@ -281,6 +283,26 @@ pub struct ReportArgs {
     /// 'p99 < 20ms and server_rss < 100MB and qos = 1 and licence = MIT'.
     #[arg(long = "where", value_name = "CONSTRAINTS", conflicts_with_all = ["csv", "all"])]
     pub constraints: Option<String>,
+}
+
+/// `pubmark claims`
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 done; 1 a claim with `gate = true` fails; 2 bad usage or bad file.
+
+Examples:
+  pubmark claims results/brokerless-20260101-120000
+  pubmark claims results/brokerless-20260101-120000 --markdown")]
+pub struct ClaimsArgs {
+    /// A results folder.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Print JSON, with every point of every claim.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `pubmark compare`

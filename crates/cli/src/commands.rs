@@ -9,6 +9,7 @@ mod bench;
 mod budget;
 mod calibrate;
 mod capacity;
+mod claims;
 mod compare;
 mod completions;
 mod doctor;
@@ -50,6 +51,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Systems(args) => systems::systems(&args, registry()?),
         PubmarkCommand::Studies(args) => studies::studies(&args, &registry()?),
         PubmarkCommand::Report(args) => report::report(&args, &registry()?),
+        PubmarkCommand::Claims(args) => claims::claims(&args, &registry()?),
         PubmarkCommand::Compare(args) => compare::compare(&args, &registry()?),
         PubmarkCommand::Doctor(args) => doctor::doctor(&args, &registry()?),
         PubmarkCommand::Calibrate(args) => calibrate::calibrate(&args, voice),

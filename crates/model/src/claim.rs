@@ -1,8 +1,14 @@
 //! Published statements as expressions that a study's records make true,
 //! false or undecided.
 
+mod expression;
+mod lexer;
+mod parser;
+
 use crate::figure::Figure;
 use crate::objective::Objective;
+pub use expression::{Along, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
+pub use parser::{ExpressionError, Lookup, Names};
 use serde_json::Value;
 
 /// One condition on an axis.
@@ -36,6 +42,13 @@ pub struct Claim {
     pub says: String,
     /// The statement as an expression.
     pub statement: Statement,
+    /// The sentence of the document, where the claim restates it: its own value came from
+    /// another machine.
+    pub restates: Option<String>,
+    /// Whether the exit code says that it fails.
+    pub gate: bool,
+    /// Whether a place that it names has been left out of the study.
+    pub narrowed: bool,
     /// Where, by axis.
     pub conditions: Vec<(String, Condition)>,
     /// The share of points, or of cells, at which it must hold, 0 to 1.
@@ -56,4 +69,19 @@ pub enum Statement {
     },
     /// Each cell keeps to bounds.
     Keeps(Objective),
+    /// The expression holds at each point.
+    Says(Expression),
+}
+
+impl Statement {
+    /// The figures by which systems have to be ranked for it.
+    pub fn ranked_figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        match self {
+            Statement::Best { figure, .. } => figures.push(*figure),
+            Statement::Keeps(_) => {}
+            Statement::Says(expression) => expression.root.ranked(&mut |figure| figures.push(figure)),
+        }
+        figures
+    }
 }

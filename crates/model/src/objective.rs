@@ -238,6 +238,11 @@ impl ObjectiveTerm {
         &self.text
     }
 
+    /// Its figure.
+    pub fn figure(&self) -> Figure {
+        self.figure
+    }
+
     /// The group of its figure.
     pub fn group(&self) -> FigureGroup {
         self.figure.group()

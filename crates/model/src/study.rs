@@ -13,7 +13,7 @@ mod write;
 use crate::ab::ArmsGoal;
 use crate::asked::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal};
-use crate::claim::{Claim, Condition, Statement};
+use crate::claim::{Claim, Condition};
 use crate::figure::Figure;
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
@@ -293,10 +293,7 @@ impl Study {
     /// The figures that systems are ranked by: those of every report, and those of its
     /// claims and questions.
     pub fn ranked_figures(&self) -> Vec<Figure> {
-        let claimed = self.claims.iter().filter_map(|claim| match &claim.statement {
-            Statement::Best { figure, .. } => Some(*figure),
-            Statement::Keeps(_) => None,
-        });
+        let claimed = self.claims.iter().flat_map(|claim| claim.statement.ranked_figures());
         let asked = self.questions.iter().flat_map(|asked| asked.best.iter().copied().flatten());
         let mut figures: Vec<Figure> = Figure::RANKED.into();
         for figure in claimed.chain(asked) {

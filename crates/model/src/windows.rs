@@ -52,6 +52,7 @@ impl MessagesAsked {
             match &claim.statement {
                 Statement::Best { figure, .. } => figures.push(*figure),
                 Statement::Keeps(_) => return None,
+                Statement::Says(expression) => expression.root.figures(&mut |figure| figures.push(figure)),
             }
         }
         figures.extend(within.iter().map(|precision| precision.figure(false)));

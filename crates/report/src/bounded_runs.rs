@@ -1,6 +1,7 @@
 //! Whether the runs of a cell keep to bounds: `p99 < 5ms`.
 
 use crate::figures::{RESOLUTION, allows};
+use pubmark_model::figure::Figure;
 use pubmark_model::objective::{Objective, ObjectiveTerm, Relation};
 use pubmark_model::record::{Reason, RunRecord};
 use pubmark_stats::{PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, Runs, typical_run};
@@ -30,16 +31,8 @@ impl BoundedRuns<'_> {
         self.runs.iter().filter(|run| self.counts(run)).filter_map(|run| self.term.value(run)).collect()
     }
 
-    /// Whether a run says anything of it. That messages were lost, doubled or damaged
-    /// speaks against the figures of a run, and is the very thing that a bound of them is about.
     fn counts(&self, run: &RunRecord) -> bool {
-        let group = self.term.group();
-        let of_delivery = |reason| {
-            matches!(reason, Reason::MessagesLost | Reason::Duplicates | Reason::Reordered | Reason::Corrupted)
-        };
-        let mut against = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&group));
-        let only_delivery = self.term.is_fact() && against.all(|finding| of_delivery(finding.reason));
-        allows(run, group) || run.error.is_none() && !run.verdict.reasons.is_empty() && only_delivery
+        speaks_of(self.term.figure(), run)
     }
 
     /// Whether each run has to keep it: what is counted is a fact of each.
@@ -159,4 +152,15 @@ impl Kept {
         }
         Kept { outcome, more: more.filter(|_| outcome.is_none()) }
     }
+}
+
+/// Whether a run says anything of a figure. That messages were lost, doubled or damaged
+/// speaks against the figures of a run, and is the very thing that a fact of it is about.
+pub(crate) fn speaks_of(figure: Figure, run: &RunRecord) -> bool {
+    let group = figure.group();
+    let of_delivery =
+        |reason| matches!(reason, Reason::MessagesLost | Reason::Duplicates | Reason::Reordered | Reason::Corrupted);
+    let mut against = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&group));
+    let only_delivery = figure.is_fact() && against.all(|finding| of_delivery(finding.reason));
+    allows(run, group) || run.error.is_none() && !run.verdict.reasons.is_empty() && only_delivery
 }

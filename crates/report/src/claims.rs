@@ -1,37 +1,24 @@
 //! Deciding the study's claims by its records.
 
+mod amount;
+mod evaluate;
+mod outcome;
+mod output;
+mod words;
+
 use crate::analysis::{CellResult, Status, by_cell};
 use crate::bounded_runs::Kept;
 use crate::points::Point;
+use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;
-use crate::ranking::{Ranked, RankingRules};
+pub use outcome::ClaimOutcome;
+pub(crate) use outcome::Evidence;
+use outcome::best_outcome;
 use pubmark_model::claim::{Claim, Condition, Statement};
 use pubmark_model::figure::Figure;
 use pubmark_model::objective::Objective;
-use pubmark_model::record::RunRecord;
+use pubmark_model::record::FigureGroup;
 use pubmark_stats::PairedTest;
-use std::fmt;
-
-/// What the records say of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimOutcome {
-    /// They bear it out.
-    Holds,
-    /// They contradict it.
-    Fails,
-    /// Neither.
-    Undecided,
-}
-
-impl fmt::Display for ClaimOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ClaimOutcome::Holds => "holds",
-            ClaimOutcome::Fails => "fails",
-            ClaimOutcome::Undecided => "undecided",
-        })
-    }
-}
 
 /// What the records say of one part of a claim: at how many points a claimed
 /// system is best, by the ranking that the tables show, or how many cells keep to
@@ -40,6 +27,8 @@ impl fmt::Display for ClaimOutcome {
 pub struct PartResult {
     /// What it says, in words.
     pub says: String,
+    /// The sentence of the document that it restates.
+    pub restates: Option<String>,
     /// What follows from the counts.
     pub outcome: ClaimOutcome,
     /// Points at which a claimed system is best, or cells that keep to its bounds.
@@ -50,8 +39,29 @@ pub struct PartResult {
     /// Points of which neither can be said: ties, differences within the noise,
     /// and figures that are missing, invalid or of a single run.
     pub open: usize,
+    /// Points at which it cannot be said, as something of it was not measured.
+    pub untested: usize,
     /// The share of all of these that must be won, 0 to 1.
     pub share: f64,
+    /// The expression, where it is one.
+    pub expr: Option<String>,
+    /// What is said at each point of an expression.
+    pub points: Vec<PointResult>,
+}
+
+/// What the records say of an expression at a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointResult {
+    /// Where, as places on axes; empty where nothing is free.
+    pub at: String,
+    /// What follows.
+    pub outcome: ClaimOutcome,
+    /// The figures with their intervals and runs, or what is missing.
+    pub words: String,
+    /// Runs that each side of it has, at least.
+    pub runs: Option<usize>,
+    /// About how many more repeats would tell; none where that cannot be said.
+    pub more: Option<u32>,
 }
 
 /// A claim with what the records say of it.
@@ -61,6 +71,8 @@ pub struct ClaimResult {
     pub id: String,
     /// The statement in words.
     pub says: String,
+    /// Whether the exit code says that it fails.
+    pub gate: bool,
     /// It holds if all parts do, and fails if any does.
     pub outcome: ClaimOutcome,
     /// Its parts, in the study's order.
@@ -68,6 +80,14 @@ pub struct ClaimResult {
 }
 
 impl ClaimResult {
+    /// What it says, with the sentence that it restates, where it has one part.
+    pub fn sentence(&self) -> String {
+        match self.parts.as_slice() {
+            [part] => part.sentence(),
+            _ => self.says.clone(),
+        }
+    }
+
     /// Points won, over all parts.
     pub fn won(&self) -> usize {
         self.parts.iter().map(|part| part.won).sum()
@@ -83,9 +103,27 @@ impl ClaimResult {
         self.parts.iter().map(|part| part.open).sum()
     }
 
-    /// The counts in words.
+    /// Points that are not tested, over all parts.
+    pub fn untested(&self) -> usize {
+        self.parts.iter().map(|part| part.untested).sum()
+    }
+
+    /// Whether it fails, and the exit code has to say so.
+    pub fn breaks(&self) -> bool {
+        self.gate && self.outcome == ClaimOutcome::Fails
+    }
+
+    /// The counts in words, with what the outcome rests on where that is one thing.
     pub fn evidence(&self) -> String {
-        let counts = counts(self.won(), self.lost(), self.open());
+        match self.parts.as_slice() {
+            [part] => part.evidence(),
+            _ => self.counts(),
+        }
+    }
+
+    /// The counts in words.
+    pub fn counts(&self) -> String {
+        let counts = counts([self.won(), self.lost(), self.open(), self.untested()]);
         match self.parts.iter().filter(|part| part.total() == 0).count() {
             unmeasured if unmeasured == self.parts.len() => counts,
             0 => counts,
@@ -95,34 +133,56 @@ impl ClaimResult {
     }
 }
 
-/// Counts in words.
-fn counts(won: usize, lost: usize, open: usize) -> String {
-    match won + lost + open {
-        0 => "not measured".into(),
-        total => format!("{won} won, {lost} lost, {open} open of {total}"),
-    }
+/// Counts in words: won, lost, open, not tested.
+fn counts([won, lost, open, untested]: [usize; 4]) -> String {
+    let told = match won + lost + open {
+        0 if untested == 0 => return "not measured".into(),
+        0 => return crate::text::counted(untested, "point") + " not tested",
+        _ => format!("{won} won, {lost} lost, {open} open"),
+    };
+    let untested_words = if untested > 0 { format!(", {untested} not tested") } else { String::new() };
+    format!("{told}{untested_words} of {}", won + lost + open + untested)
 }
 
 impl PartResult {
     /// The counts in words.
+    pub fn counts(&self) -> String {
+        counts([self.won, self.lost, self.open, self.untested])
+    }
+
+    /// The counts in words, with what the outcome rests on.
     pub fn evidence(&self) -> String {
-        counts(self.won, self.lost, self.open)
+        let counts = self.counts();
+        let telling: Vec<&PointResult> = self.points.iter().filter(|point| point.outcome == self.outcome).collect();
+        let Some(first) = telling.first().copied().or(self.points.first()) else { return counts };
+        let place = if first.at.is_empty() { String::new() } else { format!("{}: ", first.at) };
+        let more = match self.repeats_more() {
+            Some(more) if self.outcome == ClaimOutcome::Open => format!("; about {more} more repeats"),
+            _ => String::new(),
+        };
+        match self.points.len() {
+            1 => format!("{place}{}{more}", first.words),
+            _ => format!("{counts}; {place}{}{more}", first.words),
+        }
+    }
+
+    /// What it says, with the sentence that it restates.
+    pub fn sentence(&self) -> String {
+        match &self.restates {
+            Some(restates) => format!("{} (restates: {restates})", self.says),
+            None => self.says.clone(),
+        }
+    }
+
+    /// About how many more repeats would tell; none where that cannot be said.
+    pub fn repeats_more(&self) -> Option<u32> {
+        self.points.iter().filter(|point| point.outcome == ClaimOutcome::Open).filter_map(|point| point.more).max()
     }
 
     /// Points, or cells, that meet the part's conditions.
     pub fn total(&self) -> usize {
-        self.won + self.lost + self.open
+        self.won + self.lost + self.open + self.untested
     }
-}
-
-/// What claims are held against.
-#[derive(Clone, Copy)]
-pub(crate) struct Evidence<'a> {
-    pub points: &'a [Point],
-    pub cells: &'a [CellResult],
-    /// The records, each with its cell.
-    pub runs: (&'a [RunRecord], &'a [usize]),
-    pub rules: RankingRules,
 }
 
 /// Decides the claims; parts of one id are one claim, in the order in which
@@ -136,9 +196,14 @@ pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResul
             None => results.push(ClaimResult {
                 id: claim.id.clone(),
                 says: claim.says.clone(),
-                outcome: ClaimOutcome::Undecided,
+                gate: false,
+                outcome: ClaimOutcome::Open,
                 parts: vec![part],
             }),
+        }
+        // What one entry says of itself is of the claim.
+        if let Some(result) = results.iter_mut().find(|result| result.id == claim.id) {
+            result.gate |= claim.gate;
         }
     }
     for result in &mut results {
@@ -148,37 +213,56 @@ pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResul
             ClaimOutcome::Fails
         } else if all(ClaimOutcome::Holds) {
             ClaimOutcome::Holds
+        } else if any(ClaimOutcome::Open) {
+            ClaimOutcome::Open
         } else {
-            ClaimOutcome::Undecided
+            ClaimOutcome::Untested
         };
     }
     results
 }
 
 fn part(claim: &Claim, evidence: Evidence<'_>) -> PartResult {
+    let (mut points, mut expr) = (Vec::new(), None);
     let said: Vec<ClaimOutcome> = match &claim.statement {
         Statement::Best { figure, best, among } => {
             BestClaim { claim, figure: *figure, best, among }.at_points(evidence).map(|at| at.outcome).collect()
         }
         Statement::Keeps(objective) => kept(claim, objective, evidence).map(|(_, kept)| outcome(kept)).collect(),
+        Statement::Says(expression) => {
+            expr = Some(expression.text.clone());
+            let all = evaluate::at_points(claim, expression, evidence).into_iter();
+            points.extend(all.map(|(at, said)| PointResult {
+                at,
+                outcome: said.outcome,
+                words: said.words.join("; "),
+                runs: said.runs,
+                more: said.more,
+            }));
+            points.iter().map(|point| point.outcome).collect()
+        }
     };
     let count = |wanted| said.iter().filter(|said| **said == wanted).count();
     let (won, lost) = (count(ClaimOutcome::Holds), count(ClaimOutcome::Fails));
-    let open = count(ClaimOutcome::Undecided);
-    let total = won + lost + open;
+    let (open, untested) = (count(ClaimOutcome::Open), count(ClaimOutcome::Untested));
+    let total = said.len();
     // Shares are decimal fractions: 0.6 of 5 points is 3, whatever the binary
     // rounding of the product.
     let needed = claim.share * total as f64 - 1e-9;
     let outcome = if total == 0 {
-        ClaimOutcome::Undecided
+        ClaimOutcome::Untested
     } else if won as f64 >= needed {
         ClaimOutcome::Holds
-    } else if ((won + open) as f64) < needed {
+    } else if ((won + open + untested) as f64) < needed {
         ClaimOutcome::Fails
+    } else if open > 0 {
+        ClaimOutcome::Open
     } else {
-        ClaimOutcome::Undecided
+        ClaimOutcome::Untested
     };
-    PartResult { says: claim.says.clone(), outcome, won, lost, open, share: claim.share }
+    let says = claim.says.clone();
+    let restates = claim.restates.clone();
+    PartResult { says, restates, outcome, won, lost, open, untested, share: claim.share, expr, points }
 }
 
 /// Whether a cell is one of those that a claim is about.
@@ -220,7 +304,7 @@ fn outcome(kept: Kept) -> ClaimOutcome {
     match kept.outcome {
         Some(true) => ClaimOutcome::Holds,
         Some(false) => ClaimOutcome::Fails,
-        None => ClaimOutcome::Undecided,
+        None => ClaimOutcome::Open,
     }
 }
 
@@ -229,6 +313,8 @@ pub(crate) struct OpenClaim {
     /// The cells that have to be measured; none where more runs tell nothing, such as
     /// at a tie.
     pub cells: Vec<usize>,
+    /// The figures that their runs have to be quotable for.
+    pub groups: Vec<FigureGroup>,
     /// About how many more blocks would tell.
     pub blocks_more: Option<u32>,
 }
@@ -238,12 +324,17 @@ pub(crate) fn open_points(claim: &Claim, evidence: Evidence<'_>) -> Vec<OpenClai
     match &claim.statement {
         Statement::Best { figure, best, among } => {
             let claim = BestClaim { claim, figure: *figure, best, among };
-            let open = claim.at_points(evidence).filter(|at| at.outcome == ClaimOutcome::Undecided);
+            let open = claim.at_points(evidence).filter(|at| at.outcome == ClaimOutcome::Open);
             open.map(|at| claim.open(&at, evidence.cells)).collect()
         }
         Statement::Keeps(objective) => kept(claim, objective, evidence)
             .filter(|(_, kept)| kept.outcome.is_none())
-            .map(|(cell, kept)| OpenClaim { cells: vec![cell], blocks_more: kept.more })
+            .map(|(cell, kept)| OpenClaim { cells: vec![cell], groups: objective.groups(), blocks_more: kept.more })
+            .collect(),
+        Statement::Says(expression) => evaluate::at_points(claim, expression, evidence)
+            .into_iter()
+            .filter(|(_, said)| matches!(said.outcome, ClaimOutcome::Open | ClaimOutcome::Untested))
+            .map(|(_, said)| OpenClaim { cells: said.cells, groups: said.groups, blocks_more: said.more })
             .collect(),
     }
 }
@@ -273,7 +364,7 @@ impl<'a> BestClaim<'a> {
         points.filter_map(move |(number, point)| {
             let ranks = of_its_own.as_ref().map_or_else(|| point.by(self.figure), |ranks| ranks.get(number))?;
             let systems = self.in_question(point, evidence.cells)?;
-            let outcome = self.compare(&systems, ranks);
+            let outcome = best_outcome(self.best, &systems, ranks);
             Some(AtPoint { point, systems, ranks: ranks.clone(), outcome })
         })
     }
@@ -316,27 +407,6 @@ impl<'a> BestClaim<'a> {
         }
     }
 
-    /// A claim is borne out where each rival is shown to be behind a claimed
-    /// system: then the best is one of those. It is contradicted where each claimed
-    /// system is shown to be behind a rival.
-    fn compare(self, systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
-        let is_claimed = |name: &&&str| self.best.iter().any(|best| best == *name);
-        let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
-        let all_behind = |these: &[&str], those: &[&str]| {
-            let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
-            !these.is_empty() && these.iter().all(behind)
-        };
-        let is_known = systems.iter().all(|system| ranks.has(system));
-        let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
-        if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
-            ClaimOutcome::Holds
-        } else if all_behind(&claimed, &rivals) {
-            ClaimOutcome::Fails
-        } else {
-            ClaimOutcome::Undecided
-        }
-    }
-
     /// What has to be measured where it is open.
     fn open(self, at: &AtPoint<'_>, cells: &[CellResult]) -> OpenClaim {
         let (systems, ranks) = (&at.systems, &at.ranks);
@@ -349,6 +419,10 @@ impl<'a> BestClaim<'a> {
         };
         let wanted = claimed.iter().chain(&rivals).filter(|name| is_wanted(name));
         let cell = |name: &&str| at.point.members.iter().copied().find(|index| cells[*index].cell.system.name == *name);
-        OpenClaim { cells: wanted.filter_map(cell).collect(), blocks_more: ranks.repeats_more() }
+        OpenClaim {
+            cells: wanted.filter_map(cell).collect(),
+            groups: vec![self.figure.group()],
+            blocks_more: ranks.repeats_more(),
+        }
     }
 }

@@ -207,6 +207,11 @@ pub(crate) fn comparable(column: Figure, run: &RunRecord) -> Option<Observation>
     Observation::of(column, run).filter(|_| compares(run, column.group()))
 }
 
+/// What a run says of a figure, whatever its verdict.
+pub(crate) fn observed(column: Figure, run: &RunRecord) -> Option<Observation> {
+    Observation::of(column, run)
+}
+
 /// What a run says of a figure, where its verdict allows it.
 pub(crate) fn quoted(column: Figure, run: &RunRecord) -> Option<Observation> {
     Observation::of(column, run).filter(|_| allows(run, column.group()))
@@ -236,7 +241,7 @@ pub(crate) fn shown(figure: Figure, value: f64) -> String {
 
 /// Whether messages are counted for it, and no clock or sample is read: its noise is
 /// all between runs.
-fn is_counted(figure: Figure) -> bool {
+pub(crate) fn is_counted(figure: Figure) -> bool {
     matches!(figure.group(), FigureGroup::Counts | FigureGroup::Rates) || figure == Figure::LATE
 }
 

@@ -292,17 +292,17 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
         mark: match outcome {
             ClaimOutcome::Holds => Mark::Good,
             ClaimOutcome::Fails => Mark::Bad,
-            ClaimOutcome::Undecided => Mark::Plain,
+            ClaimOutcome::Open | ClaimOutcome::Untested => Mark::Plain,
         },
         bar: None,
     };
     // Each statement of a claim that has several stands for itself.
     let rows = |claim: &ClaimResult| match claim.parts.as_slice() {
-        [_] | [] => vec![row(&claim.id, claim.outcome, claim.evidence(), &claim.says)],
+        [_] | [] => vec![row(&claim.id, claim.outcome, claim.counts(), &claim.sentence())],
         parts => {
             let all = format!("all of these {}:", parts.len());
-            let first = row(&claim.id, claim.outcome, claim.evidence(), &all);
-            let others = parts.iter().map(|part| row("", part.outcome, part.evidence(), &part.says));
+            let first = row(&claim.id, claim.outcome, claim.counts(), &all);
+            let others = parts.iter().map(|part| row("", part.outcome, part.counts(), &part.sentence()));
             std::iter::once(first).chain(others).collect()
         }
     };

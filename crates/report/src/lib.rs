@@ -59,7 +59,7 @@ mod words;
 
 pub use analysis::{CellResult, ReasonCount, Status};
 pub use capacity::CapacityResult;
-pub use claims::{ClaimOutcome, ClaimResult, PartResult};
+pub use claims::{ClaimOutcome, ClaimResult, PartResult, PointResult};
 pub use constraint::{ConstraintError, Constraints};
 pub use figures::{CellFigures, Observation, Sign};
 pub use floor::REFERENCES;

@@ -2,7 +2,7 @@
 //! decided, and what has to be measured for the others.
 
 use crate::analysis::{CellResult, Status, by_cell};
-use crate::claims::{ClaimOutcome, ClaimResult, open_points};
+use crate::claims::{ClaimOutcome, ClaimResult, PartResult, open_points};
 use crate::figures::{RESOLUTION, allows};
 use crate::languages;
 use crate::points::{Point, headline};
@@ -19,6 +19,8 @@ use pubmark_stats::{Runs, precise_figure};
 
 /// Longest question and answer that is shown, characters.
 const TEXT_CHARS: usize = 160;
+/// Longest reason why a claim is not tested, characters.
+const WHY_CHARS: usize = 300;
 
 /// Runs of each system after which what no test can decide is believed to stay so: a
 /// generator at its limit, and shares that differ.
@@ -137,8 +139,8 @@ impl Report {
         };
         let text = clean(&format!("claim {}: {}{others}", claim.id, claim.says), TEXT_CHARS);
         let state = match claim.outcome {
-            ClaimOutcome::Undecided => self.open_claim(claim),
-            outcome => QuestionState::Decided(format!("{outcome} ({})", claim.evidence())),
+            ClaimOutcome::Open | ClaimOutcome::Untested => self.open_claim(claim),
+            outcome => QuestionState::Decided(format!("{outcome} ({})", claim.counts())),
         };
         StudyQuestion { text, kind: QuestionKind::Claim, state }
     }
@@ -148,35 +150,33 @@ impl Report {
         let mut compares = true;
         let mut not_run: Vec<&str> = Vec::new();
         let parts = self.study().claims.iter().filter(|part| part.id == claim.id);
-        for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| result.outcome == ClaimOutcome::Undecided) {
+        let capacities = self.capacities();
+        let is_open = |result: &PartResult| matches!(result.outcome, ClaimOutcome::Open | ClaimOutcome::Untested);
+        for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| is_open(result)) {
             if let Statement::Best { best, among, .. } = &part.statement {
                 let is_run = |name: &&str| {
                     self.cells().iter().any(|at| at.cell.system.name == *name && at.status != Status::Skipped)
                 };
                 not_run.extend(best.iter().chain(among).map(String::as_str).filter(|name| !is_run(name)));
             }
-            let open = open_points(part, self.held());
-            debug_assert!(open.len() <= result.open);
+            let open = open_points(part, self.held(&capacities));
+            debug_assert!(open.len() <= result.open + result.untested);
             for point in open.into_iter().filter(|point| !point.cells.is_empty()) {
                 cells.extend(point.cells);
-                match &part.statement {
-                    Statement::Best { figure, .. } => groups.push(figure.group()),
-                    Statement::Keeps(objective) => {
-                        groups.extend(objective.groups());
-                        compares = false;
-                    }
-                }
+                groups.extend(point.groups);
+                compares &= !matches!(part.statement, Statement::Keeps(_));
                 blocks_more = blocks_more.zip(point.blocks_more).map(|(one, other)| one.max(other));
             }
         }
-        let evidence = claim.evidence();
+        let evidence = claim.counts();
         if cells.is_empty() {
             not_run.sort_unstable();
             not_run.dedup();
             return QuestionState::Closed(match not_run.as_slice() {
-                _ if claim.won() + claim.lost() + claim.open() == 0 => {
+                _ if claim.won() + claim.lost() + claim.open() + claim.untested() == 0 => {
                     format!("{evidence}: nothing of it can be run here")
                 }
+                _ if claim.untested() > 0 => clean(&format!("not tested here: {}", claim.evidence()), WHY_CHARS),
                 [] => format!(
                     "{evidence}: more runs change nothing, as systems tie there, or differ in what they deliver"
                 ),

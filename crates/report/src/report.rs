@@ -1,6 +1,7 @@
 //! The report: a results folder read and analysed.
 
 use crate::analysis::{CellResult, analyse};
+use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::command;
 use crate::curves::Curves;
@@ -190,6 +191,7 @@ impl Report {
         }
         if report.study.asked_capacity().is_some() {
             report.searched_capacity = searched::read(&dir.join(CAPACITY), &report.study, &load)?;
+            report.decide_claims();
         }
         Ok(report)
     }
@@ -227,11 +229,9 @@ impl Report {
         let cells_of_runs: Vec<usize> = analysis.cells_of_runs.into_iter().flatten().collect();
         let curves = kept.curves(analysis.cells.iter().map(|result| &result.cell), &cells_of_runs)?;
         let evidence = kept.evidence(&kept::chosen(&cells_of_runs, analysis.cells.len()))?;
-        let held = Evidence { points: &points, cells: &analysis.cells, runs: (&kept.runs, &cells_of_runs), rules };
-        let claims = decide(&study.claims, held);
         let brought = |run: &RunRecord| run.system_file.as_ref().is_some_and(|file| !file.built_in);
-        Ok(Report {
-            claims,
+        let mut report = Report {
+            claims: Vec::new(),
             points,
             strays: is_known.iter().filter(|known| !**known).count(),
             cells: analysis.cells,
@@ -250,7 +250,15 @@ impl Report {
             searched_capacity: Vec::new(),
             torn: kept.torn,
             superseded: kept.superseded,
-        })
+        };
+        report.decide_claims();
+        Ok(report)
+    }
+
+    /// Decides the claims by what is there: again, once searches have been read.
+    fn decide_claims(&mut self) {
+        let capacities = self.capacities();
+        self.claims = decide(&self.study.claims, self.held(&capacities));
     }
 
     /// The study as resolved.
@@ -291,12 +299,14 @@ impl Report {
     }
 
     /// What claims are held against.
-    pub(crate) fn held(&self) -> Evidence<'_> {
+    pub(crate) fn held<'a>(&'a self, capacities: &'a [CapacityResult]) -> Evidence<'a> {
         Evidence {
             points: &self.points,
             cells: &self.cells,
             runs: (&self.runs, &self.cells_of_runs),
             rules: RankingRules::of(&self.study),
+            study: &self.study,
+            capacities,
         }
     }
 

@@ -10,7 +10,7 @@ use pubmark_model::setting::StopRule;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
 use pubmark_model::windows::{MessagesAsked, WINDOW_MIN};
-use pubmark_report::{ClaimOutcome, QuestionKind, QuestionState, Records, Report, StudyQuestion};
+use pubmark_report::{ClaimResult, QuestionKind, QuestionState, Records, Report, StudyQuestion};
 use pubmark_study::budget::{Budget, BudgetEnd, OpenQuestion, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::strategy::Decided;
@@ -215,7 +215,7 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
 pub fn code(report: &Report) -> Code {
     let is_open = |question: &StudyQuestion| matches!(question.state, QuestionState::Open { .. });
     let open = if report.questions().iter().any(is_open) { Code::Run } else { Code::Done };
-    match report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails) {
+    match report.claims().iter().any(ClaimResult::breaks) {
         true => open.worst(Code::Gate),
         false => open,
     }

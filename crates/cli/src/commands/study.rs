@@ -11,7 +11,7 @@ use pubmark_host::clock;
 use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::units::Ns;
 use pubmark_report::compare::Gates;
-use pubmark_report::{ClaimOutcome, Report, StudyQuestion};
+use pubmark_report::{ClaimResult, Report, StudyQuestion};
 use pubmark_study::budget::Budget;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
@@ -122,7 +122,7 @@ impl MeasuredStudy<'_> {
         }
         let unanswered = answers::unanswered(&self.report);
         unanswered.iter().for_each(|line| voice.note(line));
-        let refuted = self.report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
+        let refuted = self.report.claims().iter().any(ClaimResult::breaks);
         let open = if unanswered.is_empty() { Code::Done } else { Code::Run };
         if refuted { open.worst(Code::Gate) } else { open }
     }

@@ -161,7 +161,7 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
 #[test]
 fn what_is_decided_and_what_is_open_stands_in_the_live_table_and_an_interrupted_study_goes_on() {
     let place = place(&[("one", "100us"), ("other", "2665us"), ("slow", "90ms")]);
-    let claim = "[[claims]]\nid = \"1\"\nsays = \"slow is best\"\nfigure = \"latency_p50_ns\"\nbest = [\"slow\"]\n";
+    let claim = "[[claims]]\nid = \"1\"\nsays = \"slow is best\"\nfigure = \"latency_p50_ns\"\nbest = [\"slow\"]\ngate = true\n";
     study(&place, "\"one\", \"other\", \"slow\"", &format!("{claim}[options.one]\njitter = \"5ms\"\n"));
     let all = ["run", "study.toml", "--out", "r", "--set", "rate=100", "--budget"];
     let config = place.path("config").display().to_string();

@@ -504,7 +504,7 @@ fn what_was_typed_is_named_as_it_was_typed() {
     }
 }
 
-/// A claim that fails is told by its code, though other figures have no answer.
+/// A claim that is a gate and fails is told by its code, though other figures have no answer.
 #[test]
 fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
     let place = Place::new();
@@ -513,11 +513,14 @@ fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
     std::fs::write(place.path("systems/swift.toml"), include_str!("../../../../systems/mock.toml")).unwrap();
     place.study(
         "title = \"t\"\n[workload]\nrate = 100\nduration = \"5s\"\n[axes]\nsystem = [\"swift\"]\n[run]\nrepeats = 2\n\
-         [[claims]]\nid = \"1\"\nsays = \"a message takes a microsecond\"\nrequire = \"p50 < 1us\"\n",
+         [[claims]]\nid = \"1\"\nsays = \"a message takes a microsecond\"\nrequire = \"p50 < 1us\"\ngate = true\n",
     );
     let output = place.run(&["run", "study.toml", "--out", "r"]);
     assert!(stderr(&output).contains("no answer: "), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
+    let told = place.run(&["claims", "r"]);
+    assert_eq!(told.status.code(), Some(1), "{}", stderr(&told));
+    assert!(stdout(&told).contains("1: fails (gate)"), "{}", stdout(&told));
 }
 
 /// A count at `max` of which nothing arrives has no end, and so no rates.

@@ -2,26 +2,41 @@
 
 use super::parse::Parser;
 use crate::asked::{AUTO, AskedQuestions, Precision};
-use crate::claim::{Claim, Statement};
-use crate::diagnostic::Diagnostic;
+use crate::claim::{Claim, Expression, Names, Statement};
+use crate::diagnostic::{Diagnostic, meant};
 use crate::document::{Entry, Scalar, Table};
 use crate::figure::Figure;
 use crate::objective::Objective;
 
-const CLAIM: [&str; 7] = ["id", "says", "figure", "best", "among", "require", "share"];
+const CLAIM: [&str; 11] =
+    ["id", "says", "expr", "figure", "best", "among", "require", "share", "restates", "gate", "narrowed"];
 const QUESTIONS: [&str; 4] = ["best", "claims", "differ", "within"];
 
 impl Parser<'_> {
     /// Reads an entry of `[[claims]]`.
     pub(super) fn claim(&mut self, table: &Table) {
         let (mut id, mut says, mut share) = (String::new(), String::new(), 1.0);
-        let (mut figure, mut require) = (None, None);
+        let (mut figure, mut require, mut expr) = (None, None, None);
+        let (mut restates, mut gate, mut narrowed) = (None, false, false);
         let (mut best, mut among) = (Vec::new(), Vec::new());
+        let mut broken = false;
         for entry in &table.entries {
             match entry.key.as_str() {
                 "best" => best = self.system_names(&entry.values),
                 "among" => among = self.system_names(&entry.values),
                 name if !CLAIM.contains(&name) => self.unknown(entry.unknown("[[claims]]", CLAIM)),
+                "expr" => {
+                    let Some(value) = entry.one(&mut self.errors) else { continue };
+                    match self.expression(value) {
+                        Ok(read) => expr = Some(read),
+                        // Nothing can be said of it any more.
+                        Err(_) if self.study.recorded => return,
+                        Err(errors) => {
+                            self.errors.extend(errors);
+                            broken = true;
+                        }
+                    }
+                }
                 _ => {
                     let Some(value) = entry.one(&mut self.errors) else { continue };
                     let text = value.text.as_str();
@@ -32,6 +47,17 @@ impl Parser<'_> {
                         }
                         "figure" => Figure::ranking(text).map(|read| figure = Some(read)).map_err(|e| e.to_string()),
                         "require" => Objective::parse(text).map(|read| require = Some(read)).map_err(|e| e.to_string()),
+                        "restates" => {
+                            restates = Some(text.to_owned());
+                            Ok(())
+                        }
+                        key @ ("gate" | "narrowed") => match text.parse() {
+                            Ok(read) => {
+                                *(if key == "gate" { &mut gate } else { &mut narrowed }) = read;
+                                Ok(())
+                            }
+                            Err(_) => Err(format!("`{key}` is true or false")),
+                        },
                         _ => match text.parse() {
                             Ok(read) if (0.0..=1.0).contains(&read) => {
                                 share = read;
@@ -54,18 +80,57 @@ impl Parser<'_> {
             entry.is_some_and(|entry| entry.values.iter().any(|value| !value.text.is_empty()))
         };
         let ranks = ["figure", "best", "among"].into_iter().any(given);
-        if given("require") && ranks {
-            let message = "a [[claims]] entry has `require`, or `figure` and `best`: two statements are two entries";
-            self.errors.push(Diagnostic::at(table.at, message));
-        } else if !(given("id") && given("says") && (given("require") || given("figure") && given("best"))) {
-            let message = "a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`";
+        let statements = [given("expr"), given("require"), ranks].into_iter().filter(|given| *given).count();
+        if statements > 1 {
+            let message = "a [[claims]] entry has one statement: `expr`, or `require`, or `figure` and `best`";
+            self.errors.push(Diagnostic::at(table.at, message).help("write an entry for each, with the same `id`"));
+        } else if !(given("id") && given("says") && statements == 1 && (!ranks || given("figure") && given("best"))) {
+            let message = "a [[claims]] entry needs `id`, `says`, and `expr`, or `figure` and `best`, or `require`";
             self.errors.push(Diagnostic::at(table.at, message));
         }
-        let statement = match require {
-            Some(objective) => Statement::Keeps(objective),
-            None => Statement::Best { figure: figure.unwrap_or(Figure::LATENCY_P50), best, among },
+        let statement = match (expr, require) {
+            (Some(expression), _) => Statement::Says(expression),
+            (None, Some(objective)) => Statement::Keeps(objective),
+            // Its errors are reported; where the claim holds belongs to it all the same.
+            (None, None) if broken => Statement::Keeps(Objective::usual()),
+            (None, None) => Statement::Best { figure: figure.unwrap_or(Figure::LATENCY_P50), best, among },
         };
-        self.study.claims.push(Claim { id, says, statement, conditions: Vec::new(), share });
+        let written = table.entries.iter().find(|entry| entry.key == "expr").and_then(|entry| entry.values.first());
+        self.claims_at.push(written.map_or(table.at, |value| self.start_of(value).unwrap_or(value.at)));
+        self.study.claims.push(Claim { id, says, statement, restates, gate, narrowed, conditions: Vec::new(), share });
+    }
+
+    /// Reads an expression, with the places of its errors in the file.
+    fn expression(&self, value: &Scalar) -> Result<Expression, Vec<Diagnostic>> {
+        let system = |name: &str| match self.axis_value("system", &Scalar { text: name.into(), at: 0 }) {
+            Ok(known) => Ok(known.as_str().unwrap_or(name).to_owned()),
+            Err(error) => {
+                let names = self.names.iter().map(String::as_str);
+                Err((error.message, meant(name, names).map(|meant| format!("did you mean {meant}?")).or(error.help)))
+            }
+        };
+        let on_axis = |axis: &str, text: &str| {
+            let read = self.axis_value(axis, &Scalar { text: text.into(), at: 0 });
+            read.map_err(|error| (format!("{axis}: {}", error.message), error.help))
+        };
+        Expression::parse(&value.text, &Names { system: &system, value: &on_axis }).map_err(|errors| {
+            let start = self.start_of(value);
+            let located = errors.into_iter().map(|error| {
+                let place = start.map_or(value.at, |start| start + error.at);
+                let found = Diagnostic::at_value(place, error.message);
+                error.help.into_iter().fold(found, Diagnostic::help)
+            });
+            located.collect()
+        })
+    }
+
+    /// Where the text of a value begins behind its quote; none where the file has it in
+    /// other characters.
+    fn start_of(&self, value: &Scalar) -> Option<usize> {
+        let raw = self.text.get(value.at..)?;
+        let quotes = ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"];
+        let quote = quotes.into_iter().find(|quote| raw.starts_with(quote))?;
+        raw[quote.len()..].starts_with(&value.text).then_some(value.at + quote.len())
     }
 
     /// Names of systems, as they are known.

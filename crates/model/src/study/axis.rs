@@ -37,7 +37,7 @@ pub(crate) fn plain(text: &str) -> Value {
         .unwrap_or_else(|| text.into())
 }
 
-pub(super) fn axis_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn axis_names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().filter(|key| key.section != Section::Run).map(|key| key.name).chain(["system"])
 }
 

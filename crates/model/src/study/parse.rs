@@ -38,6 +38,8 @@ const TABLES: [&str; 17] = [
 ];
 
 pub(super) struct Parser<'a> {
+    /// The file.
+    pub text: &'a str,
     pub errors: Vec<Diagnostic>,
     pub study: Study,
     pub quick_settings: Settings,
@@ -46,6 +48,8 @@ pub(super) struct Parser<'a> {
     pub has_quick: bool,
     /// Options as they stand in the file: which, where its name, where its value.
     pub options: Vec<(OptionSetting, usize, usize)>,
+    /// Where the expression of each claim begins, or the claim itself.
+    pub claims_at: Vec<usize>,
     pub systems: Systems<'a>,
     /// The names of the systems, to be suggested.
     pub names: Vec<String>,
@@ -84,6 +88,7 @@ impl Study {
             recorded: reading.recorded,
         };
         let mut parser = Parser {
+            text,
             errors,
             study,
             quick_settings: Settings::default(),
@@ -91,6 +96,7 @@ impl Study {
             quick_parts: Vec::new(),
             has_quick: false,
             options: Vec::new(),
+            claims_at: Vec::new(),
             systems,
             names: reading.names.iter().map(|name| (*name).to_owned()).collect(),
         };

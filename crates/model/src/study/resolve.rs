@@ -4,7 +4,7 @@
 use super::axis::{PART, axis_names, known_axis, plain};
 use super::parse::Parser;
 use super::{Axis, OptionSetting, ReadOptions};
-use crate::claim::Condition;
+use crate::claim::{Claim, Condition, Statement};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::options::{OptionSpec, common};
@@ -18,6 +18,7 @@ impl Parser<'_> {
         if self.study.title.is_empty() {
             self.errors.push(Diagnostic::whole("`title` is missing"));
         }
+        self.check_places();
         if reading.quick {
             self.cut();
         }
@@ -62,6 +63,9 @@ impl Parser<'_> {
             self.errors.push(Diagnostic::whole(format!("`{}` is an axis twice", pair[0])));
         }
         self.check_conditions(&known);
+        for index in 0..self.study.claims.len() {
+            self.study.claims[index].narrowed = !self.misplaced(&self.study.claims[index]).is_empty();
+        }
         let warmup = self.study.settings.warmup;
         let mut settings = std::mem::take(&mut self.study.settings).with_defaults();
         if self.leaves_warmup_open() {
@@ -92,6 +96,77 @@ impl Parser<'_> {
     fn leaves_warmup_open(&self) -> bool {
         let names = self.study.axis("system").into_iter().flat_map(|axis| &axis.values).filter_map(Value::as_str);
         names.filter_map(|name| (self.systems)(name)).any(|system| system.warmup_ns.or(system.warmup_max_ns).is_some())
+    }
+
+    /// The places that expressions name are places of the study, as it stands in the file.
+    fn check_places(&mut self) {
+        if self.study.recorded {
+            return;
+        }
+        let mut wrong: Vec<Diagnostic> = Vec::new();
+        for (claim, at) in self.study.claims.iter().zip(&self.claims_at).filter(|(claim, _)| !claim.narrowed) {
+            let Statement::Says(expression) = &claim.statement else { continue };
+            wrong.extend(self.misplaced(claim).into_iter().map(|error| {
+                let within = expression.text.find(&error.word).unwrap_or(0);
+                Diagnostic::at_value(at + within, format!("claim {}: {}", claim.id, error.message)).help(error.help)
+            }));
+        }
+        self.errors.extend(wrong);
+    }
+
+    /// The places that an expression names and that the study does not have, with what
+    /// it has.
+    fn misplaced(&self, claim: &Claim) -> Vec<Misplaced> {
+        let Statement::Says(expression) = &claim.statement else { return Vec::new() };
+        let mut wrong: Vec<Misplaced> = Vec::new();
+        let mut add = |word: &str, message: String, help: String| {
+            wrong.push(Misplaced { word: word.to_owned(), message, help });
+        };
+        let mut searched: Vec<&str> = Vec::new();
+        expression.root.searches(&mut |over| searched.push(over));
+        for over in searched {
+            match &self.study.capacity {
+                None => add(
+                    over,
+                    "it asks for a capacity, and the study has no [capacity]".into(),
+                    "write [capacity] with `objective` and `over`".into(),
+                ),
+                Some(goal) if !over.is_empty() && goal.over.key() != over => add(
+                    over,
+                    format!("it asks for a capacity over `{over}`, and [capacity] searches over `{}`", goal.over),
+                    format!("write capacity(SYSTEM, {})", goal.over.key()),
+                ),
+                Some(_) => {}
+            }
+        }
+        let of_parts: Vec<&Axis> = self.study.parts.iter().flat_map(|part| &part.axes).collect();
+        expression.root.places(&mut |axis, value| {
+            if axis == "system" || value.is_some_and(Value::is_null) {
+                return;
+            }
+            let all = self.study.axes.iter().chain(of_parts.iter().copied()).filter(|known| known.name == axis);
+            let mut known: Vec<Value> = all.flat_map(|axis| axis.values.clone()).collect();
+            if axis == PART && known.is_empty() {
+                known = self.study.parts.iter().map(|part| part.name.as_str().into()).collect();
+            }
+            let shown = |values: &[Value]| values.iter().map(as_typed).collect::<Vec<_>>().join(", ");
+            match value {
+                _ if known.is_empty() => {
+                    let mut names = self.study.axis_names();
+                    names.extend((!self.study.parts.is_empty()).then_some(PART));
+                    add(axis, format!("`{axis}` is no axis of this study"), suggestion(axis, names));
+                }
+                Some(value) if !known.contains(value) => {
+                    let secret = axis.starts_with("options.");
+                    let typed = if secret { "the value".to_owned() } else { format!("`{}`", as_typed(value)) };
+                    let help = format!("its values: {}", shown(&known));
+                    add(axis, format!("{typed} is not on the axis `{axis}`"), help);
+                }
+                _ => {}
+            }
+        });
+        wrong.dedup();
+        wrong
     }
 
     /// Conditions name axes. What is about parts that are left out goes with them.
@@ -165,7 +240,16 @@ impl Parser<'_> {
             Condition::OneOf(values) => (name, values.as_slice()),
             Condition::AtMost(_) | Condition::AtLeast(_) => (name, [].as_slice()),
         });
-        for (name, values) in axes.chain(listed) {
+        let mut placed: Vec<(&str, &Value)> = Vec::new();
+        for claim in &self.study.claims {
+            if let Statement::Says(expression) = &claim.statement {
+                expression.root.places(&mut |axis, value| placed.extend(value.map(|value| (axis, value))));
+            }
+        }
+        let placed = placed.into_iter().map(|(name, value)| (name, std::slice::from_ref(value)));
+        let listed = listed.map(|(name, values)| (name.as_str(), values));
+        let axes = axes.map(|(name, values)| (name.as_str(), values));
+        for (name, values) in axes.chain(listed).chain(placed) {
             let Some(option) = name.strip_prefix("options.") else { continue };
             let marked = self.is_secret(None, option);
             if values.iter().any(|value| secret(option, marked, &as_typed(value))) {
@@ -403,6 +487,15 @@ impl Parser<'_> {
         };
         spec.kind.read(text).map(|_| ()).map_err(wrong)
     }
+}
+
+/// A place that an expression names and that the study does not have.
+#[derive(PartialEq)]
+struct Misplaced {
+    /// The word of the expression to point at.
+    word: String,
+    message: String,
+    help: String,
 }
 
 /// Sets a time, unless what is set is no longer than that.

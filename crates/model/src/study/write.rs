@@ -167,7 +167,12 @@ fn claim(claim: &crate::claim::Claim) -> Table {
             table([("figure", figure.key().into()), ("best", texts(best)), ("among", texts(among))])
         }
         Statement::Keeps(objective) => table([("require", objective.to_string().into())]),
+        Statement::Says(expression) => table([("expr", (&*expression.text).into())]),
     });
+    out.extend(claim.restates.as_deref().map(|restates| ("restates".to_owned(), restates.into())));
+    for (name, is_set) in [("gate", claim.gate), ("narrowed", claim.narrowed)] {
+        out.extend(is_set.then(|| (name.to_owned(), true.into())));
+    }
     out.insert("share".into(), number(claim.share));
     insert_table(&mut out, "where", conditions(&claim.conditions).collect());
     out

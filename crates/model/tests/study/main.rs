@@ -1,5 +1,6 @@
 //! The study file: what it may say, and what each mistake is answered with.
 
+mod claims;
 mod overrides;
 mod planning;
 mod reading;

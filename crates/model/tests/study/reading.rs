@@ -119,6 +119,9 @@ payload = "<=32KiB"
             },
             conditions: vec![("payload".into(), Condition::AtMost(32_768.0))],
             share: 0.9,
+            restates: None,
+            gate: false,
+            narrowed: false,
         }]
     );
 }
@@ -186,7 +189,7 @@ id = "c"
             "12:2 unknown table [limts] | did you mean `limits`?",
             "14:1 a [[skip]] needs `why`: the report shows it",
             "16:10 unknown system `gamma` in [options.gamma] | `pubmark systems` lists them",
-            "18:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`",
+            "18:1 a [[claims]] entry needs `id`, `says`, and `expr`, or `figure` and `best`, or `require`",
             "`title` is missing",
         ],
     );
@@ -410,12 +413,12 @@ fn claims_are_whole_and_about_known_things() {
         let lines: Vec<&str> = whole.lines().filter(|line| !line.starts_with(missing)).collect();
         refused(
             &claim(&lines.join("\n")),
-            &["2:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`"],
+            &["2:1 a [[claims]] entry needs `id`, `says`, and `expr`, or `figure` and `best`, or `require`"],
         );
     }
     refused(
         &claim(&whole.replace("\"s\"", "\"\"").replace("\"alpha\"", "[]")),
-        &["2:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`"],
+        &["2:1 a [[claims]] entry needs `id`, `says`, and `expr`, or `figure` and `best`, or `require`"],
     );
     refused(
         &claim(&whole.replace("jitter_ns", "jiter_ns").replace("alpha", "alpah")),
@@ -432,7 +435,7 @@ fn claims_are_whole_and_about_known_things() {
             "7:19 unknown system `gamma` | `pubmark systems` lists them",
             "8:9 `share` is a number from 0 to 1",
             "9:1 unknown key `shares` in [[claims]] | did you mean `share`?",
-            "10:1 unknown key `who` in [[claims]] | known: id, says, figure, best, among, require, share",
+            "10:1 unknown key `who` in [[claims]] | known: id, says, expr, figure, best, among, require, share, restates, gate, narrowed",
             "12:1 `rates` cannot be an axis | did you mean `rate`?",
             "a condition names `rate`, which is no axis of this study | its axes: system",
         ],
@@ -448,7 +451,9 @@ fn a_claim_may_be_a_bound() {
     assert_eq!(good(&study.to_toml()), study);
     refused(
         &text.replace("share = 0.5", "best = \"alpha\""),
-        &["2:1 a [[claims]] entry has `require`, or `figure` and `best`: two statements are two entries"],
+        &[
+            "2:1 a [[claims]] entry has one statement: `expr`, or `require`, or `figure` and `best` | write an entry for each, with the same `id`",
+        ],
     );
     let errors = read(&text.replace("5ms", "5"), &ReadOptions::default()).unwrap_err();
     assert!(errors.to_string().contains("the bound `5` is none for `p99`"), "{errors}");

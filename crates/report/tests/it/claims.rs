@@ -60,7 +60,7 @@ fn ties_missing_and_single_runs_leave_it_open() {
     for system in ["alpha", "beta", "gamma"] {
         lab.latencies(&format!("{system} qos=1"), &[10]);
     }
-    assert_eq!(decided(&lab), (ClaimOutcome::Undecided, (0, 0, 3)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Open, (0, 0, 3)));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn conditions_choose_the_points() {
 fn a_claim_about_no_point_is_not_measured() {
     let mut lab = lab(&claim("best = [\"alpha\"]\n[claims.where]\nqos = \"<=1\""));
     lab.study.claims[0].conditions[0].1 = Condition::AtLeast(3.0);
-    assert_eq!(decided(&lab), (ClaimOutcome::Undecided, (0, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Untested, (0, 0, 0)));
     assert_eq!(lab.report().claims()[0].evidence(), "not measured");
 }
 
@@ -114,7 +114,7 @@ fn a_claim_about_no_point_is_not_measured() {
 fn a_share_may_be_enough_and_open_points_may_yet_reach_it() {
     for (share, wins, losses, expected) in [
         ("0.6", 2, 0, ClaimOutcome::Holds),
-        ("0.6", 1, 1, ClaimOutcome::Undecided),
+        ("0.6", 1, 1, ClaimOutcome::Open),
         ("0.6", 0, 2, ClaimOutcome::Fails),
         ("0.6", 1, 2, ClaimOutcome::Fails),
         ("0.0", 0, 3, ClaimOutcome::Holds),
@@ -151,7 +151,7 @@ fn parts_of_one_claim_are_decided_together() {
     for (times, expected) in [
         ([[10, 20, 30], [20, 10, 30]], ClaimOutcome::Holds),
         ([[10, 20, 30], [10, 20, 30]], ClaimOutcome::Fails),
-        ([[10, 20, 30], [20, 20, 30]], ClaimOutcome::Undecided),
+        ([[10, 20, 30], [20, 20, 30]], ClaimOutcome::Open),
     ] {
         let mut lab = lab(&(part("alpha", 0) + &part("beta", 1)));
         point(&mut lab, 0, times[0]);
@@ -180,7 +180,7 @@ fn a_named_system_that_was_not_measured_leaves_it_open() {
     ));
     lab.latencies("alpha", &around(10, 0));
     lab.latencies("beta", &around(20, 1));
-    assert_eq!(decided(&lab), (ClaimOutcome::Undecided, (0, 0, 1)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Open, (0, 0, 1)));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod compare;
 mod constraint;
 mod csv;
 mod delivery;
+mod expressions;
 mod figures;
 mod html;
 mod lab;

@@ -46,6 +46,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "iot-edge"], instead: Instead::Plan, why: "days; brokers that are not installed" },
     Exception { words: &["run", "multi-publisher"], instead: Instead::Plan, why: "a day; brokers in Java" },
     Exception { words: &["run", "faults"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
+    Exception { words: &["run", "field"], instead: Instead::Plan, why: "an hour; brokers that are not installed" },
     Exception { words: &["run", "durability"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception {
         words: &["run", "bindings"],

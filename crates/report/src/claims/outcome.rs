@@ -1,0 +1,67 @@
+//! What is said of a claim, and what it is held against.
+
+use crate::analysis::CellResult;
+use crate::capacity::CapacityResult;
+use crate::points::Point;
+use crate::ranking::{Ranked, RankingRules};
+use pubmark_model::record::RunRecord;
+use pubmark_model::study::Study;
+use std::fmt;
+
+/// What the records say of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimOutcome {
+    /// They bear it out.
+    Holds,
+    /// They contradict it.
+    Fails,
+    /// Neither, and more runs may.
+    Open,
+    /// What it needs was not measured.
+    Untested,
+}
+
+impl fmt::Display for ClaimOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ClaimOutcome::Holds => "holds",
+            ClaimOutcome::Fails => "fails",
+            ClaimOutcome::Open => "open",
+            ClaimOutcome::Untested => "not tested here",
+        })
+    }
+}
+
+/// What claims are held against.
+#[derive(Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    pub points: &'a [Point],
+    pub cells: &'a [CellResult],
+    /// The records, each with its cell.
+    pub runs: (&'a [RunRecord], &'a [usize]),
+    pub rules: RankingRules,
+    pub study: &'a Study,
+    /// What searches found.
+    pub capacities: &'a [CapacityResult],
+}
+
+/// A claim is borne out where each rival is shown to be behind a claimed
+/// system: then the best is one of those. It is contradicted where each claimed
+/// system is shown to be behind a rival.
+pub(super) fn best_outcome(best: &[String], systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
+    let is_claimed = |name: &&&str| best.iter().any(|best| best == *name);
+    let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
+    let all_behind = |these: &[&str], those: &[&str]| {
+        let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
+        !these.is_empty() && these.iter().all(behind)
+    };
+    let is_known = systems.iter().all(|system| ranks.has(system));
+    let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
+    if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
+        ClaimOutcome::Holds
+    } else if all_behind(&claimed, &rivals) {
+        ClaimOutcome::Fails
+    } else {
+        ClaimOutcome::Open
+    }
+}
