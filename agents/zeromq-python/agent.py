@@ -214,6 +214,7 @@ class AsyncSocket(Socket):
 
     def opened(self, kind):
         self.loop = loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)  # where futures are made
 
         class OnLoop(zmq.asyncio.Socket):
             def _default_loop(self):  # the usual one looks for a running loop in each call, and warns
@@ -223,12 +224,18 @@ class AsyncSocket(Socket):
 
     def calls(self, kind):
         """`send`, `echo` and `recv` of the idiom and the kind."""
-        socket, again, enter = self.socket, zmq.Again, self.loop.run_until_complete
+        socket, again, enter = self.socket, asyncio.CancelledError, self.loop.run_until_complete
+        later, wait = self.loop.call_later, max(0, socket.rcvtimeo) / 1000
+        socket.sndtimeo = socket.rcvtimeo = -1  # else each call has a timer, waited for or not
         copy = self.driver.chosen["idiom"] != "zero-copy"
         identity = b""
 
         def finished(future):
-            return future.result() if future.done() else enter(future)
+            if not future.done():
+                late = later(wait, future.cancel)
+                enter(future)
+                late.cancel()
+            return future.result()
 
         def echo(message):
             try:
