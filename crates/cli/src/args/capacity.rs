@@ -25,7 +25,7 @@ Examples:
       --until 'p99 < 50ms and lost = 0'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
   pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m
-  pubmark capacity iot-edge --only part=most-pairs-1 --dry-run
+  pubmark capacity iot-edge --only part=most-pairs --dry-run
   pubmark capacity nats --pairs 10 --out results/nats --resume --budget 10m")]
 pub struct CapacityArgs {
     /// A system's name, a system file of one's own, or the endpoint of a broker that is there already, as of `bench`;
