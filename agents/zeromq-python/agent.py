@@ -2,6 +2,7 @@
 """Plays the clients of pubmark over libzmq, through pyzmq. `agent.py null` plays without it, and `agent.py rows` by
 protocol 3 of the agent protocol."""
 
+import asyncio
 import re
 import sys
 
@@ -14,6 +15,7 @@ from pubmark_agent import Agent, Refused, mapped, queue_length
 
 try:
     import zmq
+    import zmq.asyncio
 except ImportError as error:
     zmq = None
     if "null" not in sys.argv[1:]:
@@ -23,6 +25,7 @@ WAIT_MS = 10
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "m": 60 * SECOND, "min": 60 * SECOND, "h": 3600 * SECOND}
 KINDS = {"publisher": "PUB", "subscriber": "SUB", "requester": "REQ", "replier": "REP"}
 CHOICES = {
+    "api": ("blocking", "asyncio"),
     "idiom": ("copy", "zero-copy", "into"),
     "request_reply": ("req-rep", "dealer-router"),
     "pairs": ("pub-sub", "pair"),
@@ -56,6 +59,8 @@ class ZeroMq:
         for name, choice in self.chosen.items():
             if choice not in CHOICES[name]:
                 raise Refused(f"{name} = {choice!r} is none of: {', '.join(CHOICES[name])}")
+        if self.chosen["api"] == "asyncio" and self.chosen["idiom"] == "into":
+            raise Refused("idiom = into: the sockets of zmq.asyncio have no recv_into, choose copy or zero-copy")
         self.work, self.queue = work, queue_length(options, work)
         self.linger, self.buffer = milliseconds(options.get("linger", "10s")), options.get("socket_buffer", 0)
         self.context = zmq.Context(options.get("io_threads", 1))
@@ -71,7 +76,7 @@ class ZeroMq:
 
     def made(self):
         return {
-            "binding": f"pyzmq {zmq.__version__}", "library": f"libzmq {zmq.zmq_version()}", "call": "blocking",
+            "binding": f"pyzmq {zmq.__version__}", "library": f"libzmq {zmq.zmq_version()}", "call": self.chosen["api"],
             "copies": COPIES[self.chosen["idiom"]], "build": "wheel" if "pyzmq.libs" in mapped("libzmq")
             else "from source",
         }  # fmt: skip
@@ -85,7 +90,7 @@ class ZeroMq:
         return "PAIR" if pattern == "pairs" and self.chosen["pairs"] == "pair" else KINDS[role]
 
     def socket(self, client):
-        return Socket(self, client)
+        return Socket(self, client) if self.chosen["api"] == "blocking" else AsyncSocket(self, client)
 
 
 class Socket:
@@ -93,7 +98,7 @@ class Socket:
 
     def __init__(self, driver, client):
         self.driver, kind = driver, driver.kind(client["role"])
-        self.socket = socket = driver.context.socket(getattr(zmq, kind))
+        self.socket = socket = self.opened(getattr(zmq, kind))
         socket.sndhwm = socket.rcvhwm = driver.queue
         socket.linger, socket.reconnect_ivl, socket.maxmsgsize = driver.linger, 10, -1
         socket.sndtimeo, socket.rcvtimeo = WAIT_MS, 0 if driver.work["receive"] == "spin" else WAIT_MS
@@ -111,6 +116,9 @@ class Socket:
         for endpoint in client.get("connect", ()):
             socket.connect(endpoint)
         self.applied = self.read_back()
+
+    def opened(self, kind):
+        return self.driver.context.socket(kind)
 
     def calls(self, kind):
         """`send`, `echo` and `recv` of the idiom and the kind."""
@@ -198,6 +206,79 @@ class Socket:
 
     def close(self):
         self.socket.close(linger=0)
+
+
+class AsyncSocket(Socket):
+    """A socket of zmq.asyncio, on an event loop of its thread's own. A future that is done at once is taken at once, as
+    `await` does; for others the loop is entered."""
+
+    def opened(self, kind):
+        self.loop = loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)  # where futures are made
+
+        class OnLoop(zmq.asyncio.Socket):
+            def _default_loop(self):  # the usual one looks for a running loop in each call, and warns
+                return loop
+
+        return OnLoop(self.driver.context, kind)
+
+    def calls(self, kind):
+        """`send`, `echo` and `recv` of the idiom and the kind."""
+        socket, again, enter = self.socket, asyncio.CancelledError, self.loop.run_until_complete
+        later, wait = self.loop.call_later, max(0, socket.rcvtimeo) / 1000
+        socket.sndtimeo = socket.rcvtimeo = -1  # else each call has a timer, waited for or not
+        copy = self.driver.chosen["idiom"] != "zero-copy"
+        identity = b""
+
+        def finished(future):
+            if not future.done():
+                late = later(wait, future.cancel)
+                enter(future)
+                late.cancel()
+            return future.result()
+
+        def echo(message):
+            try:
+                finished(socket.send(message, copy=copy))
+                return True
+            except again:
+                return False
+
+        def send(message):  # libzmq keeps the bytes, and the agent writes into its buffer again
+            return echo(bytes(message))
+
+        def recv():
+            try:
+                frame = finished(socket.recv(copy=copy))
+                return frame if copy else frame.buffer
+            except again:
+                return None
+            except zmq.ZMQError as error:
+                if kind != "REQ" or error.errno != zmq.EFSM:
+                    raise
+                return None
+
+        def recv_from():
+            nonlocal identity
+            try:
+                identity = finished(socket.recv())
+                return recv()
+            except again:
+                return None
+
+        def echo_to(message):
+            try:
+                finished(socket.send(identity, zmq.SNDMORE))
+                return echo(message)
+            except again:
+                return False
+
+        self.send, self.echo = echo if copy else send, echo_to if kind == "ROUTER" else echo
+        self.recv = recv_from if kind == "ROUTER" else recv
+
+    def close(self):
+        super().close()
+        self.loop.close()
 
 
 if __name__ == "__main__":

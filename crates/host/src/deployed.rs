@@ -16,7 +16,7 @@ use pubmark_model::options::Options;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
-use pubmark_model::server::{Places, ServerLogin, ServerSpec};
+use pubmark_model::server::{Places, ServerEndpoints, ServerLogin, ServerSpec};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::watch::Watchee;
@@ -208,11 +208,11 @@ impl Deployed {
     }
 
     /// Where clients connect to.
-    pub fn endpoint(&self) -> Option<&str> {
+    pub fn endpoints(&self) -> Option<ServerEndpoints> {
         match self {
             Deployed::Nothing => None,
-            Deployed::External(external) => Some(&external.endpoint),
-            Deployed::Started(started) => started.members.first().map(|member| member.server.endpoint()),
+            Deployed::External(external) => Some(ServerEndpoints::one(&external.endpoint)),
+            Deployed::Started(started) => started.members.first().map(|member| member.server.endpoints().clone()),
         }
     }
 

@@ -19,6 +19,7 @@ use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::link::Link;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::{LinkReport, ServerReport};
+use pubmark_model::server::ServerEndpoints;
 use pubmark_model::units::Ns;
 use pubmark_model::watch::Watchee;
 use serde::de::DeserializeOwned;
@@ -134,7 +135,7 @@ requests! {
     /// Says how an agent ended.
     GetExitReason { /** Its number. */ agent: usize } -> Option<String>;
     /// Starts a server. Replies where clients connect to, as seen from there.
-    Deploy { /** What is started, and how. */ plan: DeployPlan } -> String, within LONG;
+    Deploy { /** What is started, and how. */ plan: DeployPlan } -> ServerEndpoints, within LONG;
     /// Attaches to a server that is there.
     Attach {
         /// Its URL.

@@ -297,7 +297,7 @@ answers!(
         let (scratch, logs) = (local.scratch.path(), local.logs.as_path());
         let here = Here { scratch, logs, program: &program, secrets: &local.secrets, interrupt };
         local.deployed = Deployed::start(&plan, &here)?;
-        Ok(local.deployed.endpoint().unwrap_or_default().to_owned())
+        Ok(local.deployed.endpoints().unwrap_or_default())
     }),
     (Attach, |Attach { endpoint, watch }, local, _| {
         local.deployed = Deployed::attach(&endpoint, watch.as_ref())?;

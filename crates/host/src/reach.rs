@@ -31,6 +31,7 @@ use pubmark_model::protocol::Command;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::secret::Secrets;
+use pubmark_model::server::ServerEndpoints;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
 use pubmark_model::watch::Watchee;
@@ -324,7 +325,7 @@ impl<'a> Host<'a> {
     }
 
     /// Starts a server. Where clients connect to.
-    pub fn deploy(&mut self, plan: DeployPlan) -> Result<String, HostError> {
+    pub fn deploy(&mut self, plan: DeployPlan) -> Result<ServerEndpoints, HostError> {
         self.ask(Deploy { plan })
     }
 

@@ -37,7 +37,7 @@ use ports::Listener;
 use pubmark_model::cell::Limits;
 use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
-use pubmark_model::server::{Places, ServerSpec};
+use pubmark_model::server::{Places, ServerEndpoints, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
 use sample::{Sampler, Watched};
 use std::fs;
@@ -92,7 +92,7 @@ pub struct StartPlan<'a> {
 /// A server that listens. It ends when this is dropped.
 pub struct Server {
     system: String,
-    endpoint: String,
+    endpoints: ServerEndpoints,
     pid: i32,
     /// By name; the empty one is the main one.
     ports: Vec<(String, u16)>,
@@ -196,7 +196,9 @@ impl Server {
         log::create(&plan.log).map_err(HostError::io(plan.log.display().to_string()))?;
         layout::settle(plan.spec, &mut places, &plan.dir)?;
         let name = limits::name();
-        let endpoint = places.fill(&plan.spec.endpoint)?;
+        let apart = Some(&plan.spec.subscriber_endpoint).filter(|text| !text.is_empty() && plan.deployment == "native");
+        let subscribers = apart.map(|text| places.fill(text)).transpose()?;
+        let endpoints = ServerEndpoints { clients: places.fill(&plan.spec.endpoint)?, subscribers };
         let ready_log = places.fill(&plan.spec.ready_log)?;
         // Before there is anything to remove there is somebody who does.
         let secrets = secrets(plan, &places);
@@ -211,7 +213,7 @@ impl Server {
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
         let mut server = Server {
             system,
-            endpoint,
+            endpoints,
             pid: 0,
             ports: places.ports,
             started_s: 0.0,
@@ -230,9 +232,14 @@ impl Server {
         Ok(server)
     }
 
-    /// Where clients connect to.
+    /// Where clients connect to, but for subscribers that have a place of their own.
     pub fn endpoint(&self) -> &str {
-        &self.endpoint
+        &self.endpoints.clients
+    }
+
+    /// Where clients connect to.
+    pub fn endpoints(&self) -> &ServerEndpoints {
+        &self.endpoints
     }
 
     /// The server's process; in a container its first one, as this machine

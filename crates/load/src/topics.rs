@@ -6,11 +6,6 @@ use pubmark_model::protocol::Role;
 use pubmark_model::topology::partition;
 use pubmark_model::workload::Workload;
 
-/// Devices of a subsystem, in the pattern `tree`.
-const DEVICES: u32 = 100;
-/// Parameters of a device: topics that its publisher takes in turn.
-const PARAMETERS: u32 = 10;
-
 /// What a protocol allows before its topics.
 pub struct PrefixRules {
     /// What it stands before, in the protocol's words.
@@ -47,9 +42,9 @@ pub fn check_prefix(prefix: &str, rules: &PrefixRules) -> Result<(), SettingsErr
 ///
 /// - [`Topics::Own`]: a topic for each pair.
 /// - [`Topics::Shared`]: one topic, which all publishers share.
-/// - [`Topics::Tree`]: partition/subsystem/device/parameter; 100 devices a subsystem, 10
-///   parameters a device; a publisher is a device, a subscriber listens to all
-///   that is below its partition.
+/// - [`Topics::Tree`]: partition/subsystem/device/parameter, of the sizes that the workload
+///   says; a publisher is a device, a subscriber listens to all that is below its
+///   partition.
 pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role, id: u32) -> ClientSpec {
     let dot = S::SEPARATOR;
     let root = format!("{prefix}pubmark{dot}{run}");
@@ -60,8 +55,9 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         Topics::Tree if sending => {
             let partition = partition(workload);
             let (system, device) = (id / partition, id % partition);
-            let subsystem = device / DEVICES;
-            (format!("{root}{dot}s{system}{dot}u{subsystem}{dot}d{}", device % DEVICES), false, PARAMETERS)
+            let devices = workload.tree_devices.max(1);
+            let topic = format!("{root}{dot}s{system}{dot}u{}{dot}d{}", device / devices, device % devices);
+            (topic, false, workload.tree_parameters)
         }
         Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, 1),
     };
@@ -73,5 +69,23 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         wild,
         leaves,
         group: workload.competing().then(|| format!("pb{run}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::nats::Nats;
+
+    #[test]
+    fn a_device_stands_below_its_subsystem_and_has_its_parameters() {
+        let topic = |more: &[(&str, &str)]| {
+            let tree = [("pattern", "tree"), ("publishers", "400"), ("subscribers", "2")];
+            let workload = Workload::of(tree.into_iter().chain(more.iter().copied())).unwrap();
+            let spec = spec::<Nats>(&workload, "", "r", Role::Publisher, 333);
+            (spec.topic, spec.leaves)
+        };
+        assert_eq!(topic(&[]), ("pubmark.r.s1.u1.d33".into(), 10));
+        assert_eq!(topic(&[("tree_devices", "20"), ("tree_parameters", "3")]), ("pubmark.r.s1.u6.d13".into(), 3));
     }
 }

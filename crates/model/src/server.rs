@@ -4,6 +4,7 @@
 use crate::login::HIDDEN;
 use crate::options::Options;
 use crate::units::{Ns, SECOND};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
@@ -12,6 +13,9 @@ use std::fmt;
 pub struct ServerSpec {
     /// Where clients connect to: `mqtt://127.0.0.1:{port}`.
     pub endpoint: String,
+    /// Where subscribers connect to instead, where it listens for them apart; empty if it does not.
+    /// In a container there is one place for all.
+    pub subscriber_endpoint: String,
     /// The server's program and arguments. Empty: it cannot be started natively.
     pub command: Vec<String>,
     /// Programs that are run to their end before it, in order (`artemis create …`).
@@ -43,6 +47,7 @@ impl Default for ServerSpec {
     fn default() -> Self {
         ServerSpec {
             endpoint: String::new(),
+            subscriber_endpoint: String::new(),
             command: Vec::new(),
             prepare: Vec::new(),
             environment: Vec::new(),
@@ -75,8 +80,8 @@ impl ServerSpec {
 
     /// Whether the server is told this option.
     pub fn is_told(&self, option: &str) -> bool {
-        let place = format!("{{options.{option}}}");
-        self.all_texts().any(|text| text.contains(&place))
+        let places = [format!("{{options.{option}}}"), format!("{{options.{option}:")];
+        self.all_texts().any(|text| places.iter().any(|place| text.contains(place)))
     }
 
     /// The variables of its environment and of its container's, as they are written
@@ -95,7 +100,7 @@ impl ServerSpec {
     fn texts(&self) -> impl Iterator<Item = &String> {
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
         let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
-        commands.chain(values).chain([&self.endpoint])
+        commands.chain(values).chain([&self.endpoint, &self.subscriber_endpoint])
     }
 
     /// The names of the ports that it needs, sorted; the empty name is the main one.
@@ -104,6 +109,34 @@ impl ServerSpec {
         names.sort();
         names.dedup();
         names
+    }
+}
+
+/// Where the clients of a server connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerEndpoints {
+    /// All of them, but for those that have a place of their own.
+    pub clients: String,
+    /// Subscribers, where the server listens for them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribers: Option<String>,
+}
+
+impl ServerEndpoints {
+    /// One place for all.
+    pub fn one(endpoint: impl Into<String>) -> ServerEndpoints {
+        ServerEndpoints { clients: endpoint.into(), subscribers: None }
+    }
+
+    /// Where those connect to that send, or those that receive.
+    pub fn of(&self, sends: bool) -> &str {
+        self.subscribers.as_deref().filter(|_| !sends).unwrap_or(&self.clients)
+    }
+
+    /// The same with each of them changed.
+    #[must_use]
+    pub fn map(self, change: impl Fn(&str) -> String) -> ServerEndpoints {
+        ServerEndpoints { clients: change(&self.clients), subscribers: self.subscribers.as_deref().map(change) }
     }
 }
 
@@ -149,6 +182,7 @@ pub struct Places {
     /// `{login:A|B}`: A where there is one, else B.
     pub login: Option<ServerLogin>,
     /// `{options.NAME}`; one whose value is the text `{cpus}` is filled in like it.
+    /// `{options.NAME:A|B}`: B where its value is `false`, 0 or empty, else A.
     pub options: Options,
 }
 
@@ -177,7 +211,7 @@ pub enum PlaceError {
     NotClosed(String),
     /// Nothing is said for one of two cases.
     #[error("write `{{{0}:A|B}}`")]
-    NoChoice(&'static str),
+    NoChoice(String),
     /// Nothing is known by this name.
     #[error("`{{{0}}}` is no place that can be filled in")]
     Unknown(String),
@@ -192,8 +226,9 @@ impl Places {
     }
 
     fn value(&self, name: &str, choice: Option<&str>) -> Result<String, PlaceError> {
-        let either = |name: &'static str, holds: bool| {
-            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or(PlaceError::NoChoice(name))?;
+        let either = |name: &str, holds: bool| {
+            let choice = choice.and_then(|choice| choice.split_once('|'));
+            let (yes, no) = choice.ok_or_else(|| PlaceError::NoChoice(name.to_owned()))?;
             Ok(if holds { yes } else { no }.to_owned())
         };
         match name {
@@ -203,6 +238,10 @@ impl Places {
             }
             "login" => return either("login", self.login.is_some()),
             _ => {}
+        }
+        let option = name.strip_prefix("options.").and_then(|option| self.options.get(option));
+        if let (Some(value), Some(_)) = (option, choice) {
+            return either(name, is_set(value));
         }
         let login = |part: fn(&ServerLogin) -> &String| {
             self.login.as_ref().map_or_else(String::new, |login| part(login).clone())
@@ -249,6 +288,16 @@ impl Places {
     }
 }
 
+/// Whether an option's value is more than `false`, 0 or an empty text.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Bool(is_on) => *is_on,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        _ => false,
+    }
+}
+
 /// Fills in the places of a text; `value` knows them by name, and by what stands
 /// behind a colon. An error of what looks like a place and is none.
 pub(crate) fn fill_places(
@@ -281,6 +330,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn subscribers_have_a_place_of_their_own_where_the_server_has_one_for_them() {
+        let one = ServerEndpoints::one("mqtt://a:1");
+        assert_eq!((one.of(true), one.of(false)), ("mqtt://a:1", "mqtt://a:1"));
+        let two = ServerEndpoints { subscribers: Some("mqtt://a:2".into()), ..one };
+        let two = two.map(|endpoint| endpoint.replace('a', "b"));
+        assert_eq!((two.of(true), two.of(false)), ("mqtt://b:1", "mqtt://b:2"));
+    }
+
+    #[test]
     fn places_are_filled_and_other_braces_left_alone() {
         let places = Places {
             ports: vec![(String::new(), 11_000), ("admin".into(), 11_001)],
@@ -299,14 +357,16 @@ mod tests {
         assert!(!format!("{login:?}").contains(":p"), "{login:?}");
         let closed = Places { login: Some(login), ..places.clone() };
         assert_eq!(closed.fill(text).unwrap(), "user u p $6$");
-        assert_eq!(places.fill("{login}"), Err(PlaceError::NoChoice("login")));
+        assert_eq!(places.fill("{login}"), Err(PlaceError::NoChoice("login".into())));
         let mut forgetful = places.clone();
         forgetful.options.insert("persistence".to_owned(), Value::from(false));
         assert_eq!(forgetful.fill("{durable:yes|no}").unwrap(), "no");
         forgetful.options.insert("threads".to_owned(), Value::from("{cpus}"));
         assert_eq!(forgetful.fill("{options.threads}").unwrap(), "2");
+        let text = "{options.threads:on|off} {options.max_queued:a|#} {options.persistence:yes|no}";
+        assert_eq!(forgetful.fill(text).unwrap(), "on # no");
         assert_eq!(places.fill("{prot}").unwrap_err().to_string(), "`{prot}` is no place that can be filled in");
-        assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice("durable")));
+        assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice("durable".into())));
         assert_eq!(places.fill("{durable:a|b").unwrap_err().to_string(), "`{durable` is not closed");
     }
 }

@@ -167,6 +167,10 @@ keys! {
     subscribers: Clients;
     /// pairs of one publisher and one subscriber, 1 to 1,000,000 (1)
     pairs: Clients;
+    /// in the pattern tree: devices of a subsystem, 1 to 1,000,000 (100)
+    tree_devices: Count<u32, 1, MOST_CLIENTS>;
+    /// in the pattern tree: parameters of a device, topics that its publisher takes in turn, 1 to 1,000,000 (10)
+    tree_parameters: Count<u32, 1, MOST_CLIENTS>;
     /// messages per second and publisher, or max
     rate: Rate = Rate::per_kilosecond(1_000_000);
     /// uniform, poisson or burst:K
@@ -422,5 +426,17 @@ mod tests {
         ]);
         let errors = errors.unwrap_err().0;
         assert_eq!(errors.len(), 3, "{errors:?}");
+    }
+
+    #[test]
+    fn only_a_tree_has_devices_and_parameters() {
+        let sizes = |more: &[(&str, &str)]| {
+            Workload::of(more.iter().copied()).map(|workload| (workload.tree_devices, workload.tree_parameters))
+        };
+        assert_eq!(sizes(&[("pattern", "tree")]), Ok((100, 10)));
+        assert_eq!(sizes(&[("pattern", "tree"), ("tree_devices", "7"), ("tree_parameters", "1")]), Ok((7, 1)));
+        let errors = sizes(&[("tree_devices", "7"), ("tree_parameters", "1")]).unwrap_err().0;
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert!(key("tree_parameters").unwrap().read("0").is_err());
     }
 }

@@ -139,6 +139,27 @@ pub(crate) const fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
 
+/// Devices of a subsystem of a tree, where nothing else is said.
+pub const TREE_DEVICES: u32 = 100;
+/// Parameters of a device of a tree, where nothing else is said.
+pub const TREE_PARAMETERS: u32 = 10;
+
+const fn usual_devices() -> u32 {
+    TREE_DEVICES
+}
+
+const fn usual_parameters() -> u32 {
+    TREE_PARAMETERS
+}
+
+fn is_usual_devices(devices: &u32) -> bool {
+    *devices == TREE_DEVICES
+}
+
+fn is_usual_parameters(parameters: &u32) -> bool {
+    *parameters == TREE_PARAMETERS
+}
+
 const fn one_agent() -> u32 {
     1
 }
@@ -172,6 +193,12 @@ pub struct Workload {
     pub publishers: u32,
     /// Subscribers (or repliers): 1 to 1,000,000.
     pub subscribers: u32,
+    /// Devices of a subsystem in the pattern `tree`; an agent is told where it is not 100.
+    #[serde(default = "usual_devices", skip_serializing_if = "is_usual_devices")]
+    pub tree_devices: u32,
+    /// Parameters of a device in the pattern `tree`; an agent is told where it is not 10.
+    #[serde(default = "usual_parameters", skip_serializing_if = "is_usual_parameters")]
+    pub tree_parameters: u32,
     /// Messages per second and publisher.
     pub rate: Rate,
     /// When messages are due.
@@ -299,6 +326,11 @@ impl Workload {
     pub fn of_repeat(&self, repeat: u32) -> Workload {
         let seed = Random(self.seed ^ (u64::from(repeat) << 40)).bits();
         Workload { seed, ..self.clone() }
+    }
+
+    /// Whether its tree has other sizes than [`TREE_DEVICES`] and [`TREE_PARAMETERS`].
+    pub fn sizes_tree(&self) -> bool {
+        !is_usual_devices(&self.tree_devices) || !is_usual_parameters(&self.tree_parameters)
     }
 
     /// Whether a subscriber's messages are its own, or shared out among all.

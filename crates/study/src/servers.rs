@@ -1,6 +1,7 @@
 //! The server that stands between runs, where a study allows that one serves several.
 
 use pubmark_host::standing::StandingServer;
+use pubmark_model::server::ServerEndpoints;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::setting::FreshServer;
 
@@ -9,7 +10,7 @@ pub struct ServerAtHand {
     pub(crate) need: ServerNeed,
     pub(crate) server: StandingServer,
     /// Where clients connect to.
-    pub(crate) endpoint: String,
+    pub(crate) endpoints: ServerEndpoints,
     /// How many runs it has served.
     pub(crate) served: u32,
     /// Which run's log has what it prints.

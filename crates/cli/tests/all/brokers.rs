@@ -224,3 +224,40 @@ fn rabbitmq_is_started_for_amqp_and_for_mqtt() {
         place.assert_swept();
     }
 }
+
+#[test]
+fn subscribers_connect_where_a_server_listens_for_them_apart_and_a_tree_has_the_sizes_that_are_set() {
+    let place = Place::new();
+    let system = "title = \"Two\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"tree\"]\n\
+        [server]\nendpoint = \"mqtt://{address}:{port}\"\nsubscriber_endpoint = \"mqtt://{address}:{port.apart}\"\n\
+        command = [\"mosquitto\", \"-v\", \"-c\", \"{dir}/m.conf\"]\n\
+        [server.files.\"m.conf\"]\n\
+        text = \"listener {port} {address}\\nlistener {port.apart} {address}\\nuser root\\nlog_dest stdout\\n\
+        allow_anonymous true\\n{options.quiet:log_timestamp|#} false\\n\"\n\
+        [options.quiet]\nkind = \"bool\"\ndefault = false\ndoc = \"a\"\n";
+    std::fs::write(place.path("two.toml"), system).unwrap();
+    place.study(
+        "title = \"t\"\n[workload]\npattern = \"tree\"\npublishers = 6\nsubscribers = 2\ntree_devices = 2\n\
+         tree_parameters = 3\nrate = 100\nwarmup = \"50ms\"\nduration = \"300ms\"\n\
+         [axes]\nsystem = \"./two.toml\"\n[run]\nrepeats = 1\n",
+    );
+    let output = place.run(&["run", "study.toml", "--out", "r", "-q"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let record = &place.records("r")[0];
+    assert!(record["error"].is_null(), "{}", record["error"]);
+    assert_eq!(count(record, "delivered"), count(record, "sent"));
+    assert_eq!((&record["workload"]["tree_devices"], &record["workload"]["tree_parameters"]), (&2.into(), &3.into()));
+    let log = std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
+    let ports = log
+        .lines()
+        .filter(|line| line.contains("New connection from"))
+        .filter_map(|line| line.split_once(" on port ").map(|(_, port)| port.trim_end_matches('.').to_owned()));
+    let mut by_port = std::collections::BTreeMap::<String, u32>::new();
+    ports.for_each(|port| *by_port.entry(port).or_default() += 1);
+    let mut connections: Vec<u32> = by_port.into_values().collect();
+    connections.sort_unstable();
+    assert_eq!(connections, [2, 6], "two subscribers at one port, six publishers at the other: {log}");
+    // A partition of three devices has two subsystems: u0 with d0 and d1, and u1 with d0.
+    assert!(log.contains("/s1/u1/d0/2") && !log.contains("/u1/d1/") && !log.contains("/d0/3"), "{log}");
+    place.assert_swept();
+}

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// All texts of a server in which a port may be asked for.
 fn texts(spec: &ServerSpec) -> Vec<&String> {
-    let mut texts = vec![&spec.endpoint, &spec.ready_log];
+    let mut texts = vec![&spec.endpoint, &spec.subscriber_endpoint, &spec.ready_log];
     texts.extend(&spec.command);
     texts.extend(spec.prepare.iter().flatten());
     let container = spec.container.iter();

@@ -79,6 +79,7 @@ pub fn features(crash: bool) -> Features {
         clock_offset: true,
         header_checksum: true,
         drains_by_markers: false,
+        tree_sizes: true,
         row_bytes: None,
     }
 }

@@ -72,6 +72,9 @@ pub struct Features {
     /// Whether the end markers of publishers, or the deadline, end its drain, and not the
     /// number of messages that have come. Least: no.
     pub drains_by_markers: bool,
+    /// Whether its topics of the pattern `tree` follow `tree_devices` and `tree_parameters`.
+    /// Least: no, 100 and 10.
+    pub tree_sizes: bool,
     /// The most that the rows of an agent may take that leaves its figures to pubmark, bytes.
     /// None where it keeps them itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,6 +101,7 @@ impl Default for Features {
             clock_offset: false,
             header_checksum: false,
             drains_by_markers: false,
+            tree_sizes: false,
             row_bytes: None,
         }
     }
@@ -109,6 +113,8 @@ pub const CONSTANT: &str = "constant";
 pub const MAX: &str = "max";
 /// Clients of a broker whose connection ends come back.
 pub const RECONNECT: &str = "reconnect";
+/// Other sizes of a tree than the usual ones.
+const TREE_SIZES: &str = "tree_sizes";
 /// Clients that are killed, and leave their books.
 const CRASH: &str = "crash";
 /// What [`RECONNECT`] and [`CRASH`] are needed for.
@@ -161,7 +167,8 @@ impl Features {
     fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
         let rate = if workload.rate == Rate::Max { MAX } else { CONSTANT };
         let transport = workload.transport.map(|transport| transport.word());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 7] = [
+        let tree_sizes = if self.tree_sizes { words(&[TREE_SIZES]) } else { Vec::new() };
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 8] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -169,6 +176,7 @@ impl Features {
             ("the pacing", Some(workload.pacing.word()), &self.pacing),
             ("the rate", Some(rate), &self.profiles),
             (FAULTS, workload.reconnect.then_some(RECONNECT), &self.faults),
+            ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -228,6 +236,10 @@ mod tests {
         let header = Features { verification: words(&["header"]), ..Features::default() };
         assert_eq!(header.lack(&[&workload(&[("verify", "full")])]).map(|lack| lack.what), Some("the verification"));
         let tree = least.lack(&[&workload(&[("pattern", "tree")])]).unwrap().to_string();
+        let trees = Features { patterns: words(&["tree"]), ..Features::default() };
+        let sized = workload(&[("pattern", "tree"), ("tree_parameters", "3")]);
+        assert_eq!(trees.lack(&[&sized]).map(|lack| lack.wanted), Some("tree_sizes".to_owned()));
+        assert_eq!(Features { tree_sizes: true, ..trees }.lack(&[&sized]), None);
         let two = least.lack(&[&workload(&[]), &workload(&[])]).unwrap().to_string();
         assert_eq!(two, "cannot play so many flows: `2`; it has: 1");
         assert_eq!(tree, "cannot play the pattern `tree`; it has: pairs, fan-out, fan-in");

@@ -77,6 +77,7 @@ impl Deployment {
         for entry in &table.entries {
             match entry.key.as_str() {
                 "endpoint" => self.server.endpoint = self.text(entry, errors),
+                "subscriber_endpoint" => self.server.subscriber_endpoint = self.text(entry, errors),
                 "command" => self.server.command = self.list(entry, errors),
                 "version" => self.server.version = self.list(entry, errors),
                 "version_after" => self.server.version_after = self.text(entry, errors),
@@ -97,6 +98,7 @@ impl Deployment {
                     "[server]",
                     [
                         "endpoint",
+                        "subscriber_endpoint",
                         "command",
                         "version",
                         "version_after",
@@ -240,15 +242,19 @@ impl Deployment {
                 errors.push(Diagnostic::at_value(value.at, error).help(KNOWN_PLACES));
             }
         }
-        let endpoint = places.fill(&self.server.endpoint).unwrap_or_default();
-        match Endpoint::parse(&endpoint) {
-            _ if self.server.endpoint.is_empty() => errors.push(Diagnostic::at(at, "[server] has no `endpoint`")),
-            Ok(endpoint) if Some(endpoint.protocol) == system.protocol() => {}
-            Ok(endpoint) => errors.push(Diagnostic::at(
-                at,
-                format!("`endpoint` speaks {}, but the driver speaks {}", endpoint.protocol, system.driver),
-            )),
-            Err(error) => errors.push(Diagnostic::at(at, format!("endpoint: {error}"))),
+        if self.server.endpoint.is_empty() {
+            errors.push(Diagnostic::at(at, "[server] has no `endpoint`"));
+        }
+        let all = [("endpoint", &self.server.endpoint), ("subscriber_endpoint", &self.server.subscriber_endpoint)];
+        for (key, endpoint) in all.into_iter().filter(|(_, endpoint)| !endpoint.is_empty()) {
+            match Endpoint::parse(&places.fill(endpoint).unwrap_or_default()) {
+                Ok(endpoint) if Some(endpoint.protocol) == system.protocol() => {}
+                Ok(endpoint) => errors.push(Diagnostic::at(
+                    at,
+                    format!("`{key}` speaks {}, but the driver speaks {}", endpoint.protocol, system.driver),
+                )),
+                Err(error) => errors.push(Diagnostic::at(at, format!("{key}: {error}"))),
+            }
         }
         (Some(self.server), self.install)
     }
@@ -257,7 +263,7 @@ impl Deployment {
 /// What may stand in `[install]`.
 const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, and {options.NAME} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
 
 /// Places with something in each of them.
 fn sample(system: &System, server: &ServerSpec) -> Places {

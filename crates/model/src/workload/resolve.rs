@@ -1,6 +1,6 @@
 //! From what is set to a workload with nothing left open.
 
-use super::{Arrival, Extent, Pattern, Rate, Verify, Workload};
+use super::{Arrival, Extent, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
 use crate::setting::{SettingError, Settings, WINDOW};
@@ -33,6 +33,9 @@ pub enum WorkloadError {
          `subscribers`"
     )]
     Partitions(Pattern),
+    /// There is no tree.
+    #[error("`{0}` has no meaning in pattern `{1}`: leave it out, or write `pattern = \"tree\"`")]
+    NoTree(&'static str, Pattern),
     /// Who echoes would have several to echo to.
     #[error("pattern `{0}` has one publisher: leave `publishers` at 1")]
     OnePublisher(Pattern),
@@ -90,6 +93,7 @@ impl Workload {
     pub fn resolve(settings: &Settings) -> Result<Workload, WorkloadErrors> {
         let mut errors = Vec::new();
         let (publishers, subscribers) = clients(settings, &mut errors);
+        let (tree_devices, tree_parameters) = tree(settings, &mut errors);
         let (rate, arrival) = (settings.rate(), settings.arrival());
         let extent = match (settings.duration, settings.count) {
             (Some(_), Some(count)) => {
@@ -111,6 +115,8 @@ impl Workload {
             transport: settings.transport,
             publishers,
             subscribers,
+            tree_devices,
+            tree_parameters,
             rate,
             arrival,
             payload_bytes: settings.payload().0,
@@ -174,6 +180,18 @@ impl Workload {
         let each = MESSAGE + BYTE * u128::from(self.payload_bytes);
         if arrivals_per_ks * each < MOST_A_SECOND * 1_000 { Verify::Full } else { Verify::Header }
     }
+}
+
+/// How many devices a subsystem of the tree has, and how many parameters a device.
+fn tree(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
+    let pattern = settings.pattern();
+    let given = [(settings.tree_devices, "tree_devices"), (settings.tree_parameters, "tree_parameters")];
+    if pattern.topics() != Topics::Tree {
+        let stray = given.iter().filter(|(count, _)| count.is_some());
+        errors.extend(stray.map(|(_, name)| WorkloadError::NoTree(name, pattern)));
+    }
+    let [devices, parameters] = given.map(|(count, _)| count.map(|count| count.0));
+    (devices.unwrap_or(TREE_DEVICES), parameters.unwrap_or(TREE_PARAMETERS))
 }
 
 /// How many publishers and subscribers there are: one of each where nothing is said.

@@ -37,6 +37,7 @@ use pubmark_model::protocol::Command;
 use pubmark_model::record::{ClockPair, HostShare, MachineLoad, UsageSeries};
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
+use pubmark_model::server::ServerEndpoints;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
@@ -63,7 +64,7 @@ pub struct Processes<'a> {
     /// The hosts of those that send, and of those that receive, by number.
     pub(super) sides: [Vec<usize>; 2],
     /// Where clients connect to, if there is a server.
-    pub(super) endpoint: Option<String>,
+    pub(super) endpoints: Option<ServerEndpoints>,
     /// What stands before it on its host, if anything does.
     link: Option<Linked>,
     /// What other runs have to need that may have its server; none where none may.
@@ -151,7 +152,7 @@ impl<'h> Processes<'h> {
             server,
             members: Vec::new(),
             sides,
-            endpoint: None,
+            endpoints: None,
             link: None,
             need,
             served: (0, 0),
@@ -316,15 +317,15 @@ impl<'h> Processes<'h> {
         let host = &mut self.hosts[self.server];
         if let Some(endpoint) = cell.options.text("endpoint") {
             host.attach(endpoint, cell.watch.as_ref().map(|watch| &watch.what))?;
-            self.endpoint = Some(endpoint.to_owned());
+            self.endpoints = Some(ServerEndpoints::one(endpoint));
             return Ok(());
         }
         let address = host.spec.address.clone();
         let member = MemberPlan { name: SERVER.into(), address, log: format!("run-{}-{SERVER}.log", place.position) };
         self.members = vec![SeatedMember { name: member.name.clone(), host: self.server }];
-        if let Some(ServerAtHand { server, endpoint, served, position, .. }) = context.servers.take() {
+        if let Some(ServerAtHand { server, endpoints, served, position, .. }) = context.servers.take() {
             host.adopt(server);
-            (self.endpoint, self.served) = (Some(endpoint), (served, position));
+            (self.endpoints, self.served) = (Some(endpoints), (served, position));
             host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
             return Ok(());
         }
@@ -340,27 +341,28 @@ impl<'h> Processes<'h> {
             login: login.clone(),
             members: vec![member],
         };
-        self.endpoint = Some(login::put_into(&host.deploy(plan)?, login.as_ref()));
+        self.endpoints = Some(host.deploy(plan)?.map(|endpoint| login::put_into(endpoint, login.as_ref())));
         host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
         Ok(())
     }
 
     /// Puts the cell's link, if it has one, between clients and server.
     fn link_up(&mut self, cell: &Cell, place: Place) -> Result<(), RunError> {
-        let (Some(link), Some(server)) = (&cell.link, &self.endpoint) else { return Ok(()) };
+        let (Some(link), Some(endpoints)) = (&cell.link, &self.endpoints) else { return Ok(()) };
         let log = format!("run-{}-link.log", place.position);
-        let endpoint = self.hosts[self.server].put_link(*link, server, &log)?;
+        // A link of both sides is one way, to where all can connect.
+        let endpoint = self.hosts[self.server].put_link(*link, endpoints.of(link.side != Side::Subscribers), &log)?;
         self.link = Some(Linked { side: link.side, endpoint });
         Ok(())
     }
 
     /// How each agent reaches the server; none where there is none.
     fn reached(&self, cell: &Cell, plans: &[AgentPlan]) -> Option<Vec<Reached>> {
-        let server = self.endpoint.as_deref()?;
-        let sources = sources::of_agents(cell, Some(server), plans);
+        let server = self.endpoints.as_ref()?;
+        let sources = sources::of_agents(cell, Some(&server.clients), plans);
         let reached = |((plan, sources), (host, _)): ((&AgentPlan, Vec<String>), &(usize, usize))| {
             let link = self.link.as_ref().filter(|link| link.side.holds(plan.role()));
-            let endpoint = link.map_or(server, |link| &link.endpoint).to_owned();
+            let endpoint = link.map_or_else(|| server.of(plan.role().sends()), |link| &link.endpoint).to_owned();
             // Another host has addresses of its own, of which nobody here knows.
             let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
             Reached { endpoint, sources }
@@ -562,11 +564,11 @@ impl<'h> Processes<'h> {
 
     /// Ends agents and link, and lets go of the server where another run may have it.
     pub fn release(&mut self) -> Option<ServerAtHand> {
-        let (need, endpoint) = (self.need.take()?, self.endpoint.take()?);
+        let (need, endpoints) = (self.need.take()?, self.endpoints.take()?);
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
         let server = self.hosts[self.server].release()?;
         let (served, position) = self.served;
-        Some(ServerAtHand { need, server, endpoint, served: served + 1, position })
+        Some(ServerAtHand { need, server, endpoints, served: served + 1, position })
     }
 
     /// Ends what still stands, the agents first; of a host its link before its server.

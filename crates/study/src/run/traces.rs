@@ -37,8 +37,8 @@ impl Traces {
     /// Removes what is left, when the agents have ended. What stays, in a line, with the
     /// command that removes it.
     pub fn remove(mut self, processes: &mut Processes<'_>) -> Option<String> {
-        if let Some(endpoint) = &processes.endpoint {
-            self.leftovers.options.insert("endpoint".into(), Value::String(endpoint.clone()));
+        if let Some(endpoints) = &processes.endpoints {
+            self.leftovers.options.insert("endpoint".into(), Value::String(endpoints.clients.clone()));
         }
         // Where clients were, the server can be reached.
         let host = processes.sides.iter().rev().flatten().next().copied().unwrap_or_default();
