@@ -244,7 +244,7 @@ fn a_share_that_is_lost_counts_runs_that_lost() {
         lab.run("alpha", repeat, |run| {
             run.counts.delivered = delivered;
             run.counts.lost = 20_000 - delivered;
-            spoil_for(run, Reason::MessagesLost, &FigureGroup::ALL);
+            spoil_for(run, Reason::MessagesLost, FigureGroup::ALL);
         });
     }
     let found = only(&lab);
@@ -281,7 +281,7 @@ fn failures_along_an_axis() {
                 lab.run(&format!("alpha publishers={publishers}"), repeat, |_| {});
             }
             lab.run("alpha publishers=400", repeat, |run| {
-                spoil_for(run, Reason::ServerDied, &FigureGroup::ALL);
+                spoil_for(run, Reason::ServerDied, FigureGroup::ALL);
             });
             lab.run("alpha publishers=800", repeat, |run| fail(run, "no server"));
         }
