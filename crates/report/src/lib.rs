@@ -40,6 +40,7 @@ mod languages;
 mod layout;
 mod made;
 mod markdown;
+mod modes;
 mod not_run;
 mod notes;
 pub mod page;

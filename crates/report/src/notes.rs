@@ -5,6 +5,7 @@ use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::document::Rows;
 use crate::made;
+use crate::modes;
 use crate::not_run;
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
@@ -201,6 +202,7 @@ fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
         let share = of_all(result.failed_runs);
         notes.push(format!("{label}: {share} failed: {error}"));
     }
+    notes.extend(modes::note(result).map(|modes| format!("{label}: {modes}")));
     if !result.notes.is_empty() {
         let first = if result.noted_runs > 1 { ", the first" } else { "" };
         let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));

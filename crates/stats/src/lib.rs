@@ -22,6 +22,7 @@ mod codec;
 mod estimate;
 mod gamma;
 mod histogram;
+mod modes;
 mod normal;
 mod paired;
 mod precise;
@@ -41,6 +42,7 @@ pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, h
 pub use change_point::{ChangePoint, HISTORY_MIN, change_point};
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
+pub use modes::{Modes, modes};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use paired::{
     LOOKS, PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, a_goes_first, next_look,

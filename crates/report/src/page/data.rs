@@ -17,6 +17,7 @@ use crate::document::Rows;
 use crate::figures::{Sign, allows};
 use crate::findings::{Sentence, findings};
 use crate::made::{Made, made};
+use crate::modes;
 use crate::notes;
 use crate::points::Point;
 use crate::ranking::{Placing, Ranked, Why};
@@ -508,7 +509,13 @@ fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
         missing_runs: result.missing_runs,
         group_runs: FigureGroup::ALL.iter().map(|group| (*group, result.runs_for(*group))).collect(),
         reasons: result.all_reasons().iter().map(against).collect(),
-        notes: result.notes.iter().map(|note| clean_ends(&note.evidence, PROSE_CHARS)).chain(axis(apart_ns)).collect(),
+        notes: result
+            .notes
+            .iter()
+            .map(|note| clean_ends(&note.evidence, PROSE_CHARS))
+            .chain(modes::note(result))
+            .chain(axis(apart_ns))
+            .collect(),
         error: result.error.as_ref().map(|error| clean_ends(error, PROSE_CHARS)),
         skipped: result.cell.skipped.as_ref().map(|why| clean(why, PROSE_CHARS)),
         figures: figures.collect(),

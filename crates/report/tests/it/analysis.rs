@@ -403,3 +403,19 @@ fn a_multiple_of_a_floor_that_is_a_lower_bound_is_at_most_so_much() {
     assert_eq!(floor(false, true), (true, Sign::AtMost));
     assert_eq!(floor(true, true), (false, Sign::Equal));
 }
+
+#[test]
+fn runs_of_two_modes_are_said_with_what_else_differs() {
+    let mut lab = Lab::new("[workload]\nrate = \"max\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+    let rates = [3.5e6, 8.1e6, 3.45e6, 8.0e6, 3.52e6, 8.15e6, 3.4e6];
+    lab.rates("alpha", &rates);
+    lab.rates("beta", &rates.map(|rate| 1e6 + rate / 1e3));
+    for run in &mut lab.records.runs {
+        run.generator = Some(usage(if run.rates.delivered_per_s > 5e6 { 1.0 } else { 2.0 }));
+    }
+    let text = lab.report().terminal(400, false);
+    let modes = "alpha: its runs have two modes by delivered_per_s, 3.48M/s in 4 runs and 8.10M/s in 3 runs, and the median \
+                 describes neither; the groups also differ in processors used";
+    assert!(text.contains(modes), "{text}");
+    assert!(!text.contains("beta: its runs have two modes"), "{text}");
+}

@@ -9,6 +9,7 @@ mod codec;
 mod deciding;
 mod estimate;
 mod histogram;
+mod modes;
 mod noise;
 mod normal;
 mod paired;
