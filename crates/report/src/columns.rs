@@ -259,7 +259,15 @@ impl Show {
             Show::HalfTime(_) => Entry::none(),
             Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
             Show::Offered => figure(Figure::OFFERED, &text::count).without_spread(),
-            Show::Delivery(column) => figure(*column, &text::whole).without_spread(),
+            // What became of messages is a fact of the runs, whatever else spoils them.
+            Show::Delivery(column) => {
+                let mut entry = figure(*column, &text::whole).without_spread();
+                if let Some(counted) = entry.text.strip_prefix(NOT_QUOTED).filter(|_| result.status == Status::Invalid)
+                {
+                    entry.text = counted.to_owned();
+                }
+                entry
+            }
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),

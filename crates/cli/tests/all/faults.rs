@@ -416,6 +416,7 @@ fn acknowledged_and_lost_is_seen_on_eighty_columns() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&table).contains(&format!("mosquitto lost {share}.")), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    // Counts of messages are facts of the run, whatever else spoils it.
     let row = words(table.lines().find(|line| line.starts_with("mosquitto  ")).unwrap());
     let first = ["acked", "acked_lost", "lost", "duplicated"].map(|name| count(name).to_string()).join(" ");
     assert!(row.starts_with(&format!("mosquitto {first} ")), "{row}: {first}");
