@@ -30,7 +30,7 @@ export function fitForm(context: Context): HTMLElement | null {
   if (!cells.some((cell) => Object.keys(cell.figures).length > 0)) return null;
   const controls = h("div", { class: "fit-form" });
   const found = h("div", { class: "fit-found" });
-  const element = h("div", { class: "fits", role: "group", "aria-label": "Which systems fit?" }, h("h3", null, "Which systems fit?"), controls, found);
+  const element = h("div", { class: "fit", role: "group", "aria-label": "Which systems fit?" }, h("h3", null, "Which systems fit?"), controls, found);
   const redraw = () => {
     const rows = Array.from({ length: CONSTRAINTS_MAX }, (_, at) => row(context, at + 1));
     const set = rows.flatMap(({ figure, isBelow, bound }): Constraint[] => (figure === null || bound === null ? [] : [{ figure, isBelow, bound }]));
@@ -74,7 +74,7 @@ function rowControls(context: Context, cells: Cell[], { figure, isBelow, typed, 
     select(context, `fit.${at}.figure`, at === 1 ? "figure" : "and", [["", "choose a figure"], ...options], figure?.key ?? ""),
     figure && select(context, `fit.${at}.is`, "is", [["below", "< below"], ["above", "> above"]], isBelow ? "below" : "above"),
     box && h("span", { class: "pick" }, box),
-    figure && isWrong && h("span", { role: "alert" }, `not a bound: type one such as ${EXAMPLES[figure.unit]}`),
+    figure && isWrong && h("span", { role: "alert" }, `type a bound such as ${EXAMPLES[figure.unit]}`),
     figure && link("Remove", clear, { "aria-label": `Remove constraint ${at}` }),
   );
 }
