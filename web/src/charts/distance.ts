@@ -92,10 +92,10 @@ const ARROW = 7;
 /** Draws a row a system: a mark at its ratio, and a line over its range. */
 export function remoteRows(theme: Theme, width: number, result: Result, rows: Remote[], name: string, tips: (row: Remote) => Tip): { option: Option; height: number } {
   const narrow = width < 520;
-  const names = Math.min(narrow ? 96 : 150, 24 + 7 * Math.max(...rows.map(({ system }) => label(system).length)));
+  const names = Math.min(narrow ? 96 : 150, 24 + 7 * Math.max(0, ...rows.map(({ system }) => label(system).length)));
   const texts = rows.map((row) => rowText(row, result.cells[row.cell]!, narrow));
-  const right = Math.min(narrow ? 118 : 230, 20 + GLYPH * Math.max(...texts.map((text) => text.length)));
-  const height = rows.length * ROW_HEIGHT;
+  const right = Math.min(narrow ? 118 : 230, 20 + GLYPH * Math.max(0, ...texts.map((text) => text.length)));
+  const height = Math.max(1, rows.length) * ROW_HEIGHT;
   const x = remoteScale(rows);
   return {
     height: ABOVE + height + BELOW,
