@@ -41,13 +41,13 @@ test("any figure is drawn over any axis, and the median with bars from min to p9
     const load = chart(tab, "load");
     const title = () => load.getByRole("heading", { level: 3 }).textContent();
     assert.equal(await title(), "Latency against load");
-    await load.getByLabel("figure").selectOption("rss_bytes_max");
-    await load.getByLabel("over").selectOption("payload");
+    await load.locator('[data-control="latency"]').selectOption("rss_bytes_max");
+    await load.locator('[data-control="x"]').selectOption("payload");
     await until(tab, () => document.querySelector('figure[data-chart="load"] h3').textContent === "Memory, largest against payload");
     const memory = await numbers(load);
     assert.equal(memory[0][4], "memory, largest");
     assert.ok(memory.slice(1).every((row) => row[4].endsWith("B")), memory[1].join());
-    await load.getByLabel("figure").selectOption("range");
+    await load.locator('[data-control="latency"]').selectOption("range");
     await until(tab, () => document.querySelector('figure[data-chart="load"] h3').textContent === "Latency against payload");
     assert.deepEqual((await numbers(load))[0].filter((head) => head.startsWith("latency")), ["latency p50", "latency min", "latency p95"]);
     assert.match(await tab.evaluate(() => location.hash), /latency=range/);
