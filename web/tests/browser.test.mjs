@@ -5,6 +5,7 @@
 import "./browser/figures.mjs";
 import "./browser/runs.mjs";
 import "./browser/charts.mjs";
+import "./browser/fit.mjs";
 import "./browser/files.mjs";
 import "./browser/hostile.mjs";
 import "./browser/kinds.mjs";

@@ -35,6 +35,8 @@ export interface Drawing {
 export interface ChartSpec {
   id: string;
   title: string;
+  /** The title of the chart as it is at the moment, where it depends on a choice. */
+  heading?(): string;
   /** State that it depends on, beside what all charts do. */
   keys?: string[];
   controls?(): Child[];
@@ -70,6 +72,7 @@ export function chart(spec: ChartSpec, context: Context): HTMLElement {
 
 class Chart {
   readonly figure: HTMLElement;
+  private readonly heading = h("h3");
   private readonly controls = h("div", { class: "controls" });
   private readonly legend = h("div", { class: "legend-box" });
   private readonly plot = h("div", { class: "plot", "aria-hidden": "true" });
@@ -85,10 +88,11 @@ class Chart {
   constructor(private readonly spec: ChartSpec, private readonly context: Context) {
     const table = () => this.drawing?.table ?? null;
     this.data = data(spec.title, table);
+    this.heading.textContent = this.title();
     this.figure = h(
       "figure",
       { class: "chart", "data-chart": spec.id },
-      h("div", { class: "chart-head" }, h("h3", null, spec.title), downloads(context, spec.id, spec.title, () => this.picture(), table)),
+      h("div", { class: "chart-head" }, this.heading, downloads(context, spec.id, spec.title, () => this.picture(), table)),
       this.controls,
       this.legend,
       this.plot,
@@ -98,6 +102,10 @@ class Chart {
     );
     follow(context, this.figure, [...SHARED, ...(spec.keys ?? [])], () => this.redraw());
     this.watch();
+  }
+
+  private title(): string {
+    return this.spec.heading?.() ?? this.spec.title;
   }
 
   private watch(): void {
@@ -148,6 +156,7 @@ class Chart {
     const theme = themeOf(this.context, printing);
     const drawing = this.spec.draw({ theme, width: this.width, hidden: hidden(this.context) });
     this.theme = theme;
+    this.heading.textContent = this.title();
     refill(this.controls, ...(this.spec.controls?.() ?? []));
     this.controls.hidden = this.controls.childElementCount === 0;
     if (typeof drawing === "string") this.blank(drawing);
@@ -201,7 +210,7 @@ class Chart {
     if (drawing === null || this.drawing === null || this.theme === null) return null;
     const { height, systems } = this.drawing;
     const away = hidden(this.context);
-    return { drawing, width: this.width, height, systems: systems.filter((system) => !away.has(system)), theme: this.theme };
+    return { title: this.title(), drawing, width: this.width, height, systems: systems.filter((system) => !away.has(system)), theme: this.theme };
   }
 }
 

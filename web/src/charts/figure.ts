@@ -9,6 +9,8 @@ import type { Theme } from "./theme";
 
 /** What a chart gives when it is downloaded. */
 export interface Picture {
+  /** Where it is another than that of the menu. */
+  title?: string;
   drawing: SVGElement;
   width: number;
   height: number;
@@ -46,7 +48,7 @@ export function downloads(context: Context, id: string, title: string, picture: 
   const name = (ending: string) => `${fileName(context.result.name, id)}.${ending}`;
   const drawn = (): SVGElement | null => {
     const it = picture();
-    return it && compose(it.drawing, it.width, it.height, `${label(context.result.title, 80)}: ${title}`, it.systems, it.theme);
+    return it && compose(it.drawing, it.width, it.height, `${label(context.result.title, 80)}: ${it.title ?? title}`, it.systems, it.theme);
   };
   const note = h("span", { class: "status", role: "status" });
   const item = (text: string, act: () => void) =>

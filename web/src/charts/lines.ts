@@ -26,6 +26,8 @@ export interface Line {
   spots: Spot[];
   /** Published by others: hollow marks with a dot within, that no line joins. */
   foreign?: boolean;
+  /** Whether its spots stand at words, in no order: no line joins them. */
+  apart?: boolean;
 }
 
 export interface Panel {
@@ -127,6 +129,7 @@ function lineSeries(theme: Theme, x: Scale, y: Scale, line: Line, index: number)
     found.push({ ...place, type: "scatter", symbol: "circle", symbolSize: 3, itemStyle: { color: look.colour }, silent: true, z: 5, data: spots.map(at) });
     return found;
   }
+  if (line.apart) return found;
   const stroke = { ...place, type: "line", symbol: "none", silent: true, z: 2 };
   const solid = spots.map((spot) => (spot.valid ? at(spot) : [at(spot)[0], null]));
   found.push({ ...stroke, lineStyle: { color: look.colour, width: 1.6, type: look.dash }, connectNulls: false, data: solid });

@@ -16,6 +16,16 @@ export function estimate(cell: Cell, key: string, floor: boolean): Estimate | nu
   return (floor ? cell.floors?.[key] : cell.figures[key]) ?? null;
 }
 
+/** The figures that a spread is made of: its middle, its low end, its high end. */
+export const SPREAD = ["latency_p50_ns", "latency_min_ns", "latency_p95_ns"] as const;
+
+/** Returns a cell's median latency with bars from the least latency to p95, each the
+ *  median over its runs; null where one of them was not measured. */
+export function spread(cell: Cell): Estimate | null {
+  const [middle, low, high] = SPREAD.map((key) => cell.figures[key]?.[0]);
+  return middle === undefined || low === undefined || high === undefined ? null : [middle, low, high];
+}
+
 /** Where an axis's values stand: at their amounts or, where they are words, one
  *  after the other. */
 function places(axis: Axis, cells: Cell[]): { value: string | number | boolean; label: string; amount: number }[] {

@@ -78,6 +78,11 @@ export function loadAxes(cells: Cell[], axes: Axis[]): Axis[] {
   return usable.sort((a, b) => rank(a) - rank(b));
 }
 
+/** Returns the axes that vary in these cells and have no numbers to stand at. */
+export function wordAxes(cells: Cell[], axes: Axis[]): Axis[] {
+  return axes.filter((axis) => points(axis, cells).length < 2 && present(axis, cells).length > 1);
+}
+
 /** The values of an axis that stand on an axis of numbers, with their amounts. */
 export function points(axis: Axis, cells: Cell[]): { value: Value; label: string; amount: number }[] {
   const found = new Set(cells.map((cell) => cell.axes[axis.name]));

@@ -5,6 +5,7 @@ import { ridges, type Ridge } from "../charts/ridges";
 import { spoiled, type Context, type Section } from "../context";
 import { h } from "../dom";
 import type { LatencyKind } from "../model";
+import { distanceChart } from "./distance";
 import { loadChart } from "./load";
 import { at, drawBars, floorToggle, KINDS, kindOf, kindToggle, nothing } from "./shared";
 import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
@@ -22,6 +23,7 @@ export const latency: Section = {
       null,
       sliceBar(context, now),
       percentileChart(context, now),
+      distanceChart(context, "distance", cells, now),
       loadChart(context, cells),
       h("div", { class: "chart-grid" }, cells.some((cell) => cell.curves.latency) && distributionChart(context, now), cells.some((cell) => cell.figures["jitter_ns"]) && jitterChart(context, now)),
     );

@@ -5,6 +5,7 @@ import type { CellStatus, Finding, Point, Result, System } from "../model";
 import { plainTable } from "../table";
 import { clean, many } from "../text";
 import { badge, dot, findingBadge, statusWord } from "../words";
+import { fitForm } from "./fit";
 import { machine } from "./machine";
 
 const ABOUT: Record<Finding["about"], string> = { machine: "Machine", arms: "A against B", capacity: "Capacity", delivery: "Delivery", latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
@@ -28,6 +29,7 @@ export const opening: Section = {
         result.constants === "" ? null : h("p", null, clean(result.constants, 800)),
         standings(context),
         notes(result),
+        fitForm(context),
       ),
     );
   },

@@ -12,6 +12,7 @@ import { h } from "../dom";
 import { NONE, quantity } from "../format";
 import type { Axis, Cell, Unit } from "../model";
 import { at, floorToggle, nothing } from "./shared";
+import { distanceChart } from "./distance";
 import { axisSelect, loadCut } from "./load";
 import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
 
@@ -28,7 +29,10 @@ export const throughput: Section = {
     // elsewhere it is what was asked for.
     const use = (cell: Cell) => usefulness("delivered_per_s")(cell) * (cell.unthrottled ? 3 : 1);
     const now = () => cut(context, cells, [], use);
-    return h("div", null, sliceBar(context, now), atCut(context, now), overLoad(context, cells, use), offered(context, cells));
+    // At given rates systems are ranked by latency: that distance is in the section on latency.
+    const flatOut = cells.filter((cell) => cell.unthrottled);
+    const distance = distanceChart(context, "distance-max", flatOut, () => cut(context, flatOut, [], use));
+    return h("div", null, sliceBar(context, now), atCut(context, now), distance, overLoad(context, cells, use), offered(context, cells));
   },
 };
 

@@ -41,6 +41,8 @@ for (const name of ALL) {
       if (records.length > 0) assert.ok(charts.includes("percentiles") && charts.includes("delivered") && charts.includes("cpu"), charts.join());
       for (const chart of charts.filter((chart) => chart !== "map")) {
         const figure = tab.locator(`figure[data-chart="${chart}"]`).first();
+        // Where systems of the point are not ranked, it says why.
+        if (chart.startsWith("distance") && (await figure.locator(".nothing").count()) > 0) continue;
         if (name !== "failures") assert.ok((await figure.locator(".plot svg path").count()) > 3, `${chart} has no marks`);
         assert.notEqual((await figure.locator("figcaption").textContent()).trim(), "", `${chart} has no caption`);
       }

@@ -4,7 +4,8 @@ import { source } from "./source.mjs";
 
 const { knee } = await source("charts/knee");
 const { scale, spansDecades, withMargin, nines, ninesLabel } = await source("charts/scale");
-const { slices, loadAxes, amount, points } = await source("charts/slicing");
+const { slices, loadAxes, wordAxes, amount, points } = await source("charts/slicing");
+const { spread } = await source("charts/over");
 const { csv, csvField } = await source("charts/table");
 const { label } = await source("charts/clean");
 const { square, mapAxes, squareWords, marginWords } = await source("charts/winners");
@@ -270,4 +271,19 @@ test("a search has the panels that it has figures for", () => {
   const names = (curve) => kneePanels({ curve }).map(({ lines }) => lines.map(({ key }) => key).join());
   assert.deepEqual(names([step("held")]), ["delivered_per_s,offered_per_s", "p99_ns,p50_ns"]);
   assert.deepEqual(names([step("held", { p99_ns: null, server_cpu_cores: 0.5, server_rss_bytes: 1 })]), ["delivered_per_s,offered_per_s", "server_cpu_cores", "server_rss_bytes"]);
+});
+
+test("axes of words can be drawn over where they vary, and numbers stay with the others", () => {
+  const axis = (name, ...values) => ({ name, label: name, numeric: false, values: values.map((value) => ({ value, label: String(value) })) });
+  const axes = [axis("transport", "tcp", "ipc"), axis("rate", 1000, 2000), axis("qos", 1), axis("persistent", true, false)];
+  const cells = [{ axes: { transport: "tcp", rate: 1000, qos: 1, persistent: true } }, { axes: { transport: "ipc", rate: 2000, qos: 1, persistent: false } }];
+  assert.deepEqual(wordAxes(cells, axes).map(({ name }) => name), ["transport", "persistent"]);
+  assert.deepEqual(wordAxes(cells.slice(1), axes), []);
+});
+
+test("a spread is the median with bars from the least latency to p95, and nothing where one is missing", () => {
+  const figures = { latency_min_ns: [5, 4, 6], latency_p50_ns: [20, 18, 22], latency_p95_ns: [90, 80, 99] };
+  assert.deepEqual(spread({ figures }), [20, 5, 90]);
+  assert.equal(spread({ figures: { ...figures, latency_p95_ns: undefined } }), null);
+  assert.equal(spread({ figures: {} }), null);
 });
