@@ -358,7 +358,7 @@ column: string, a: [number, number | null, number | null] | null, b: [number, nu
  */
 ratio: [number, number | null, number | null] | null, outcome: "better" | "worse" | "no difference" | "undecided" | "changed", why: string | null, };
 
-export type Claim = { id: string, says: string, outcome: "holds" | "fails" | "undecided", evidence: string, };
+export type Claim = { id: string, says: string, outcome: "holds" | "fails" | "open" | "not tested here", evidence: string, };
 
 export type Comparison = { same: Array<CellChange>,
 /**

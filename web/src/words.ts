@@ -80,7 +80,7 @@ export function findingBadge(outcome: Finding["outcome"]): HTMLElement {
   return badge(outcome, tone, mark);
 }
 
-const CLAIM: Record<Claim["outcome"], [Tone, string]> = { holds: ["good", "✓"], fails: ["bad", "✕"], undecided: ["warn", "?"] };
+const CLAIM: Record<Claim["outcome"], [Tone, string]> = { holds: ["good", "✓"], fails: ["bad", "✕"], open: ["warn", "?"], "not tested here": ["plain", "–"] };
 
 export function claimBadge(outcome: Claim["outcome"]): HTMLElement {
   const [tone, mark] = CLAIM[outcome];

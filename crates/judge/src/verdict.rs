@@ -29,7 +29,7 @@ use found::{Found, Judge, words};
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
-use pubmark_model::units::{Ns, format_size};
+use pubmark_model::units::{MILLISECOND, Ns, format_size};
 use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
@@ -160,6 +160,11 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         let evidence = format!("{silence}{times}; a publisher was up to {} late by its own doing", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
         judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
+    } else if stalls.longest_ns < SILENCE_OF_OTHERS && !machine::noisy(record).is_empty() {
+        judge.note(
+            Component::Generator,
+            [format!("{silence}{times}: whose doing it was is not known, as others used the machine")],
+        );
     } else if let Some(agents) = unsure {
         judge.note(Component::Generator, [format!("{silence}{times}: whose doing it was is not known, for {agents}")]);
     } else {
@@ -171,6 +176,9 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         judge.note(judge.part, [evidence]);
     }
 }
+
+/// A silence shorter than this may be that of a server that others kept from a processor.
+const SILENCE_OF_OTHERS: Ns = 500 * MILLISECOND;
 
 /// The verdict on a run that could not be made.
 pub fn failed(error: &str) -> Verdict {

@@ -5,7 +5,7 @@ import { plainTable } from "../table";
 import { clean } from "../text";
 import { claimBadge } from "../words";
 
-const OUTCOMES: Claim["outcome"][] = ["holds", "fails", "undecided"];
+const OUTCOMES: Claim["outcome"][] = ["holds", "fails", "open", "not tested here"];
 
 /** What was claimed, and what the records say to it. */
 export const claims: Section = {

@@ -190,10 +190,10 @@ test("a square without a rank says why, and is never a winner", () => {
   assert.equal(none("valid").kind, "none");
 });
 
-test("undecided is said where somebody has a figure; where nobody has, the reason is", () => {
-  const ranks = { latency_p50_ns: { kind: "undecided", systems: [], why: "fewer than two" } };
+test("a point is open where somebody has a figure; where nobody has, the reason is shown", () => {
+  const ranks = { latency_p50_ns: { kind: "open", systems: [], why: "fewer than two" } };
   const invalid = { ...valid("b", 150), status: "invalid" };
-  assert.equal(square(study([valid("a", 100), invalid], ranks), 0, figure).kind, "undecided");
+  assert.equal(square(study([valid("a", 100), invalid], ranks), 0, figure).kind, "open");
   assert.equal(square(study([{ ...invalid, system: "a" }, invalid, valid("kernel", 10)], ranks), 0, figure).kind, "invalid");
 });
 

@@ -3,7 +3,7 @@
 mod killed;
 
 use crate::servers::{Keeper, mosquitto, start_plan, stopped};
-use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, wait_for};
+use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, undisturbed, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::clock;
@@ -296,10 +296,10 @@ fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
 #[test]
 fn acknowledgements_that_a_cut_takes_make_duplicates_of_what_was_delayed() {
     let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "1500ms"];
-    let direct = Place::linked().bench(&load);
+    let direct = undisturbed(|| Place::linked().bench(&load));
     // What subscribers acknowledge is 30 ms on its way back when the link is cut.
     let delayed = ["--set", "link_delay=30ms", "--fault", "cut link at 700ms for 100ms"];
-    let bench = Place::linked().bench(&[&load[..], &delayed].concat());
+    let bench = undisturbed(|| Place::linked().bench(&[&load[..], &delayed].concat()));
     assert_eq!((bench.count("lost"), bench.count("expected")), (0, 600));
     assert!(bench.count("duplicated") > 0, "{}", bench.record["counts"]);
     let p50 = |bench: &Benched| bench.record["latency_ns"]["p50"].as_u64().unwrap();

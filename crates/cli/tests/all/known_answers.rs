@@ -460,6 +460,16 @@ fn damage_is_found_by_default_and_unknown_where_nobody_looked() {
 /// The whole server stands still for a second: what is due in it waits, evenly
 /// up to a second, and shows in the latency from intended time.
 fn stall(protocol: &str, arguments: &[&str]) {
+    // Messages that others on the machine held up are late as well.
+    let others = (0..2).find(|_| !stalled_for(protocol, arguments, true));
+    if others.is_none() {
+        stalled_for(protocol, arguments, false);
+    }
+}
+
+/// Returns whether others on the machine made more messages late than the stall did, where
+/// that `may_be`; anything else that is wrong ends the test.
+fn stalled_for(protocol: &str, arguments: &[&str], may_be: bool) -> bool {
     const SCRIPT: &str = "delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"1s\"\nfor = \"1s\"";
     let _alone = alone();
     let truth = known(SCRIPT, 2_500, 10, 100);
@@ -484,6 +494,9 @@ fn stall(protocol: &str, arguments: &[&str]) {
     let slower = |bound: Ns| truth.latencies_ns.iter().filter(|latency| **latency > bound).count() as u64;
     assert_eq!(slower(bound), 951);
     let (found, done) = run.slower_than(bound);
+    if may_be && found > *done.end() && run.bench.evidence("noisy-machine").is_some() {
+        return true;
+    }
     assert!(done.contains(&found), "{found} latencies above 50.5 ms; 951 were scripted, {done:?} made");
 
     let stalls = &run.bench.record["stalls"];
@@ -499,6 +512,7 @@ fn stall(protocol: &str, arguments: &[&str]) {
             && note["evidence"].as_str().is_some_and(|words| words.contains("while all agents ran"))
     };
     assert!(verdict["notes"].as_array().unwrap().iter().any(noted), "{verdict}");
+    false
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::capacities::{best_of, searches_at};
 use crate::capacity::CapacityResult;
-use crate::claims::{ClaimOutcome, ClaimResult, PartResult};
+use crate::claims::{ClaimResult, PartResult};
 use crate::columns::{distance, repeats_more};
 use crate::csv;
 use crate::curves::{self, Curves};
@@ -308,7 +308,7 @@ struct Rank {
 struct ClaimView {
     id: String,
     says: String,
-    #[cfg_attr(test, ts(type = "\"holds\" | \"fails\" | \"undecided\""))]
+    #[cfg_attr(test, ts(type = "\"holds\" | \"fails\" | \"open\" | \"not tested here\""))]
     outcome: String,
     evidence: String,
 }
@@ -595,20 +595,11 @@ fn numbered(claim: &ClaimResult, say: impl Fn(&PartResult) -> String) -> Option<
     (claim.parts.len() > 1).then(|| each.collect::<Vec<_>>().join("; "))
 }
 
-/// The word of the page: of a claim that is open or not tested its evidence says which.
-fn page_word(outcome: ClaimOutcome) -> &'static str {
-    match outcome {
-        ClaimOutcome::Holds => "holds",
-        ClaimOutcome::Fails => "fails",
-        ClaimOutcome::Open | ClaimOutcome::Untested => "undecided",
-    }
-}
-
 fn claim_view(claim: &ClaimResult) -> ClaimView {
     ClaimView {
         id: clean(&claim.id, NAME_CHARS),
         says: clean(&numbered(claim, PartResult::sentence).unwrap_or_else(|| claim.sentence()), PROSE_CHARS),
-        outcome: page_word(claim.outcome).into(),
+        outcome: claim.outcome.to_string(),
         evidence: match numbered(claim, |part| format!("{}, {}", part.outcome, part.evidence())) {
             Some(each) => format!("{}: {each}", claim.evidence()),
             None => claim.evidence(),
