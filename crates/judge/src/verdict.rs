@@ -26,6 +26,7 @@ pub use steady::steady_after_ns;
 use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
 use found::{Found, Judge, words};
+use pubmark_model::fault::Target;
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
@@ -150,6 +151,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
     let cut = cuts::overlaps(record, stalled);
     let own_ns = record.times.own_lag.as_ref().map_or(0, |own| own.max);
     let unsure = untold::of(record, &[Untold::Pauses, Untold::OwnLag]);
+    let server_faults = record.fault_log.iter().any(|event| event.who == Target::Server);
     if stood_still {
         judge.note(Component::Generator, [format!("{silence}{times}")]);
     } else if cut {
@@ -160,7 +162,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         let evidence = format!("{silence}{times}; a publisher was up to {} late by its own doing", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
         judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
-    } else if stalls.longest_ns < SILENCE_OF_OTHERS && !machine::noisy(record).is_empty() {
+    } else if stalls.longest_ns < SILENCE_OF_OTHERS && !server_faults && !machine::noisy(record).is_empty() {
         judge.note(
             Component::Generator,
             [format!("{silence}{times}: whose doing it was is not known, as others used the machine")],

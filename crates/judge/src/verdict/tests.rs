@@ -80,6 +80,15 @@ fn a_silence_is_the_servers_while_all_agents_ran() {
         verdict.notes[0].part
     };
     assert_eq!((part(true), part(false)), (Component::Server, Component::Library));
+    // Others may have kept a server from a processor for a while, and not for a second.
+    let busy = |longest_ns| {
+        let verdict = judged("none", |record| {
+            record.stalls = Some(Stalls { longest_ns, ..SILENCE });
+            (record.machine.cores, record.machine.foreign_cores) = (2, 1.5);
+        });
+        verdict.notes[0].part
+    };
+    assert_eq!((busy(SECOND / 5), busy(SECOND)), (Component::Generator, Component::Server));
 }
 
 #[test]
