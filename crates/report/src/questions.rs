@@ -164,7 +164,8 @@ impl Report {
             for point in open.into_iter().filter(|point| !point.cells.is_empty()) {
                 cells.extend(point.cells);
                 groups.extend(point.groups);
-                compares &= !matches!(part.statement, Statement::Keeps(_));
+                // An expression names what it needs; only a best one needs two systems of a point.
+                compares &= matches!(part.statement, Statement::Best { .. });
                 blocks_more = blocks_more.zip(point.blocks_more).map(|(one, other)| one.max(other));
             }
         }

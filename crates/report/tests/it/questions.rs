@@ -311,3 +311,15 @@ fn why_runs_do_not_count_is_told_and_whether_it_was_the_machine() {
     assert_eq!(why("gamma 64B", p99), ("noisy-machine".into(), true));
     assert_eq!(why("gamma 64B", p50), ("failed".into(), false), "what touches another figure is no reason here");
 }
+
+/// A bound needs no second system, and a ratio of two parts has one cell in each: such claims are
+/// measured although no cell has a rival.
+#[test]
+fn an_expression_about_one_system_asks_for_its_cells_before_anything_is_measured() {
+    let claim = "[[claims]]\nid = \"1\"\nsays = \"s\"\nexpr = \"p99(alpha, qos=1) / p99(alpha, qos=0) in 1..2 and lost(alpha) = 0\"\n";
+    let lab = Lab::new(&format!("[axes]\nsystem = [\"alpha\"]\nqos = [0, 1]\n[run]\nstop = \"decided\"\n{claim}"));
+    let questions = lab.report().questions();
+    let asked = questions.iter().find(|question| question.kind == QuestionKind::Claim).unwrap();
+    let QuestionState::Open { cells, compares, .. } = &asked.state else { panic!("{asked:?}") };
+    assert!(!cells.is_empty() && !compares, "{asked:?}");
+}
