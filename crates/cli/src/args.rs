@@ -254,7 +254,7 @@ Examples:
   pubmark report results/quickstart-20260101-120000
   pubmark report results/before results/after --out both.html
   pubmark report results/slow-rates results/fast-rates --join
-  pubmark report results/brokers --where 'p99 < 20ms and server_rss < 100MB'")]
+  pubmark report results/brokers --where 'p99 < 20ms and server_memory < 100MB'")]
 pub struct ReportArgs {
     /// Results folders; several are shown side by side on one page.
     #[arg(required = true, value_name = "DIR")]
@@ -280,7 +280,7 @@ pub struct ReportArgs {
     #[arg(long)]
     pub json: bool,
     /// Print which systems meet these constraints instead: bounds of figures, values of axes, and the licence, as in
-    /// 'p99 < 20ms and server_rss < 100MB and qos = 1 and licence = MIT'.
+    /// 'p99 < 20ms and server_memory < 100MB and qos = 1 and licence = MIT'.
     #[arg(long = "where", value_name = "CONSTRAINTS", conflicts_with_all = ["csv", "all"])]
     pub constraints: Option<String>,
 }

@@ -26,7 +26,7 @@ const MARKER: Duration = Duration::from_secs(2);
 /// What has been sent has come by then.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// How long the end of a conversation is put off, where what the agent uses is looked at.
+/// Time between the drain and the word `stop` where CPU time and memory are checked.
 const AFTERWARDS: Duration = Duration::from_millis(300);
 
 /// Something that the agent is told to send.
@@ -47,7 +47,7 @@ pub struct Sending {
     pub watched: bool,
     /// How long its probes are listened to before it is told to start.
     pub probed: Duration,
-    /// How replies and echoes come.
+    /// Delay of replies and echoes, and which of them are left out.
     pub answers: Answers,
     /// Whether it is told to stop in the middle of the window.
     pub early: bool,

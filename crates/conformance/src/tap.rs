@@ -196,8 +196,8 @@ impl Taps {
         &self.taps
     }
 
-    /// Opens one for a client. A publisher plays these lines after its probes; who
-    /// answers does it as this says.
+    /// Opens a socket for a client. A publisher plays these lines after its probes; a replier,
+    /// or a subscriber that echoes, answers as told.
     pub fn open(
         &mut self,
         bench: &Subject<'_>,
@@ -341,7 +341,7 @@ fn listen(socket: &mut dyn Socket, shared: &Shared, workload: &Workload) -> Resu
     Ok(())
 }
 
-/// What is sent back to nobody.
+/// The messages that get no reply or echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unanswered {
     /// Everything is answered.
@@ -353,17 +353,17 @@ pub enum Unanswered {
     Last,
 }
 
-/// Whether a message of this sequence is one of every five.
+/// Returns true for every fifth sequence, from 0.
 pub fn fifth(sequence: u32) -> bool {
     sequence < END && sequence.is_multiple_of(5)
 }
 
-/// How what comes is sent back.
+/// How the other side replies or echoes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answers {
-    /// How long each answer but a probe's is held back.
+    /// Delay of each answer; probes are answered at once.
     pub after: Duration,
-    /// What is left out.
+    /// The messages that it does not answer.
     pub but: Unanswered,
 }
 

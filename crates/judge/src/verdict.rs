@@ -95,7 +95,8 @@ pub fn judge(
     judge.note(Component::Generator, pauses::of_runtimes(record));
     judge.note(Component::Server, pauses::noted(record));
     judge.note(Component::Link, cuts::noted(record));
-    silences(&mut judge, record, stood_still);
+    let noisy = machine::noisy(record);
+    silences(&mut judge, record, stood_still, !noisy.is_empty());
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
     // What nobody takes is no backlog.
@@ -108,7 +109,7 @@ pub fn judge(
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
     judge.against(Reason::Clock, clocks::apart(record));
-    judge.against(Reason::NoisyMachine, machine::noisy(record));
+    judge.against(Reason::NoisyMachine, noisy);
     judge.note(Component::Server, machine::unknown(record));
     let which = limit::noted(record, &judge.verdict);
     judge.note(Component::Generator, which);
@@ -139,7 +140,7 @@ fn early(negative: u64) -> Option<Found> {
 /// generator, where an agent stood still or a publisher was as late by its own
 /// doing; else the system, and then they are a finding, not a fault of the run.
 /// Where an agent cannot tell whether it ran, nobody is blamed.
-fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
+fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: bool) {
     let Some(stalls) = record.stalls.filter(|stalls| stalls.count > 0) else { return };
     let (length, from) = (words(stalls.longest_ns), words(stalls.longest_at_ns));
     let times = match stalls.count {
@@ -162,7 +163,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         let evidence = format!("{silence}{times}; a publisher was up to {} late by its own doing", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
         judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
-    } else if stalls.longest_ns < SILENCE_OF_OTHERS && !server_faults && !machine::noisy(record).is_empty() {
+    } else if stalls.longest_ns < SILENCE_OF_OTHERS && !server_faults && is_noisy {
         judge.note(
             Component::Generator,
             [format!("{silence}{times}: whose doing it was is not known, as others used the machine")],

@@ -1,5 +1,4 @@
-//! Published statements as expressions that a study's records make true,
-//! false or undecided.
+//! Published statements as expressions that a study's records bear out or contradict.
 
 mod expression;
 mod lexer;
@@ -45,9 +44,9 @@ pub struct Claim {
     /// The sentence of the document, where the claim restates it: its own value came from
     /// another machine.
     pub restates: Option<String>,
-    /// Whether the exit code says that it fails.
+    /// Makes the exit code 1 if the claim fails.
     pub gate: bool,
-    /// Whether a place that it names has been left out of the study.
+    /// Set if the study leaves out a place that the claim names.
     pub narrowed: bool,
     /// Where, by axis.
     pub conditions: Vec<(String, Condition)>,

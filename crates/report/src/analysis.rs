@@ -88,14 +88,12 @@ pub struct CellResult {
 impl CellResult {
     /// Runs that may be quoted for figures of this group.
     pub fn runs_for(&self, group: FigureGroup) -> usize {
-        let place = FigureGroup::ALL.iter().position(|other| *other == group);
-        place.and_then(|place| self.group_runs.get(place)).copied().unwrap_or_default()
+        of_group(&self.group_runs, group)
     }
 
     /// Returns the number of runs that may be compared by figures of this group.
     pub fn compared_for(&self, group: FigureGroup) -> usize {
-        let place = FigureGroup::ALL.iter().position(|other| *other == group);
-        place.and_then(|place| self.compared_runs.get(place)).copied().unwrap_or_default()
+        of_group(&self.compared_runs, group)
     }
 
     /// The figure, where it may be quoted.
@@ -119,6 +117,12 @@ impl CellResult {
         all.sort_by_key(|count| std::cmp::Reverse(count.runs));
         all
     }
+}
+
+/// Returns the number of a group, of numbers in the order of [`FigureGroup::ALL`].
+fn of_group(counts: &[usize], group: FigureGroup) -> usize {
+    let place = FigureGroup::ALL.iter().position(|other| *other == group);
+    place.and_then(|place| counts.get(place)).copied().unwrap_or_default()
 }
 
 /// Records by cell.

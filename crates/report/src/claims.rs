@@ -13,7 +13,7 @@ use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;
 pub use outcome::ClaimOutcome;
 pub(crate) use outcome::Evidence;
-use outcome::best_outcome;
+use outcome::{best_outcome, wanted};
 use pubmark_model::claim::{Claim, Condition, Statement};
 use pubmark_model::figure::Figure;
 use pubmark_model::objective::Objective;
@@ -409,20 +409,12 @@ impl<'a> BestClaim<'a> {
 
     /// What has to be measured where it is open.
     fn open(self, at: &AtPoint<'_>, cells: &[CellResult]) -> OpenClaim {
-        let (systems, ranks) = (&at.systems, &at.ranks);
-        let behind = |one: &str| systems.iter().any(|other| ranks.beats(other, one));
-        let (claimed, rivals): (Vec<&str>, Vec<&str>) =
-            systems.iter().filter(|name| !behind(name)).partition(|name| self.best.iter().any(|best| best == **name));
-        let is_wanted = |name: &str| {
-            let others = if claimed.contains(&name) { &rivals } else { &claimed };
-            others.iter().any(|other| ranks.is_open(name, other))
-        };
-        let wanted = claimed.iter().chain(&rivals).filter(|name| is_wanted(name));
+        let wanted = wanted(self.best, &at.systems, &at.ranks);
         let cell = |name: &&str| at.point.members.iter().copied().find(|index| cells[*index].cell.system.name == *name);
         OpenClaim {
-            cells: wanted.filter_map(cell).collect(),
+            cells: wanted.iter().filter_map(cell).collect(),
             groups: vec![self.figure.group()],
-            blocks_more: ranks.repeats_more(),
+            blocks_more: at.ranks.repeats_more(),
         }
     }
 }

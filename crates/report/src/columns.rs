@@ -240,6 +240,23 @@ impl Show {
         matches!(self, Show::Beside(_) | Show::CountBeside(_))
     }
 
+    /// Returns what stands before a figure: that it is unreliable, and that it is a bound.
+    fn signs(&self, result: &CellResult, column: Figure) -> String {
+        let is_spoiled = !result.figures.may_be_quoted(column)
+            && match result.status {
+                Status::Partly => true,
+                // What became of messages is a fact of the runs, whatever else spoils them.
+                Status::Invalid => !matches!(self, Show::Delivery(_)),
+                _ => false,
+            };
+        let sign = match result.figures.sign(column) {
+            Sign::Equal => "",
+            Sign::AtLeast => AT_LEAST,
+            Sign::AtMost => "≤ ",
+        };
+        format!("{}{sign}", if is_spoiled { NOT_QUOTED } else { "" })
+    }
+
     /// What stands in the table.
     pub(crate) fn entry(&self, result: &CellResult, point: &Point) -> Entry {
         let figure = |column: Figure, text: &dyn Fn(f64) -> String| {
@@ -247,7 +264,7 @@ impl Show {
             let clock = result.figures.clock_bound(column);
             let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", text(bound)));
             estimate.map_or_else(Entry::none, |estimate| Entry {
-                text: format!("{}{}{clock}", signs(result, column), text(estimate.value)),
+                text: format!("{}{}{clock}", self.signs(result, column), text(estimate.value)),
                 spread: text::spread(estimate),
             })
         };
@@ -259,15 +276,7 @@ impl Show {
             Show::HalfTime(_) => Entry::none(),
             Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
             Show::Offered => figure(Figure::OFFERED, &text::count).without_spread(),
-            // What became of messages is a fact of the runs, whatever else spoils them.
-            Show::Delivery(column) => {
-                let mut entry = figure(*column, &text::whole).without_spread();
-                if let Some(counted) = entry.text.strip_prefix(NOT_QUOTED).filter(|_| result.status == Status::Invalid)
-                {
-                    entry.text = counted.to_owned();
-                }
-                entry
-            }
+            Show::Delivery(column) => figure(*column, &text::whole).without_spread(),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),
@@ -290,17 +299,6 @@ pub(crate) const NOT_QUOTED: &str = "! ";
 pub(crate) const CLOCK: &str = " (clock)";
 /// Stands before a figure that is a lower bound.
 pub(crate) const AT_LEAST: &str = "≥ ";
-
-/// What stands before a figure.
-fn signs(result: &CellResult, column: Figure) -> String {
-    let is_spoiled = matches!(result.status, Status::Partly | Status::Invalid) && !result.figures.may_be_quoted(column);
-    let sign = match result.figures.sign(column) {
-        Sign::Equal => "",
-        Sign::AtLeast => AT_LEAST,
-        Sign::AtMost => "≤ ",
-    };
-    format!("{}{sign}", if is_spoiled { NOT_QUOTED } else { "" })
-}
 
 fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
     let system = &result.cell.system.name;

@@ -1,8 +1,9 @@
-//! Which systems of a report meet constraints: `p99 < 20ms and server_rss < 100MB`.
+//! Which systems of a report meet constraints: `p99 < 20ms and server_memory < 100MB`.
 
 use crate::analysis::{CellResult, by_cell};
 use crate::axes::axis_value;
 use crate::bounded_runs::{BoundVerdict, BoundedRuns};
+use crate::compare::Only;
 use crate::document::{Document, Entry, Head, Mark, Row, table};
 use crate::report::Report;
 use crate::text::clean;
@@ -31,7 +32,7 @@ enum Constraint {
     /// A fact of the system contains this text.
     Fact { name: String, value: String },
     /// The cell lies at this value of an axis: other cells are not looked at.
-    Axis { name: String, value: String },
+    Axis(Only),
 }
 
 /// Why constraints cannot be understood.
@@ -78,12 +79,12 @@ impl Constraints {
                     Constraint::Fact { name: name.into(), value: value.into() }
                 }
                 Some((name, value)) if is_axis(name) => {
-                    let axis = Constraint::Axis { name: name.into(), value: value.into() };
-                    if !report.cells().iter().any(|result| axis.is_at(result)) {
+                    let only = Only::new(name, value);
+                    if !report.cells().iter().any(|result| only.holds(result)) {
                         let there = values(report, name);
                         return Err(ConstraintError::Value { name: name.into(), value: value.into(), there });
                     }
-                    axis
+                    Constraint::Axis(only)
                 }
                 _ => {
                     let mut of_figure = Objective::parse(&term)?.terms().to_vec();
@@ -107,13 +108,8 @@ fn values(report: &Report, axis: &str) -> String {
 impl Constraint {
     /// Whether a cell is one of those that are looked at.
     fn is_at(&self, result: &CellResult) -> bool {
-        let Constraint::Axis { name, value } = self else { return true };
-        result.cell.axes.get(name).is_some_and(|own| axis_value(name, own) == *value || plain(own) == *value)
+        if let Constraint::Axis(only) = self { only.holds(result) } else { true }
     }
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Report {
@@ -127,7 +123,7 @@ impl Report {
                 let (mut meets, mut why) = (Some(true), Vec::new());
                 for term in &constraints.terms {
                     let (verdict, what) = match term {
-                        Constraint::Axis { .. } => continue,
+                        Constraint::Axis(_) => continue,
                         Constraint::Fact { name, value } => {
                             let own =
                                 if name == "system" { &result.cell.system.name } else { &result.cell.system.licence };

@@ -11,7 +11,7 @@ use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::settings;
-use crate::text::{clean, clean_ends, percent};
+use crate::text::{self, clean, clean_ends, percent};
 use pubmark_model::fault;
 use pubmark_model::figure::Figure;
 use pubmark_model::record::{FigureGroup, Reason};
@@ -80,10 +80,7 @@ pub(crate) fn constants(report: &Report) -> String {
 }
 
 fn runs(count: usize) -> String {
-    match count {
-        1 => "1 run".into(),
-        count => format!("{count} runs"),
-    }
+    text::counted(count, "run")
 }
 
 /// What is wrong beneath a table: with the ranking, then with the runs.
@@ -128,12 +125,8 @@ fn standing(points: &[&Point]) -> Vec<String> {
 /// Returns how many more repeats leave one candidate at each point that noise keeps open.
 fn open(more: &[Option<u32>]) -> Option<String> {
     let known = || more.iter().flatten();
-    let places = match more.len() {
-        0 => return None,
-        1 => "open at 1 point".to_owned(),
-        points => format!("open at {points} points"),
-    };
-    Some(match known().min().zip(known().max()) {
+    let places = format!("open at {}", text::counted(more.len(), "point"));
+    (!more.is_empty()).then(|| match known().min().zip(known().max()) {
         Some((least, most)) if least == most => format!("{places}: about {} needed", repeats(*least)),
         Some((least, most)) => format!("{places}: about {least} to {} needed", repeats(*most)),
         None => format!("{places}: more than {REPEATS_MORE_MAX} more repeats needed"),
@@ -142,7 +135,7 @@ fn open(more: &[Option<u32>]) -> Option<String> {
 
 /// Returns this many more repeats in words.
 pub(crate) fn repeats(count: u32) -> String {
-    if count == 1 { "1 more repeat".into() } else { format!("{count} more repeats") }
+    text::counted(count as usize, "more repeat")
 }
 
 /// Figures in words, as `p50 and p99`; empty where it is all of them.

@@ -45,9 +45,12 @@ pub struct Ranked {
     systems: Vec<Contender>,
     /// By all runs that may be compared.
     tested: RankedPoint,
-    /// By the runs that may be quoted: for what disturbed runs cannot show.
-    quoted: RankedPoint,
+    /// By the runs that may be quoted, where these are not all: for what disturbed runs
+    /// cannot show.
+    quoted: Option<RankedPoint>,
     better: Better,
+    /// The systems that none is shown to be better than, best looking first.
+    unbeaten: Vec<usize>,
 }
 
 /// A system that is ranked.
@@ -144,7 +147,7 @@ impl Ranked {
             Placing::Tie(names) if names.iter().any(|name| name == system) => Standing::Tie,
             Placing::Winner(_) | Placing::Tie(_) => Standing::Behind,
             Placing::Open { why: Why::TooFew, .. } => Standing::Alone,
-            _ if self.is_beaten(place) => Standing::Behind,
+            _ if !self.unbeaten.contains(&place) => Standing::Behind,
             Placing::Open { .. } => Standing::Candidate,
             Placing::Unranked { .. } => Standing::Unranked,
         })
@@ -155,7 +158,7 @@ impl Ranked {
     pub fn candidates(&self) -> Vec<&str> {
         match &self.placing {
             Placing::Open { why: Why::TooFew, .. } | Placing::Unranked { .. } => Vec::new(),
-            _ => self.unbeaten().into_iter().map(|place| self.systems[place].name.as_str()).collect(),
+            _ => self.unbeaten.iter().map(|place| self.systems[*place].name.as_str()).collect(),
         }
     }
 
@@ -166,12 +169,11 @@ impl Ranked {
         if self.candidates().is_empty() || self.tested.scale() != Scale::Ratio {
             return None;
         }
-        let candidates = self.unbeaten();
-        let others = || candidates.iter().copied().filter(|other| *other != place);
+        let others = || self.unbeaten.iter().copied().filter(|other| *other != place);
         // No bound is below 1: the best one is at least as good.
-        let at_most = others().map(|other| self.factor(&self.quoted, place, other).1).fold(1.0, f64::max);
+        let at_most = others().map(|other| self.factor(self.quoted(), place, other).1).fold(1.0, f64::max);
         let least = || others().map(|other| self.factor(&self.tested, place, other).0).fold(f64::INFINITY, f64::min);
-        let at_least = if candidates.contains(&place) { 1.0 } else { least().max(1.0) };
+        let at_least = if self.unbeaten.contains(&place) { 1.0 } else { least().max(1.0) };
         Some(Distance { at_least, at_most: Some(at_most).filter(|most| most.is_finite()) })
     }
 
@@ -192,12 +194,12 @@ impl Ranked {
     /// be, nor that they are the same, and no bound stands in the way.
     pub(crate) fn is_open(&self, one: &str, other: &str) -> bool {
         let Some((one, other)) = self.place(one).zip(self.place(other)) else { return true };
-        !(self.quoted.same(one, other) || self.tested.beats(one, other) || self.tested.beats(other, one))
+        !(self.quoted().same(one, other) || self.tested.beats(one, other) || self.tested.beats(other, one))
     }
 
     /// Whether two are shown to differ by less than the bound.
     pub(crate) fn same(&self, one: &str, other: &str) -> bool {
-        self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.quoted.same(one, other))
+        self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.quoted().same(one, other))
     }
 
     /// Whether a system has a figure that may be compared.
@@ -211,6 +213,10 @@ impl Ranked {
             Placing::Open { repeats_more, .. } => repeats_more,
             _ => None,
         }
+    }
+
+    fn quoted(&self) -> &RankedPoint {
+        self.quoted.as_ref().unwrap_or(&self.tested)
     }
 
     fn place(&self, system: &str) -> Option<usize> {
@@ -229,8 +235,7 @@ impl Ranked {
         (0..self.systems.len()).any(|other| self.at_beats(other, place))
     }
 
-    /// The systems that none is shown to be better than, best looking first.
-    fn unbeaten(&self) -> Vec<usize> {
+    fn find_unbeaten(&self) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.systems.len()).filter(|place| !self.is_beaten(*place)).collect();
         let Some(ahead) = self.tested.leading(&places, self.better) else { return places };
         let sign = if self.better == Better::Higher { -1.0 } else { 1.0 };
@@ -266,14 +271,24 @@ impl Ranked {
     fn ties(&self, one: usize, other: usize, tie: f64) -> bool {
         // On a scale of differences a tie is a share of what is not known here.
         let within = |Interval { lo, hi }: Interval| {
-            self.quoted.scale() == Scale::Ratio && lo >= 1.0 / (1.0 + tie) && hi <= 1.0 + tie
+            self.quoted().scale() == Scale::Ratio && lo >= 1.0 / (1.0 + tie) && hi <= 1.0 + tie
         };
-        self.quoted.same(one, other) && self.widened(&self.quoted, one, other).is_none_or(within)
+        self.quoted().same(one, other) && self.widened(self.quoted(), one, other).is_none_or(within)
     }
 
-    /// This with who is best: `tie` is the fraction below which systems are the same.
-    fn placed(self, tie: f64) -> Ranked {
-        Ranked { placing: self.placing(tie), ..self }
+    /// Returns who is best of these systems, by all runs that may be compared and by those
+    /// that may be quoted: `tie` is the fraction below which systems are the same.
+    fn of(
+        systems: Vec<Contender>,
+        (tested, quoted): (RankedPoint, Option<RankedPoint>),
+        better: Better,
+        tie: f64,
+    ) -> Ranked {
+        let placing = Placing::Open { why: Why::TooFew, repeats_more: None };
+        let mut ranked = Ranked { placing, systems, tested, quoted, better, unbeaten: Vec::new() };
+        ranked.unbeaten = ranked.find_unbeaten();
+        ranked.placing = ranked.placing(tie);
+        ranked
     }
 
     fn placing(&self, tie: f64) -> Placing {
@@ -287,7 +302,7 @@ impl Ranked {
         if !alike(Some(least), Some(most)) && shares().next().is_some() {
             return Placing::Unranked { least, most };
         }
-        let unbeaten = self.unbeaten();
+        let unbeaten = &self.unbeaten;
         let Some((ahead, rivals)) = unbeaten.split_first() else { return open(Why::Noise(Vec::new())) };
         let ahead = *ahead;
         if rivals.is_empty() {
@@ -300,7 +315,7 @@ impl Ranked {
         // What was shown to tie at an earlier look still does, whoever looks best by now.
         let ties = |one: usize| unbeaten.iter().all(|other| *other == one || self.ties(one, *other, tie));
         if !self.systems[ahead].is_lower_bound && unbeaten.iter().any(|one| ties(*one)) {
-            return Placing::Tie(names(&unbeaten));
+            return Placing::Tie(names(unbeaten));
         }
         if let PointOutcome::Winner(_) | PointOutcome::Tie(_) = self.tested.placing
             && self.systems.iter().any(|system| !system.blur.is_none())

@@ -34,8 +34,8 @@ const CANDIDATES = ["winner", "tie", "candidate"];
 const RANKED = [...CANDIDATES, "behind"];
 
 /** Returns the figure by which the systems of a point are ranked. */
-export function headline(point: Point): string {
-  return point.unthrottled ? "delivered_per_s" : "latency_p50_ns";
+export function headline({ unthrottled }: { unthrottled: boolean }): string {
+  return unthrottled ? "delivered_per_s" : "latency_p50_ns";
 }
 
 /** Returns the systems of a point that are ranked, the nearest to the best first;
@@ -122,7 +122,7 @@ export function remoteRows(theme: Theme, width: number, result: Result, rows: Re
 function rowText(row: Remote, cell: Cell, narrow: boolean): string {
   const ratio = row.ratio === null ? NONE : `${number(row.ratio)}×`;
   if (narrow) return `${ratio} ${row.standing}`;
-  const unreliable = quotable(cell, cell.unthrottled ? "delivered_per_s" : "latency_p50_ns") ? "" : ", unreliable";
+  const unreliable = quotable(cell, headline(cell)) ? "" : ", unreliable";
   return `${ratio} · ${row.standing}${words(cell)}${unreliable}`;
 }
 

@@ -77,6 +77,17 @@ export async function section(tab, name) {
 /** Waits until a question about the page is answered with yes. */
 export const until = (tab, question, argument) => tab.waitForFunction(question, argument, { timeout: DEADLINE_MS });
 
+/** The first chart of a kind. */
+export const chart = (tab, id) => tab.locator(`figure[data-chart="${id}"]`).first();
+
+/** Opens a chart's table of numbers and reads its rows. */
+export async function numbers(figure) {
+  const fold = figure.locator("details.data");
+  if (!(await fold.evaluate((element) => element.open))) await fold.locator("summary").click();
+  await fold.getByRole("table").waitFor();
+  return fold.getByRole("row").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+}
+
 /** Draws every section and every chart by scrolling to it, and returns the charts' names. */
 export async function drawAll(tab) {
   await until(tab, () => document.querySelectorAll("main > section.waiting").length === 0);

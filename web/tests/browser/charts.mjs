@@ -1,18 +1,8 @@
 // Charts: what their switches change, and what stands in their tables.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawAll, section, until } from "./browser.mjs";
+import { chart, drawAll, numbers, section, until } from "./browser.mjs";
 import { at } from "./world.mjs";
-
-const chart = (tab, id) => tab.locator(`figure[data-chart="${id}"]`).first();
-
-/** Opens a chart's table of numbers and reads its rows. */
-async function numbers(figure) {
-  const fold = figure.locator("details.data");
-  if (!(await fold.evaluate((element) => element.open))) await fold.locator("summary").click();
-  await fold.getByRole("table").waitFor();
-  return fold.getByRole("row").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
-}
 
 /** Waits until a figure's text has become another. */
 const another = (tab, id, before) => until(tab, ([id, before]) => document.querySelector(`figure[data-chart="${id}"]`).textContent !== before, [id, before]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { downloaded, drawAll, section } from "./browser.mjs";
+import { chart, downloaded, drawAll, section } from "./browser.mjs";
 import { at, csv, verdict } from "./world.mjs";
 
 const key = (record) => JSON.stringify([Object.entries(record.cell).sort(), record.repeat]);
@@ -48,7 +48,7 @@ for (const id of ["percentiles", "load", "map", "cpu"]) {
   test(`the chart \`${id}\` is downloaded as SVG, PNG and CSV`, async () => {
     await at("large", {}, async (tab) => {
       await drawAll(tab);
-      const figure = tab.locator(`figure[data-chart="${id}"]`).first();
+      const figure = chart(tab, id);
       const get = async (name) => {
         await figure.locator("details.menu > summary").click();
         return downloaded(tab, () => figure.locator("details.menu").getByRole("button", { name }).click());

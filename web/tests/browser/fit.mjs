@@ -1,18 +1,8 @@
 // What a reader can ask of the figures: distances, any figure over any axis, constraints.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawAll, pageData, section, until } from "./browser.mjs";
+import { chart, drawAll, numbers, pageData, section, until } from "./browser.mjs";
 import { at } from "./world.mjs";
-
-const chart = (tab, id) => tab.locator(`figure[data-chart="${id}"]`).first();
-
-/** Opens a chart's table of numbers and reads its rows. */
-async function numbers(figure) {
-  const fold = figure.locator("details.data");
-  if (!(await fold.evaluate((element) => element.open))) await fold.locator("summary").click();
-  await fold.getByRole("table").waitFor();
-  return fold.getByRole("row").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
-}
 
 const HASH = "#slice.payload=1KiB&slice.subscribers=2&slice.rate=2000";
 

@@ -113,7 +113,7 @@ impl Stall {
         self.late() <= 1.05 * self.expected_late() + self.noise()
     }
 
-    /// Whether an agent stood still that the script did not stop.
+    /// Returns true if an agent stood still that the script did not stop.
     fn has_another_stop(&self) -> bool {
         let evidence = self.bench.evidence("generator-saturated");
         evidence.is_some_and(|evidence| evidence.contains("it was stopped, or the machine was"))

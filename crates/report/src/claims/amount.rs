@@ -38,7 +38,8 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    fn and(self, other: Ends) -> Ends {
+    /// Returns the sides on which a quantity is only bounded that rests on both.
+    pub fn and(self, other: Ends) -> Ends {
         Ends { may_be_more: self.may_be_more || other.may_be_more, may_be_less: self.may_be_less || other.may_be_less }
     }
 
@@ -221,24 +222,8 @@ impl Amount {
         let mut found = paired(&pairs, relation, certainty);
         // What is only bounded may lie beyond what it says.
         let rises = matches!(relation, Relation::Above | Relation::AtLeast);
-        let may_turn = match (found.outcome, rises) {
-            (Some(holds), true) => {
-                if holds {
-                    ends.may_be_less
-                } else {
-                    ends.may_be_more
-                }
-            }
-            (Some(holds), false) => {
-                if holds {
-                    ends.may_be_more
-                } else {
-                    ends.may_be_less
-                }
-            }
-            (None, _) => false,
-        };
-        if may_turn {
+        let may_turn = |holds: bool| if holds == rises { ends.may_be_less } else { ends.may_be_more };
+        if found.outcome.is_some_and(may_turn) {
             (found.outcome, found.more) = (None, None);
         }
         found

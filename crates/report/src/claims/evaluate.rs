@@ -1,7 +1,7 @@
 //! Whether an expression holds at each point of a study.
 
 use super::amount::{Amount, Certainty, Compared, Ends};
-use super::outcome::{ClaimOutcome, Evidence, best_outcome};
+use super::outcome::{ClaimOutcome, Evidence, best_outcome, wanted};
 use super::words::{amount, label_of, quantity, sign};
 use crate::analysis::{CellResult, Status, by_cell};
 use crate::bounded_runs::speaks_of;
@@ -242,6 +242,7 @@ impl<'a> Evaluation<'a> {
         let conditions = &self.claim.conditions;
         let names_system =
             |name: &str| conditions.iter().any(|(axis, condition)| axis == "system" && condition.holds(&name.into()));
+        let is_free = self.is_free(leaf);
         let is_reference = result.is_reference && leaf.at.system().is_none() && !names_system(&result.cell.system.name);
         !is_reference
             && leaf.at.places.iter().all(|(axis, value)| axes.get(axis) == Some(value))
@@ -249,9 +250,7 @@ impl<'a> Evaluation<'a> {
                 .iter()
                 .filter(|(axis, _)| leaf.at.get(axis).is_none())
                 .all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
-            && axes
-                .iter()
-                .all(|(axis, value)| point.get(axis).is_none_or(|known| known == value) || !self.is_free(leaf)(axis))
+            && axes.iter().all(|(axis, value)| point.get(axis).is_none_or(|known| known == value) || !is_free(axis))
     }
 
     fn matching(&self, leaf: Leaf<'_>, point: &Map<String, Value>) -> Vec<usize> {
@@ -476,27 +475,19 @@ impl<'a> Evaluation<'a> {
 
     fn best(&self, figure: Figure, at: &NamedPlaces, best: &[String], point: &Map<String, Value>) -> Found<Said> {
         let named: Vec<&str> = best.iter().map(String::as_str).collect();
-        let (_, ranks) = self.ranked(figure, at, &named, point)?;
-        let all = self.cells_at(Leaf { at, over: None, all_systems: true }, point)?;
+        let (own, ranks) = self.ranked(figure, at, &named, point)?;
+        let mut cells = self.cells_at(Leaf { at, over: None, all_systems: true }, point)?;
         let name = |cell: &usize| self.cell(*cell).cell.system.name.as_str();
-        let mut cells = all;
         // What is claimed may be a reference, or left out of the conditions.
-        let (own, _) = self.ranked(figure, at, &named, point)?;
-        cells.extend(own.iter().copied().filter(|cell| !cells.contains(cell)).collect::<Vec<_>>());
+        cells.extend(own.into_iter().filter(|cell| !cells.contains(cell)).collect::<Vec<_>>());
         let systems: Vec<&str> = cells.iter().map(name).collect();
         let outcome = best_outcome(best, &systems, ranks);
         let shown: Vec<String> = cells.iter().map(|cell| self.shown(figure, name(cell), *cell)).collect();
         let mut said = Said { outcome, ..Said::new(outcome, shown.join(", ")) };
         said.runs = cells.iter().map(|cell| self.cell(*cell).runs_for(figure.group())).min();
         if outcome == ClaimOutcome::Open {
-            let behind = |one: &str| systems.iter().any(|other| ranks.beats(other, one));
-            let (claimed, rivals): (Vec<&str>, Vec<&str>) =
-                systems.iter().filter(|name| !behind(name)).partition(|name| named.contains(name));
-            let is_wanted = |cell: &&usize| {
-                let others = if claimed.contains(&name(cell)) { &rivals } else { &claimed };
-                others.iter().any(|other| ranks.is_open(name(cell), other))
-            };
-            said.cells = cells.iter().filter(|cell| !behind(name(cell))).filter(is_wanted).copied().collect();
+            let wanted = wanted(best, &systems, ranks);
+            said.cells = cells.iter().filter(|cell| wanted.contains(&name(cell))).copied().collect();
             said.groups = vec![figure.group()];
             said.more = ranks.repeats_more();
         }
@@ -586,14 +577,11 @@ impl<'a> Evaluation<'a> {
         let result = self.cell(cell);
         let mut values: Vec<Observation> = if figure.is_fact() {
             let counts = self.runs_of[cell].iter().filter(|run| speaks_of(figure, run));
-            let mut values: Vec<Observation> = counts.filter_map(|run| observed(figure, run)).collect();
-            values.sort_by_key(|one| one.repeat);
-            values
+            counts.filter_map(|run| observed(figure, run)).collect()
         } else {
-            let mut values = result.figures.each(figure).to_vec();
-            values.sort_by_key(|one| one.repeat);
-            values
+            result.figures.each(figure).to_vec()
         };
+        values.sort_by_key(|one| one.repeat);
         if is_counted(figure) {
             values.iter_mut().for_each(|one| one.step = 0.0);
         }
@@ -635,24 +623,22 @@ impl<'a> Evaluation<'a> {
         Gap { is_open, why, cells }
     }
 
-    /// The cells along an axis with its values in base units, in their order.
-    fn along_axis(&self, axis: &str, at: &NamedPlaces, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
-        let leaf = Leaf { at, over: Some(axis), all_systems: false };
-        let cells = self.cells_at(leaf, point)?;
-        let mut places: Vec<(f64, usize)> = Vec::new();
-        for cell in cells {
-            let value = self.cell(cell).cell.axes.get(axis).and_then(on_axis);
-            match value {
-                Some(value) if places.iter().any(|(known, _)| *known == value) => {
-                    let why =
-                        format!("{} is several cells along {axis}: name a place on each other axis", label_of(at));
-                    return Err(Gap::untested(why));
-                }
-                Some(value) => places.push((value, cell)),
-                None => {}
-            }
-        }
+    /// Returns the cells with their values on an axis in base units, ascending.
+    fn places(&self, axis: &str, at: &NamedPlaces, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
+        let cells = self.cells_at(Leaf { at, over: Some(axis), all_systems: false }, point)?;
+        let place = |cell| Some((self.cell(cell).cell.axes.get(axis).and_then(on_axis)?, cell));
+        let mut places: Vec<(f64, usize)> = cells.into_iter().filter_map(place).collect();
         places.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Ok(places)
+    }
+
+    /// Returns the same where there is one cell for each value, and two values or more.
+    fn along_axis(&self, axis: &str, at: &NamedPlaces, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
+        let places = self.places(axis, at, point)?;
+        if places.windows(2).any(|two| two[0].0 == two[1].0) {
+            let why = format!("{} is several cells along {axis}: name a place on each other axis", label_of(at));
+            return Err(Gap::untested(why));
+        }
         if places.len() < 2 {
             return Err(Gap::untested(format!("{} was run at fewer than two values of {axis}", label_of(at))));
         }
@@ -679,10 +665,7 @@ impl<'a> Evaluation<'a> {
         let mut bounded = Ends::default();
         for (place, amount) in &read {
             let Amount::Runs { values, ends } = amount else { return Err(nothing()) };
-            bounded = Ends {
-                may_be_more: bounded.may_be_more || ends.may_be_more,
-                may_be_less: bounded.may_be_less || ends.may_be_less,
-            };
+            bounded = bounded.and(*ends);
             by_repeat.push((*place, values));
         }
         let repeats = by_repeat[0].1.iter().map(|one| one.repeat);
@@ -757,13 +740,7 @@ impl<'a> Evaluation<'a> {
     }
 
     fn fails(&self, axis: &str, within: [f64; 2], at: &NamedPlaces, point: &Map<String, Value>) -> Found<Said> {
-        let leaf = Leaf { at, over: Some(axis), all_systems: false };
-        let mut places: Vec<(f64, usize)> = self
-            .cells_at(leaf, point)?
-            .into_iter()
-            .filter_map(|cell| Some((self.cell(cell).cell.axes.get(axis).and_then(on_axis)?, cell)))
-            .collect();
-        places.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let places = self.places(axis, at, point)?;
         let (mut works, mut first, mut unknown) = (None, None, Vec::new());
         let mut evidence = String::new();
         for (place, cell) in &places {

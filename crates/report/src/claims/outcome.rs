@@ -45,6 +45,18 @@ pub(crate) struct Evidence<'a> {
     pub capacities: &'a [CapacityResult],
 }
 
+/// Returns the systems of which further runs may decide whether one of `best` is the best:
+/// claimed ones that are not told from a rival, and those rivals.
+pub(super) fn wanted<'a>(best: &[String], systems: &[&'a str], ranks: &Ranked) -> Vec<&'a str> {
+    let behind = |one: &str| systems.iter().any(|other| ranks.beats(other, one));
+    let (claimed, rivals): (Vec<&str>, Vec<&str>) =
+        systems.iter().filter(|name| !behind(name)).partition(|name| best.iter().any(|best| best == **name));
+    let is_open = |name: &&str, others: &[&str]| others.iter().any(|other| ranks.is_open(name, other));
+    let open_claimed = claimed.iter().filter(|name| is_open(name, &rivals));
+    let open_rivals = rivals.iter().filter(|name| is_open(name, &claimed));
+    open_claimed.chain(open_rivals).copied().collect()
+}
+
 /// A claim is borne out where each rival is shown to be behind a claimed
 /// system: then the best is one of those. It is contradicted where each claimed
 /// system is shown to be behind a rival.

@@ -89,7 +89,7 @@ impl Only {
         Only { axis: axis.to_owned(), values: values.split(',').map(|value| value.trim().to_owned()).collect() }
     }
 
-    pub(super) fn holds(&self, cell: &CellResult) -> bool {
+    pub(crate) fn holds(&self, cell: &CellResult) -> bool {
         cell.cell
             .axes
             .get(&self.axis)

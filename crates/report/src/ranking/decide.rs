@@ -1,6 +1,6 @@
 //! The systems of each point, tested against each other.
 
-use super::{Contender, Placing, Ranked, RankingRules, Why};
+use super::{Contender, Ranked, RankingRules};
 use crate::analysis::{CellResult, Status};
 use crate::figures::{ClockBlur, Observation, Sign};
 use crate::points::Point;
@@ -52,11 +52,10 @@ pub(crate) fn ranked(
         };
         let compared = rank(|of| &of.compared);
         let quoted = contenders.iter().any(|of| of.is_disturbed).then(|| rank(|of| &of.quoted));
-        let quoted = quoted.unwrap_or_else(|| compared.clone());
-        for (((number, of), tested), quoted) in numbers.into_iter().zip(contenders).zip(compared).zip(quoted) {
-            let placing = Placing::Open { why: Why::TooFew, repeats_more: None };
-            let ranked = Ranked { placing, systems: of.systems, tested, quoted, better };
-            found[number] = Some(ranked.placed(rules.tie));
+        let mut quoted = quoted.map(Vec::into_iter);
+        for ((number, of), tested) in numbers.into_iter().zip(contenders).zip(compared) {
+            let quoted = quoted.as_mut().and_then(Iterator::next);
+            found[number] = Some(Ranked::of(of.systems, (tested, quoted), better, rules.tie));
         }
     }
     found.into_iter().flatten().collect()
