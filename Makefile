@@ -223,7 +223,8 @@ endef
 
 # Over every protocol what `make test` plays over one, in longer windows.
 long: deps-test
-	PUBMARK_TEST_LONG=1 cargo test --locked -p pubmark --test all -- known_answers:: omission::
+	PUBMARK_TEST_LONG=1 RUST_TEST_THREADS=$(TESTS_AT_ONCE) cargo test --locked -p pubmark --test all -- \
+	  known_answers:: omission:: conformance:: faults::killed::
 
 # Longer than within `make test`. Every seed that is printed can be set again.
 chaos: deps-test

@@ -4,6 +4,7 @@
 mod wrong;
 
 use crate::book::page::Page;
+use crate::left_out::is_long;
 use crate::support::{Place, pubmark, stdout};
 use serde_json::Value;
 use std::path::Path;
@@ -44,6 +45,9 @@ fn passes(flags: &[&str], agent: &[&str]) -> usize {
 
 #[test]
 fn the_built_in_agent_passes_on_every_transport() {
+    if is_long("the_built_in_agent_passes_on_every_transport") {
+        return;
+    }
     // Inproc has the meetings alone, udp may lose what comes too fast. At once, for most of it is waiting.
     let on = |transport| passes(&["--driver", "kernel", "--transport", transport], &[BUILT_IN, "agent"]);
     thread::scope(|scope| {
@@ -57,6 +61,9 @@ fn the_built_in_agent_passes_on_every_transport() {
 
 #[test]
 fn the_built_in_agent_passes_over_every_protocol_of_a_broker() {
+    if is_long("the_built_in_agent_passes_over_every_protocol_of_a_broker") {
+        return;
+    }
     for driver in ["mqtt", "nats", "redis", "amqp"] {
         let tried = passes(&["--driver", driver], &[BUILT_IN, "agent"]);
         assert!(tried >= 20, "{driver}: {tried} cases were tried");
@@ -67,6 +74,9 @@ const IN_NODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformanc
 
 #[test]
 fn an_agent_in_node_passes() {
+    if is_long("an_agent_in_node_passes") {
+        return;
+    }
     let tried = passes(&["--transport", "tcp"], &["node", IN_NODE]);
     assert!(tried >= 60, "{tried} cases were tried");
 }
@@ -83,6 +93,9 @@ fn cases_of(faults: &[Wrong]) -> Vec<&'static str> {
 
 #[test]
 fn an_agent_behind_a_relay_is_right_before_it_is_made_wrong() {
+    if is_long("an_agent_behind_a_relay_is_right_before_it_is_made_wrong") {
+        return;
+    }
     for (faults, flags) in
         [(WRONG_RELAYED, &["--driver", "kernel", "--transport", "tcp"][..]), (WRONG_AT_A_SERVER, &["--driver", "mqtt"])]
     {
@@ -152,8 +165,15 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
         (WRONG_RELAYED, Right { text: &relayed, follows: &[BUILT_IN], ..in_node }),
         (WRONG_AT_A_SERVER, Right { text: &relayed, follows: &[BUILT_IN], flags: ["--driver", "mqtt"], ..in_node }),
     ];
-    let all: Vec<_> =
-        kinds.iter().flat_map(|(faults, agent)| faults.iter().map(move |fault| (*agent, fault))).collect();
+    let step = if is_long("every_wrong_agent_is_refused_by_the_case_that_names_its_fault (the other four of five)") {
+        1
+    } else {
+        5
+    };
+    let all: Vec<_> = kinds
+        .iter()
+        .flat_map(|(faults, agent)| faults.iter().step_by(step).map(move |fault| (*agent, fault)))
+        .collect();
     let place = Place::new();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

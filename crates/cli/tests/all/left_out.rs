@@ -14,12 +14,12 @@ pub fn leave_out(test: &str, why: &str) {
     note(Path::new(FILE), test, why);
 }
 
-/// Returns whether a test is played that repeats, over another protocol, what `make test`
-/// plays over one: `make long` plays them all. Says so where it is not.
+/// Returns whether to play a test that repeats, for another protocol or agent, what `make test`
+/// plays for one: `make long` plays them all. Writes down that it was left out where it is not.
 pub fn is_long(test: &str) -> bool {
     let wanted = std::env::var_os("PUBMARK_TEST_LONG").is_some();
     if !wanted {
-        leave_out(test, "`make long` plays it over every protocol");
+        leave_out(test, "`make long` plays it");
     }
     wanted
 }

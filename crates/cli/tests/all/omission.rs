@@ -225,11 +225,17 @@ fn omission_is_seen_over_redis() {
 /// Which takes seconds to start.
 #[test]
 fn omission_is_seen_over_amqp() {
+    if is_long("omission_is_seen_over_amqp") {
+        return;
+    }
     server_stops(&["rabbitmq-amqp"]);
 }
 
 #[test]
 fn omission_is_seen_over_zeromq() {
+    if is_long("omission_is_seen_over_zeromq") {
+        return;
+    }
     side_stops("subscribers", &["zeromq", "--transport", "tcp"]);
     side_stops("publishers", &["zeromq", "--transport", "tcp"]);
 }

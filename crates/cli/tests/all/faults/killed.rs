@@ -1,5 +1,6 @@
 //! Clients that are killed, and the books that they leave.
 
+use crate::left_out::is_long;
 use crate::support::{Benched, Place, free_port, stderr, stdout, wait_for};
 use crate::tls::{Authority, serve};
 use serde_json::Value;
@@ -131,6 +132,9 @@ fn what_comes_for_subscribers_that_are_killed_is_shown_and_no_servers_loss() {
 
 #[test]
 fn sockets_of_libraries_are_closed_as_well() {
+    if is_long("sockets_of_libraries_are_closed_as_well") {
+        return;
+    }
     let over = |system: &str, transport: &str, side: &str| {
         let place = Place::new();
         let bench = kill(&place, side, &[system, "--transport", transport]);
@@ -159,6 +163,9 @@ fn sockets_of_libraries_are_closed_as_well() {
 
 #[test]
 fn requesters_and_repliers_can_be_killed_too() {
+    if is_long("requesters_and_repliers_can_be_killed_too") {
+        return;
+    }
     for side in ["publishers", "subscribers"] {
         let place = Place::new();
         let asks = ["kernel", "--transport", "tcp", "--pattern", "request-reply"];
@@ -173,6 +180,9 @@ fn requesters_and_repliers_can_be_killed_too() {
 
 #[test]
 fn over_tls_the_books_are_as_exact() {
+    if is_long("over_tls_the_books_are_as_exact") {
+        return;
+    }
     let authority = Authority::new();
     let serving = serve(&authority.mosquitto("good"));
     let (url, ca) =
@@ -217,6 +227,9 @@ fn queues(home: &Place, dist: u16, epmd: u16) -> String {
 /// One server for both, because it takes seconds to start.
 #[test]
 fn over_amqp_the_books_are_as_exact() {
+    if is_long("over_amqp_the_books_are_as_exact") {
+        return;
+    }
     let (place, home) = (Place::new(), Place::new());
     let [port, dist, epmd] = [(); 3].map(|()| free_port());
     let ports = vec![(String::new(), port), ("dist".into(), dist), ("epmd".into(), epmd)];
