@@ -157,111 +157,111 @@ macro_rules! keys {
 
 keys! {
     [Workload]
-    /// who sends to whom: pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline, tree
+    /// who sends to whom: pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline or tree
     pattern: Pattern = Pattern::Pairs;
-    /// for libraries: inproc, ipc, tcp or udp
+    /// libraries only: inproc, ipc, tcp or udp
     transport: Transport;
-    /// publishers, 1 to 1,000,000 (1)
+    /// number of publishers, 1 to 1,000,000 (1)
     publishers: Clients;
-    /// subscribers, 1 to 1,000,000 (1)
+    /// number of subscribers, 1 to 1,000,000 (1)
     subscribers: Clients;
     /// pairs of one publisher and one subscriber, 1 to 1,000,000 (1)
     pairs: Clients;
-    /// in the pattern tree: devices of a subsystem, 1 to 1,000,000 (100)
+    /// pattern tree: devices per subsystem, 1 to 1,000,000 (100)
     tree_devices: Count<u32, 1, MOST_CLIENTS>;
-    /// in the pattern tree: parameters of a device, topics that its publisher takes in turn, 1 to 1,000,000 (10)
+    /// pattern tree: parameters per device, which are topics used in turn, 1 to 1,000,000 (10)
     tree_parameters: Count<u32, 1, MOST_CLIENTS>;
-    /// messages per second and publisher, or max
+    /// messages/s per publisher, or max
     rate: Rate = Rate::per_kilosecond(1_000_000);
     /// uniform, poisson or burst:K
     arrival: Arrival = Arrival::Uniform;
-    /// bytes of a message with its 16-byte header, 16B to 1GiB
+    /// message size with its 16-byte header, 16B to 1GiB
     payload: Bytes<16, { 1 << 30 }> = Bytes(1_024);
     /// quality of service: 0, 1 or 2
     qos: Count<u8, 0, 2> = Count(0);
-    /// whether subscriptions, and what waits for them, outlive connections and the server
+    /// keep subscriptions and queued messages across disconnects and server restarts
     durable: bool = false;
     /// time from the start to the measured window
     warmup: Time = Time(SECOND);
-    /// the window begins when the figures of a pilot run were steady: after warmup at the earliest, after this at the latest; 100ms at least
+    /// longest warm-up, 100ms or more: a pilot run finds when the figures are steady, after `warmup` at the earliest
     warmup_max: Time<{ 100 * MILLISECOND }>;
     /// length of the measured window (5s)
     duration: Time;
-    /// instead of duration: messages of each publisher in the window
+    /// messages per publisher in the window, in place of `duration`
     count: Count<u64, 1, { MAX_SEQUENCE as u64 }>;
-    /// how long after the last send a message may still arrive
+    /// longest wait for messages after the last send
     drain: Time = Time(10 * SECOND);
-    /// how long clients may take to connect and hear each other
+    /// time limit for clients to connect and to hear each other
     connect_timeout: Time = Time(30 * SECOND);
-    /// connections that are opened to a broker in a second, 1 to 100,000
+    /// connections/s to a broker, 1 to 100,000
     connect_rate: Count<u32, 1, 100_000> = Count(workload::default_connect_rate());
-    /// hybrid (sleeps, then watches the clock shortly before), sleep, or spin (costs a core)
+    /// how publishers wait: hybrid (sleep, then poll the clock), sleep, or spin (uses a core)
     pacing: Pacing = Pacing::Hybrid;
-    /// least time between two wake-ups of a publisher
+    /// shortest time between two wake-ups of a publisher
     pacing_quantum: Time = Time(50 * MICROSECOND);
-    /// how subscribers wait: block (sleep until something comes), or spin (costs a core)
+    /// how subscribers wait: block (sleep until a message comes), or spin (uses a core)
     receive: Receive = workload::default_receive();
-    /// together (both ends of a stream on one host), server-apart (these, and the server on another host: left out where there is none) or apart; where nothing is said together, if the hosts' roles allow
+    /// together (both ends of a stream on one host), server-apart (the same, with the server on another host) or apart (together, if the roles of the hosts allow it)
     placement: Ends;
-    /// processes a side that play clients, 1 to 256 (what the system's file says)
+    /// client processes per side, 1 to 256 (from the system file)
     agents: Count<u32, 1, { MOST_AGENTS as u64 }>;
-    /// header, or full (CRC-32C of the body); where nothing is said full, as long as it costs under 2 % of an event loop
+    /// header, or full (CRC-32C of the body) (full, if it costs under 2 % of an event loop)
     verify: Verify;
-    /// none, roles (publishers and subscribers on separate processors, isolated ones where there are two), or sets: `publishers 2, subscribers 3, server 0-1`
+    /// CPU pinning: none, roles (publishers and subscribers on separate CPUs, isolated ones if there are two), or sets: `publishers 2, subscribers 3, server 0-1`
     pin: Pin = workload::default_pin();
-    /// the processes of a server that was there already: `process NAME`, `pid N` or `container NAME`, with `on HOST` behind it where it is not the server's host
+    /// processes of a server that already runs: `process NAME`, `pid N` or `container NAME`; add `on HOST` if they run on another host than the server
     watch: Watch;
-    /// the generator's own p99 lag that makes a run generator-saturated
+    /// p99 of the generator delay above which a run is generator-saturated
     max_send_lag: Time = Time(workload::default_max_send_lag_ns());
     /// latency above which a delivered message counts as late
     late_after: Time = Time(workload::default_late_after_ns());
 
     [Limits]
-    /// processors that the server may use
+    /// CPUs that the server may use
     cpus: Cpus;
     /// memory that the server may use
     memory: Bytes<{ 1 << 20 }, { 1 << 50 }>;
 
     [Faults]
-    /// what happens to which part, from the window's beginning: `stop server at 5s for 1s`, or several with commas
+    /// what happens when, from the start of the window: `stop server at 5s for 1s`, or several with commas
     fault: Script = Script::default();
-    /// whose connections go over the link: subscribers (where nothing is said), publishers or both
+    /// clients that connect over the link: subscribers, publishers or both (subscribers)
     link: Side;
-    /// mean time to a failure of the link, exponential, from the window's beginning or a repair; 100ms at least
+    /// mean time to a failure of the link, exponential, 100ms or more
     mttf: Time<{ 100 * MILLISECOND }>;
-    /// mean time from a failure of the link to its repair, exponential; 10ms at least
+    /// mean time to repair of the link, exponential, 10ms or more
     mttr: Time<{ 10 * MILLISECOND }>;
-    /// what the link holds bytes back for, one way, in each direction: whole milliseconds
+    /// one-way delay of the link in each direction: whole milliseconds
     link_delay: LinkDelay;
-    /// how much earlier or later than `link_delay` bytes go on, evenly by chance, in their order: whole milliseconds, no more than `link_delay`
+    /// random deviation from `link_delay`, uniform, in order: whole milliseconds, `link_delay` at most
     link_jitter: LinkDelay;
-    /// bytes a second that the link carries of each connection, in each direction: whole kB
+    /// bytes/s of each connection in each direction: whole kB
     link_bandwidth: LinkBandwidth;
-    /// what the link loses: `0%` alone, for a link carries connections of TCP, which lose nothing
+    /// `0%` only: TCP connections lose nothing
     link_loss: LinkLoss;
 
     [Settings]
-    /// whose defaults systems have: stock (their makers') or tuned (pubmark's) (tuned)
+    /// options of the system: stock (vendor defaults) or tuned (recommended settings) (tuned)
     r#use: Use;
 
     [Run]
     /// runs of each cell, 1 to 1,000
     repeats: Count<u32, 1, 1_000> = Count(3);
-    /// when the study ends: repeats (after a fixed number of them) or decided (when its questions are decided or `--budget` is spent; rankings are corrected for every look at the records; `--budget` sets it) (repeats)
+    /// end of the study: repeats (after that many) or decided (when each question is decided or `--budget` is spent; `--budget` sets it) (repeats)
     stop: StopRule;
-    /// whole (as `duration` says) or asked (as many messages as the figures need that are asked for, over the rate, from 2 s up to `duration`; `--budget` sets it where the study does not say whole) (whole)
+    /// whole (`duration`) or asked (as many messages as the requested figures need, 2 s at least, `duration` at most; `--budget` sets it unless the study says whole) (whole)
     windows: WindowLength;
     /// interleaved (systems alternate, seeded) or sequential
     order: RunSequence = RunSequence::Interleaved;
-    /// systems tie where they are shown to differ by less than this, 0.1% to 50%
+    /// systems tie if they are shown to differ by less than this, 0.1% to 50%
     tie: Percent = Percent(5.0);
-    /// for how long a server is there that pubmark starts: run (one run) or cell (consecutive runs that need the very same server, as long as each is valid) (run)
+    /// lifetime of a server: run (one run) or cell (consecutive runs that need the same server, while they are ok) (run)
     fresh: FreshServer;
-    /// true keeps each processor awake with a spinner of the idle class while a run is on
+    /// keep each CPU awake during a run, with a spinner of the idle class
     awake: bool = false;
-    /// true searches, after the runs, for how many times each given load holds, up to 10 times (false)
+    /// after the runs, search how many times its load each cell sustains, up to 10 times (false)
     headroom: bool;
-    /// seed of the order and of Poisson gaps
+    /// seed of the run order and of Poisson gaps
     seed: Count<u64, 0, { u64::MAX }> = Count(1);
 }
 

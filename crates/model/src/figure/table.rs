@@ -23,21 +23,21 @@ macro_rules! times {
     ($($name:literal, $typed:literal, $label:literal, $about:literal;)+) => {
         const TIME_ROWS: [[FigureDescription; Percentile::COUNT]; TIMES] = in_order([$([
             time(Percentile::Min, concat!($name, "_min_ns"), &[concat!($typed, "min")], concat!($label, " min"),
-                concat!("the least ", $about)),
+                concat!("least ", $about)),
             time(Percentile::Mean, concat!($name, "_mean_ns"), &[concat!($typed, "mean")], concat!($label, " mean"),
-                concat!("the mean ", $about)),
+                concat!("mean ", $about)),
             time(Percentile::P50, concat!($name, "_p50_ns"), &[concat!($typed, "p50")], concat!($label, " p50"),
-                concat!("the median ", $about)),
+                concat!("median ", $about)),
             time(Percentile::P90, concat!($name, "_p90_ns"), &[concat!($typed, "p90")], concat!($label, " p90"),
-                concat!("the 90th percentile of the ", $about)),
+                concat!("90th percentile of the ", $about)),
             time(Percentile::P95, concat!($name, "_p95_ns"), &[concat!($typed, "p95")], concat!($label, " p95"),
-                concat!("the 95th percentile of the ", $about)),
+                concat!("95th percentile of the ", $about)),
             time(Percentile::P99, concat!($name, "_p99_ns"), &[concat!($typed, "p99")], concat!($label, " p99"),
-                concat!("the 99th percentile of the ", $about, "; of at least 1,000 messages")),
+                concat!("99th percentile of the ", $about, "; needs 1,000 messages")),
             time(Percentile::P999, concat!($name, "_p999_ns"), &[concat!($typed, "p999")], concat!($label, " p99.9"),
-                concat!("the 99.9th percentile of the ", $about, "; of at least 10,000 messages")),
+                concat!("99.9th percentile of the ", $about, "; needs 10,000 messages")),
             time(Percentile::Max, concat!($name, "_max_ns"), &[concat!($typed, "max")], concat!($label, " max"),
-                concat!("the greatest ", $about)),
+                concat!("greatest ", $about)),
         ]),+]);
     };
 }
@@ -77,12 +77,12 @@ const fn in_order(
 }
 
 times! {
-    "latency", "", "latency", "time from when a message was due until it arrived, less the generator's own lag";
-    "intended_latency", "intended ", "latency from the due time,", "time from when a message was due until it arrived, the generator's own lag included";
-    "service_latency", "service ", "service latency", "time from when a message was sent until it arrived, which leaves out what waited to be sent";
-    "send_lag", "send_lag ", "send lag", "time from when a message was due until it was sent";
-    "own_lag", "own_lag ", "own lag", "part of the send lag that the load generator caused";
-    "receive_lag", "receive_lag ", "receive lag", "longest time that a message can have waited for the busy receiving loop of the generator";
+    "latency", "", "latency", "time from due to arrival, without the generator delay";
+    "intended_latency", "intended ", "latency from the due time,", "time from due to arrival, with the generator delay";
+    "service_latency", "service ", "service latency", "time from send to arrival, without the wait before the send";
+    "send_lag", "send_lag ", "send lag", "time from due to send";
+    "own_lag", "own_lag ", "own lag", "generator delay: how late the load generator itself sent";
+    "receive_lag", "receive_lag ", "receive lag", "upper bound of the wait for the busy receiving loop of the load generator";
 }
 
 /// A table of numbers: the constant, the key, what else may be typed, what it
@@ -246,51 +246,51 @@ numbers! {
     /// Messages due a second, over all publishers.
     OFFERED = "offered_per_s" [] Flow Rates PerS NEITHER, "offered",
         number(|run| rate(run, |rates| rates.offered_per_s)),
-        "messages due by the schedule, over all publishers";
+        "messages due, all publishers together";
     /// Messages sent a second.
     SENT = "sent_per_s" [] Flow Rates PerS HIGHER, "sent",
         number(|run| rate(run, |rates| rates.sent_per_s)),
-        "messages that the system took, over all publishers";
+        "messages that the system accepted, all publishers together";
     /// Messages delivered a second, over all subscribers.
     DELIVERED = "delivered_per_s" [] Flow Rates PerS HIGHER, "delivered",
         number(|run| rate(run, |rates| rates.delivered_per_s)),
-        "messages that arrived within the window, over all subscribers";
+        "messages that arrived in the window, all subscribers together";
     /// Bytes of payload delivered a second.
     DELIVERED_BYTES = "delivered_bytes_per_s" [] Flow Rates BytesPerS HIGHER, "delivered bytes",
         number(|run| rate(run, |rates| rates.delivered_bytes_per_s)),
-        "payload that arrived within the window";
+        "payload that arrived in the window";
     /// Delivered over expected.
     DELIVERED_RATIO = "delivered_ratio" [] Flow Counts Share HIGHER, "delivered ratio",
         number(|run| run.counts.delivered_ratio()),
-        "copies that arrived of those that should have";
+        "copies that arrived, as a share of those expected";
     /// What is owed at the window's end.
     BACKLOG = "backlog" [] Flow Rates Share LOWER, "backlog",
         number(|run| (run.counts.sent > 0).then(|| backlog(run))),
-        "share of what was sent in the window that was still to arrive at its end, more than at its beginning";
+        "growth of what is still to arrive over the window, as a share of what was sent";
     /// Messages lost.
     LOST = "lost" [] Flow Counts Count LOWER, "lost",
         number(|run| count(run.counts.lost)),
-        "copies that should have arrived and had not when the drain ended";
+        "expected copies that had not arrived when the drain ended";
     /// Messages that the server refused.
     REFUSED = "refused" [] Flow Counts Count LOWER, "refused",
         number(|run| count(run.counts.refused).filter(|refused| run.workload.qos > 0 || *refused > 0.0)),
-        "messages that the server refused, in words or by a code: neither acknowledged nor lost";
+        "messages that the server refused; not counted as acknowledged or lost";
     /// Messages that were due and that the system never took.
     NOT_SENT = "not_sent" [] Flow Counts Count LOWER, "not sent",
         number(|run| count(run.counts.not_sent)),
-        "messages that were due by the schedule and that the system did not take: in no other count of what became of messages";
+        "messages that were due and that the system did not accept; in no other count";
     /// Arrivals beyond the first of a message.
     DUPLICATED = "duplicated" [] Flow Counts Count LOWER, "duplicated",
         number(|run| count(run.counts.duplicated)),
-        "arrivals beyond the first of a message";
+        "arrivals of a message after its first";
     /// Arrivals behind a later message.
     REORDERED = "reordered" [] Flow Counts Count LOWER, "reordered",
         number(|run| count(run.counts.reordered)),
-        "arrivals behind a later message of the same publisher";
+        "arrivals after a later message of the same publisher";
     /// Messages whose echo did not come.
     UNANSWERED = "unanswered" [] Flow Counts Count LOWER, "unanswered",
         number(|run| count(run.counts.unanswered).filter(|_| run.workload.pattern.echoed())),
-        "messages of fan-out-echo whose echo did not come";
+        "fan-out-echo messages without an echo";
     /// Arrivals that were damaged. Older records have 0 here where nobody had looked.
     CORRUPTED = "corrupted" [] Flow Counts Count LOWER, "corrupted",
         number(|run| count(run.counts.corrupted.filter(|_| run.workload.checks_bodies())?)),
@@ -298,84 +298,84 @@ numbers! {
     /// Messages that the server acknowledged (QoS 1 and 2).
     ACKED = "acked" [] Flow Counts Count NEITHER, "acknowledged",
         number(|run| count(run.counts.acked).filter(|_| run.workload.qos > 0)),
-        "messages that the server took responsibility for";
+        "messages that the server acknowledged";
     /// Messages that the server acknowledged and a subscriber did not get.
     ACKED_LOST = "acked_lost" [] Flow Counts Count LOWER, "acknowledged and lost",
         number(|run| count(run.counts.acked_lost.filter(|_| run.workload.qos > 0)?)),
-        "messages that the server acknowledged and a subscriber had not got when the drain ended";
+        "acknowledged messages that a subscriber had not received when the drain ended";
     /// Messages that were delivered later than `late_after`.
     LATE = "late" [] Flow LatencyP99 Count LOWER, "late",
         number(|run| count(run.counts.late).filter(|_| run.times.latency.is_some())),
-        "messages delivered later than `late_after`";
+        "delivered messages with a latency above `late_after`";
     /// Mean delay variation between consecutive messages, ns.
     JITTER = "jitter_ns" ["jitter"] Flow LatencyP99 Ns LOWER, "jitter",
         number(|run| run.jitter_ns),
-        "mean change of latency from one message to the next of a stream (RFC 3393)";
+        "mean change of latency between consecutive messages of a stream (RFC 3393)";
     /// How long a message takes: half of a round trip, the median latency at a rate, or
     /// the time from one delivery to the next where there is none, ns.
     MESSAGE_TIME = "message_time_ns" ["message_time"] Flow LatencyP50 Ns LOWER, "time of a message",
         Source::Block,
-        "half of a median round trip; the median latency at a given rate; unthrottled, the time from one delivery to the next";
+        "half of a median round trip; at a fixed rate the median latency; unthrottled, the time between deliveries";
     /// The same of the language's floor: its loop over a queue, ns.
     LANGUAGE_FLOOR = "language_floor_ns" [] Flow LatencyP50 Ns LOWER, "floor of the language",
         Source::Block,
-        "the time of a message of the same agent over a queue of its own language";
+        "time of a message of the same agent over a queue of its language";
     /// What the binding costs beyond that in the same block, ns.
     BINDING = "binding_ns" ["binding"] Flow LatencyP50 Ns LOWER, "binding",
         Source::Block,
-        "the time of a message less that of the floor of its language in the same block; withheld where the floor scatters by more";
+        "time of a message minus that of the language floor in the same repeat; absent if the floor scatters more";
     /// The time of a message as a multiple of the baseline's in the same block.
     OVER_BASELINE = "over_baseline" [] Flow LatencyP50 Multiple LOWER, "over the baseline",
         Source::Block,
-        "the time of a message as a multiple of the baseline's in the same block";
+        "time of a message as a multiple of the baseline's in the same repeat";
     /// Median latency as a multiple of the floor's in the same block.
     FLOOR_LATENCY = "floor_latency" [] Flow LatencyP50 Multiple LOWER, "latency over the floor",
         Source::Cells,
-        "median latency as a multiple of the kernel's in the same block";
+        "median latency as a multiple of the kernel's in the same repeat";
     /// Messages delivered a second as a multiple of the floor's in the same block.
     FLOOR_DELIVERED = "floor_delivered" [] Flow Rates Multiple HIGHER, "delivered over the floor",
         Source::Cells,
-        "messages delivered as a multiple of the kernel's in the same block";
+        "messages delivered as a multiple of the kernel's in the same repeat";
     /// From the first client's opening until all had heard each other, ns.
     DISCOVERY = "discovery_ns" ["discovery"] Client LatencyP50 Ns LOWER, "until all had heard each other",
         number(|run| count(run.discovery_ns?)),
-        "from the first client's opening until everybody had heard whom they should hear; a library's only";
+        "time from the first client's start until all had heard each other; libraries only";
     /// From the start until the figures were steady in a pilot run, ns.
     STEADY_AFTER = "steady_after_ns" ["steady_after"] Flow LatencyP50 Ns LOWER, "until steady",
         number(|run| count(run.pilot.filter(|pilot| pilot.repeat == run.repeat)?.steady_after_ns?)),
         step |run| run.pilot.map_or(1.0, |pilot| pilot.slice_ns as f64),
-        "from the start of a pilot run until its figures were steady: what the system and its agents take to get warm";
+        "warm-up time: from the start of a pilot run until its figures were steady";
     /// The longest silence of a subscriber in which a fault of the server or a link
     /// lies, ns.
     SILENCE = "fault_silence_ns" ["fault_silence"] Flow LatencyP99 Ns LOWER, "silence of a fault",
         number(|run| count(run.recovery?.silence_ns?)),
-        "the longest silence of a subscriber in which a fault of the server or a link lies";
+        "longest silence of a subscriber with a fault of the server or a link in it";
     /// That less the time that was asked for, ns.
     BEYOND = "outage_beyond_ns" ["outage_beyond"] Flow LatencyP99 Ns LOWER, "outage beyond the fault",
         number(|run| count(run.recovery?.beyond_ns?)),
-        "the longest silence of a subscriber less the time for which the fault within it was asked";
+        "longest silence of a subscriber minus the requested length of the fault in it";
     /// From the end of a fault until its backlog was caught up, ns. Where that was not
     /// within the window, it took at least as long as was watched.
     CAUGHT_UP = "caught_up_after_ns" ["caught_up_after"] Flow LatencyP99 Ns LOWER, "caught up after",
         number(|run| count(run.recovery.and_then(|cost| cost.caught_up_after_ns.or(cost.watched_ns))?)),
         step |run| run.workload.slice_ns() as f64,
-        "from the end of a fault until all that was due before it and arrives at all had arrived, and as much arrived as before it; to a slice of the window";
+        "time from the end of a fault until the backlog was delivered and the rate was normal, in slices of the window";
     /// From the start of a server that was killed until it listened, ns.
     LISTENS_AFTER = "listens_after_ns" ["listens_after"] Server LatencyP99 Ns LOWER, "listens after",
         number(|run| count(run.recovery?.listens_after_ns?)),
-        "from the start of the server after it was killed until it listened";
+        "time from the start of a killed server until it listened";
     /// From the end of a fault until the last client had its connection again, ns.
     CLIENTS_BACK = "clients_back_after_ns" ["clients_back_after"] Client LatencyP99 Ns LOWER, "all clients back after",
         number(|run| count(run.recovery?.clients_back_after_ns?)),
-        "from the end of a fault until the last client had its connection again";
+        "time from the end of a fault until the last client was reconnected";
     /// Lost connections that clients did not get again.
     CLIENTS_NOT_BACK = "clients_not_back" [] Client Counts Count LOWER, "clients not back",
         number(|run| count(run.recovery?.clients_not_back?)),
-        "connections lost where a fault of the server or a link happened, and not had again";
+        "connections lost in a fault of the server or a link and not restored";
     /// Connections that clients got.
     CONNECTED = "connected" [] Client Counts Count HIGHER, "connected",
         number(|run| count(run.connections.as_ref()?.opened)),
-        "connections that clients got";
+        "connections that clients opened";
     /// Median time of connecting, ns.
     CONNECT_P50 = "connect_p50_ns" ["connect p50"] Client LatencyP50 Ns LOWER, "connect p50",
         number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p50)),
@@ -388,23 +388,23 @@ numbers! {
     RECONNECTED = "reconnected" [] Client Counts Count NEITHER, "reconnected",
         number(|run| count(run.connections.as_ref()?.reconnected)),
         step |run| Figure::RECONNECTED.value(run).unwrap_or(0.0).sqrt(),
-        "connections that clients got again after losing them";
+        "connections that clients restored after a loss";
     /// 99th percentile of the times without a connection, ns.
     RECONNECT_P99 = "reconnect_p99_ns" ["reconnect p99"] Client LatencyP99 Ns LOWER, "reconnect p99",
         number(|run| count(run.connections.as_ref()?.reconnect_ns.as_ref()?.p99)),
-        "99th percentile of the times without a connection";
+        "99th percentile of the time without a connection";
     /// CPU time of generator, library and server for a delivered message, ns.
     CPU_PER_MESSAGE = "cpu_ns_per_message" ["cpu_per_message"] Machine Cost Ns LOWER, "CPU per message",
         number(|run| each(run, together(run, |usage| usage.cpu_s)? * 1e9)),
-        "CPU time of generator, library and server for a delivered message";
+        "CPU time of generator, library and server per delivered message";
     /// Processors used by generator, library and server together.
     CPU_CORES = "cpu_cores" [] Machine Cost Cores LOWER, "CPU",
         number(|run| together(run, |usage| usage.cpu_cores)),
-        "processors kept busy by generator, library and server together";
+        "CPUs used by generator, library and server together";
     /// Processors used by the server.
     SERVER_CPU = "server_cpu_cores" ["server_cpu"] Server Cost Cores LOWER, "server CPU",
         number(|run| server(run, |usage| usage.cpu_cores)),
-        "processors kept busy by the server";
+        "CPUs used by the server";
     /// Largest resident set of generator and server together, bytes.
     MEMORY_MAX = "rss_bytes_max" ["memory_max"] Machine Cost Bytes LOWER, "memory, largest",
         number(|run| together(run, |usage| usage.rss_bytes_max as f64)), step |_| PAGE,
@@ -428,7 +428,7 @@ numbers! {
     /// Context switches of generator and server for a delivered message.
     SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",
         number(|run| each(run, together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)),
-        "of generator and server, for a delivered message";
+        "context switches of generator and server per delivered message";
     /// The part of the window for which a runtime stopped its program.
     RUNTIME_PAUSED = "runtime_paused_share" ["runtime_paused"] Client LatencyP99 Share LOWER, "stopped by the runtime",
         number(|run| {
@@ -436,22 +436,22 @@ numbers! {
             Some(paused as f64 / run.window_ns.max(1) as f64)
         }),
         step |run| 1.0 / run.window_ns.max(1) as f64,
-        "the part of the window for which the runtime of the language stopped an agent, by its own account";
+        "share of the window for which the language runtime stopped an agent, as the runtime reports";
     /// The longest time for which a runtime stopped its program, ns.
     RUNTIME_PAUSE_MAX = "runtime_pause_max_ns" ["runtime_pause_max"] Client LatencyP99 Ns LOWER, "longest stop by the runtime",
         number(|run| count(runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.longest_ns).max()?)),
-        "the longest time for which the runtime of the language stopped an agent, by its own account";
+        "longest stop of an agent by its language runtime, as the runtime reports";
     /// What the agents' programs allocated for a delivered message, bytes.
     ALLOCATED = "allocated_bytes_per_message" ["allocated"] Client Cost Bytes LOWER, "allocated per message",
         number(allocated),
-        "what the agents allocated for a delivered message, by their runtimes' account";
+        "memory allocated by agents per delivered message, as their runtimes report";
     /// What network interfaces carried for a delivered message, bytes.
     WIRE_BYTES = "wire_bytes_per_message" ["wire_bytes"] Machine Cost Bytes LOWER, "on the wire per message",
         number(|run| each(run, run.wire.as_ref()?.sent_bytes as f64)),
-        "what network interfaces sent for a delivered message: headers, acknowledgements, what was sent again and other programs' bytes included";
+        "bytes sent by network interfaces per delivered message, with headers, acknowledgements, retransmissions and other programs";
     /// What the clocks of two hosts may be wrong by in a latency from one to the other,
     /// ns: of the cell's runs the largest.
     CLOCK_BOUND = "clock_bound_ns" ["clock_bound"] Machine LatencyP50 Ns LOWER, "clocks",
         number(|run| count(run.widest_clocks()?.bound_ns)),
-        "what the clocks of two hosts may have added to each latency from one to the other, or taken from it: the largest of the runs; no repeat averages it out";
+        "possible clock error in each latency between two hosts; the largest of the runs";
 }
