@@ -1,8 +1,8 @@
 //! Which systems are best at each point by a figure: a test within blocks,
 //! corrected for all comparisons of a table ([`pubmark_stats::rank_table`]).
 //!
-//! Four things that a test cannot know are added. A throughput is no rank where
-//! the shares that were delivered differ: what loses most may well be fastest.
+//! Four things that a test cannot know are added. A system beats another by throughput only if
+//! it also delivers as large a share: what loses most may well be fastest.
 //! Where the generator was at its limit, what a system reached is a lower
 //! bound: it may win by it, and is never behind by it. What the clocks of two
 //! hosts may be wrong by is no noise: who differ by less are not told apart. And
@@ -80,8 +80,8 @@ pub enum Placing {
         /// About how many more repeats would tell; none where that cannot be said.
         repeats_more: Option<u32>,
     },
-    /// The shares that were delivered differ, from the least to the greatest:
-    /// the figures are not of the same work.
+    /// Those that none beats delivered different shares of their messages, from the least to the
+    /// greatest: their figures are not of the same work.
     Unranked {
         /// The least share.
         least: f64,
@@ -227,7 +227,7 @@ impl Ranked {
         let (better, worse) = (&self.systems[one], &self.systems[other]);
         self.tested.beats(one, other)
             && !worse.is_lower_bound
-            && alike(better.share, worse.share)
+            && is_not_less(better.share, worse.share)
             && self.is_beyond_clocks(one, other)
     }
 
@@ -297,12 +297,12 @@ impl Ranked {
         if self.systems.len() < 2 {
             return open(Why::TooFew);
         }
-        let shares = || self.systems.iter().filter_map(|system| system.share);
+        let unbeaten = &self.unbeaten;
+        let shares = || unbeaten.iter().filter_map(|place| self.systems[*place].share);
         let (least, most) = (shares().fold(f64::INFINITY, f64::min), shares().fold(0.0, f64::max));
-        if !alike(Some(least), Some(most)) && shares().next().is_some() {
+        if !is_not_less(Some(least), Some(most)) && shares().next().is_some() {
             return Placing::Unranked { least, most };
         }
-        let unbeaten = &self.unbeaten;
         let Some((ahead, rivals)) = unbeaten.split_first() else { return open(Why::Noise(Vec::new())) };
         let ahead = *ahead;
         if rivals.is_empty() {
@@ -364,7 +364,8 @@ impl Why {
     }
 }
 
-/// Whether two shares are so near that throughputs can be compared.
-fn alike(one: Option<f64>, other: Option<f64>) -> bool {
-    one.zip(other).is_none_or(|(one, other)| one.max(other) <= one.min(other) * (1.0 + SAME_WITHIN))
+/// Returns whether a share is as large as another, or nearly: then the one that also delivers more
+/// messages per second is better by both.
+fn is_not_less(one: Option<f64>, other: Option<f64>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| other <= one * (1.0 + SAME_WITHIN))
 }

@@ -365,6 +365,25 @@ fn nobody_wins_by_throughput_where_the_shares_delivered_differ() {
 }
 
 #[test]
+fn who_delivers_more_messages_and_a_larger_share_of_them_is_better() {
+    let mut lab = Lab::new(MAX);
+    unthrottled(&mut lab, "alpha", 9_000.0, 0.97, 0);
+    unthrottled(&mut lab, "beta", 2_000.0, 0.3, 1);
+    unthrottled(&mut lab, "gamma", 1_000.0, 1.0, 2);
+    let placing = |lab: &Lab| lab.report().points()[0].best().unwrap().placing.clone();
+    assert_eq!(placing(&lab), Placing::Winner("alpha".into()), "its share is within 5 % of gamma's");
+    let mut lossy = Lab::new(MAX);
+    unthrottled(&mut lossy, "alpha", 9_000.0, 0.9, 0);
+    unthrottled(&mut lossy, "beta", 2_000.0, 0.3, 1);
+    unthrottled(&mut lossy, "gamma", 1_000.0, 1.0, 2);
+    assert_eq!(placing(&lossy), Placing::Unranked { least: 0.9, most: 1.0 }, "alpha or gamma, by what a loss is worth");
+    let report = lossy.report();
+    let best = report.points()[0].best().unwrap();
+    let standings = ["alpha", "beta", "gamma"].map(|system| best.standing(system).unwrap());
+    assert_eq!(standings, [Standing::Unranked, Standing::Behind, Standing::Unranked]);
+}
+
+#[test]
 fn a_lower_bound_may_win_and_is_never_behind() {
     let lab = |bounded: &str| {
         let mut lab = Lab::new(MAX);
