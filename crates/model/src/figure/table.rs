@@ -263,6 +263,10 @@ numbers! {
     DELIVERED_RATIO = "delivered_ratio" [] Flow Counts Share HIGHER, "delivered ratio",
         number(|run| run.counts.delivered_ratio()),
         "copies that arrived, as a share of those expected";
+    /// Expected copies that did not arrive, over those expected.
+    LOST_RATIO = "lost_ratio" [] Flow Counts Share LOWER, "lost ratio",
+        number(|run| run.counts.delivered_ratio().map(|ratio| 1.0 - ratio)),
+        "copies that had not arrived when the drain ended, as a share of those expected";
     /// What is owed at the window's end.
     BACKLOG = "backlog" [] Flow Rates Share LOWER, "backlog",
         number(|run| (run.counts.sent > 0).then(|| backlog(run))),

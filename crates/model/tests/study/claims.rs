@@ -103,7 +103,7 @@ fn wrong_names_places_and_units_are_refused() {
     wrong(
         "lost(alpha) < 3%",
         &["11:23 the units differ: a number of messages or clients, such as 100 against a number or share without a \
-           unit, such as 1.5 or 6.3% | a share of messages is written with delivered_ratio: 1 - delivered_ratio(…)"],
+           unit, such as 1.5 or 6.3% | a share of messages is lost_ratio or delivered_ratio"],
     );
     wrong(
         "p50(alpha, payload=2KiB) < 3ms",
