@@ -133,7 +133,8 @@ impl Amount {
                 let each: Vec<f64> = values.iter().map(|one| scale(one.value)).collect();
                 let middle = median(&values.iter().map(|one| one.value).collect::<Vec<f64>>())?;
                 let least = step(values) / if is_positive { middle } else { 1.0 };
-                let spread = Spread::of(&each, least)?;
+                let sessions: Vec<u32> = values.iter().map(|one| one.session).collect();
+                let spread = Spread::of(&each, &sessions, least)?;
                 let half = spread.half(level);
                 let back = |value: f64| if is_positive { value.exp() } else { value };
                 let clock = values.iter().map(|one| one.clock).fold(0.0, f64::max);
@@ -152,11 +153,11 @@ impl Amount {
             (never @ Amount::Never(_), _) | (_, never @ Amount::Never(_)) => never,
             (Amount::Exact(one), Amount::Exact(other)) => Amount::Exact(operator.of(one, other)),
             (Amount::Runs { values, ends }, Amount::Exact(other)) => Amount::Runs {
-                values: each(&values, |one| joined(operator, one, &exact(other, one.repeat)))?,
+                values: each(&values, |one| joined(operator, one, &exact(other, one)))?,
                 ends: if operator == Operator::Multiply && other < 0.0 { ends.reversed() } else { ends },
             },
             (Amount::Exact(one), Amount::Runs { values, ends }) => Amount::Runs {
-                values: each(&values, |other| joined(operator, &exact(one, other.repeat), other))?,
+                values: each(&values, |other| joined(operator, &exact(one, other), other))?,
                 ends: match operator {
                     Operator::Add | Operator::Multiply => ends,
                     Operator::Subtract | Operator::Divide => ends.reversed(),
@@ -196,10 +197,10 @@ impl Amount {
         let pairs: Vec<(Observation, Observation)> = match (self, other) {
             (Amount::Never(_), _) | (_, Amount::Never(_)) => return Compared { outcome: Some(false), ..nothing },
             (Amount::Runs { values, .. }, Amount::Exact(bound)) => {
-                values.iter().map(|one| (*one, exact(*bound, one.repeat))).collect()
+                values.iter().map(|one| (*one, exact(*bound, one))).collect()
             }
             (Amount::Exact(bound), Amount::Runs { values, .. }) => {
-                values.iter().map(|one| (exact(*bound, one.repeat), *one)).collect()
+                values.iter().map(|one| (exact(*bound, one), *one)).collect()
             }
             (Amount::Runs { values, .. }, Amount::Runs { values: others, .. }) => {
                 common(values, others).map(|(one, other)| (*one, *other)).collect()
@@ -267,8 +268,9 @@ fn equal(pairs: &[(Observation, Observation)]) -> Compared {
     Compared { outcome, change: None, more: None, repeats: pairs.len() }
 }
 
-fn exact(value: f64, repeat: u32) -> Observation {
-    Observation { value, step: 0.0, clock: 0.0, repeat }
+/// Returns a literal as the value of the repeat in which it is compared.
+fn exact(value: f64, beside: &Observation) -> Observation {
+    Observation { value, step: 0.0, clock: 0.0, ..*beside }
 }
 
 fn step(values: &[Observation]) -> f64 {
@@ -279,12 +281,17 @@ fn each(values: &[Observation], make: impl Fn(&Observation) -> Option<Observatio
     values.iter().map(make).collect()
 }
 
+/// Returns whether two runs were made one after the other: in one repeat, and in one session.
+fn is_together(one: &Observation, other: &Observation) -> bool {
+    one.repeat == other.repeat && one.session == other.session
+}
+
 /// Those of the same repeat.
 fn common<'a>(
     values: &'a [Observation],
     others: &'a [Observation],
 ) -> impl Iterator<Item = (&'a Observation, &'a Observation)> {
-    values.iter().filter_map(|one| Some((one, others.iter().find(|other| other.repeat == one.repeat)?)))
+    values.iter().filter_map(|one| Some((one, others.iter().find(|other| is_together(one, other))?)))
 }
 
 /// Two values of one repeat; none where the result is no number.
@@ -296,7 +303,7 @@ fn joined(operator: Operator, one: &Observation, other: &Observation) -> Option<
         Operator::Divide => (one_by / other.value).abs() + (value * other_by / other.value).abs(),
     };
     let (step, clock) = (spread(one.step, other.step), spread(one.clock, other.clock));
-    value.is_finite().then_some(Observation { value, step, clock, repeat: one.repeat })
+    value.is_finite().then_some(Observation { value, step, clock, ..*one })
 }
 
 /// Where values lie.
@@ -306,15 +313,29 @@ struct Spread {
     n: usize,
 }
 
+/// The variance between sessions as a multiple of that within one: an assumption, as in
+/// [`pubmark_stats::rank_table`] of few comparisons.
+const BETWEEN_SESSIONS: f64 = 0.25;
+
+/// Returns by how much the standard error of a mean grows where its values are of several sessions.
+fn session_factor(sessions: &[u32]) -> f64 {
+    let n = sessions.len() as f64;
+    let of = |session: &u32| sessions.iter().filter(|other| *other == session).count() as f64;
+    // The sum over sessions of the squared share of each is the mean share over the values.
+    let concentration = sessions.iter().map(|session| of(session) / n).sum::<f64>() / n;
+    if concentration < 1.0 { (1.0 + BETWEEN_SESSIONS * n * concentration).sqrt() } else { 1.0 }
+}
+
 impl Spread {
-    fn of(values: &[f64], least: f64) -> Option<Spread> {
+    fn of(values: &[f64], sessions: &[u32], least: f64) -> Option<Spread> {
         let n = values.len();
         if n < 2 || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
         let mean = values.iter().sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Some(Spread { mean, deviation: (squares / (n - 1) as f64).sqrt().max(least), n })
+        let deviation = (squares / (n - 1) as f64).sqrt().max(least) * session_factor(sessions);
+        Some(Spread { mean, deviation, n })
     }
 
     fn half(&self, level: f64) -> f64 {
@@ -341,7 +362,9 @@ fn paired(pairs: &[(Observation, Observation)], relation: Relation, certainty: &
     let values: Vec<f64> = pairs.iter().map(moved).collect();
     let least = pairs.iter().map(|pair| by(pair, |one| one.step)).fold(0.0, f64::max);
     let clock = pairs.iter().map(|pair| by(pair, |one| one.clock)).fold(0.0, f64::max);
-    let Some(spread) = Spread::of(&values, if least.is_finite() { least } else { 0.0 }) else { return nothing };
+    let sessions: Vec<u32> = pairs.iter().map(|(one, _)| one.session).collect();
+    let least = if least.is_finite() { least } else { 0.0 };
+    let Some(spread) = Spread::of(&values, &sessions, least) else { return nothing };
     let back = |value: f64| if is_ratio { value.exp() } else { value };
     let half = spread.half(LEVEL) + clock;
     let change = Change {
@@ -354,7 +377,8 @@ fn paired(pairs: &[(Observation, Observation)], relation: Relation, certainty: &
     // Above 0 where the comparison holds.
     let towards = if rises { spread.mean } else { -spread.mean };
     let (outcome, more) = match &certainty.looks {
-        Some((test, both)) => at_looks(pairs, rises, test, *both),
+        // The looks are those of one session.
+        Some((test, both)) => at_looks(&of_longest_session(pairs), rises, test, *both),
         None => {
             let beyond = |n: usize, level: f64| towards.abs() > spread.half_after(n, level) + clock;
             let level = if towards > 0.0 { to_hold } else { to_fail };
@@ -373,6 +397,13 @@ fn paired(pairs: &[(Observation, Observation)], relation: Relation, certainty: &
     let is_blurred = clock > 0.0 && towards.abs() <= clock;
     let outcome = outcome.filter(|_| !is_blurred);
     Compared { outcome, change: Some(change), more: more.filter(|_| !is_blurred), repeats: pairs.len() }
+}
+
+/// Returns the pairs of the session that has most of them.
+fn of_longest_session(pairs: &[(Observation, Observation)]) -> Vec<(Observation, Observation)> {
+    let count = |session: u32| pairs.iter().filter(|(one, _)| one.session == session).count();
+    let longest = pairs.iter().map(|(one, _)| one.session).max_by_key(|session| count(*session));
+    pairs.iter().filter(|(one, _)| Some(one.session) == longest).copied().collect()
 }
 
 /// The same where records were looked at while they came.

@@ -1,21 +1,24 @@
 //! Whether an expression holds at each point of a study.
 
+mod along;
+mod failing;
+mod leaf;
+
 use super::amount::{Amount, Certainty, Compared, Ends};
 use super::outcome::{ClaimOutcome, Evidence, best_outcome, wanted};
 use super::words::{amount, label_of, quantity, sign};
-use crate::analysis::{CellResult, Status, by_cell};
+use crate::analysis::{CellResult, by_cell};
 use crate::bounded_runs::speaks_of;
 use crate::capacity::CapacityResult;
 use crate::figures::{Observation, Sign, is_counted, observed};
 use crate::ranking::Ranked;
 use crate::text::clean;
+use leaf::{Leaf, leaves, of_quantity};
 use pubmark_model::cell::label;
-use pubmark_model::claim::{Along, Claim, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
+use pubmark_model::claim::{Claim, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
 use pubmark_model::figure::Figure;
 use pubmark_model::objective::Relation;
-use pubmark_model::record::{FigureGroup, Reason, RunRecord};
-use pubmark_model::setting::as_typed;
-use pubmark_model::units::parse_time;
+use pubmark_model::record::{FigureGroup, RunRecord};
 use serde_json::{Map, Value};
 
 /// Most points at which an expression is looked at.
@@ -72,16 +75,6 @@ impl Gap {
 
 type Found<T> = Result<T, Gap>;
 
-/// A part of an expression that reads cells.
-#[derive(Clone, Copy)]
-struct Leaf<'a> {
-    at: &'a NamedPlaces,
-    /// The axis along which it reads several.
-    over: Option<&'a str>,
-    /// Whether it reads all systems.
-    all_systems: bool,
-}
-
 /// An expression with what it is held against.
 struct Evaluation<'a> {
     claim: &'a Claim,
@@ -135,39 +128,6 @@ fn inner_points(root: &Proposition, evaluation: &Evaluation<'_>) -> usize {
     }
 }
 
-fn leaves<'a>(root: &'a Proposition, all: &mut Vec<Leaf<'a>>) {
-    let plain = |at| Leaf { at, over: None, all_systems: false };
-    match root {
-        Proposition::All(each) | Proposition::Any(each) => each.iter().for_each(|one| leaves(one, all)),
-        Proposition::Not(of) => leaves(of, all),
-        // Its points are its own.
-        Proposition::Share { .. } => {}
-        Proposition::Order { at, .. } | Proposition::Best { at, .. } => {
-            all.push(Leaf { all_systems: true, ..plain(at) });
-        }
-        Proposition::Compare { left, right, .. } => {
-            of_quantity(left, all);
-            of_quantity(right, all);
-        }
-        Proposition::FailsAt { axis, at, .. } => all.push(Leaf { over: Some(axis), ..plain(at) }),
-        Proposition::LimitedBy { at, .. } => all.push(Leaf { over: Some(""), ..plain(at) }),
-    }
-}
-
-fn of_quantity<'a>(quantity: &'a Quantity, all: &mut Vec<Leaf<'a>>) {
-    match quantity {
-        Quantity::Literal(_) => {}
-        Quantity::Figure(_, at) => all.push(Leaf { at, over: None, all_systems: false }),
-        Quantity::Along(_, _, axis, at) => all.push(Leaf { at, over: Some(axis), all_systems: false }),
-        Quantity::Crossing { axis, at, .. } => all.push(Leaf { at, over: Some(axis), all_systems: true }),
-        Quantity::Capacity { over, at } => all.push(Leaf { at, over: Some(over), all_systems: false }),
-        Quantity::Arithmetic(_, left, right) => {
-            of_quantity(left, all);
-            of_quantity(right, all);
-        }
-    }
-}
-
 impl<'a> Evaluation<'a> {
     fn cell(&self, index: usize) -> &'a CellResult {
         &self.evidence.cells[index]
@@ -207,69 +167,6 @@ impl<'a> Evaluation<'a> {
             points = next;
         }
         points
-    }
-
-    /// Whether a leaf leaves an axis free. What a part that it names sets to one value
-    /// comes with that part.
-    fn is_free<'b>(&'b self, leaf: Leaf<'b>) -> impl Fn(&str) -> bool + 'b {
-        let over = leaf.over.map(|over| if over.is_empty() { self.searched() } else { over });
-        let part = leaf.at.get("part").and_then(Value::as_str);
-        let of_part = self.evidence.study.parts.iter().find(|known| Some(known.name.as_str()) == part);
-        move |axis: &str| {
-            let comes_with_part =
-                of_part.is_some_and(|part| part.axes.iter().any(|own| own.name == axis && own.values.len() == 1));
-            leaf.at.get(axis).is_none()
-                && Some(axis) != over
-                && !(axis == "system" && leaf.all_systems)
-                && !comes_with_part
-        }
-    }
-
-    /// The place of a cell on the axes that a leaf leaves free.
-    fn free(&self, leaf: Leaf<'_>, axes: &Map<String, Value>) -> Map<String, Value> {
-        let is_free = self.is_free(leaf);
-        axes.iter().filter(|(axis, _)| is_free(axis)).map(|(axis, value)| (axis.clone(), value.clone())).collect()
-    }
-
-    fn searched(&self) -> &'a str {
-        self.evidence.study.capacity.as_ref().map_or("", |goal| goal.over.key())
-    }
-
-    /// Whether a cell is one that a leaf reads at a point, skipped or not.
-    fn is_read(&self, leaf: Leaf<'_>, point: &Map<String, Value>, index: usize) -> bool {
-        let result = self.cell(index);
-        let axes = &result.cell.axes;
-        let conditions = &self.claim.conditions;
-        let names_system =
-            |name: &str| conditions.iter().any(|(axis, condition)| axis == "system" && condition.holds(&name.into()));
-        let is_free = self.is_free(leaf);
-        let is_reference = result.is_reference && leaf.at.system().is_none() && !names_system(&result.cell.system.name);
-        !is_reference
-            && leaf.at.places.iter().all(|(axis, value)| axes.get(axis) == Some(value))
-            && conditions
-                .iter()
-                .filter(|(axis, _)| leaf.at.get(axis).is_none())
-                .all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
-            && axes.iter().all(|(axis, value)| point.get(axis).is_none_or(|known| known == value) || !is_free(axis))
-    }
-
-    fn matching(&self, leaf: Leaf<'_>, point: &Map<String, Value>) -> Vec<usize> {
-        let cells = 0..self.evidence.cells.len();
-        cells.filter(|index| self.cell(*index).status != Status::Skipped && self.is_read(leaf, point, *index)).collect()
-    }
-
-    /// The same, or why there are none.
-    fn cells_at(&self, leaf: Leaf<'_>, point: &Map<String, Value>) -> Found<Vec<usize>> {
-        let found = self.matching(leaf, point);
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let mut skipped = (0..self.evidence.cells.len()).filter(|index| self.is_read(leaf, point, *index));
-        let what = label_of(leaf.at);
-        Err(Gap::untested(match skipped.next().and_then(|index| self.cell(index).cell.skipped.clone()) {
-            Some(why) => format!("{what} is left out: {}", clean(&why, WHY_CHARS)),
-            None => format!("{what} was not run here"),
-        }))
     }
 
     fn at(&self, root: &Proposition, point: &Map<String, Value>) -> Said {
@@ -623,198 +520,6 @@ impl<'a> Evaluation<'a> {
         Gap { is_open, why, cells }
     }
 
-    /// Returns the cells with their values on an axis in base units, ascending.
-    fn places(&self, axis: &str, at: &NamedPlaces, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
-        let cells = self.cells_at(Leaf { at, over: Some(axis), all_systems: false }, point)?;
-        let place = |cell| Some((self.cell(cell).cell.axes.get(axis).and_then(on_axis)?, cell));
-        let mut places: Vec<(f64, usize)> = cells.into_iter().filter_map(place).collect();
-        places.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Ok(places)
-    }
-
-    /// Returns the same where there is one cell for each value, and two values or more.
-    fn along_axis(&self, axis: &str, at: &NamedPlaces, point: &Map<String, Value>) -> Found<Vec<(f64, usize)>> {
-        let places = self.places(axis, at, point)?;
-        if places.windows(2).any(|two| two[0].0 == two[1].0) {
-            let why = format!("{} is several cells along {axis}: name a place on each other axis", label_of(at));
-            return Err(Gap::untested(why));
-        }
-        if places.len() < 2 {
-            return Err(Gap::untested(format!("{} was run at fewer than two values of {axis}", label_of(at))));
-        }
-        Ok(places)
-    }
-
-    fn along(
-        &self,
-        along: Along,
-        figure: Figure,
-        axis: &str,
-        at: &NamedPlaces,
-        point: &Map<String, Value>,
-    ) -> Found<Amount> {
-        let places = self.along_axis(axis, at, point)?;
-        let read = |(place, cell): &(f64, usize)| Ok((*place, self.reading(figure, *cell)?));
-        let nothing = || Gap { is_open: true, why: "its values are no numbers".into(), cells: Vec::new() };
-        if along == Along::Growth {
-            let ((_, least), (_, most)) = (read(&places[0])?, read(&places[places.len() - 1])?);
-            return most.with(Operator::Divide, least).ok_or_else(nothing);
-        }
-        let read: Vec<(f64, Amount)> = places.iter().map(read).collect::<Found<_>>()?;
-        let mut by_repeat: Vec<(f64, &[Observation])> = Vec::new();
-        let mut bounded = Ends::default();
-        for (place, amount) in &read {
-            let Amount::Runs { values, ends } = amount else { return Err(nothing()) };
-            bounded = bounded.and(*ends);
-            by_repeat.push((*place, values));
-        }
-        let repeats = by_repeat[0].1.iter().map(|one| one.repeat);
-        let of = |values: &[Observation], repeat| values.iter().find(|one| one.repeat == repeat).copied();
-        let values = repeats.filter_map(|repeat| {
-            let each: Option<Vec<(f64, Observation)>> =
-                by_repeat.iter().map(|(place, values)| Some((*place, of(values, repeat)?))).collect();
-            folded(along, &each?)
-        });
-        let values: Vec<Observation> = values.collect();
-        if values.is_empty() {
-            let why = format!("{} has no repeat that counts at each value of {axis}", label_of(at));
-            return Err(Gap { is_open: true, why, cells: places.iter().map(|(_, cell)| *cell).collect() });
-        }
-        // A bound on one value bounds a line on neither side.
-        let ends = match along {
-            Along::Slope | Along::Fixed if bounded != Ends::default() => Ends { may_be_more: true, may_be_less: true },
-            _ => bounded,
-        };
-        Ok(Amount::Runs { values, ends })
-    }
-
-    fn crossing(
-        &self,
-        figure: Figure,
-        [first, second]: &[String; 2],
-        axis: &str,
-        at: &NamedPlaces,
-        point: &Map<String, Value>,
-    ) -> Found<Amount> {
-        let places = self.along_axis(axis, &at.of_system(first), point)?;
-        self.along_axis(axis, &at.of_system(second), point)?;
-        // 1 where the first is better, -1 where the second is, 0 where neither is shown.
-        let mut better: Vec<(f64, i8)> = Vec::new();
-        let mut unknown = Vec::new();
-        for (place, cell) in &places {
-            let here = self.evidence.points.iter().find(|point| point.members.contains(cell));
-            let Some((here, ranks)) = here.and_then(|here| Some((here, here.by(figure)?))) else { continue };
-            let members = here.members.iter().map(|index| (self.cell(*index), *index));
-            let Some((_, other)) = members.clone().find(|(result, _)| result.cell.system.name == *second) else {
-                continue;
-            };
-            let shown = i8::from(ranks.beats(first, second)) - i8::from(ranks.beats(second, first));
-            if shown == 0 && ranks.is_open(first, second) {
-                unknown.extend([*cell, other]);
-            }
-            better.push((*place, shown));
-        }
-        let shown = |place: f64| amount(&Amount::Exact(place), Dimension::of_axis(axis));
-        let of = |wanted: i8| better.iter().filter(move |(_, shown)| *shown == wanted).map(|(place, _)| *place);
-        let (last, next) = (of(1).next_back(), of(-1).next());
-        let ends = format!("{} to {}", shown(places[0].0), shown(places[places.len() - 1].0));
-        match (last, next) {
-            (Some(last), Some(next)) if last < next => Ok(Amount::Between { value: next, lo: last, hi: next }),
-            (Some(last), Some(next)) => Ok(Amount::Never(format!(
-                "{second} is better at {} and {first} at {}: no crossing from {first} to {second}",
-                shown(next),
-                shown(last)
-            ))),
-            (Some(_), None) if unknown.is_empty() => {
-                Ok(Amount::Never(format!("{second} is better at no value of {axis} ({ends}): no crossing")))
-            }
-            (None, Some(_)) if unknown.is_empty() => {
-                Ok(Amount::Never(format!("{first} is better at no value of {axis} ({ends}): no crossing")))
-            }
-            _ => Err(Gap {
-                is_open: true,
-                why: format!("where {first} and {second} cross along {axis} is not shown ({ends})"),
-                cells: unknown,
-            }),
-        }
-    }
-
-    fn fails(&self, axis: &str, within: [f64; 2], at: &NamedPlaces, point: &Map<String, Value>) -> Found<Said> {
-        let places = self.places(axis, at, point)?;
-        let (mut works, mut first, mut unknown) = (None, None, Vec::new());
-        let mut evidence = String::new();
-        for (place, cell) in &places {
-            match self.collapsed(*cell, works.is_some()) {
-                Some(Some(why)) => {
-                    (first, evidence) = (Some(*place), why);
-                    break;
-                }
-                Some(None) if unknown.is_empty() => works = Some(*place),
-                Some(None) => {}
-                None => unknown.push(*cell),
-            }
-        }
-        let shown = |place: f64| amount(&Amount::Exact(place), Dimension::of_axis(axis));
-        let what = label_of(at);
-        let inside = |place: f64| (within[0]..=within[1]).contains(&place);
-        let (outcome, words) = match (works, first) {
-            (_, Some(first)) if unknown.is_empty() && inside(first) => {
-                (ClaimOutcome::Holds, format!("{what} fails at {axis} {}: {evidence}", shown(first)))
-            }
-            (Some(works), _) if works >= within[1] => {
-                (ClaimOutcome::Fails, format!("{what} works at {axis} {}", shown(works)))
-            }
-            (_, Some(first)) if first < within[0] => {
-                (ClaimOutcome::Fails, format!("{what} fails at {axis} {}: {evidence}", shown(first)))
-            }
-            (Some(works), Some(first)) if unknown.is_empty() => (
-                ClaimOutcome::Untested,
-                format!("{what} works at {axis} {} and fails at {}; none between was run", shown(works), shown(first)),
-            ),
-            (Some(works), None) if unknown.is_empty() => {
-                (ClaimOutcome::Untested, format!("{what} works at {axis} {}, the most that was run", shown(works)))
-            }
-            _ => (ClaimOutcome::Open, format!("whether {what} works is not known at each {axis}")),
-        };
-        let mut said = Said::new(outcome, words);
-        said.cells = unknown;
-        said.groups = vec![FigureGroup::Counts];
-        Ok(said)
-    }
-
-    /// Whether all runs of a cell failed by the server's doing, and why; none where it is
-    /// not known.
-    fn collapsed(&self, cell: usize, worked_before: bool) -> Option<Option<String>> {
-        const OF_SERVER: [Reason; 5] = [
-            Reason::ServerDied,
-            Reason::ResourceLimitHit,
-            Reason::ConnectionsMissed,
-            Reason::MessagesRefused,
-            Reason::OfferedRateMissed,
-        ];
-        /// A share that is delivered by no server that keeps up.
-        const DELIVERED_MIN: f64 = 0.99;
-        let of_run = |run: &&RunRecord| {
-            if let Some(error) = &run.error {
-                return worked_before.then(|| Some(error.clone()));
-            }
-            let mut found = run.verdict.reasons.iter();
-            if let Some(finding) = found.find(|finding| OF_SERVER.contains(&finding.reason)) {
-                return Some(Some(format!("{}, {}", finding.reason, finding.evidence)));
-            }
-            match run.counts.delivered_ratio() {
-                _ if run.verdict.reasons.iter().any(|finding| finding.reason == Reason::GeneratorSaturated) => None,
-                Some(ratio) if ratio < DELIVERED_MIN => Some(Some(format!("{:.1} % delivered", ratio * 100.0))),
-                Some(_) => Some(None),
-                None => None,
-            }
-        };
-        let all: Vec<Option<Option<String>>> = self.runs_of[cell].iter().map(of_run).collect();
-        let first = all.first()?.clone()?;
-        let alike = all.iter().all(|one| one.as_ref().is_some_and(|one| one.is_some() == first.is_some()));
-        alike.then(|| first.map(|why| clean(&why, WHY_CHARS)))
-    }
-
     /// The search of a system at a point.
     fn search(&self, at: &NamedPlaces, point: &Map<String, Value>) -> Found<&'a CapacityResult> {
         let cells = self.cells_at(Leaf { at, over: Some(self.searched()), all_systems: false }, point)?;
@@ -861,35 +566,4 @@ fn figures_of(quantity: &Quantity, all: &mut Vec<Figure>) {
         }
         Quantity::Literal(_) | Quantity::Capacity { .. } => {}
     }
-}
-
-/// A place on an axis as a number in base units.
-fn on_axis(value: &Value) -> Option<f64> {
-    value.as_f64().or_else(|| parse_time(&as_typed(value)).ok().map(|ns| ns as f64 * 1e-9))
-}
-
-/// The values along an axis of one repeat, made one.
-fn folded(along: Along, each: &[(f64, Observation)]) -> Option<Observation> {
-    let (_, first) = each.first()?;
-    let most = |of: fn(&Observation) -> f64| each.iter().map(|(_, one)| of(one)).fold(0.0, f64::max);
-    let of = |value: f64, share: f64| Observation {
-        value,
-        step: most(|one| one.step) * share,
-        clock: most(|one| one.clock) * share,
-        repeat: first.repeat,
-    };
-    if along == Along::Peak {
-        return Some(of(each.iter().map(|(_, one)| one.value).fold(f64::NEG_INFINITY, f64::max), 1.0));
-    }
-    let n = each.len() as f64;
-    let middle = each.iter().map(|(place, _)| place).sum::<f64>() / n;
-    let mean = each.iter().map(|(_, one)| one.value).sum::<f64>() / n;
-    let squares: f64 = each.iter().map(|(place, _)| (place - middle).powi(2)).sum();
-    let slope = each.iter().map(|(place, one)| (place - middle) * (one.value - mean)).sum::<f64>() / squares;
-    let found = match along {
-        // A step at the far end moves the line by so much.
-        Along::Slope => of(slope, 1.0 / squares.sqrt()),
-        _ => of(mean - slope * middle, 1.0),
-    };
-    found.value.is_finite().then_some(found)
 }
