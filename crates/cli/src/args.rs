@@ -141,6 +141,10 @@ pub struct RunArgs {
     /// point), or this time is over. Error rates hold over all looks.
     #[arg(long, value_name = "T", conflicts_with = "repeats")]
     pub budget: Option<String>,
+    /// Add the runs of an earlier results folder of this study on this machine: the tables use them
+    /// together with the new ones. Repeatable.
+    #[arg(long, value_name = "DIR")]
+    pub with: Vec<PathBuf>,
     /// Cut the study down to a coffee break; the result says so.
     #[arg(long)]
     pub quick: bool,

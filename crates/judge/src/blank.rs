@@ -16,6 +16,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         schema: SCHEMA,
         cell: cell.axes.clone(),
         repeat: place.repeat,
+        session: 1,
         position: place.position,
         system: cell.system.name.clone(),
         versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),

@@ -38,6 +38,15 @@ pub const OLDEST_SCHEMA: u32 = 1;
 /// The longest line of `runs.jsonl` that is read, bytes: 64 MiB.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
+fn first_session() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first_session(session: &u32) -> bool {
+    *session == 1
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -47,6 +56,10 @@ pub struct RunRecord {
     pub cell: Map<String, Value>,
     /// Repetition, from 1.
     pub repeat: u32,
+    /// Session in which it was made, from 1. Runs that are added on another day are another session
+    /// of the folder.
+    #[serde(default = "first_session", skip_serializing_if = "is_first_session")]
+    pub session: u32,
     /// Place in the order of runs, from 0.
     pub position: u64,
     /// The system.

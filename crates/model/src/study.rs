@@ -260,6 +260,13 @@ impl Study {
         self.capacity.as_ref().filter(|goal| goal.asked.is_none())
     }
 
+    /// Adds repeats to those of each cell.
+    pub fn add_repeats(&mut self, more: u32) {
+        let mut repeats = self.settings.repeats();
+        repeats.0 = repeats.0.saturating_add(more);
+        self.settings.repeats = Some(repeats);
+    }
+
     /// Runs of each cell.
     pub fn repeats(&self) -> u32 {
         self.settings.repeats().0

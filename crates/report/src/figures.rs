@@ -273,7 +273,8 @@ mod tests {
     fn an_interval_ends_where_the_figure_does() {
         let readings = |values: &[f64]| -> Vec<Observation> {
             let each = values.iter().zip(1..);
-            each.map(|(value, repeat)| Observation { value: *value, step: 0.0, clock: 0.0, repeat }).collect()
+            each.map(|(value, repeat)| Observation { value: *value, step: 0.0, clock: 0.0, repeat, session: 1 })
+                .collect()
         };
         let interval = |column, values: &[f64]| typical(column, &readings(values)).and_then(|found| found.interval);
         assert_eq!(interval(Figure::DELIVERED_RATIO, &[0.8, 1.0]).map(|found| found.hi), Some(1.0));

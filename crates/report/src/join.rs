@@ -3,9 +3,11 @@
 
 use crate::records::{Records, place, read_records};
 use crate::report::{Report, ReportError, study_of};
+use pubmark_model::cell::Cell;
+use pubmark_model::record::RunRecord;
 use pubmark_model::study::{Axis, Study};
 use pubmark_model::system::Systems;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +37,14 @@ pub enum JoinError {
         /// In what.
         what: String,
     },
+    /// A folder's runs cannot be added to a study.
+    #[error("the runs in {} cannot be added: {what}", folder.display())]
+    NotAdded {
+        /// The folder.
+        folder: PathBuf,
+        /// What is not the same.
+        what: String,
+    },
 }
 
 impl Report {
@@ -46,8 +56,8 @@ impl Report {
     /// Where a folder cannot be read, or the studies or the machines are others.
     pub fn joined(first: &Path, others: &[PathBuf], systems: Systems<'_>) -> Result<Report, JoinError> {
         let (mut study, environment) = study_of(first, systems)?;
-        let (mut whole, mut repeats, mut axis) = (Records::default(), HashMap::new(), None);
-        add(&mut whole, read_records(first).map_err(ReportError::from)?, &mut repeats);
+        let (mut whole, mut counts, mut axis) = (Records::default(), Counts::default(), None);
+        add(&mut whole, read_records(first).map_err(ReportError::from)?, &mut counts);
         for folder in others {
             let (other, elsewhere) = study_of(folder, systems)?;
             let records = read_records(folder).map_err(ReportError::from)?;
@@ -56,7 +66,7 @@ impl Report {
                 return Err(differ(format!("their machines ({key})")));
             }
             merge(&mut study, &other, &mut axis).map_err(differ)?;
-            add(&mut whole, records, &mut repeats);
+            add(&mut whole, records, &mut counts);
             study.systems.extend(other.systems);
         }
         let mut report = Report::of(study, &whole)?;
@@ -66,14 +76,54 @@ impl Report {
     }
 }
 
-/// Takes in the records of a folder: a repeat that is there already is another one.
-fn add(whole: &mut Records, more: Records, repeats: &mut HashMap<String, u32>) {
-    let before = repeats.clone();
+/// Reads the runs of a study's cells that earlier folders hold, so that they can stand before
+/// the runs of a new one. Each folder is at least one session of its own; repeats are numbered on.
+///
+/// # Errors
+/// Where a folder cannot be read, or is of another study, machine or version of pubmark.
+pub fn earlier_runs(
+    folders: &[PathBuf],
+    (study, cells): (&Study, &[Cell]),
+    environment: &Map<String, Value>,
+    systems: Systems<'_>,
+) -> Result<Vec<RunRecord>, JoinError> {
+    let (mut whole, mut counts) = (Records::default(), Counts::default());
+    for folder in folders {
+        let (other, elsewhere) = study_of(folder, systems)?;
+        let not_added = |what: String| Err(JoinError::NotAdded { folder: folder.clone(), what });
+        let differs = |key: &&&str| environment.get(**key) != Some(&elsewhere[**key]);
+        if let Some(key) = MACHINE.iter().chain(&["pubmark"]).find(differs) {
+            return not_added(format!("`{key}` was {}, and is {}", elsewhere[*key], environment[*key]));
+        }
+        if bare(study) != bare(&other) {
+            return not_added("it is of a study that differs in more than the values of axes".into());
+        }
+        let mut records = read_records(folder).map_err(ReportError::from)?;
+        records.runs.retain(|run| run.error.is_none() && cells.iter().any(|cell| cell.axes == run.cell));
+        add(&mut whole, records, &mut counts);
+    }
+    Ok(whole.runs)
+}
+
+/// The repeats and sessions of the folders before.
+#[derive(Clone, Default)]
+struct Counts {
+    /// Repeats, by cell.
+    repeats: HashMap<String, u32>,
+    sessions: u32,
+}
+
+/// Takes in the records of a folder: a repeat that is there already is another one, and a
+/// session as well.
+fn add(whole: &mut Records, more: Records, counts: &mut Counts) {
+    let before = counts.clone();
     for mut run in more.runs {
         let cell = place(&run.cell);
-        run.repeat += before.get(&cell).copied().unwrap_or_default();
-        let most = repeats.entry(cell).or_default();
+        run.repeat = run.repeat.saturating_add(before.repeats.get(&cell).copied().unwrap_or_default());
+        run.session = run.session.saturating_add(before.sessions);
+        let most = counts.repeats.entry(cell).or_default();
         *most = (*most).max(run.repeat);
+        counts.sessions = counts.sessions.max(run.session);
         whole.runs.push(run);
     }
     whole.torn |= more.torn;

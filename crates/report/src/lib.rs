@@ -64,7 +64,7 @@ pub use claims::{ClaimOutcome, ClaimResult, PartResult, PointResult};
 pub use constraint::{ConstraintError, Constraints};
 pub use figures::{CellFigures, Observation, Sign};
 pub use floor::REFERENCES;
-pub use join::JoinError;
+pub use join::{JoinError, earlier_runs};
 pub use knee::{Knee, KneeEnd};
 pub use points::Point;
 pub use questions::{QuestionKind, QuestionState, StudyQuestion};

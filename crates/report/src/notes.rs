@@ -76,6 +76,8 @@ pub(crate) fn constants(report: &Report) -> String {
         true => "runs until its questions are decided".to_owned(),
         false => format!("{} a cell", runs(study.repeats() as usize)),
     });
+    let sessions = report.runs().iter().map(|run| run.session).max().unwrap_or(1);
+    parts.extend((sessions > 1).then(|| format!("{sessions} sessions")));
     parts.join(" · ")
 }
 

@@ -283,10 +283,18 @@ impl Results {
 
     /// Appends a record and waits until it is on the disk.
     pub fn append(&mut self, record: &RunRecord) -> Result<(), ResultsError> {
-        let mut line = record.to_json().map_err(|error| io(&self.runs_path)(error.into()))?;
-        line.push(b'\n');
+        self.append_all(std::slice::from_ref(record))
+    }
+
+    /// Appends records, all or none, and waits until they are on the disk.
+    pub fn append_all(&mut self, records: &[RunRecord]) -> Result<(), ResultsError> {
+        let mut lines = Vec::new();
+        for record in records {
+            lines.extend(record.to_json().map_err(|error| io(&self.runs_path)(error.into()))?);
+            lines.push(b'\n');
+        }
         let before = self.runs.metadata().map_err(io(&self.runs_path))?.len();
-        let written = self.runs.write_all(&line).and_then(|()| self.runs.sync_data());
+        let written = self.runs.write_all(&lines).and_then(|()| self.runs.sync_data());
         if written.is_err() {
             // Half a line would only be in the way of those that follow.
             let _ = self.runs.set_len(before);

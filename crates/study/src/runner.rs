@@ -85,12 +85,18 @@ pub trait Observer {
     fn looked(&mut self, outlook: &Outlook);
 }
 
+/// Runs after a pause as long as this are another session: machine and systems may have
+/// changed by more than they do from run to run.
+const SESSION_GAP: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+
 /// Where the results of a study go, and what its runs need.
 pub struct RunStudy<'a> {
     /// Where the results go.
     pub folder: &'a Path,
     /// Whether to go on with what is there.
     pub resume: bool,
+    /// Runs of earlier folders that stand before those of a new one.
+    pub earlier: &'a [RunRecord],
     /// The study's `reference.csv`, if it has one.
     pub reference: Option<&'a str>,
     /// How to start an agent.
@@ -182,6 +188,7 @@ pub fn run_study(
 /// Makes one run after the other, each with its record in the results folder.
 struct StudyRunner<'a> {
     how: &'a RunStudy<'a>,
+    session: u32,
     awake: bool,
     results: Results,
     logs: PathBuf,
@@ -206,16 +213,18 @@ impl<'a> StudyRunner<'a> {
         let (results, records) = if how.resume {
             Results::resume(how.folder, &text, parts_may_grow)?
         } else {
-            let results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
+            let mut results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
             how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
-            (results, Vec::new())
+            results.append_all(how.earlier)?;
+            (results, how.earlier.to_vec())
         };
         results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
         let (logs, awake) = (results.logs(), study.awake());
         let pilots = Pilots::of(&records);
         let servers = Servers::new(study.fresh());
         let (met, ending) = (Vec::new(), Ending::default());
-        let mut runner = StudyRunner { how, awake, results, logs, met, pilots, servers, ending };
+        let session = session(&records, how.resume, jiff::Timestamp::now());
+        let mut runner = StudyRunner { how, awake, session, results, logs, met, pilots, servers, ending };
         records.iter().for_each(|record| runner.meet(record));
         records.iter().filter(|record| record.error.is_none()).for_each(|record| runner.ending.runs.count(record));
         Ok((runner, records))
@@ -261,6 +270,7 @@ impl<'a> StudyRunner<'a> {
                 (record, None)
             }
         };
+        record.session = self.session;
         record.system_file = Some(registry::origin(system));
         if record.system_file.as_ref().is_some_and(|file| file.replaces) {
             record
@@ -287,6 +297,15 @@ impl<'a> StudyRunner<'a> {
         let _ = std::fs::remove_dir(&self.logs);
         Ok((self.ending, self.results.close()))
     }
+}
+
+/// Returns the session that begins now: another one after runs of earlier folders, and where a
+/// folder is resumed after [`SESSION_GAP`].
+fn session(records: &[RunRecord], resume: bool, now: jiff::Timestamp) -> u32 {
+    let Some(last) = records.iter().max_by_key(|record| record.session) else { return 1 };
+    let starts = || records.iter().filter_map(|record| record.started.parse::<jiff::Timestamp>().ok());
+    let is_recent = starts().max().is_some_and(|latest| now.duration_since(latest) < SESSION_GAP);
+    if resume && is_recent { last.session } else { last.session.saturating_add(1) }
 }
 
 /// The systems of the cells that are not left out.

@@ -13,6 +13,7 @@ use crate::serve::{HttpServer, metrics};
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::record::RunRecord;
 use pubmark_report::Report;
 use pubmark_report::page::Content;
 use pubmark_study::ask::check_agents;
@@ -123,6 +124,8 @@ pub struct Measurement<'a> {
     args: &'a MeasureArgs,
     registry: &'a Registry,
     folder: PathBuf,
+    /// Runs of earlier folders, which stand before those of this one.
+    pub earlier: Vec<RunRecord>,
     /// Keeps the results folder for this process, from the first run to the report.
     lock: Option<Lock>,
     agent: Vec<String>,
@@ -165,8 +168,19 @@ impl<'a> Measurement<'a> {
             let live = live.clone();
             progress.between_runs(move || live.refresh());
         }
-        let (folder, lock) = (folder.to_owned(), None);
-        Ok(Measurement { args, registry, folder, lock, agent, interrupt, progress, _metrics: metrics, watched })
+        let (folder, earlier, lock) = (folder.to_owned(), Vec::new(), None);
+        Ok(Measurement {
+            args,
+            registry,
+            folder,
+            earlier,
+            lock,
+            agent,
+            interrupt,
+            progress,
+            _metrics: metrics,
+            watched,
+        })
     }
 
     /// The results folder.
@@ -184,6 +198,7 @@ impl<'a> Measurement<'a> {
         let how = RunStudy {
             folder: &self.folder,
             resume: self.args.resume,
+            earlier: &self.earlier,
             reference,
             agent: &self.agent,
             interrupt: &self.interrupt,
@@ -206,7 +221,8 @@ impl<'a> Measurement<'a> {
     pub fn search(&mut self, plan: &StudyPlan, within: &Path, strategy: &mut dyn Strategy) -> Result<Ending, Failure> {
         let folder = self.folder.join(within);
         let resume = folder.join("runs.jsonl").exists();
-        let how = RunStudy { folder: &folder, resume, reference: None, agent: &self.agent, interrupt: &self.interrupt };
+        let (agent, interrupt) = (&self.agent[..], &*self.interrupt);
+        let how = RunStudy { folder: &folder, resume, earlier: &[], reference: None, agent, interrupt };
         let (ending, _lock) = run_study(plan, &how, strategy, &mut self.progress)?;
         finish(&folder, self.registry)?;
         Ok(ending)

@@ -7,12 +7,14 @@ use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::Voice;
 use pubmark_files::{Links, read_text};
-use pubmark_model::diagnostic::Diagnostics;
+use pubmark_host::environment::environment;
+use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
+use pubmark_model::record::RunRecord;
 use pubmark_model::reference;
 use pubmark_model::setting::StopRule;
 use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
 use pubmark_model::units::Ns;
-use pubmark_report::Reference;
+use pubmark_report::{Reference, earlier_runs};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{Registry, STUDIES};
 use std::path::{Path, PathBuf};
@@ -31,12 +33,32 @@ pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code,
         None => None,
     };
     measure::prepare(&mut plan, &args.measure, &wrong, voice)?;
-    let target = StudyTarget { name: &name, reference: reference.as_deref(), asked };
+    let (plan, earlier) = with_earlier(plan, args, (&wrong, &registry))?;
+    let target = StudyTarget { name: &name, reference: reference.as_deref(), earlier, asked };
     let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
     measure::show_report(&args.measure, &measured.report, || Ok(measured.report.json()))?;
     measured.conclude((&gates, &args.gates), "pubmark run", &args.measure, voice)
+}
+
+/// Reads the runs of earlier folders that the study goes on from, and plans as many repeats
+/// more as it has.
+fn with_earlier(
+    plan: StudyPlan,
+    args: &RunArgs,
+    (wrong, registry): (&dyn Fn(Vec<Diagnostic>) -> Failure, &Registry),
+) -> Result<(StudyPlan, Vec<RunRecord>), Failure> {
+    if args.with.is_empty() {
+        return Ok((plan, Vec::new()));
+    }
+    let here = environment(Path::new("."));
+    let earlier = earlier_runs(&args.with, (plan.study(), plan.cells()), &here, &|name| registry.find(name));
+    let earlier = earlier.map_err(Failure::usage)?;
+    let most = earlier.iter().map(|run| run.repeat).max().unwrap_or_default();
+    let mut study = plan.into_study();
+    study.add_repeats(most);
+    Ok((StudyPlan::new(study).map_err(wrong)?, earlier))
 }
 
 /// Reads a study as the command line has it, and plans it.

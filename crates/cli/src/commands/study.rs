@@ -9,6 +9,7 @@ use crate::output::{Voice, print};
 use crate::progress::estimate::{cost, costs, in_words};
 use pubmark_host::clock;
 use pubmark_model::host::{HostSpec, Placement};
+use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_report::compare::Gates;
 use pubmark_report::{ClaimResult, Report, StudyQuestion};
@@ -25,6 +26,8 @@ pub struct StudyTarget<'a> {
     pub name: &'a str,
     /// Its published figures.
     pub reference: Option<&'a str>,
+    /// Runs of earlier folders that count with those of this one.
+    pub earlier: Vec<RunRecord>,
     /// Cells and runs that it had before anything was left out.
     pub asked: (usize, usize),
 }
@@ -60,6 +63,7 @@ pub fn measure_study<'a>(
     }
     let begun_ns = clock::now();
     let mut measurement = Measurement::begin(args, target.name, registry, voice)?;
+    measurement.earlier.clone_from(&target.earlier);
     let (mut ending, budget) = match budget_ns {
         None => (measurement.measure(plan, target.reference, &mut Repeats::new(plan))?, None),
         Some(budget_ns) => {

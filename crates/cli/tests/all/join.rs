@@ -63,3 +63,61 @@ fn what_is_no_second_sweep_is_not_joined() {
     // Beside each other they may stand.
     assert_eq!(place.run(&["report", "one", "larger"]).status.code(), Some(0));
 }
+
+/// Runs a study of three systems by this name in virtual time, with three repeats, and returns its records.
+fn evening(place: &Place, out: &str, more: &[&str]) -> Vec<Value> {
+    std::fs::write(place.path("study.toml"), STUDY).unwrap();
+    let output = place.run(&[&["run", "study.toml", "-q", "--out", out], more].concat());
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let text = std::fs::read_to_string(place.path(&format!("{out}/runs.jsonl"))).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const STUDY: &str = r#"
+title = "two of one kind"
+[workload]
+pattern = "fan-out"
+rate = 200
+payload = "64B"
+[axes]
+system = ["swift", "mock"]
+[run]
+repeats = 3
+duration = "1s"
+warmup = "0s"
+"#;
+
+#[test]
+fn a_study_goes_on_another_evening_with_the_runs_of_the_first() {
+    let place = place();
+    assert_eq!(evening(&place, "first", &[]).len(), 6);
+    let both = evening(&place, "second", &["--with", "first"]);
+    let of = |name: &str| both.iter().map(|run| run[name].as_u64().unwrap_or(1)).collect::<Vec<u64>>();
+    assert_eq!((of("repeat"), of("session")), (vec![1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6], [[1; 6], [2; 6]].concat()));
+    // The folder needs the first no more, and a third evening goes on from it.
+    std::fs::remove_dir_all(place.path("first")).unwrap();
+    let runs: Vec<u64> = rows(&place, &["second"]).iter().map(|row| row["runs"].as_u64().unwrap()).collect();
+    assert_eq!(runs, [6, 6]);
+    let third = evening(&place, "third", &["--with", "second"]);
+    assert_eq!(third.iter().filter(|run| run["session"] == 3).count(), 6);
+    // Resumed, it is the same study, with nothing left to do.
+    assert_eq!(evening(&place, "third", &["--with", "second", "--resume"]).len(), 18);
+}
+
+#[test]
+fn runs_of_another_study_or_machine_are_not_added() {
+    let place = place();
+    evening(&place, "first", &[]);
+    let refused = |more: &[&str], words: &str| {
+        let refused = place.run(&[&["run", "study.toml", "-q", "--out", "no", "--with", "first"], more].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+        assert!(!place.path("no").exists());
+    };
+    refused(&["--set", "duration=2s"], "a study that differs");
+    let path = place.path("first/environment.json");
+    let mut environment: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    environment["cores"] = 4711.into();
+    std::fs::write(&path, environment.to_string()).unwrap();
+    refused(&[], "`cores` was 4711");
+}

@@ -51,7 +51,7 @@ mod tests {
     fn an_interval_is_widened_by_what_either_clock_may_be_wrong_by() {
         let readings = |each: &[(f64, f64)]| -> Vec<Observation> {
             each.iter()
-                .map(|(value, clock)| Observation { value: *value, clock: *clock, step: 1.0, repeat: 1 })
+                .map(|(value, clock)| Observation { value: *value, clock: *clock, step: 1.0, repeat: 1, session: 1 })
                 .collect()
         };
         // Half of 100 is worse than a tenth of 1,000.

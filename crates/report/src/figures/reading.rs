@@ -20,6 +20,8 @@ pub struct Observation {
     pub clock: f64,
     /// The run's repeat, and so its block.
     pub repeat: u32,
+    /// The session in which the run was made.
+    pub session: u32,
 }
 
 impl Observation {
@@ -28,20 +30,21 @@ impl Observation {
     pub(super) fn of(figure: Figure, run: &RunRecord) -> Option<Observation> {
         let value = figure.sampled(run)?;
         let clock = run.widest_clocks().filter(|_| figure.is_one_way()).map_or(0.0, |pair| pair.bound_ns as f64);
-        Some(Observation { value, step: figure.step(run).max(value.abs() * RESOLUTION), clock, repeat: run.repeat })
+        let step = figure.step(run).max(value.abs() * RESOLUTION);
+        Some(Observation { value, step, clock, repeat: run.repeat, session: run.session })
     }
 
     /// The same in another unit.
     pub(crate) fn scaled(&self, change: impl Fn(f64) -> f64) -> Observation {
         let value = change(self.value);
         let [step, clock] = [self.step, self.clock].map(|more| (change(self.value + more) - value).abs());
-        Observation { value, step, clock, repeat: self.repeat }
+        Observation { value, step, clock, ..*self }
     }
 
     /// This less another.
     pub(crate) fn less(&self, floor: &Observation) -> Observation {
         let (step, clock) = (self.step + floor.step, self.clock + floor.clock);
-        Observation { value: self.value - floor.value, step, clock, repeat: self.repeat }
+        Observation { value: self.value - floor.value, step, clock, ..*self }
     }
 
     /// This as a multiple of another, where that is above 0.
@@ -49,6 +52,6 @@ impl Observation {
         let value = self.value / floor.value;
         let of = |own: f64, floors: f64| own / floor.value + value * floors / floor.value;
         let (step, clock) = (of(self.step, floor.step), of(self.clock, floor.clock));
-        (floor.value > 0.0 && value.is_finite()).then_some(Observation { value, step, clock, repeat: self.repeat })
+        (floor.value > 0.0 && value.is_finite()).then_some(Observation { value, step, clock, ..*self })
     }
 }

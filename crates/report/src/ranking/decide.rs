@@ -94,9 +94,11 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
     let repeats: BTreeSet<u32> =
         ranked.iter().flat_map(|result| result.figures.comparable(figure)).map(|reading| reading.repeat).collect();
     let blocks = |each: &[Observation]| {
-        let of = |repeat: &u32| each.iter().find(|reading| reading.repeat == *repeat).map(|reading| reading.value);
+        let of = |repeat: &u32| each.iter().find(|reading| reading.repeat == *repeat);
+        let values = repeats.iter().map(|repeat| of(repeat).map(|reading| reading.value)).collect();
+        let sessions = repeats.iter().map(|repeat| of(repeat).map_or(1, |reading| reading.session)).collect();
         let step = each.iter().map(|reading| reading.step).fold(0.0, f64::max);
-        Blocks { values: repeats.iter().map(of).collect(), step }
+        Blocks { values, sessions, step }
     };
     let needs_share = figure == Figure::DELIVERED && point.unthrottled;
     let contender = |result: &&CellResult| {

@@ -92,6 +92,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         schema: SCHEMA,
         cell: cell.axes.clone(),
         repeat,
+        session: 1,
         position: 0,
         system: cell.system.name.clone(),
         versions: Default::default(),

@@ -8,7 +8,7 @@
 //!
 //! Source: Hsu, *Multiple Comparisons: Theory and Methods*, 1996, chapter 4.
 
-use super::family::{Shown, error};
+use super::family::Shown;
 use super::looks::Look;
 use super::pairs::Pairs;
 use super::table::BLOCKS_MIN;
@@ -39,7 +39,7 @@ pub(super) fn upper_bounds(
             for look in looks {
                 let Some(pair) = look.pair(point, all) else { continue };
                 let Some(spread) = look.noise.spread(pair, look.points[point].scale) else { continue };
-                let half = student_two_sided_t(level * look.share, spread.degrees) * error(pair.blocks, spread);
+                let half = student_two_sided_t(level * look.share, spread.degrees) * spread.variance.sqrt();
                 if half.is_finite() {
                     upper[there] = upper[there].min(pair.mean + half);
                     upper[back] = upper[back].min(half - pair.mean);

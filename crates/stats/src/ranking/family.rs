@@ -113,19 +113,14 @@ fn p_of(pair: &Differences, look: &Look, point: usize, p: fn(&Differences, Sprea
 
 /// The probability of a mean at least as far from 0, if the two are equal.
 pub(super) fn p_different(pair: &Differences, spread: Spread) -> f64 {
-    student_two_sided_p(pair.mean / error(pair.blocks, spread), spread.degrees)
+    student_two_sided_p(pair.mean / spread.variance.sqrt(), spread.degrees)
 }
 
 /// The probability of a mean at least as far within the bound, if the two
 /// differ by the bound.
 pub(super) fn p_same(pair: &Differences, spread: Spread) -> f64 {
     let margin = pair.bound - pair.mean.abs();
-    if margin > 0.0 { 0.5 * student_two_sided_p(margin / error(pair.blocks, spread), spread.degrees) } else { 1.0 }
-}
-
-/// Returns the standard error of a mean over this many blocks.
-pub(super) fn error(blocks: usize, spread: Spread) -> f64 {
-    (spread.variance / blocks as f64).sqrt()
+    if margin > 0.0 { 0.5 * student_two_sided_p(margin / spread.variance.sqrt(), spread.degrees) } else { 1.0 }
 }
 
 /// How many pairs of a point can be equal, given how many are not.

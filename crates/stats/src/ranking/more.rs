@@ -32,7 +32,7 @@ fn repeats_of(pair: &Differences, pairs: &Pairs, (noise, looks): (&Noise, Looks)
     let tells = |more: u32, share: f64| {
         let blocks = pair.blocks + more as usize;
         let Some(spread) = noise.spread_after(pair, pairs.scale, blocks) else { return false };
-        let margin = MARGIN * (spread.variance / blocks as f64).sqrt();
+        let margin = MARGIN * spread.variance.sqrt();
         let with = |mean: f64| Differences { mean, blocks, ..*pair };
         let distance = pair.mean.abs();
         blocks >= BLOCKS_MIN

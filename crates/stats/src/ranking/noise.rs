@@ -23,6 +23,12 @@ const DEGREES_STEPS: u32 = 18;
 /// are not, this makes the disturbed ones count.
 const DEGREES_OF_VARIANCE: f64 = 2.0;
 
+/// The variance between sessions where they cannot show it, as a multiple of that of a
+/// difference within one ([`crate::change`] assumes the same of two results folders), and
+/// the degrees of freedom that this counts for.
+const BETWEEN: f64 = 0.25;
+const BETWEEN_DEGREES: f64 = 4.0;
+
 /// Newton's steps for a table's variance: four or five are enough.
 const STEPS_MAX: u32 = 30;
 
@@ -34,12 +40,21 @@ pub(super) struct Noise {
     pub(super) degrees: f64,
     /// Degrees of freedom of all variances of the table together.
     pub(super) total: f64,
+    between: Between,
+}
+
+/// How far the mean differences of sessions are apart, beyond their noise.
+#[derive(Clone, Copy, Debug)]
+struct Between {
+    /// Their variance, as a multiple of that of a difference within a session.
+    ratio: f64,
+    degrees: f64,
 }
 
 /// How far the mean difference of a pair is sure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
-    /// Of one difference.
+    /// Of the mean of all differences.
     pub(super) variance: f64,
     pub(super) degrees: f64,
 }
@@ -74,7 +89,8 @@ impl Noise {
         let ratios = points.iter().filter(|pairs| pairs.scale == Scale::Ratio);
         let seen: Vec<Seen> = ratios.flat_map(variances).collect();
         let total = seen.iter().map(|seen| seen.weight * seen.degrees).sum();
-        let none = Noise { variance: 1.0, degrees: 0.0, total };
+        let between = Between::of(points);
+        let none = Noise { variance: 1.0, degrees: 0.0, total, between };
         let independent: f64 = seen.iter().map(|seen| seen.weight).sum();
         if independent < 1.5 {
             return none;
@@ -91,7 +107,7 @@ impl Noise {
         let last = tried.last().map_or(0.0, |fit| fit.degrees);
         let degrees = if least > last { least } else { 0.0 };
         let wide = tried.iter().take_while(|fit| fit.degrees >= DEGREES_OF_VARIANCE.max(best.degrees)).last();
-        Noise { variance: wide.map_or(best.variance, |fit| fit.variance), degrees, total }
+        Noise { variance: wide.map_or(best.variance, |fit| fit.variance), degrees, total, between }
     }
 
     /// The moderated variance of a pair: `None` where neither it nor the table
@@ -103,7 +119,7 @@ impl Noise {
     /// The same after so many blocks, should the noise stay what it is.
     pub(super) fn spread_after(&self, pair: &Differences, scale: Scale, blocks: usize) -> Option<Spread> {
         let prior = if scale == Scale::Ratio { self.degrees } else { 0.0 };
-        let own = (pair.blocks - 1) as f64;
+        let own = pair.degrees as f64;
         let sum = prior + own;
         if sum <= 0.0 {
             return None;
@@ -111,7 +127,7 @@ impl Noise {
         let variance = (prior * self.variance + own * pair.variance.max(pair.least)) / sum;
         let added = (blocks - pair.blocks) as f64;
         let degrees = sum.min(self.held(prior, own)) + added;
-        Some(Spread { variance: variance.max(pair.least), degrees })
+        Some(self.between.widen(variance.max(pair.least) / blocks as f64, degrees, pair, blocks))
     }
 
     /// The degrees of freedom that a moderated variance has if all noise is of
@@ -128,16 +144,50 @@ impl Noise {
     }
 }
 
+impl Between {
+    /// Moments of the sessions' means, over all pairs that have several, moderated by
+    /// [`BETWEEN`] as by [`BETWEEN_DEGREES`] further degrees.
+    fn of(points: &[Pairs]) -> Between {
+        let (mut excess, mut scale, mut degrees) = (0.0, 0.0, 0.0);
+        for pairs in points {
+            let several = || pairs.list.iter().filter(|pair| pair.sessions.count > 1 && pair.degrees > 0);
+            let weight = pairs.systems.saturating_sub(1) as f64 / several().count().max(1) as f64;
+            for pair in several() {
+                let variance = pair.variance.max(pair.least);
+                let sessions = (pair.sessions.count - 1) as f64;
+                excess += weight * (pair.sessions.squares / variance - sessions);
+                scale += weight * pair.blocks as f64 * (1.0 - pair.sessions.concentration);
+                degrees += weight * sessions;
+            }
+        }
+        let seen = if scale > 0.0 { (excess / scale).max(0.0) } else { 0.0 };
+        if seen > BETWEEN {
+            return Between { ratio: seen, degrees };
+        }
+        let all = BETWEEN_DEGREES + degrees;
+        Between { ratio: (BETWEEN_DEGREES * BETWEEN + degrees * seen) / all, degrees: all }
+    }
+
+    /// Adds to the variance of a mean within sessions what lies between them. A table of
+    /// one session stays as it is: it speaks of that session.
+    fn widen(self, variance: f64, degrees: f64, pair: &Differences, blocks: usize) -> Spread {
+        if pair.sessions.count < 2 {
+            return Spread { variance, degrees };
+        }
+        let between = self.ratio * variance * blocks as f64 * pair.sessions.concentration;
+        let sum = variance + between;
+        let degrees = sum * sum / (variance * variance / degrees + between * between / self.degrees);
+        Spread { variance: sum, degrees }
+    }
+}
+
 fn variances(pairs: &Pairs) -> Vec<Seen> {
-    let compared = || pairs.list.iter().filter(|pair| pair.blocks >= BLOCKS_MIN);
+    let compared = || pairs.list.iter().filter(|pair| pair.blocks >= BLOCKS_MIN && pair.degrees > 0);
     let is_compared = |system: &usize| compared().any(|pair| pair.a == *system || pair.b == *system);
     let systems = (0..pairs.systems).filter(is_compared).count();
     let weight = systems.saturating_sub(1) as f64 / compared().count() as f64;
-    let seen = |pair: &Differences| Seen {
-        variance: pair.variance.max(pair.least),
-        degrees: (pair.blocks - 1) as f64,
-        weight,
-    };
+    let seen =
+        |pair: &Differences| Seen { variance: pair.variance.max(pair.least), degrees: pair.degrees as f64, weight };
     compared().map(seen).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::table::{Blocks, PointInput};
 use crate::change::Scale;
+use std::collections::BTreeMap;
 
 /// No standard deviation of a difference of logarithms below this is believed:
 /// it is what rounding to a number of twelve digits leaves.
@@ -24,14 +25,28 @@ pub(super) struct Differences {
     pub(super) a: usize,
     pub(super) b: usize,
     pub(super) mean: f64,
-    /// Of one difference, with a divisor of blocks − 1; 0 of one block.
+    /// Of one difference within a session, with a divisor of `degrees`; 0 where these are 0.
     pub(super) variance: f64,
+    /// Blocks less sessions.
+    pub(super) degrees: usize,
+    pub(super) sessions: Sessions,
     /// The variance of one difference that the resolution leaves at least.
     pub(super) least: f64,
     /// How many blocks have both, 1 at least.
     pub(super) blocks: usize,
     /// The least difference that is no tie, on this scale; 0 where none is.
     pub(super) bound: f64,
+}
+
+/// How the blocks of a pair are spread over sessions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sessions {
+    /// How many there are.
+    pub(super) count: usize,
+    /// The sum over sessions of the squared share of the blocks: 1 for one session.
+    pub(super) concentration: f64,
+    /// The squares of the sessions' mean differences from the mean of all, each times its blocks.
+    pub(super) squares: f64,
 }
 
 impl Pairs {
@@ -63,8 +78,14 @@ pub(super) fn of(point: &PointInput, bound: f64, limit: usize) -> Pairs {
 fn differences(point: &PointInput, (a, b): (usize, usize), scale: Scale, by: (f64, usize)) -> Option<Differences> {
     let (bound, limit) = by;
     let (of_a, of_b) = (&point.systems[a], &point.systems[b]);
-    let both = || of_a.values.iter().zip(&of_b.values).filter_map(|(a, b)| a.zip(*b)).take(limit);
-    let blocks = both().count();
+    let session = |of: &Blocks, block: usize| of.sessions.get(block).copied().unwrap_or_default();
+    let all = of_a.values.iter().zip(&of_b.values).enumerate();
+    // A block that was interrupted, and made whole in a later session, compares nothing.
+    let within = all.filter(|(block, _)| session(of_a, *block) == session(of_b, *block));
+    let known = within.filter_map(|(block, (a, b))| Some((session(of_a, block), (*a)?, (*b)?)));
+    let known: Vec<(u32, f64, f64)> = known.take(limit).collect();
+    let both = || known.iter().map(|(_, a, b)| (*a, *b));
+    let blocks = known.len();
     if blocks == 0 {
         return None;
     }
@@ -74,7 +95,19 @@ fn differences(point: &PointInput, (a, b): (usize, usize), scale: Scale, by: (f6
         Scale::Difference => a - b,
     };
     let mean = both().map(difference).sum::<f64>() / n;
-    let squares: f64 = both().map(|pair| (difference(pair) - mean).powi(2)).sum();
+    let mut by_session: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (session, a, b) in &known {
+        by_session.entry(*session).or_default().push(difference((*a, *b)));
+    }
+    let mean_of = |differences: &[f64]| differences.iter().sum::<f64>() / differences.len() as f64;
+    let within = |of: &Vec<f64>| of.iter().map(|difference| (difference - mean_of(of)).powi(2)).sum::<f64>();
+    let squares: f64 = by_session.values().map(within).sum();
+    let sessions = Sessions {
+        count: by_session.len(),
+        concentration: by_session.values().map(|of| (of.len() as f64 / n).powi(2)).sum(),
+        squares: by_session.values().map(|of| of.len() as f64 * (mean_of(of) - mean).powi(2)).sum(),
+    };
+    let degrees = blocks - sessions.count;
     let sizes = both().fold((0.0, 0.0), |(one, other), (a, b)| (one + a.abs() / n, other + b.abs() / n));
     let (least, bound) = match scale {
         Scale::Ratio => {
@@ -87,7 +120,7 @@ fn differences(point: &PointInput, (a, b): (usize, usize), scale: Scale, by: (f6
             (step.max((size * LEAST_DEVIATION).powi(2)), size * bound)
         }
     };
-    let variance = if blocks > 1 { squares / (n - 1.0) } else { 0.0 };
-    let found = Differences { a, b, mean, variance, least, blocks, bound };
+    let variance = if degrees > 0 { squares / degrees as f64 } else { 0.0 };
+    let found = Differences { a, b, mean, variance, degrees, sessions, least, blocks, bound };
     (mean.is_finite() && variance.is_finite() && least.is_finite()).then_some(found)
 }

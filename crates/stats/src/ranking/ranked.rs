@@ -114,7 +114,7 @@ impl RankedPoint {
         let half = self
             .noise
             .spread(pair, self.pairs.scale)
-            .map(|spread| student_two_sided_t(0.05, spread.degrees) * (spread.variance / pair.blocks as f64).sqrt());
+            .map(|spread| student_two_sided_t(0.05, spread.degrees) * spread.variance.sqrt());
         let interval = half.map(|half| Interval { lo: back(mean - half), hi: back(mean + half) });
         let estimate = Estimate { value: back(mean), interval };
         Some(Difference { estimate, scale: self.pairs.scale, blocks: pair.blocks })

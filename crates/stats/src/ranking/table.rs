@@ -61,6 +61,9 @@ pub struct Blocks {
     /// The figure in block 0, 1 and so on, in its unit; `None` where there is no
     /// run whose figure may be quoted. Blocks beyond the end have none.
     pub values: Vec<Option<f64>>,
+    /// The session in which each block was measured: an evening, say. Systems are compared within
+    /// a session only. Empty where all blocks are of one session.
+    pub sessions: Vec<u32>,
     /// The least difference that the measurement could have shown, in the same
     /// unit; 0 or more.
     pub step: f64,

@@ -41,7 +41,7 @@ struct Study<'a> {
 impl<'a> Study<'a> {
     fn new(noise: &'a mut Noise, scene: Scene, typical: Vec<Vec<f64>>, looks: bool) -> Study<'a> {
         let sizes = typical.iter().map(|of| of.iter().map(|_| 0.03 * (0.8 * noise.normal()).exp()).collect()).collect();
-        let system = || Blocks { values: Vec::new(), step: STEP };
+        let system = || Blocks { values: Vec::new(), sessions: Vec::new(), step: STEP };
         let point =
             |of: &Vec<f64>| PointInput { systems: of.iter().map(|_| system()).collect(), better: Better::Lower };
         let pairs = typical.iter().map(|of| of.len() * (of.len() - 1) / 2).sum();

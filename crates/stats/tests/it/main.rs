@@ -16,6 +16,7 @@ mod paired;
 mod precise;
 mod ranking;
 mod ranking_rates;
+mod sessions;
 mod student;
 mod trend;
 mod typical;

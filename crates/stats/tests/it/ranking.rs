@@ -10,7 +10,7 @@ use pubmark_stats::{
 use crate::vectors::{assert_close, load};
 
 fn system(values: &[f64]) -> Blocks {
-    Blocks { values: values.iter().copied().map(Some).collect(), step: 0.0 }
+    Blocks { values: values.iter().copied().map(Some).collect(), sessions: Vec::new(), step: 0.0 }
 }
 
 fn point(systems: &[&[f64]], better: Better) -> PointInput {

@@ -86,7 +86,7 @@ fn turned_table(
                 };
                 Some(typical((system + turn) % shape.systems) * drift * factor)
             };
-            Blocks { values: drift.iter().map(run).collect(), step: STEP }
+            Blocks { values: drift.iter().map(run).collect(), sessions: Vec::new(), step: STEP }
         });
         PointInput { systems: systems.collect(), better: Better::Lower }
     });

@@ -339,7 +339,8 @@ pub fn help(subcommand: &str) -> String {
 pub fn pages() -> Vec<Page> {
     let root = super::page::root();
     let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(PathBuf::from).to_vec();
-    for (folder, below) in [("docs", false), ("studies", true), ("agents", true)] {
+    let folders = ["docs", "docs/decisions", "docs/evidence"].map(|folder| (folder, false));
+    for (folder, below) in folders.into_iter().chain([("studies", true), ("agents", true)]) {
         for entry in std::fs::read_dir(root.join(folder)).unwrap().flatten() {
             let path = if below { entry.path().join("README.md") } else { entry.path() };
             if path.is_file() && path.extension().is_some_and(|extension| extension == "md") {
