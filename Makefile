@@ -54,7 +54,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -82,6 +82,8 @@ help:
 	@echo "make sanitize     the code that calls C, under AddressSanitizer"
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
 	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"
+	@echo "make evidence STUDY=brokerless BUDGET=20m   measure a study, keep its thinned records, write docs/evidence/"
+	@echo "make evidence-pages   docs/evidence/ and the tables in READMEs again, from the kept records"
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
 	@echo "make size         the release program is no larger than $(MOST_BYTES) bytes"
 	@echo "make deny         licences, sources, duplicates and known defects of the dependencies"
@@ -125,6 +127,14 @@ check:
 	cargo test --workspace --lib --bins --locked
 
 test-all: test long chaos heavy test-agents mutants test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
+
+# A study's claims on this machine. Let nothing else run meanwhile.
+evidence: build
+	@[ -n "$(STUDY)" ] && [ -n "$(BUDGET)" ] || { echo "say which study and how long: make evidence STUDY=brokerless BUDGET=20m"; exit 2; }
+	python3 tools/evidence.py run $(STUDY) $(BUDGET)
+
+evidence-pages: build
+	python3 tools/evidence.py pages
 
 # By Containerfile.
 image: build

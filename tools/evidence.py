@@ -186,7 +186,7 @@ def put_block(text, marks, block):
     """Returns text with what lies between two marks replaced; unchanged where it has none."""
     head, begin, rest = text.partition(marks[0])
     _, end, tail = rest.partition(marks[1])
-    return f"{head}{begin}\n{block}\n{end}{tail}" if begin and end else text
+    return f"{head}{begin}\n\n{block}\n\n{end}{tail}" if begin and end else text
 
 
 def pages(check):
