@@ -1,6 +1,6 @@
-//! Bare loops: the least that a program can do to send or receive the
-//! messages. They check nothing, number nothing and know one protocol; what
-//! they cost is what the kernel costs, and the floor for a generator.
+//! Bare loops: the minimal programs that send or receive the messages. They check
+//! nothing, number nothing and know one protocol. Their cost is the cost of the kernel,
+//! and the floor for a generator.
 
 mod edges;
 mod flood;

@@ -1,4 +1,4 @@
-//! All measurements, one after the other.
+//! Runs all measurements one after the other.
 
 use crate::helper::Helper;
 use crate::sink::{Listening, Taken};
@@ -13,25 +13,25 @@ use pubmark_study::context::RunError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a helper may take to be ready, or to say its last word.
+/// Time that a helper has to be ready, or to send its last message.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// The share of its files that a process of the sink is meant to use: which
-/// process a connection goes to is for the kernel's hash to say.
+/// Planned share of a sink process's file limit: the kernel's hash decides which process
+/// gets a connection.
 const FILL: f64 = 0.9;
 
-/// Measures.
+/// Runs the measurements.
 pub struct Calibrator<'a> {
     /// The `pubmark` program.
     pub(crate) program: String,
-    /// A relay that runs already, instead of pubmark's own.
+    /// A running relay that replaces pubmark's own.
     pub(crate) relay: Option<String>,
-    /// Idle connections that are tried.
+    /// Number of idle connections to try.
     pub(crate) connections: u32,
-    /// About a quarter of the time.
+    /// True for about a quarter of the time.
     pub(crate) quick: bool,
     /// Set when the user wants to stop.
     pub(crate) interrupt: &'a AtomicBool,
-    /// Told what is being measured.
+    /// Gets the name of each measurement as it begins.
     pub(crate) say: &'a mut dyn FnMut(&str),
     pub(crate) scratch: Scratch,
     pub(crate) position: u64,
@@ -39,8 +39,8 @@ pub struct Calibrator<'a> {
 }
 
 impl<'a> Calibrator<'a> {
-    /// Prepares: `program` is pubmark itself, `connections` how many idle
-    /// connections are tried (10 at least).
+    /// Makes a calibrator: `program` is pubmark itself, `connections` the number of idle
+    /// connections to try (at least 10).
     pub fn new(
         program: String,
         relay: Option<String>,
@@ -54,19 +54,19 @@ impl<'a> Calibrator<'a> {
         Ok(Calibrator { program, relay, connections, quick, interrupt, say, scratch, position: 0, remarks: Vec::new() })
     }
 
-    /// A time of a full calibration, or a quarter of it.
+    /// Returns a time of a full calibration, or a quarter of it.
     pub(crate) fn time(&self, full_ns: Ns) -> Ns {
         if self.quick { full_ns / 4 } else { full_ns }
     }
 
-    /// Starts a hidden command of pubmark's.
+    /// Starts a hidden command of pubmark.
     pub(crate) fn helper(&self, arguments: &[String]) -> Result<Helper, RunError> {
         let mut command = vec![self.program.clone()];
         command.extend_from_slice(arguments);
         Helper::start(&command)
     }
 
-    /// Starts a sink for so many connections; where it listens.
+    /// Starts a sink for this many connections. Returns it with its endpoint.
     pub(crate) fn sink(&self, connections: u64) -> Result<(Helper, String), RunError> {
         let each = (machine::files_for_connections() as f64 * FILL).max(1.0);
         let processes = (connections as f64 / each).ceil().max(1.0);
@@ -75,7 +75,7 @@ impl<'a> Calibrator<'a> {
         Ok((sink, listening.endpoint))
     }
 
-    /// Ends a sink, and remarks what it could not take.
+    /// Ends a sink, and adds remarks on what it could not take.
     pub(crate) fn drained(&mut self, sink: Helper) -> Result<Taken, RunError> {
         let taken: Taken = sink.end(PATIENCE)?;
         if taken.refused + taken.broken > 0 {
@@ -86,7 +86,8 @@ impl<'a> Calibrator<'a> {
     }
 }
 
-/// Measures everything: a minute and a half or so, a quarter of that where it is quick.
+/// Measures everything. This takes about a minute and a half, or a quarter of that if it
+/// is quick.
 pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     let time = jiff::Timestamp::now().to_string();
     let (ticks, at, own_cpu) = (Ticks::now(), clock::now(), clock::process_cpu());
@@ -122,7 +123,7 @@ pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     Ok(calibration)
 }
 
-/// A number of events over a time, a second.
+/// Returns the rate of `count` events over a time, a second.
 pub(crate) fn per_s(count: u64, ns: Ns) -> f64 {
     if ns == 0 { 0.0 } else { count as f64 * SECOND as f64 / ns as f64 }
 }

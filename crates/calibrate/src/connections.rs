@@ -1,4 +1,4 @@
-//! What idle connections cost, and how fast they are opened.
+//! Memory of idle connections, and the rate at which they are opened.
 
 use crate::calibrate::Calibrator;
 use crate::ours::AgentLoad;
@@ -9,23 +9,23 @@ use pubmark_model::workload::Rate;
 use pubmark_study::calibrated;
 use pubmark_study::context::RunError;
 
-/// The most that one agent is asked for where the slope is measured.
+/// Maximum number of connections of one agent for the slope.
 const SLOPE: u32 = 10_000;
-/// The same, where it is quick.
+/// Maximum number of connections of one agent for the slope in a quick calibration.
 const SLOPE_QUICK: u32 = 2_000;
 const WINDOW: Ns = SECOND;
 const WARMUP: Ns = 100 * MILLISECOND;
-/// Publishers that have nothing to send wait it out, in case they still are to.
+/// Drain, in which publishers without messages wait in case they still have to send.
 const DRAIN: Ns = 200 * MILLISECOND;
-/// Idle: each publisher has one message in 1,000 s.
+/// Idle rate: each publisher has one message in 1,000 s.
 const IDLE: Rate = Rate::per_kilosecond(1);
 
 impl Calibrator<'_> {
-    /// From few connections to many, and the memory that one more takes.
+    /// Measures few to many connections, and the memory that one more takes.
     pub(crate) fn connections(&mut self) -> Result<(Vec<Connected>, f64), RunError> {
         let files = u32::try_from(machine::files_for_connections()).unwrap_or(u32::MAX);
         let most = if self.quick { SLOPE_QUICK } else { SLOPE };
-        // Of one agent: between two agents and one lies more than connections.
+        // One agent only: two agents differ from one by more than their connections.
         let many = self.connections.min(most).min(files);
         let mut sizes = vec![(many / 10).max(1), many];
         if self.connections > many {
@@ -36,7 +36,8 @@ impl Calibrator<'_> {
             (self.say)(&format!("{wanted} idle connections"));
             match self.connect(wanted) {
                 Ok(connected) => all.push(connected),
-                // What this machine cannot hold is a finding, and no reason to lose the others.
+                // A limit of this machine is a finding, and no reason to lose the other
+                // results.
                 Err(RunError::Interrupted) => return Err(RunError::Interrupted),
                 Err(error) if place > 1 => {
                     self.remarks.push(format!("{wanted} idle connections: {error}"));
@@ -64,7 +65,7 @@ impl Calibrator<'_> {
         let record = self.run_agents(&endpoint, &load)?;
         self.drained(sink)?;
         let connections = record.connections.unwrap_or_default();
-        // That the calibration before this one cannot be read is no longer of interest.
+        // An unreadable earlier calibration does not matter any more.
         let stale = calibrated::remark();
         self.remarks.extend(record.remarks.into_iter().filter(|remark| Some(remark) != stale.as_ref()));
         let per_s = if connections.ramp_s > 0.0 { connections.opened as f64 / connections.ramp_s } else { 0.0 };

@@ -1,4 +1,4 @@
-//! What a message costs: agents and bare loops, in turn, through one relay.
+//! Cost of a message: agents and bare loops, in turn, through one relay.
 
 use crate::bare::{All, Go, LoopResult, Ready};
 use crate::calibrate::{Calibrator, PATIENCE};
@@ -18,27 +18,27 @@ use pubmark_study::context::{RunError, failed};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long an address may take to answer, where a server has several.
+/// Time that an address has to answer, if a server has several.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Publishers, and as many subscribers.
+/// Number of publishers, and of subscribers.
 const CONNECTIONS: u32 = 1_000;
 /// Messages a second of each publisher.
 const RATES: [u64; 2] = [10, 50];
-/// Bytes of a message.
+/// Length of a message, bytes.
 const PAYLOAD_BYTES: u64 = 1_000;
 const WINDOW: Ns = SECOND;
 const WARMUP: Ns = 300 * MILLISECOND;
-/// From the word to the instant of the start.
+/// Time from the start command to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
 /// Pairs of runs at each rate, agents and bare loops one after the other.
 const REPEATS: usize = 3;
 
-/// CPU seconds for a million messages.
+/// Returns the CPU seconds for a million messages.
 fn per_million(cpu_s: f64, messages: f64) -> f64 {
     if messages > 0.0 { cpu_s / messages * 1e6 } else { 0.0 }
 }
 
-/// What was measured at one rate so far.
+/// The measurements at one rate so far.
 #[derive(Default)]
 struct Side {
     send: Vec<f64>,
@@ -57,7 +57,7 @@ impl Side {
 }
 
 impl Calibrator<'_> {
-    /// The relay's name, and the cost at each rate.
+    /// Measures the cost at each rate. Returns it with the relay's name.
     pub(crate) fn cost(&mut self) -> Result<(String, Vec<Cost>), RunError> {
         let (relay, endpoint) = match &self.relay {
             Some(endpoint) => (None, endpoint.clone()),
@@ -74,7 +74,7 @@ impl Calibrator<'_> {
             let (mut ours, mut bare) = (Side::default(), Side::default());
             for repeat in 1..=repeats {
                 let what = format!("cost at {CONNECTIONS} x {rate} msg/s, {repeat} of {repeats}");
-                // In turns, so that neither is always the one that comes later.
+                // The order alternates, so that neither always comes second.
                 let agents_first = repeat % 2 == 1;
                 for agents in [agents_first, !agents_first] {
                     (self.say)(&format!("{what}: {}", if agents { "agents" } else { "bare loops" }));
@@ -169,7 +169,7 @@ impl Calibrator<'_> {
     }
 }
 
-/// Address and port of an endpoint.
+/// Returns address and port of an endpoint.
 pub fn address(endpoint: &str) -> Result<String, RunError> {
     let parsed = Endpoint::parse(endpoint).map_err(HostError::from)?;
     let found = (parsed.host.as_str(), parsed.port).to_socket_addrs();
@@ -177,7 +177,7 @@ pub fn address(endpoint: &str) -> Result<String, RunError> {
     if let [only] = found[..] {
         return Ok(only.to_string());
     }
-    // Of several, the first that answers, IPv4 before others.
+    // Of several addresses, the first that answers, IPv4 before others.
     let mut met = Vec::new();
     for to in found.iter().filter(|to| to.is_ipv4()).chain(found.iter().filter(|to| !to.is_ipv4())) {
         match TcpStream::connect_timeout(to, CONNECT) {

@@ -1,6 +1,6 @@
-//! A process of pubmark's own that helps to measure: the sink, a bare loop,
-//! the relay. It says a line of JSON when it is ready and another when it is
-//! done, and ends when its input does.
+//! A separate pubmark process that helps to measure: the sink, a bare loop, the relay. It
+//! prints a line of JSON when it is ready and another when it is done, and ends when its
+//! input does.
 
 use pubmark_study::context::{RunError, failed};
 use serde::Serialize;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often a wait looks for an interrupt.
+/// Interval at which a wait checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
-/// How much of what a helper complained about is repeated.
+/// Bytes of a helper's standard error that are quoted.
 const COMPLAINT: u64 = 1_000;
 
-/// A running helper. It is killed when dropped, if it has not ended by then.
+/// A running helper. It is killed on drop, if it has not ended by then.
 pub struct Helper {
     what: String,
     child: Child,
@@ -50,7 +50,7 @@ impl Helper {
         Ok(Helper { what, input: child.stdin.take(), child, lines })
     }
 
-    /// The next thing that it says.
+    /// Returns its next message.
     pub fn hear<T: DeserializeOwned>(&mut self, within: Duration, interrupt: &AtomicBool) -> Result<T, RunError> {
         let deadline = Instant::now() + within;
         loop {
@@ -72,23 +72,24 @@ impl Helper {
         }
     }
 
-    /// Says something to it. One that has gone shows when it is to be heard.
+    /// Sends it a message. If it has ended, [`Helper::hear`] reports that.
     pub fn tell(&mut self, words: &impl Serialize) {
         if let (Some(input), Ok(text)) = (&mut self.input, serde_json::to_string(words)) {
             let _ = writeln!(input, "{text}").and_then(|()| input.flush());
         }
     }
 
-    /// Ends it, and hears its last words.
+    /// Ends it, and returns its last message.
     pub fn end<T: DeserializeOwned>(mut self, within: Duration) -> Result<T, RunError> {
         self.input = None;
-        // Whoever is interrupted here has all but finished.
+        // Interrupts are ignored here, because the helper has all but finished.
         self.hear(within, &AtomicBool::new(false))
     }
 
-    /// Why nothing more will be heard of it: how it ended, and its last complaint.
+    /// Returns why it sends nothing more: how it ended, and the end of its standard
+    /// error.
     fn how_it_ended(&mut self) -> RunError {
-        // Its output is closed: it ends now, or is made to.
+        // Its output is closed: it ends now, or is killed.
         let _ = self.child.kill();
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         let mut said = String::new();

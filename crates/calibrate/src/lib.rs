@@ -1,10 +1,10 @@
-//! What this machine and this generator can do: a null sink that takes
-//! everything and keeps nothing, bare loops that send and receive as a good C
-//! programmer would write them, and pubmark's own agents measured beside them.
+//! Measures the capabilities of this machine and this generator: a null sink that takes
+//! everything and keeps nothing, bare loops that send and receive as a good C programmer
+//! would write them, and pubmark's own agents measured beside them.
 //!
-//! The agents that are measured are the real ones, started and driven by the
-//! coordinator; sink and loops are processes of their own, so that the
-//! kernel's accounts of them hold nothing else.
+//! The measured agents are the real ones, started and driven by the coordinator; sink and
+//! loops are separate processes, so that the kernel's accounts of them contain nothing
+//! else.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The most that one agent can offer before it is late by its own doing.
+//! The highest rate that one agent can offer before its generator delay is too long.
 
 use crate::calibrate::Calibrator;
 use crate::ours::{AgentLoad, DRAIN};
@@ -9,17 +9,17 @@ use pubmark_study::context::RunError;
 
 const CONNECTIONS: u32 = 1_000;
 const PAYLOAD_BYTES: u64 = 64;
-/// Where the search begins, messages a second over all connections.
+/// Initial rate of the search, messages a second over all connections.
 const FIRST: u64 = 20_000;
-/// Where it ends, if nothing else ends it.
+/// Final rate, if the search does not end before.
 const LAST: u64 = 100_000_000;
 /// Steps between the last rate that was kept and the first that was not.
 const STEPS: usize = 3;
-/// The generator's own p99 lag that is too late.
+/// The generator delay at p99 that is too long.
 const BOUND: Ns = MILLISECOND;
-/// Attempts at a rate until it counts as missed: others may have been busy.
+/// Attempts at a rate until it counts as missed: other programs may have been busy.
 const ATTEMPTS: usize = 2;
-/// The share of what is due that must be sent.
+/// Minimum share of due messages that must be sent.
 const SENT: f64 = 0.999;
 const WINDOW: Ns = SECOND;
 const WARMUP: Ns = 200 * MILLISECOND;
@@ -53,7 +53,7 @@ impl Calibrator<'_> {
         Ok(most)
     }
 
-    /// Whether a rate is kept, at one attempt or another.
+    /// Returns whether a rate is kept in any attempt.
     fn keeps(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
         for _ in 0..ATTEMPTS {
             if self.offer(per_s, most)? {
@@ -63,14 +63,15 @@ impl Calibrator<'_> {
         Ok(false)
     }
 
-    /// Whether a rate is kept at this attempt.
+    /// Returns whether a rate is kept in this attempt.
     fn offer(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
         (self.say)(&format!("the most that can be offered: {per_s} messages/s?"));
         let (sink, endpoint) = self.sink(u64::from(CONNECTIONS))?;
         let load = AgentLoad {
             publishers: CONNECTIONS,
             subscribers: 0,
-            // So many a second over 1,000 connections is as many in 1,000 s on each.
+            // A number of messages a second over 1,000 connections is the same number in
+            // 1,000 s on each.
             rate: Rate::per_kilosecond(per_s * 1_000 / u64::from(CONNECTIONS)),
             payload_bytes: PAYLOAD_BYTES,
             warmup_ns: self.time(WARMUP),
@@ -79,7 +80,7 @@ impl Calibrator<'_> {
         };
         let record = self.run_agents(&endpoint, &load)?;
         self.drained(sink)?;
-        // There are publishers only.
+        // There are only publishers.
         most.shards = record.agents.iter().map(|agent| agent.loops).max().unwrap_or(1).max(1);
         let own_lag_p99_ns = record.times.own_lag.as_ref().map(|lag| lag.p99);
         let sent = record.counts.sent as f64 >= SENT * record.counts.offered as f64;

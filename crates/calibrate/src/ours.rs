@@ -14,29 +14,30 @@ use pubmark_study::registry;
 use pubmark_study::run::make;
 use pubmark_study::servers::Servers;
 
-/// Connections a second: as fast as it goes.
+/// Connections a second: as fast as possible.
 const CONNECT_RATE: u32 = 1_000_000;
 
-/// What the agents are to do, beside the defaults of every workload.
+/// The agents' load, where it differs from the defaults of every workload.
 #[derive(Clone, Copy)]
 pub struct AgentLoad {
-    /// Publishers.
+    /// Number of publishers.
     pub publishers: u32,
-    /// Subscribers: as many, or none.
+    /// Number of subscribers: as many, or none.
     pub subscribers: u32,
-    /// Messages a second and publisher.
+    /// Messages a second of each publisher.
     pub rate: Rate,
-    /// Bytes of a message.
+    /// Length of a message, bytes.
     pub payload_bytes: u64,
-    /// From the start to the window, ns.
+    /// Time from the start to the window, ns.
     pub warmup_ns: Ns,
-    /// The window, ns.
+    /// Length of the window, ns.
     pub window_ns: Ns,
-    /// How long after it the agents go on, where there is something to wait for, ns.
+    /// Drain: time after the window in which the agents go on, if they have something to
+    /// wait for, ns.
     pub drain_ns: Ns,
 }
 
-/// Enough for whatever is still in a relay or a sink.
+/// Enough for everything that is still in a relay or a sink.
 pub const DRAIN: Ns = 5 * SECOND;
 
 impl AgentLoad {
@@ -49,10 +50,10 @@ impl AgentLoad {
             rate: self.rate,
             payload_bytes: self.payload_bytes,
             connect_rate: CONNECT_RATE,
-            // The bare loops sleep until something is due: who watched the clock
-            // before it would be measured by its watching.
+            // The bare loops sleep until something is due, so the agents must not watch
+            // the clock before it: that would be measured as well.
             pacing: Pacing::Sleep,
-            // Nor do they look at bodies.
+            // The bare loops do not check bodies either.
             verify: Verify::Header,
             warmup_ns: self.warmup_ns,
             extent: Extent::TimeNs(self.window_ns),
@@ -62,7 +63,7 @@ impl AgentLoad {
     }
 }
 
-/// The quantum of every workload that does not say otherwise, ns.
+/// Returns the default quantum of workloads, ns.
 pub fn default_quantum_ns() -> Ns {
     Workload::resolve(&Settings::default()).map_or(0, |workload| workload.pacing_quantum_ns)
 }
@@ -103,7 +104,7 @@ impl Calibrator<'_> {
     }
 }
 
-/// CPU time of the window of all agents with this role, s.
+/// Returns the CPU time in the window of all agents with this role, s.
 pub fn cpu_s(record: &RunRecord, role: Role) -> f64 {
     record.agents.iter().filter(|agent| agent.roles.contains(&role)).map(|agent| agent.usage.cpu_s).sum()
 }

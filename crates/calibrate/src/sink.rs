@@ -1,5 +1,5 @@
-//! The null sink: the server's side of MQTT, as little of it as clients ask
-//! for. Messages are thrown away; what has to be answered is answered.
+//! The null sink: the server's side of MQTT, reduced to what clients need. It discards
+//! messages and sends only required answers.
 
 mod guest;
 
@@ -14,47 +14,48 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// How much is read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// Connections taken before others have their turn.
+/// Connections accepted before others have their turn.
 const ACCEPTS: usize = 256;
-/// How long a client may leave its answers unread.
+/// Time for which a client may leave its answers unread.
 const PATIENCE: Ns = 10 * SECOND;
-/// How long is read on after the input has ended, if clients go on sending.
+/// Time for which the sink continues to read after the end of its input, if clients go on
+/// sending.
 const LAST: Ns = SECOND;
-/// The pause after a connection could not be taken.
+/// Pause after a connection could not be accepted.
 const PAUSE: Ns = 10 * MILLISECOND;
-/// Numbers of what is no connection.
+/// Numbers of descriptors that are not connections.
 const LISTENER: u64 = u64::MAX;
 const INPUT: u64 = u64::MAX - 1;
 
-/// What a sink says first.
+/// The first message of a sink.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Listening {
-    /// Where it listens: `mqtt://127.0.0.1:PORT`.
+    /// Its endpoint: `mqtt://127.0.0.1:PORT`.
     pub endpoint: String,
 }
 
-/// What a sink took.
+/// Counts of what a sink took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
     /// Connections that were opened to it.
     pub connections: u64,
-    /// Bytes, handshakes included.
+    /// Bytes, including handshakes.
     pub bytes: u64,
-    /// Whole messages.
+    /// Complete messages.
     pub messages: u64,
-    /// Times that no connection could be taken for want of files or memory.
+    /// Number of times that no connection could be accepted for want of files or memory.
     pub refused: u64,
-    /// Connections that were ended because their client broke the protocol, or
-    /// left its answers unread.
+    /// Connections that were ended because their client violated the protocol, or left
+    /// its answers unread.
     pub broken: u64,
 }
 
 impl Taken {
-    /// Adds what another process of the sink took.
+    /// Adds the counts of another process of the sink.
     pub fn add(&mut self, other: &Taken) {
         self.connections += other.connections;
         self.bytes += other.bytes;
@@ -64,8 +65,8 @@ impl Taken {
     }
 }
 
-/// A socket on loopback that shares its port with others of its kind; port 0
-/// is any that is free. It does not listen yet.
+/// Makes a socket on loopback that shares its port with others of its kind; port 0 is any
+/// free port. It does not listen yet.
 pub fn reserve(port: u16) -> io::Result<(OwnedFd, u16)> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
@@ -82,7 +83,7 @@ pub fn listen(port: u16) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// The endpoint of a sink that listens there.
+/// Returns the endpoint of a sink that listens at `address`.
 pub fn endpoint(address: SocketAddr) -> String {
     format!("mqtt://{address}")
 }
@@ -90,14 +91,14 @@ pub fn endpoint(address: SocketAddr) -> String {
 struct Sink {
     epoll: OwnedFd,
     listener: TcpListener,
-    /// By number of their file.
+    /// Indexed by the number of their descriptor.
     guests: Vec<Option<Guest>>,
     buffer: Vec<u8>,
     answers: Vec<u8>,
     taken: Taken,
 }
 
-/// Takes what comes until `input` ends; what had arrived by then is counted.
+/// Takes what arrives until `input` ends; what had arrived by then is counted.
 pub fn serve(listener: TcpListener, input: impl AsFd) -> io::Result<Taken> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
@@ -113,7 +114,7 @@ pub fn serve(listener: TcpListener, input: impl AsFd) -> io::Result<Taken> {
     let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
     loop {
         events.clear();
-        // Without a deadline: the input ends with the process that wants the sink.
+        // Without a deadline: the input ends with the process that uses the sink.
         match epoll::wait(&sink.epoll, rustix::buffer::spare_capacity(&mut events), None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -143,13 +144,14 @@ impl Sink {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(_) => {
-                    // The kernel asks again at once: without a pause this would be a busy loop.
+                    // The kernel reports the connection again at once: without a pause this
+                    // would be a busy loop.
                     self.taken.refused += 1;
                     clock::sleep_until(clock::now() + PAUSE);
                     return;
                 }
             };
-            // Answers are small, and nobody should wait for them.
+            // Answers are small, and should not be delayed.
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let index = stream.as_raw_fd() as usize;
             let data = epoll::EventData::new_u64(index as u64);
@@ -165,7 +167,7 @@ impl Sink {
         }
     }
 
-    /// Reads once from a connection. Whether there may be more.
+    /// Reads once from a connection. Returns whether there may be more.
     fn read(&mut self, index: usize) -> bool {
         let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
         let read = match rustix::io::read(guest.socket(), &mut *self.buffer) {
@@ -204,7 +206,7 @@ impl Sink {
     }
 }
 
-/// Writes an answer. False if the client does not read, or has gone.
+/// Writes an answer. Returns false if the client does not read, or has disconnected.
 fn answer(socket: &OwnedFd, mut bytes: &[u8]) -> bool {
     let deadline = clock::now() + PATIENCE;
     while !bytes.is_empty() {

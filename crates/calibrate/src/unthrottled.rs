@@ -1,4 +1,4 @@
-//! How fast one sender sends when nothing holds it back but the kernel.
+//! The rate of one sender that only the kernel limits.
 
 use crate::bare::{Go, LoopResult, Ready};
 use crate::calibrate::{Calibrator, PATIENCE, per_s};
@@ -13,21 +13,21 @@ use pubmark_model::workload::Rate;
 use pubmark_study::context::RunError;
 use std::time::Duration;
 
-/// Publishers: enough that one is writable while others are full.
+/// Number of publishers: enough that one is writable while others are full.
 const CONNECTIONS: u32 = 10;
-/// Bytes of a message.
+/// Lengths of messages, bytes.
 const PAYLOADS: [u64; 2] = [64, 1_000];
 const WINDOW: Ns = 400 * MILLISECOND;
 const WARMUP: Ns = 150 * MILLISECOND;
-/// From the word to the instant of the start.
+/// Time from the start command to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
-/// Pairs of runs, agents and bare loop one after the other: many short ones,
-/// for a shared machine changes its pace from one second to the next.
+/// Pairs of runs, agents and bare loop one after the other: many short ones, because a
+/// shared machine changes its speed from one second to the next.
 const PAIRS: usize = 7;
-/// The same, where it is quick.
+/// Pairs of runs in a quick calibration.
 const PAIRS_QUICK: usize = 3;
 
-/// Binds this thread, and what it starts, to a processor, as long as it lives.
+/// Binds this thread, and threads that it starts, to a processor until it is dropped.
 struct Bound(Option<CpuSet>);
 
 impl Bound {
@@ -55,7 +55,7 @@ impl Drop for Bound {
 }
 
 impl Calibrator<'_> {
-    /// Agents and the bare loop, by size of the message.
+    /// Measures agents and the bare loop, by length of the message.
     pub(crate) fn unthrottled(&mut self) -> Result<Vec<Unthrottled>, RunError> {
         let usable = machine::usable_cpus();
         let cpus = (usable.len() > 1).then(|| (usable[0], usable[usable.len() - 1]));
@@ -66,7 +66,7 @@ impl Calibrator<'_> {
             let mut pinned = true;
             for number in 1..=pairs {
                 (self.say)(&format!("unthrottled, {payload_bytes} B, {number} of {pairs}"));
-                // In turns, so that neither is always the one that comes later.
+                // The order alternates, so that neither always comes second.
                 let agents_first = number % 2 == 1;
                 for agents in [agents_first, !agents_first] {
                     let (per_s, bound) = self.push(payload_bytes, cpus, agents)?;
@@ -90,7 +90,7 @@ impl Calibrator<'_> {
         Ok(all)
     }
 
-    /// Messages a second into a sink of its own, and whether each had a
+    /// Returns the messages a second into a separate sink, and whether each side had a
     /// processor to itself.
     fn push(
         &mut self,

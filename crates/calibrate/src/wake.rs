@@ -1,4 +1,4 @@
-//! How late sleepers wake up: what is in every lag and in every latency.
+//! Wake-up delays of sleeping threads, which are part of every lag and every latency.
 
 use crate::calibrate::Calibrator;
 use pubmark_judge::calibration::Wake;
@@ -12,10 +12,10 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Between two wake-ups.
+/// Time between two wake-ups.
 const STEP: Ns = MILLISECOND;
 const WINDOW: Ns = 2 * SECOND;
-/// How long a reader waits for what does not come.
+/// Time for which a reader waits for a missing message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Calibrator<'_> {
@@ -32,14 +32,14 @@ impl Calibrator<'_> {
     }
 }
 
-/// On a thread of its own, because timer slack is a thread's.
+/// Runs `work` on its own thread, because timer slack belongs to a thread.
 fn on_a_thread(work: impl FnOnce() -> io::Result<Histogram> + Send) -> Result<Histogram, RunError> {
     let measured = thread::scope(|scope| scope.spawn(work).join());
     let measured = measured.map_err(|_| failed("the thread that measures wake-ups ended"))?;
     measured.map_err(RunError::io("wake-ups"))
 }
 
-/// Sleeps by a clock, and records how late each wake-up is.
+/// Sleeps by a clock, and records the delay of each wake-up.
 fn sleep(count: u64, now: impl Fn() -> Ns, until: impl Fn(Ns)) -> Histogram {
     clock::exact_timers();
     let mut late = Histogram::latency();
@@ -51,7 +51,7 @@ fn sleep(count: u64, now: impl Fn() -> Ns, until: impl Fn(Ns)) -> Histogram {
             woke = now();
         }
         late.record(woke - due);
-        // From now: one that comes late does not make the next one late.
+        // Counted from now: a late wake-up does not make the next one late.
         due = woke + STEP;
     }
     late
@@ -59,11 +59,11 @@ fn sleep(count: u64, now: impl Fn() -> Ns, until: impl Fn(Ns)) -> Histogram {
 
 fn poll_until(due: Ns) {
     let left = due.saturating_sub(clock::now());
-    // An early return is no harm: the caller looks at the clock.
+    // An early return does no harm: the caller reads the clock.
     let _ = rustix::event::poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: left as i64 }));
 }
 
-/// Time from just before the write until the reader has read, by reader.
+/// Measures the time from just before the write until the reader has read, by reader.
 fn read(count: u64) -> io::Result<Histogram> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut writer = TcpStream::connect(listener.local_addr()?)?;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use std::cell::{Cell, RefCell};
 
-    /// A clock that stands still but for sleepers, who wake up at these instants.
+    /// A clock that advances only when sleepers wake up, at these instants.
     #[test]
     fn a_sleeper_is_late_by_what_lies_beyond_its_due_time_and_the_next_starts_from_there() {
         let (begun, late) = (7 * SECOND, 3 * STEP);

@@ -1,4 +1,4 @@
-//! Agents as the coordinator sees them: processes that speak the protocol.
+//! Agent processes as the coordinator sees them.
 
 use crate::log::{self, Log};
 use crate::programs::find_program_from;
@@ -20,33 +20,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest line of an agent that was told nothing, bytes: all ranges of both kinds, histograms and
-/// series have room in it.
+/// Maximum length of a line of an agent that was sent nothing, bytes: it has room for all ranges of
+/// both kinds, histograms and series.
 const LINE_BYTES: usize = 144 << 20;
-/// For each byte that it was told, which grows with its clients, its lines may be longer by this, bytes.
+/// Bytes by which an agent's lines may be longer for each byte sent to it, which grows with its clients.
 const ANSWERED: usize = 8;
-/// What of the room for a line is kept for the next one, bytes.
+/// Bytes of a line's buffer that are kept for the next line.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// How long an agent may take to exit before it is killed.
+/// Time that an agent has to exit before it is killed.
 const EXIT: Duration = Duration::from_secs(2);
 
-/// What arrives from an agent.
+/// A message from an agent.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A word of the protocol.
+    /// An event of the protocol.
     Event(Box<Event>),
-    /// A line that is none.
+    /// A line that is not an event.
     Garbage(String),
-    /// Its output has ended.
+    /// The agent's output has ended.
     Closed,
-    /// The line to the agent's host has ended, and with it all that stood there.
+    /// The host connection has ended, and with it everything on the host.
     Lost,
 }
 
 impl Incoming {
-    /// A line of an agent's, or its end; a line that is no word is told without
-    /// the secrets.
+    /// Parses a line of an agent, or its end (`None`). A line that is not an event is
+    /// quoted without secrets.
     pub fn of(line: Option<&[u8]>, secrets: &Secrets) -> Incoming {
         let Some(line) = line else { return Incoming::Closed };
         if line.len() >= LINE_BYTES && line.last() != Some(&b'\n') {
@@ -61,7 +61,7 @@ impl Incoming {
                 Incoming::Garbage(format!("a first line of more than {} MiB, which no `hello` has", MAX_HELLO >> 20))
             }
             Err(error) => {
-                // More of it is not shown, so more is not looked at.
+                // The rest is not shown, so it is not read.
                 let head = &line[..line.len().min(SHOWN_BYTES + secrets.longest())];
                 let told = secrets.hide(String::from_utf8_lossy(head).trim());
                 let told: String = told.chars().take(SHOWN_CHARS).collect();
@@ -71,12 +71,12 @@ impl Incoming {
     }
 }
 
-/// So much of a line that is no event is told.
+/// Maximum number of characters quoted from a line that is not an event.
 const SHOWN_CHARS: usize = 200;
 const SHOWN_BYTES: usize = 4 * SHOWN_CHARS;
 
-/// An event. What a terminal would obey stands in its texts by number, whoever
-/// shows them: JSON has it as an escape, or, beyond ASCII, as it is.
+/// Parses an event. Control characters in its texts are kept as visible numbers: JSON
+/// contains them as escapes or, beyond ASCII, unescaped.
 fn read(line: &[u8]) -> serde_json::Result<Box<Event>> {
     let beyond_ascii = || line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
     let escapes = || line.windows(2).any(|pair| pair == b"\\u");
@@ -86,7 +86,7 @@ fn read(line: &[u8]) -> serde_json::Result<Box<Event>> {
     }
 }
 
-/// A text of JSON in which characters that a terminal would obey are written by their numbers.
+/// Returns JSON text in which control characters for terminals are written as their numbers.
 fn by_number(json: &str) -> String {
     let mut shown = String::with_capacity(json.len() + 64);
     let mut rest = json;
@@ -98,7 +98,7 @@ fn by_number(json: &str) -> String {
             Some(digits) => u32::from_str_radix(digits, 16).ok().and_then(char::from_u32),
             None => from.chars().next().filter(|c| *c != '\\'),
         };
-        // An escape of another kind is two characters.
+        // Any other escape has two characters.
         let length = match (escape, from.as_bytes()[0]) {
             (Some(_), _) => 6,
             (None, b'\\') => 1 + from[1..].chars().next().map_or(0, char::len_utf8),
@@ -113,46 +113,45 @@ fn by_number(json: &str) -> String {
     shown + rest
 }
 
-/// This program, as the process sees it that becomes another.
+/// This program, as seen by the process that becomes another program.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// An agent's program.
+/// The command of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCommand {
-    /// Program and arguments; empty for the one that is built in.
+    /// Program and arguments; empty for the built-in agent.
     pub words: Vec<String>,
     /// True if it speaks protocol 3, which `pubmark rows` translates.
     #[serde(default)]
     pub writes_rows: bool,
-    /// The folder that it is run in; empty for that of pubmark itself.
+    /// Working folder; empty for that of pubmark itself.
     #[serde(default)]
     pub folder: String,
-    /// Variables of its environment, beside those of pubmark itself.
+    /// Environment variables, in addition to those of pubmark itself.
     #[serde(default)]
     pub environment: Vec<(String, String)>,
 }
 
-/// A running agent. It is killed when dropped, if it has not ended by then.
+/// A running agent. It is killed on drop, if it has not ended by then.
 pub struct Agent {
-    /// What it plays: `publishers`, `subscribers-2`, `all`.
+    /// Its name, from the clients that it plays: `publishers`, `subscribers-2`, `all`.
     pub name: String,
     child: Child,
-    /// Lines on their way to its standard input, which a thread writes: an
-    /// agent that does not read holds up nobody but itself.
+    /// Lines for its standard input, which a thread writes: an agent that does not read
+    /// blocks only itself.
     lines: Option<Sender<Vec<u8>>>,
-    /// The longest line that it may say by now, bytes.
+    /// Current maximum length of a line from the agent, bytes.
     most: Arc<AtomicUsize>,
     log: PathBuf,
-    /// What takes its standard error there.
+    /// The log of its standard error.
     printed: Log,
     secrets: Secrets,
 }
 
 impl Agent {
-    /// Starts an agent. Each line that it says goes to `say`, and at last none;
-    /// its standard error to the file `log`, which is quoted without the
-    /// secrets. Should the coordinator die, the agent removes the folder
-    /// `scratch`.
+    /// Starts an agent. Each of its lines is passed to `say`, and `None` at the end; its
+    /// standard error goes to the file `log`, which is quoted without secrets. If the
+    /// coordinator dies, the agent removes the folder `scratch`.
     pub fn start(
         command: &[String],
         name: &str,
@@ -165,7 +164,7 @@ impl Agent {
         Agent::start_command(&command, name, log, scratch, secrets, say)
     }
 
-    /// The same in a folder and an environment of its own.
+    /// Starts an agent with its own folder and environment, like [`Agent::start`].
     pub fn start_command(
         command: &AgentCommand,
         name: &str,
@@ -200,7 +199,7 @@ impl Agent {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(printed.output()?)
-            // Of its own, so that Ctrl-C reaches the coordinator alone.
+            // Its own process group, so that Ctrl-C reaches only the coordinator.
             .process_group(0)
             .spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -225,21 +224,20 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// Says something to the agent, without waiting for it to read. One that
-    /// has gone shows by its closed output, one that does not listen by its
-    /// silence.
+    /// Sends a command to the agent without waiting for it to read. If the agent has
+    /// exited, its output ends; if it does not read, its answer is missing.
     pub fn tell(&mut self, command: &Command) {
         if let Ok(line) = command.to_json() {
             self.tell_line(line);
         }
     }
 
-    /// The same of a line as it is.
+    /// Sends a line to the agent as it is.
     pub fn tell_line(&mut self, mut line: Vec<u8>) {
         if let Some(lines) = &self.lines {
             line.push(b'\n');
@@ -248,27 +246,27 @@ impl Agent {
         }
     }
 
-    /// Ends its input, once all that was said is written.
+    /// Closes its input, once all sent lines are written.
     pub fn close_input(&mut self) {
         self.lines = None;
     }
 
-    /// Sends the agent and what it has started a signal.
+    /// Sends a signal to the agent and the processes that it has started.
     pub fn signal(&self, signal: Signal) {
-        // It leads a process group of its own.
+        // The agent leads its own process group.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// Waits for the end of an agent that was told to exit; kills it otherwise.
+    /// Waits for the end of an agent that was sent `exit`; kills it if it does not end.
     pub fn finish(&mut self) {
         Agent::finish_all(std::slice::from_mut(self));
     }
 
-    /// The same of several, which have the time for it together.
+    /// Waits for the end of several agents with one deadline.
     pub fn finish_all(agents: &mut [Agent]) {
         for agent in agents.iter_mut() {
             agent.lines = None;
-            // One that a fault has stopped could not hear it.
+            // An agent that a fault has stopped would not notice it.
             agent.signal(Signal::SIGCONT);
         }
         let deadline = Instant::now() + EXIT;
@@ -280,7 +278,8 @@ impl Agent {
         }
     }
 
-    /// Whether its process has ended, once it has or the deadline has come.
+    /// Waits until its process has ended or the deadline has come; returns whether it has
+    /// ended.
     fn ended(&mut self, deadline: Instant) -> bool {
         loop {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
@@ -299,7 +298,7 @@ impl Agent {
         self.tidy();
     }
 
-    /// An empty log is no evidence of anything.
+    /// Removes the log if it is empty.
     fn tidy(&mut self) {
         self.printed.settle();
         if std::fs::metadata(&self.log).is_ok_and(|log| log.len() == 0) {
@@ -307,7 +306,7 @@ impl Agent {
         }
     }
 
-    /// How it ended, in words, with the end of its log.
+    /// Describes how it ended, with the end of its log.
     pub fn exit_reason(&mut self) -> String {
         self.ended(Instant::now() + EXIT);
         let status = match self.child.try_wait() {
@@ -319,7 +318,7 @@ impl Agent {
         if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
     }
 
-    /// The last line of its log, if there is one.
+    /// Returns the last line of its log, if there is one.
     pub fn last_words(&mut self) -> Option<String> {
         self.printed.settle();
         let tail = log::last_lines(&self.log, &self.secrets);
@@ -337,7 +336,7 @@ impl Drop for Agent {
     }
 }
 
-/// Writes what is to be said, until there is no more or nobody reads it.
+/// Writes lines until there are no more, or nobody reads them.
 fn write_out(mut input: impl Write, lines: &Receiver<impl AsRef<[u8]>>) {
     for line in lines {
         if input.write_all(line.as_ref()).and_then(|()| input.flush()).is_err() {
@@ -346,14 +345,14 @@ fn write_out(mut input: impl Write, lines: &Receiver<impl AsRef<[u8]>>) {
     }
 }
 
-/// Tells each line, and at last its end.
+/// Passes on each line, and finally the end.
 fn listen(output: impl Read, longest: &AtomicUsize, mut say: impl FnMut(Option<&[u8]>)) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     let mut most = MAX_HELLO;
     loop {
         line.clear();
-        // What a long line took is not kept.
+        // Frees the memory of a long line.
         line.shrink_to(KEPT_BYTES);
         match (&mut output).take(most as u64).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return say(None),
@@ -422,7 +421,7 @@ mod tests {
         let endless = || std::io::repeat(b'x').take(2 * LINE_BYTES as u64);
         let told = heard(&mut b"hello\n".chain(endless()));
         assert_eq!(told[1..], ["a line of more than 144 MiB, which no event of this run has"; 2], "two pieces");
-        // Nobody waits for so much of one who has not even said hello.
+        // An agent that has not sent hello may send no more than this.
         let told = heard(&mut endless().take(3 * MAX_HELLO as u64));
         assert_eq!(told, ["a first line of more than 1 MiB, which no `hello` has"; 3]);
     }

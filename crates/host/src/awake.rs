@@ -1,6 +1,5 @@
-//! Processors kept awake while a run is on: a spinner of the idle class on
-//! each. Whoever else wants the processor gets it at once, and need not wait
-//! until it has woken up.
+//! Keeps processors awake during a run with a spinner of the idle class on each. A
+//! process that wants the processor gets it at once, and does not wait for it to wake up.
 
 use crate::error::HostError;
 use crate::machine;
@@ -15,15 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The clock is looked at, and a stop noticed, once in so many turns.
+/// Loop iterations between two readings of the clock and checks for a stop.
 const TURNS: u32 = 1_000;
 
-/// The spinners of a run. They end with the value, and with this process
-/// whatever happens to it.
+/// The spinners of a run. They end on drop, and with this process in any case.
 pub struct Awake(Child);
 
 impl Awake {
-    /// Starts them: one for each processor that this process may use.
+    /// Starts a spinner for each processor that this process may use.
     pub fn start() -> Result<Awake, HostError> {
         // This very program, even if its file has been replaced meanwhile.
         let program = format!("/proc/{}/exe", std::process::id());
@@ -38,12 +36,12 @@ impl Awake {
         Ok(Awake(child))
     }
 
-    /// Processor time that they have taken, ns.
+    /// Returns the processor time of the spinners, ns.
     pub fn cpu_ns(&self) -> Ns {
         i32::try_from(self.0.id()).ok().and_then(processes::counters).map_or(0, |counters| counters.cpu_ns)
     }
 
-    /// Why they are gone, if they are.
+    /// Returns why the spinners ended, if they have.
     pub fn gone(&mut self) -> Option<String> {
         let status = self.0.try_wait().ok().flatten()?;
         Some(format!("awake = true: what keeps the processors awake has ended ({status})"))
@@ -57,8 +55,8 @@ impl Drop for Awake {
     }
 }
 
-/// Keeps every processor awake until standard input ends or `parent` does:
-/// what [`Awake::start`] starts.
+/// Keeps every processor awake until standard input ends or `parent` exits.
+/// [`Awake::start`] starts a process that calls it.
 pub fn stay(parent: i32) -> Result<(), HostError> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("no signal at the parent's death: {error}"))?;
     if getppid() != Pid::from_raw(parent) {
@@ -69,7 +67,7 @@ pub fn stay(parent: i32) -> Result<(), HostError> {
         let over = over.clone();
         std::thread::spawn(move || {
             let mut set = CpuSet::new();
-            // Unbound it still keeps some processor awake.
+            // An unbound spinner still keeps some processor awake.
             let _ = set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
             while !over.load(Ordering::Relaxed) {
                 (0..TURNS).for_each(|_| std::hint::spin_loop());

@@ -1,4 +1,4 @@
-//! Where on this host pubmark keeps what outlives a run.
+//! Folders on this host for data that outlives a run.
 
 use nix::unistd::{User, geteuid};
 use pubmark_model::system::System;
@@ -8,39 +8,40 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where what is pinned is installed to: `$XDG_CACHE_HOME/pubmark/systems/NAME`,
-/// by default below `~/.cache`.
+/// Returns the folder for a system's pinned packages:
+/// `$XDG_CACHE_HOME/pubmark/systems/NAME`, by default below `~/.cache`.
 pub fn cache_folder(system: &System) -> PathBuf {
     base().join("systems").join(&system.name)
 }
 
-/// Where programs are put that are built from this repository, such as the
-/// agent of a library that is not built in: `$XDG_CACHE_HOME/pubmark/bin`.
+/// Returns the folder for programs that are built from this repository, such as the agent
+/// of a library that is not built in: `$XDG_CACHE_HOME/pubmark/bin`.
 pub fn bin_folder() -> PathBuf {
     base().join("bin")
 }
 
-/// Where the agents are put that a pubmark carries, those of this digest.
+/// Returns the folder for the agent sources that a pubmark carries, by their digest.
 pub fn agents_folder(digest: &str) -> PathBuf {
     base().join(format!("agents-{digest}"))
 }
 
-/// The folder below which everything is kept. What is found there is run, so it is never one that
+/// Returns the base folder of the cache. Programs in it are run, so it is never a folder that
 /// another user could have made.
 pub fn base() -> PathBuf {
     let base = absolute("XDG_CACHE_HOME").or_else(|| home().map(|home| home.join(".cache")));
     base.unwrap_or_else(homeless).join("pubmark")
 }
 
-/// The user's home: as the environment says or, where a service or a job has none of it, as the
-/// user database says.
+/// Returns the user's home from the environment or, for services and jobs without it, from the
+/// user database.
 fn home() -> Option<PathBuf> {
     let known = || User::from_uid(geteuid()).ok().flatten().map(|user| user.dir).filter(|dir| dir.is_absolute());
     absolute("HOME").or_else(known)
 }
 
-/// A folder of this user's own below the temporary folder, for one without a home. Where its name
-/// is taken by somebody else it is another one, which lasts as long as this process.
+/// Returns a folder of this user below the temporary folder, for a user without a home. If
+/// another user has taken its name, it is a different folder, which lasts as long as this
+/// process.
 fn homeless() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| homeless_in(&std::env::temp_dir())).clone()
@@ -57,15 +58,15 @@ fn homeless_in(base: &Path) -> PathBuf {
     }
 }
 
-/// Where the user keeps files for pubmark: `$XDG_CONFIG_HOME/pubmark`, by default
-/// `~/.config/pubmark`.
+/// Returns the folder for the user's pubmark files: `$XDG_CONFIG_HOME/pubmark`, by
+/// default `~/.config/pubmark`.
 pub fn config_folder() -> PathBuf {
     let base = absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")));
     base.unwrap_or_else(|| "/etc".into()).join("pubmark")
 }
 
-/// Where pubmark keeps what it must not forget: `$XDG_STATE_HOME/pubmark`, by default
-/// `~/.local/state/pubmark`; none for a user without a home.
+/// Returns the folder for persistent state: `$XDG_STATE_HOME/pubmark`, by default
+/// `~/.local/state/pubmark`; `None` for a user without a home.
 pub fn state_folder() -> Option<PathBuf> {
     let base = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
     base.map(|base| base.join("pubmark"))
@@ -87,14 +88,14 @@ mod tests {
         assert_eq!(homeless_in(place.path()), guessable);
         assert_eq!(std::fs::metadata(&guessable).unwrap().mode() & 0o777, 0o700);
         assert_eq!(homeless_in(place.path()), guessable, "the next time it is the same");
-        // One that others may write to, and a link to a folder of our own.
+        // A folder that others may write to, and a link to a folder of this user.
         std::fs::set_permissions(&guessable, PermissionsExt::from_mode(0o777)).unwrap();
         assert_ne!(homeless_in(place.path()), guessable);
         std::fs::remove_dir(&guessable).unwrap();
         symlink(place.path(), &guessable).unwrap();
         let other = homeless_in(place.path());
         assert!(other != guessable && !other.exists(), "{}", other.display());
-        // That of another user, where this one may give folders away.
+        // A folder of another user, if this user may give folders away.
         std::fs::remove_file(&guessable).unwrap();
         std::fs::create_dir(&guessable).unwrap();
         if geteuid().is_root() {

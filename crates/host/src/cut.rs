@@ -1,8 +1,8 @@
-//! A host's network, down for a while.
+//! Takes a host's network down for a while.
 //!
-//! What brings it up again is a process of its own that nothing of pubmark's ends:
-//! whatever becomes of the run, of its coordinator and of this host, the network is
-//! back when its time is over.
+//! A separate process brings it up again, and nothing of pubmark ends that process:
+//! whatever happens to the run, its coordinator and this host, the network is back when
+//! its time is over.
 
 use crate::clock;
 use crate::error::HostError;
@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Waits a moment, so that the answer to the order is gone; and puts back what routes
-/// go down with the interface. Where nobody hears it any more, it goes on.
+/// Waits a moment, so that the answer to the order is sent, and restores routes that are
+/// lost with the interface. It continues even if nobody reads its output.
 const SCRIPT: &str = r#"trap '' HUP INT TERM PIPE
 sleep 0.05
 routes=$(ip route show dev "$1" | grep -v 'proto kernel')
@@ -27,22 +27,22 @@ ip link set "$1" up
 echo "$routes" | while read -r route; do [ -z "$route" ] || ip route add $route dev "$1"; done
 echo up
 "#;
-/// How much later than due it may be back.
+/// Maximum delay with which the network may be back.
 const LATE: Duration = Duration::from_secs(5);
 
-/// A network that goes down, or is down.
+/// A network that is going down, or is down.
 pub struct Cut {
     child: Child,
     for_ns: Ns,
-    /// When it went down, and when it was back.
+    /// Instants at which it went down, and at which it was back.
     seen: Receiver<Ns>,
 }
 
 impl Cut {
-    /// Takes the interface down that has this address, for so long.
+    /// Takes down the interface that has this address, for `for_ns`.
     ///
     /// # Errors
-    /// If there is none, or only this machine can be reached by it.
+    /// If there is no such interface, or only this machine can be reached by it.
     pub fn start(address: &str, for_ns: Ns) -> Result<Cut, HostError> {
         let look = network::look(address).ok_or_else(|| format!("no network interface has the address {address}"))?;
         if look.interface == "lo" {
@@ -66,10 +66,10 @@ impl Cut {
         Ok(Cut { child, for_ns, seen })
     }
 
-    /// Waits until it is back. When it went down, and when it was back.
+    /// Waits until the network is back. Returns when it went down and when it was back.
     ///
     /// # Errors
-    /// If it never went down, and why; or is not back in time.
+    /// If it never went down, with the reason, or is not back in time.
     pub fn back(mut self) -> Result<(Ns, Ns), HostError> {
         let patience = Duration::from_nanos(self.for_ns) + LATE;
         let both = self.seen.recv_timeout(patience).and_then(|down| Ok((down, self.seen.recv_timeout(patience)?)));
@@ -88,7 +88,7 @@ impl Cut {
 }
 
 impl Drop for Cut {
-    /// Nothing is left of it: it ends by itself, within its time.
+    /// Nothing needs to be stopped: the process ends by itself, within its time.
     fn drop(&mut self) {
         let _ = self.child.wait();
     }

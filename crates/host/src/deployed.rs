@@ -1,4 +1,4 @@
-//! A server that clients play against: attached to, or started for them.
+//! The server that clients connect to: attached, or started for them.
 
 use crate::cache::cache_folder;
 use crate::error::HostError;
@@ -24,87 +24,87 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// What server is to be started, and how.
+/// The plan of a server to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeployPlan {
     /// The system.
     pub system: SystemFile,
-    /// `native`, `container`, or a container's engine by its name.
+    /// `native`, `container`, or the name of a container engine.
     pub deployment: String,
-    /// What it may use.
+    /// Limits on processors and memory.
     pub limits: Limits,
-    /// Whether subscriptions outlive it.
+    /// True if subscriptions outlive it.
     pub durable: bool,
-    /// The processors that it is bound to; empty where the kernel places it.
+    /// Processors that it is bound to; if empty, the kernel places it.
     #[serde(default)]
     pub processors: Vec<usize>,
-    /// The system's options, all of them.
+    /// All options of the system.
     pub options: Options,
-    /// The user and the password that clients have to give, where the server can be told.
+    /// User and password of the clients, if the server can be configured with them.
     #[serde(default)]
     pub login: Option<(String, String)>,
     /// Its members on this host: one, unless it is a cluster.
     pub members: Vec<MemberPlan>,
 }
 
-/// A member that is to be started of a server.
+/// A member of a server that is to be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberPlan {
-    /// What it is called: no other member is, on any host.
+    /// Name of the member, unique over all hosts.
     pub name: String,
-    /// Where it listens.
+    /// Address at which it listens.
     pub address: String,
-    /// The name of its log.
+    /// Name of its log.
     pub log: String,
 }
 
-/// A member of a server that runs on this host, with its process, its ports
-/// and a folder of its own below the run's.
+/// A member of a server that runs on this host, with its process, its ports and its own
+/// folder below the run's.
 pub struct Member {
-    /// What it is called.
+    /// Its name.
     name: String,
     server: Server,
 }
 
-/// What came of an order to a member.
+/// The result of an order to a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberAnswer {
-    /// Which.
+    /// Name of the member.
     pub member: String,
-    /// What its keeper says.
+    /// Answer of its keeper.
     pub answer: KeeperAnswer,
 }
 
-/// What a host has for a server.
+/// A host's folders and settings for a server.
 pub struct Here<'a> {
-    /// The folder of the run, absolute; removed with the server.
+    /// Folder of the run, absolute; removed with the server.
     pub scratch: &'a Path,
-    /// Where logs go.
+    /// Folder of the logs.
     pub logs: &'a Path,
     /// The `pubmark` program.
     pub program: &'a Path,
-    /// What no log may repeat.
+    /// Secrets that no log may contain.
     pub secrets: &'a Secrets,
-    /// Set where the user wants no more.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A server that clients play against.
+/// The server that clients connect to.
 pub enum Deployed {
-    /// There is none: a library.
+    /// No server: the system is a library.
     Nothing,
-    /// One that was there already.
+    /// A server that was running already.
     External(Box<External>),
-    /// One that was started for the run.
+    /// A server that was started for the run.
     Started(Box<Started>),
 }
 
-/// A server that was there already.
+/// A server that was running already.
 pub struct External {
-    /// As the user named it.
+    /// The endpoint as the user wrote it.
     endpoint: String,
     attached: Attached,
-    /// Its processes, where they can be seen.
+    /// Its processes, if they can be seen.
     watched: Vec<Watched>,
     sampler: Option<Sampler>,
     usage: Option<ServerUsage>,
@@ -122,8 +122,8 @@ pub struct Started {
 }
 
 impl External {
-    /// Ends the watch. Of a server that has ended meanwhile nobody knows what it
-    /// used: its accounts went with it.
+    /// Ends the sampling. The usage of a server that has ended meanwhile is unknown,
+    /// because its accounts were removed with it.
     fn finish(&mut self, window: Option<(Ns, Ns)>) -> &Option<ServerUsage> {
         if let Some(sampler) = self.sampler.take() {
             self.usage = Some(sampler.finish(window));
@@ -136,10 +136,10 @@ impl External {
 }
 
 impl Deployed {
-    /// Attaches to a server that is there, whose processes may be named.
+    /// Attaches to a running server, whose processes may be named.
     ///
     /// # Errors
-    /// Where these are not here.
+    /// If the named processes are not on this machine.
     pub fn attach(endpoint: &str, watch: Option<&Watchee>) -> Result<Deployed, HostError> {
         let (attached, watched) = match watch {
             Some(watchee) => (Attached::Seen, attached::named(watchee)?),
@@ -179,7 +179,7 @@ impl Deployed {
             },
             ..Deployment::default()
         };
-        // What is installed here says nothing of what is in an image.
+        // The version installed here says nothing about that in an image.
         let version = if contained { None } else { install::version(system) };
         let version = version.map(|version| format!("{} {version}", system.name));
         Ok(Deployed::Started(Box::new(Started {
@@ -192,12 +192,12 @@ impl Deployed {
         })))
     }
 
-    /// Whether there is a keeper, which removes the run's folder at the end.
+    /// True if there is a keeper, which removes the run's folder at the end.
     pub fn keeps(&self) -> bool {
         matches!(self, Deployed::Started(_))
     }
 
-    /// A look at what the server uses, if it was started for the run.
+    /// Returns a view of what the server uses, if it was started for the run.
     pub fn look(&self) -> Option<ServerWatch> {
         match self {
             Deployed::Started(started) => {
@@ -207,7 +207,7 @@ impl Deployed {
         }
     }
 
-    /// Where clients connect to.
+    /// Returns the endpoints for clients.
     pub fn endpoints(&self) -> Option<ServerEndpoints> {
         match self {
             Deployed::Nothing => None,
@@ -216,7 +216,7 @@ impl Deployed {
         }
     }
 
-    /// Its processes, if they can be seen from here.
+    /// Returns its processes, if they can be seen from here.
     pub fn watched(&self) -> Vec<Watched> {
         match self {
             Deployed::Started(started) => {
@@ -227,8 +227,8 @@ impl Deployed {
         }
     }
 
-    /// Watches what it uses, from the window's beginning to its end. The looker
-    /// is told before it is killed.
+    /// Samples its usage from the window's beginning to its end. `looker` takes a
+    /// snapshot before the server is killed.
     pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>, looker: Looker) {
         let to_ns = window_ns.map(|window| from_ns.saturating_add(window));
         match self {
@@ -245,8 +245,7 @@ impl Deployed {
         }
     }
 
-    /// Has a member of the server that was started here stopped, continued,
-    /// killed or started again.
+    /// Stops, continues, kills or restarts a member of the server that was started here.
     pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
         let Deployed::Started(started) = self else { return Err(format!("no `{member}` was started here").into()) };
         let Some(ordered) = started.members.iter_mut().find(|known| known.name == member) else {
@@ -260,7 +259,7 @@ impl Deployed {
         Ok(())
     }
 
-    /// What came of orders since this was asked last: of each member in turn.
+    /// Returns the results of orders since the last call, member by member.
     pub fn happened(&mut self) -> Vec<MemberAnswer> {
         let Deployed::Started(started) = self else { return Vec::new() };
         let of_member = |member: &mut Member| {
@@ -270,33 +269,34 @@ impl Deployed {
         started.members.iter_mut().flat_map(of_member).collect()
     }
 
-    /// CPU time of what keeps it, ns.
+    /// Returns the CPU time of its keepers, ns.
     pub(crate) fn keepers_cpu_ns(&self) -> Ns {
         let Deployed::Started(started) = self else { return 0 };
         started.members.iter().map(|member| member.server.keeper_cpu_ns()).sum()
     }
 
-    /// Whether all of the server that was started here listens.
+    /// True if every member of the server that was started here listens.
     pub fn is_listening(&self) -> bool {
         let Deployed::Started(started) = self else { return false };
         started.members.iter().all(|member| member.server.is_listening())
     }
 
-    /// How many connections are open at the ports of what was started here.
+    /// Returns how many connections are open at the ports of the server that was started
+    /// here.
     pub(crate) fn connections(&self) -> usize {
         let Deployed::Started(started) = self else { return 0 };
         started.members.iter().map(|member| member.server.connections()).sum()
     }
 
-    /// What was watched of it for a run is over.
+    /// Ends the sampling of a run.
     pub(crate) fn end_watch(&mut self) {
         if let Deployed::Started(started) = self {
             (started.sampler, started.looker, started.usage) = (None, None, None);
         }
     }
 
-    /// CPU time that it used in the window, ns. Ends the watch. `window` is one
-    /// whose end nobody knew before.
+    /// Ends the sampling. Returns the CPU time used in the window, ns. `window` is set if
+    /// the window's end was not known before.
     pub fn cpu_ns(&mut self, window: Option<(Ns, Ns)>) -> Ns {
         let usage = match self {
             Deployed::Started(started) => {
@@ -310,8 +310,8 @@ impl Deployed {
         usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
     }
 
-    /// How late an edge of the window was looked at, at worst, ns; to be asked
-    /// when the watch has ended.
+    /// Returns the greatest delay with which an edge of the window was sampled, ns. Call
+    /// it after the sampling has ended.
     pub fn late_ns(&self) -> Ns {
         let usage = match self {
             Deployed::Started(started) => started.usage.as_ref(),
@@ -321,7 +321,7 @@ impl Deployed {
         usage.map_or(0, |usage| usage.late_ns)
     }
 
-    /// Why it ended, if it has.
+    /// Returns why it ended, if it has.
     pub fn exit_reason(&mut self) -> Option<String> {
         match self {
             Deployed::Started(started) => started.members.iter_mut().find_map(|member| member.server.ended()),
@@ -329,7 +329,8 @@ impl Deployed {
         }
     }
 
-    /// The line of its log that says that it has reached a limit of its own, since the run began.
+    /// Returns the log line that reports a limit of the server itself, since the beginning of the
+    /// run.
     pub fn limit_reached(&mut self) -> Option<String> {
         match self {
             Deployed::Started(started) => started.members.iter_mut().find_map(|member| member.server.limit_reached()),
@@ -337,14 +338,14 @@ impl Deployed {
         }
     }
 
-    /// Another run begins: what the server said before is not of it.
+    /// Ignores limits reported before, because another run begins.
     pub fn forget_limit(&mut self) {
         if let Deployed::Started(started) = self {
             started.members.iter_mut().for_each(|member| member.server.forget_limit());
         }
     }
 
-    /// What it was, as long as it stands; a second time it says nothing.
+    /// Returns its report, as long as it runs; `None` at a second call.
     pub fn report(&mut self) -> Option<ServerReport> {
         self.cpu_ns(None);
         match self {
@@ -383,8 +384,8 @@ impl Deployed {
     }
 }
 
-/// Starts each member in a folder of its name. The last one's keeper, which is
-/// the last to end, removes the folder of the run; the others remove their own.
+/// Starts each member in a folder of its name. The last member's keeper, which is the
+/// last to end, removes the folder of the run; the others remove their own.
 fn start_members(
     plan: &DeployPlan,
     system: &System,
@@ -435,7 +436,7 @@ fn start_members(
     plan.members.iter().enumerate().map(start).collect()
 }
 
-/// A process of a server, as a record has it.
+/// Returns a process of a server in the form of the record.
 fn share(process: &ProcessShare) -> ServerProcess {
     ServerProcess {
         pid: process.pid as u32,
@@ -445,7 +446,7 @@ fn share(process: &ProcessShare) -> ServerProcess {
     }
 }
 
-/// An endpoint without user and password.
+/// Returns an endpoint without user and password.
 fn shown(endpoint: &str) -> String {
     Endpoint::parse(endpoint).map_or_else(|_| String::new(), |endpoint| endpoint.to_string())
 }

@@ -1,21 +1,21 @@
-//! What of the machine's devices a figure may hang on: where the folders lie,
-//! the network cards, and the Java that brokers run on.
+//! Devices and software of the machine that can affect figures: disks of the folders,
+//! network cards, and the Java that brokers run on.
 
 use serde_json::{Value, json};
 use std::fs::{read_link, read_to_string};
 use std::path::{Path, PathBuf};
 
-/// The mount that a path lies on.
+/// The mount that contains a path.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
-    /// `MAJOR:MINOR`; of file systems without a device the major number is 0.
+    /// `MAJOR:MINOR`; the major number is 0 for file systems without a device.
     number: String,
     file_system: String,
     source: String,
 }
 
-/// Finds it in the text of `/proc/self/mountinfo` (proc(5)): the last one of the
-/// longest mount points that the path begins with.
+/// Finds the mount in the text of `/proc/self/mountinfo` (proc(5)): the last one with the
+/// longest mount point that the path begins with.
 fn mount_of(mountinfo: &str, path: &Path) -> Option<Mount> {
     let mut found: Option<(usize, Mount)> = None;
     for line in mountinfo.lines() {
@@ -25,7 +25,7 @@ fn mount_of(mountinfo: &str, path: &Path) -> Option<Mount> {
         else {
             continue;
         };
-        // A blank in a name is written so.
+        // A blank in a name is escaped like this.
         let point = PathBuf::from(point.replace("\\040", " "));
         let depth = point.components().count();
         if path.starts_with(&point) && found.as_ref().is_none_or(|(deepest, _)| depth >= *deepest) {
@@ -40,7 +40,7 @@ fn mount_of(mountinfo: &str, path: &Path) -> Option<Mount> {
     found.map(|(_, mount)| mount)
 }
 
-/// `rotating`, `solid-state` or `memory`; none where nobody says.
+/// Returns `rotating`, `solid-state` or `memory`; `None` if unknown.
 fn kind(mount: &Mount, block: &Path) -> Option<&'static str> {
     if ["tmpfs", "ramfs"].contains(&mount.file_system.as_str()) {
         return Some("memory");
@@ -55,7 +55,7 @@ fn kind(mount: &Mount, block: &Path) -> Option<&'static str> {
     }
 }
 
-/// The disk that a folder lies on, which need not be there yet.
+/// Describes the disk of a folder, which need not exist yet.
 pub fn disk(folder: &Path) -> Value {
     let absolute = std::path::absolute(folder).unwrap_or_default();
     let there = absolute.ancestors().find_map(|path| path.canonicalize().ok());
@@ -68,7 +68,7 @@ pub fn disk(folder: &Path) -> Value {
     })
 }
 
-/// Every network interface but the loopback, by name, from `/sys/class/net`.
+/// Lists every network interface except the loopback, by name, from `/sys/class/net`.
 pub fn network(class: &Path) -> Vec<Value> {
     let entries = std::fs::read_dir(class).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -76,7 +76,7 @@ pub fn network(class: &Path) -> Vec<Value> {
     names.sort();
     let described = |name: String| {
         let of = |file: &str| read_to_string(class.join(&name).join(file)).ok().map(|text| text.trim().to_owned());
-        // One without a link, and a virtual one, say -1 or nothing.
+        // An interface without a link and a virtual one have a speed of -1 or none.
         let speed = of("speed").and_then(|speed| speed.parse::<i64>().ok()).filter(|speed| *speed > 0);
         let driver = read_link(class.join(&name).join("device/driver")).ok();
         let driver = driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
@@ -85,8 +85,8 @@ pub fn network(class: &Path) -> Vec<Value> {
     names.into_iter().map(described).collect()
 }
 
-/// Version and maker of the Java that a server is started with: what its own
-/// file `release` says, so that no Java is started to ask it.
+/// Returns version and vendor of the Java that a server is started with, from its file
+/// `release`, so that no Java is started for it.
 pub fn java() -> Option<Value> {
     let path = std::env::var_os("PATH")?;
     let program = std::env::split_paths(&path).map(|folder| folder.join("java")).find(|program| program.is_file())?;

@@ -1,4 +1,4 @@
-//! What on this machine would spoil a measurement, and what mends it.
+//! Checks this machine for causes of bad measurements, with advice.
 
 use crate::ledger::{self, Abandoned};
 use crate::quota::Quota;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -17,20 +17,20 @@ pub enum Severity {
     Good,
     /// Worth knowing.
     Note,
-    /// Spoils measurements.
+    /// Disturbs measurements.
     Bad,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkup {
-    /// What was looked at.
+    /// Subject of the check.
     pub what: String,
-    /// How it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// The command that mends it, or what to do.
+    /// The command that fixes it, or advice.
     pub mend: Option<String>,
 }
 
@@ -42,7 +42,7 @@ fn finding(what: &str, severity: Severity, found: impl Into<String>, mend: &str)
     Checkup { what: what.to_owned(), severity, found: found.into(), mend: Some(mend.to_owned()) }
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub fn examine() -> Vec<Checkup> {
     vec![
         processors(machine::usable_cpus().len(), machine::cores(), Quota::now()),
@@ -90,7 +90,8 @@ fn processors(usable: usize, cores: u32, quota: Option<Quota>) -> Checkup {
     good("processors", found)
 }
 
-/// Processors on which nothing else runs, and that only who is bound to them uses.
+/// Checks for processors on which nothing else runs, and which only processes bound to
+/// them use.
 fn isolated(isolated: &[usize]) -> Checkup {
     let list = isolated.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     match isolated.len() {
@@ -125,9 +126,9 @@ fn virtual_machine(is_virtual: bool) -> Checkup {
     good("virtual machine", "no")
 }
 
-/// Measures how late a sleeper is awake, at the median.
+/// Measures the median wake-up delay of a sleeping thread.
 fn wake_up() -> Duration {
-    /// Sleeps, and the length of each.
+    /// Number of sleeps, and the length of each.
     const SLEEPS: usize = 40;
     const SLEEP: Duration = Duration::from_micros(500);
     clock::exact_timers();
@@ -141,9 +142,9 @@ fn wake_up() -> Duration {
     all[SLEEPS / 2]
 }
 
-/// Judges the time that waking up a sleeping subscriber adds to every latency.
+/// Judges the wake-up delay of a sleeping subscriber, which is added to every latency.
 fn wake_ups(median: Duration) -> Checkup {
-    /// Dear from here on.
+    /// Costly from here on.
     const DEAR: Duration = Duration::from_micros(30);
     let found = format!("{:.0} µs late at the median", median.as_secs_f64() * 1e6);
     if median > DEAR {
@@ -211,7 +212,7 @@ fn open_files((soft, hard): (u64, u64)) -> Checkup {
     good("open files a process", found)
 }
 
-/// The kernel has a tab between the first and the last.
+/// The kernel writes a tab between the first and the last port.
 fn ports_in_words(range: &str) -> String {
     range.split_whitespace().collect::<Vec<_>>().join(" to ")
 }
@@ -274,7 +275,7 @@ fn pages(setting: Option<String>) -> Checkup {
     good("huge pages", setting)
 }
 
-/// What runs that were killed may have left at servers that stay.
+/// Reports what killed runs may have left at servers that stay.
 fn left_at_servers(runs: &[Abandoned]) -> Checkup {
     let commands: BTreeSet<String> = runs.iter().map(|run| run.leftovers.command()).collect();
     if runs.is_empty() {
@@ -299,7 +300,7 @@ mod tests {
         let quota = |cpus| Some(Quota { cpus, ..Quota::default() });
         let us = Duration::from_micros;
         let text = str::to_owned;
-        // Of a hundred ticks the eighth figure is what was stolen.
+        // The eighth figure is the stolen part of a hundred ticks.
         let stolen = |ticks: u64| steal(&format!("cpu {} 0 0 0 0 0 0 {ticks} 7 7\ncpu0 1\n", 1_000 - ticks));
         for (found, severity, says) in [
             (processors(4, 8, None), Good, "4 of 8 usable"),

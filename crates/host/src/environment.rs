@@ -1,4 +1,4 @@
-//! What a host tells of itself: its part of `environment.json`.
+//! A host's part of `environment.json`.
 
 use crate::machine::{cores, is_virtual, line, memory_bytes, processor, usable_cpus};
 use crate::quota::Quota;
@@ -6,8 +6,8 @@ use crate::{devices, doctor};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Everything about the machine that can change a figure,
-/// ours among it. Results go into `folder`.
+/// Describes everything about the machine that can change a figure, including pubmark
+/// itself. Results go into `folder`.
 pub fn environment(folder: &Path) -> Map<String, Value> {
     let files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).ok();
     let sysctl = |name: &str| line(&format!("/proc/sys/{name}"));

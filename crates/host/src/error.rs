@@ -1,4 +1,4 @@
-//! What a host could not do.
+//! Errors of a host.
 
 use crate::proxy::http::ProxyError;
 use crate::server::container::EngineError;
@@ -6,30 +6,30 @@ use pubmark_model::endpoint::EndpointError;
 use pubmark_model::server::PlaceError;
 use std::io;
 
-/// Why something could not be done here.
+/// The reason why an operation on this host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The user wants no more.
+    /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// The system said no.
+    /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was to be done, or to which file.
+        /// The operation, or the file.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A server's program, or what prepares it, did not come to run.
+    /// A server's program, or a preparation of it, did not start.
     #[error("{system} was not started: {why}{log}")]
     NotStarted {
         /// The system.
         system: String,
-        /// Why.
+        /// The reason.
         why: String,
-        /// The end of its log, in words that follow others.
+        /// The end of its log, worded to follow other text.
         log: String,
-        /// What Docker said, where that is why.
+        /// The engine's error, if it is the cause.
         source: Option<Box<EngineError>>,
     },
     /// A server ended before it listened.
@@ -37,79 +37,79 @@ pub enum HostError {
     Ended {
         /// The system.
         system: String,
-        /// How.
+        /// Description of its end.
         how: String,
-        /// The end of its log, in words that follow others.
+        /// The end of its log, worded to follow other text.
         log: String,
     },
-    /// A server runs, and does not do what says that it is ready.
+    /// A server runs, but did not become ready.
     #[error("{system} {missing} within {seconds} s{log}")]
     NotReady {
         /// The system.
         system: String,
-        /// What it did not do.
+        /// The missing condition.
         missing: String,
-        /// How long it was given, s.
+        /// Time that it had, s.
         seconds: f64,
-        /// The end of its log, in words that follow others.
+        /// The end of its log, worded to follow other text.
         log: String,
     },
-    /// Another process listens where the server should.
+    /// Another process listens at the server's port.
     #[error("port {port} is held by pid {pid} ({name}), not by {system}{log}")]
     PortHeld {
         /// The port.
         port: u16,
-        /// Who holds it.
+        /// Process id of the listener.
         pid: i32,
-        /// That process's name.
+        /// Name of that process.
         name: String,
         /// The system.
         system: String,
-        /// The end of its log, in words that follow others.
+        /// The end of its log, worded to follow other text.
         log: String,
     },
     /// All ports are taken.
     #[error("no {count} free TCP ports from {first} to {last}")]
     NoPorts {
-        /// How many are needed.
+        /// Number of ports needed.
         count: usize,
-        /// The first that was looked at.
+        /// First port that was tried.
         first: u16,
-        /// The last.
+        /// Last port that was tried.
         last: u16,
     },
-    /// What a link is put before is no server that can be named.
+    /// The endpoint of a link's server is malformed.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// A text of a system's file has a place that is none.
+    /// A text of a system file has an unknown placeholder.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// Something cannot be written as a line.
+    /// A value cannot be written as a line.
     #[error(transparent)]
     Encoding(#[from] serde_json::Error),
-    /// A host that is this machine could not do it.
+    /// A host that is this machine failed.
     #[error("host {name}: {source}")]
     Host {
         /// The host.
         name: String,
-        /// Why.
+        /// Its error.
         source: Box<HostError>,
     },
-    /// The proxy of a link did not do as it was told.
+    /// The proxy of a link failed.
     #[error("{what}: {source}")]
     Link {
-        /// What is not so for that reason.
+        /// The operation that failed.
         what: &'static str,
-        /// What the proxy did.
+        /// The proxy's error.
         source: ProxyError,
     },
-    /// What is asked for cannot be; the text says what, why, and the way out.
+    /// Any other failure; the text contains the operation, the reason and advice.
     #[error("{0}")]
     Failed(String),
 }
 
 impl HostError {
-    /// An error of the system's, and what was to be done.
+    /// Makes an error from a system error and the operation that failed.
     pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> HostError {
         let what = what.into();
         move |source| HostError::Io { what, source }

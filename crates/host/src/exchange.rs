@@ -1,9 +1,9 @@
-//! Two hosts compare their clocks directly, over the network that is measured:
-//! one answers, the other asks.
+//! Compares the clocks of two hosts directly over the measured network: one host answers,
+//! the other asks.
 //!
-//! Of many exchanges the one with the shortest round trip counts (Cristian,
-//! *Probabilistic clock synchronization*, 1989): whichever way took longer, the
-//! truth lies within half of it.
+//! Of many exchanges the one with the shortest round trip is used (Cristian,
+//! *Probabilistic clock synchronization*, 1989): whichever direction took longer, the
+//! true offset lies within half of it.
 
 use crate::clock;
 use pubmark_model::host::{ClockOffset, ClockSighting};
@@ -17,23 +17,25 @@ use std::time::Duration;
 
 /// Exchanges of one comparison.
 const EXCHANGES: u64 = 200;
-/// How long an answer is waited for.
+/// Maximum wait for an answer.
 const WAIT: Duration = Duration::from_millis(50);
-/// So many answers may be missing one after the other.
+/// Number of consecutive answers that may be missing.
 const MISSING: u32 = 10;
-/// Within a window there is one exchange so often, the first after half of it …
+/// Time between two exchanges within a window; the first comes after half of it.
 const PERIOD: Ns = SECOND;
-/// … and up to so many where one took twice as long as the shortest before.
+/// Maximum number of attempts at an exchange if it took twice as long as the shortest
+/// before.
 const TRIES: u64 = 4;
-/// So many are kept at most: then each second one is let go, and they come half as often.
+/// Maximum number of sightings: then every second one is dropped, and they come half as
+/// often.
 const SIGHTINGS_MAX: usize = 4_096;
-/// Bytes of a question: its number. An answer has the instant after it.
+/// Bytes of a question, which is its number. In an answer, the instant follows.
 const QUESTION: usize = 8;
 const ANSWER: usize = 16;
 
-/// Answers whoever asks what time it is, until it is dropped.
+/// Answers clock questions until it is dropped.
 pub struct ClockServer {
-    /// Where it listens.
+    /// Address at which it listens.
     pub at: SocketAddr,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -53,7 +55,7 @@ impl ClockServer {
         let answer = move || {
             let mut message = [0; ANSWER];
             while !ended.load(Ordering::Relaxed) {
-                // Whoever asks gets no more than it sent and eight bytes.
+                // An answer is only eight bytes longer than the question.
                 if let Ok((QUESTION, from)) = socket.recv_from(&mut message) {
                     message[QUESTION..].copy_from_slice(&now().to_le_bytes());
                     let _ = socket.send_to(&message, from);
@@ -72,10 +74,10 @@ impl Drop for ClockServer {
     }
 }
 
-/// The clock that answers there, less this one.
+/// Returns the offset of the clock that answers at `server` from this one.
 ///
 /// # Errors
-/// If nobody answers.
+/// If there is no answer.
 pub fn compare(own: IpAddr, server: SocketAddr) -> io::Result<ClockSighting> {
     let socket = open(own, server)?;
     let (mut best, mut missing) = (None::<ClockSighting>, 0);
@@ -102,7 +104,7 @@ fn open(own: IpAddr, server: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// That of the shorter round trip.
+/// Returns the sighting with the shorter round trip.
 fn better(best: Option<ClockSighting>, seen: ClockSighting) -> ClockSighting {
     best.filter(|best| best.offset.bound_ns <= seen.offset.bound_ns).unwrap_or(seen)
 }
@@ -115,7 +117,7 @@ fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockSighting> {
         let length = socket.recv(&mut answer)?;
         let heard = clock::now();
         let (of, told) = answer.split_at(QUESTION);
-        // An answer to an earlier question comes too late.
+        // Answers to earlier questions are too late.
         if length == ANSWER && of == number.to_le_bytes() {
             let told = Ns::from_le_bytes(told.try_into().unwrap_or_default());
             return Ok(ClockSighting { at_ns: heard, offset: ClockOffset::of_exchange(asked, told, heard) });
@@ -126,18 +128,18 @@ fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockSighting> {
     }
 }
 
-/// Looks at another clock about once a second of a window, on a thread of its own.
+/// Compares another clock about once a second of a window, on its own thread.
 pub struct ClockWatch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<ClockSighting>>>,
 }
 
 impl ClockWatch {
-    /// Begins to watch the clock that answers there, for a window; where its end is
-    /// not known, until this ends.
+    /// Begins to compare the clock that answers at `server`, for a window; without a
+    /// known end, until [`ClockWatch::finish`].
     ///
     /// # Errors
-    /// If there is no socket or no thread to be had.
+    /// If there is no socket or thread available.
     pub fn start(own: IpAddr, server: SocketAddr, from_ns: Ns, length_ns: Option<Ns>) -> io::Result<ClockWatch> {
         let socket = open(own, server)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -148,7 +150,7 @@ impl ClockWatch {
         Ok(ClockWatch { stop, thread: Some(thread) })
     }
 
-    /// Ends. What was seen, in its order.
+    /// Ends the comparison. Returns the sightings in their order.
     pub fn finish(mut self) -> Vec<ClockSighting> {
         self.end()
     }
@@ -180,7 +182,7 @@ fn watch(socket: &UdpSocket, from_ns: Ns, to_ns: Ns, period_ns: Ns, stop: &Atomi
         let mut best = None;
         for _ in 0..TRIES {
             number += 1;
-            // Where nobody answers, as when a network is cut, there is nothing to be seen.
+            // Without an answer, for example while a network is cut, there is no sighting.
             let Ok(found) = exchange(socket, number) else { break };
             best = Some(better(best, found));
             let bound_ns = found.offset.bound_ns;
@@ -198,7 +200,7 @@ fn watch(socket: &UdpSocket, from_ns: Ns, to_ns: Ns, period_ns: Ns, stop: &Atomi
             });
             period_ns *= 2;
         }
-        // One that comes late moves none of the others.
+        // A late exchange does not move the later ones.
         due_ns += period_ns * (1 + clock::now().saturating_sub(due_ns) / period_ns);
     }
     seen
@@ -222,10 +224,10 @@ mod tests {
     fn the_true_offset_lies_within_the_bound() {
         for offset_s in [-3_600i64, -1, 0, 1, 3_600] {
             let offset_ns = offset_s * 1_000_000_000;
-            // A machine that has run for an hour already, if its clock is behind.
+            // The machine has run for an hour already, in case its clock is behind.
             let base = 4_000 * 1_000_000_000;
             let server = ClockServer::of_clock(HERE, move || (clock::now() + base).saturating_add_signed(offset_ns));
-            // It answers as long as it is held.
+            // It answers until it is dropped.
             let server = server.unwrap();
             let found = compare(HERE, server.at).unwrap().offset;
             let error = found.offset_ns - (base as i64 + offset_ns);
@@ -240,8 +242,8 @@ mod tests {
         assert!(error.contains("tells the time"), "{error}");
     }
 
-    /// A clock that is set ahead by a second in mid-window: each sighting has the truth
-    /// of its own instant.
+    /// The clock is set ahead by a second in mid-window: each sighting has the offset of
+    /// its own instant.
     #[test]
     fn a_clock_is_seen_within_a_window_and_so_is_its_jump() {
         const STEP: Ns = SECOND / 100;
@@ -257,7 +259,7 @@ mod tests {
         assert!(!seen.is_empty() && seen.len() <= 10, "{seen:?}");
         assert!(seen.is_sorted_by_key(|one| one.at_ns) && seen[0].at_ns >= from_ns + STEP / 2, "{seen:?}");
         for ClockSighting { at_ns, offset } in seen {
-            // It may have jumped while the answer was on its way.
+            // The clock may have jumped while the answer was in transit.
             let sure = at_ns.saturating_sub(2 * offset.bound_ns) >= jumps_ns || at_ns < jumps_ns;
             let truth = if at_ns < jumps_ns { 0 } else { SECOND as i64 };
             let error = (offset.offset_ns - truth).unsigned_abs();

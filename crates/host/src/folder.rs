@@ -1,6 +1,6 @@
-//! A folder on its way to another machine: that of a system whose agent needs no
-//! installation. It is named by its digest, sent where that is not there yet, and
-//! checked there.
+//! Transfers a folder to another machine: that of a system whose agent needs no
+//! installation. It is identified by its digest, sent if the machine does not have it
+//! yet, and checked there.
 
 use crate::cache;
 use crate::error::HostError;
@@ -13,27 +13,27 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// The most that is sent of a folder, bytes.
+/// Maximum size of a folder that is sent, bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// The most files that one may have.
+/// Maximum number of its files.
 const MOST_FILES: usize = 1_000;
-/// What nobody has sent for so long is removed when another comes.
+/// A folder that was not sent for this long is removed when another arrives.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// What a folder holds, without what is hidden.
+/// The content of a folder without hidden files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolderOnItsWay {
-    /// Of all that follows.
+    /// Digest of all files.
     pub digest: String,
     files: Vec<FileOnItsWay>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FileOnItsWay {
-    /// Within the folder.
+    /// Path within the folder.
     path: String,
     executable: bool,
-    /// Its bytes: base64 with padding (RFC 4648, section 4).
+    /// Content in base64 with padding (RFC 4648, section 4).
     bytes: String,
 }
 
@@ -41,7 +41,7 @@ impl FolderOnItsWay {
     /// Reads a folder.
     ///
     /// # Errors
-    /// Where it cannot be read, or is more than is sent.
+    /// If it cannot be read, or is too large to be sent.
     pub fn read(folder: &Path) -> Result<FolderOnItsWay, HostError> {
         let (mut files, mut left) = (Vec::new(), MOST_BYTES);
         gather(folder, folder, &mut files, &mut left)?;
@@ -49,10 +49,10 @@ impl FolderOnItsWay {
         Ok(FolderOnItsWay { digest: digest(&files), files })
     }
 
-    /// Puts it where it is looked for, all at once.
+    /// Stores the folder in its place, all at once.
     ///
     /// # Errors
-    /// Where it is not what was sent, or there is no room for it.
+    /// If its content does not match its digest, or there is no room for it.
     pub fn keep(&self) -> Result<(), HostError> {
         if digest(&self.files) != self.digest {
             return Err("a folder did not arrive as it was sent".into());
@@ -60,7 +60,7 @@ impl FolderOnItsWay {
         let target = kept_at(&self.digest);
         let part = PathBuf::from(format!("{}.{}", target.display(), std::process::id()));
         let put = self.write(&part).and_then(|()| match fs::rename(&part, &target) {
-            // Another has put the same there meanwhile.
+            // Another process has stored the same folder meanwhile.
             Err(_) if is_kept(&self.digest) => fs::remove_dir_all(&part),
             renamed => renamed,
         });
@@ -90,17 +90,17 @@ impl FolderOnItsWay {
     }
 }
 
-/// Where a folder of this digest is kept, on whatever host.
+/// Returns the path of a folder with this digest, which is the same on each host.
 pub fn kept_at(digest: &str) -> PathBuf {
     cache::base().join("folders").join(digest)
 }
 
-/// Whether it is there.
+/// True if the folder is stored here.
 pub fn is_kept(digest: &str) -> bool {
     kept_at(digest).is_dir()
 }
 
-/// Puts the files below a folder on the list, without what is hidden.
+/// Adds the files below a folder to the list, without hidden ones.
 fn gather(root: &Path, folder: &Path, files: &mut Vec<FileOnItsWay>, left: &mut u64) -> Result<(), HostError> {
     let cannot = |path: &Path| HostError::io(format!("{} cannot be read to be sent", path.display()));
     for entry in fs::read_dir(folder).map_err(cannot(folder))? {
@@ -114,7 +114,7 @@ fn gather(root: &Path, folder: &Path, files: &mut Vec<FileOnItsWay>, left: &mut 
             gather(root, &path, files, left)?;
             continue;
         }
-        // What a link leads to is sent where it is a file.
+        // The target of a link is sent if it is a file.
         let Ok(found) = fs::metadata(&path) else { continue };
         if !found.is_file() {
             continue;
@@ -141,7 +141,7 @@ fn gather(root: &Path, folder: &Path, files: &mut Vec<FileOnItsWay>, left: &mut 
 fn digest(files: &[FileOnItsWay]) -> String {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     for file in files {
-        // No text of one file ends where that of another begins.
+        // Texts of different files must not run into each other.
         for part in [file.path.as_bytes(), &[u8::from(file.executable)], file.bytes.as_bytes()] {
             context.update(&(part.len() as u64).to_le_bytes());
             context.update(part);
@@ -150,7 +150,7 @@ fn digest(files: &[FileOnItsWay]) -> String {
     hexadecimal(context.finish().as_ref())
 }
 
-/// Removes the folders beside one that have been there for long.
+/// Removes the folders beside this one that are too old.
 fn remove_old(kept: &Path) {
     let beside = kept.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     for entry in beside.filter(|entry| entry.path() != kept) {

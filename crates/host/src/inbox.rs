@@ -1,5 +1,5 @@
-//! Where the words of agents wait to be read. What an agent says faster than it is read is not
-//! kept: the run fails by its name.
+//! Queue of agents' events. Events that an agent sends faster than they are read are not kept:
+//! the run fails, with the agent's name.
 
 use crate::agent::Incoming;
 use pubmark_model::secret::Secrets;
@@ -9,18 +9,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// So many lines of an agent may wait: it says about one a second.
+/// Maximum number of unread lines of an agent, which sends about one a second.
 const UNREAD_LINES: usize = 1_000;
 
-/// So many bytes of an agent's lines may wait, unless a single line has more.
+/// Maximum number of unread bytes of an agent's lines, unless a single line is longer.
 const UNREAD_BYTES: usize = 16 << 20;
 
-/// What of an agent waits to be read.
+/// Unread lines of an agent.
 #[derive(Default)]
 struct Unread {
     lines: AtomicUsize,
     bytes: AtomicUsize,
-    /// Whether it has said too much: nothing more of it is kept but its end.
+    /// True if it has sent too much: only its end is kept from then on.
     overrun: AtomicBool,
 }
 
@@ -32,28 +32,28 @@ struct Waiting {
     unread: Arc<Unread>,
 }
 
-/// By host, and by number of the agent there.
+/// By host, and by the agent's number on it.
 type UnreadOfAgents = HashMap<(usize, usize), Arc<Unread>>;
 
-/// Takes in what agents say; there may be many of one inbox.
+/// Takes in agents' lines. An inbox may have many outboxes.
 #[derive(Clone)]
 pub struct Outbox {
     sender: Sender<Waiting>,
     agents: Arc<Mutex<UnreadOfAgents>>,
 }
 
-/// Holds what agents have said until it is read.
+/// Keeps agents' events until they are read.
 pub struct Inbox(Receiver<Waiting>);
 
-/// An inbox, and its entrance.
+/// Makes an inbox and its outbox.
 pub fn inbox() -> (Outbox, Inbox) {
     let (sender, waiting) = channel();
     (Outbox { sender, agents: Arc::default() }, Inbox(waiting))
 }
 
 impl Outbox {
-    /// Takes in a line of an agent, which is known by its host and its number there, or its end. A
-    /// line that is no event is kept without the secrets.
+    /// Takes in a line of an agent, identified by its host and its number there, or its end. A
+    /// line that is not an event is kept without secrets.
     pub fn put(&self, (host, agent): (usize, usize), line: Option<&[u8]>, secrets: &Secrets) {
         let unread = self.unread(host, agent);
         let bytes = line.map_or(0, <[u8]>::len);
@@ -72,7 +72,7 @@ impl Outbox {
         self.send(host, agent, Incoming::of(line, secrets), bytes, unread);
     }
 
-    /// Takes in that the connection to a host has ended.
+    /// Notes that the host connection has ended.
     pub fn lost(&self, host: usize) {
         self.send(host, 0, Incoming::Lost, 0, self.unread(host, 0));
     }
@@ -85,16 +85,17 @@ impl Outbox {
     fn send(&self, host: usize, agent: usize, incoming: Incoming, bytes: usize, unread: Arc<Unread>) {
         unread.lines.fetch_add(1, Ordering::Relaxed);
         unread.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // Nobody listens any more when the run is over.
+        // After the end of the run nobody reads it.
         let _ = self.sender.send(Waiting { host, agent, incoming, bytes, unread });
     }
 }
 
 impl Inbox {
-    /// Waits for the next word: of which host, and of which agent there.
+    /// Waits for the next event. Returns its host, the agent's number there, and the
+    /// event.
     ///
     /// # Errors
-    /// Where none came in this time, and where none can come any more.
+    /// If none arrived in this time, or none can arrive any more.
     pub fn recv_timeout(&self, within: Duration) -> Result<(usize, usize, Incoming), RecvTimeoutError> {
         let Waiting { host, agent, incoming, bytes, unread } = self.0.recv_timeout(within)?;
         unread.lines.fetch_sub(1, Ordering::Relaxed);
@@ -103,7 +104,8 @@ impl Inbox {
     }
 }
 
-/// Puts what an agent of this machine says into an inbox, under this number.
+/// Returns a function that puts lines of an agent on this machine into an inbox, under
+/// this number.
 pub fn into_inbox(number: usize, outbox: Outbox, secrets: &Secrets) -> impl FnMut(Option<&[u8]>) + Send + 'static {
     let secrets = secrets.clone();
     move |line| outbox.put((0, number), line, &secrets)

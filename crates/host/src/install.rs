@@ -1,4 +1,4 @@
-//! What is installed, and how to get the rest.
+//! Finds what is installed, and installs the rest.
 
 mod carried;
 mod execute;
@@ -21,25 +21,25 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a program may take to say its version.
+/// Time that a program has to print its version.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How a server is started where nobody says.
+/// The default deployment.
 pub const NATIVE: &str = "native";
 
-/// Whether a system can be used here.
+/// The availability of a system on this host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// Yes: what it reports of itself.
+    /// Available, with its version report.
     Here(Map<String, Value>),
-    /// No, and why.
+    /// Not available, with the reason.
     Missing(String),
-    /// Only where someone else runs it.
+    /// Available only if the user runs it.
     External,
 }
 
-/// Finds out whether a broker can be deployed here: its program says its version.
+/// Checks whether a broker can be deployed here, by asking its program for its version.
 pub fn probe(system: &System) -> Presence {
     let found = look(system);
     match found {
@@ -51,7 +51,7 @@ pub fn probe(system: &System) -> Presence {
     }
 }
 
-/// The same without starting anything: whether the programs are there.
+/// Checks whether the programs of a broker are there, without starting anything.
 pub fn look(system: &System) -> Presence {
     if let Some(why) = agent_missing(system) {
         return Presence::Missing(why);
@@ -73,8 +73,8 @@ pub fn look(system: &System) -> Presence {
     Presence::Here(found)
 }
 
-/// Why a system's server cannot be deployed here, with the way out; none if it
-/// can, or if `endpoint` names one that is there, or if there is no server.
+/// Returns why a system's server cannot be deployed here, with advice; `None` if it can,
+/// or if `endpoint` gives a running one, or if there is no server.
 pub fn missing(system: &System, options: &Options) -> Option<String> {
     if let Some(why) = agent_missing(system) {
         return Some(why);
@@ -93,7 +93,7 @@ pub fn missing(system: &System, options: &Options) -> Option<String> {
     deployment_missing(system, server, options.text("deployment").unwrap_or(NATIVE))
 }
 
-/// The same of the server alone, where one is to be started by this deployment.
+/// Returns why a server cannot be started here by this deployment, with advice.
 pub fn server_missing(system: &System, deployment: &str) -> Option<String> {
     deployment_missing(system, system.server.as_ref()?, deployment)
 }
@@ -110,12 +110,12 @@ fn deployment_missing(system: &System, server: &ServerSpec, deployment: &str) ->
     Engine::find(deployment).is_none().then(none)
 }
 
-/// Why a tool cannot be used here, with the way out; none if it can.
+/// Returns why a tool cannot be used here, with advice; `None` if it can.
 pub fn missing_tool(tool: &System) -> Option<String> {
     absent(tool)
 }
 
-/// What brings a system here, in words.
+/// Describes how to install a system here.
 pub fn way(system: &System) -> String {
     match (can(system), system.install.manual.as_str()) {
         (true, _) => format!("`pubmark systems {} --install` brings it", called(system)),
@@ -124,12 +124,13 @@ pub fn way(system: &System) -> String {
     }
 }
 
-/// What a system is called on the command line, wherever one is.
+/// Returns a system's name on the command line.
 pub fn called(system: &System) -> String {
     if system.brought { format!("{}/{}.toml", system.here, system.name) } else { system.name.clone() }
 }
 
-/// By side, that of publishers first: the program of the system's agent, if it is found.
+/// Returns the paths of a system's agent programs, if they are found: for publishers,
+/// then for subscribers.
 fn agent_programs(system: &System) -> [Option<PathBuf>; 2] {
     [true, false].map(|sends| {
         let program = agent_program(system, sends)?;
@@ -137,25 +138,25 @@ fn agent_programs(system: &System) -> [Option<PathBuf>; 2] {
     })
 }
 
-/// Where the program of a side's agent is, if it is found.
+/// Returns the path of the agent's program for a side, if it is found.
 pub fn agent_path(system: &System, sends: bool) -> Option<PathBuf> {
     let [sending, receiving] = agent_programs(system);
     if sends { sending } else { receiving }
 }
 
-/// The program of a side's agent, as it is to be started.
+/// Returns the agent's program for a side, as it is to be started.
 fn agent_program(system: &System, sends: bool) -> Option<String> {
     let program = system.agent.command(sends).first()?;
     Some(system.fill_for_agent(program, &cache_folder(system).display().to_string()))
 }
 
-/// The folder in which a system's agent and its build are started.
+/// Returns the folder in which a system's agent and its build are started.
 fn folder_of(system: &System) -> Option<&Path> {
     Some(Path::new(&system.here)).filter(|folder| !folder.as_os_str().is_empty())
 }
 
-/// Why a system's own agent cannot be started, with where it was looked for and
-/// the way out.
+/// Returns why a system's own agent cannot be started, with the searched places and
+/// advice.
 pub fn agent_missing(system: &System) -> Option<String> {
     if system.agent.built_in() {
         return None;
@@ -166,7 +167,7 @@ pub fn agent_missing(system: &System) -> Option<String> {
     let lacking = [true, false].into_iter().zip(agent_programs(system)).find(|(_, found)| found.is_none());
     let program = agent_program(system, lacking?.0)?;
     let places = match program.contains('/') {
-        // Without what leads nowhere (`./`).
+        // Without redundant parts (`./`).
         true => folder_of(system)
             .unwrap_or(Path::new("."))
             .join(&program)
@@ -179,7 +180,7 @@ pub fn agent_missing(system: &System) -> Option<String> {
     Some(format!("the agent `{program}` of {} is not found (looked for: {places}): {}", system.name, way(system)))
 }
 
-/// How an agent of a side is started; without words for the one that is built in.
+/// Returns the command of the agent for a side; without words for the built-in agent.
 pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
     let cache = cache_folder(system).display().to_string();
     let fill = |text: &String| system.fill_for_agent(text, &cache);
@@ -191,10 +192,10 @@ pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
     }
 }
 
-/// The same with its program found here.
+/// Returns the command of a system's own agent, with the path of its program.
 ///
 /// # Errors
-/// Where it is not, with the way out.
+/// If the program is not found, with advice.
 pub fn own_agent(system: &System, sends: bool) -> Result<AgentCommand, HostError> {
     if let Some(missing) = agent_missing(system) {
         return Err(missing.into());
@@ -207,7 +208,7 @@ pub fn own_agent(system: &System, sends: bool) -> Result<AgentCommand, HostError
     Ok(command)
 }
 
-/// Why a server's programs cannot be started natively.
+/// Returns why a server's programs cannot be started natively.
 fn absent(system: &System) -> Option<String> {
     let server = system.server.as_ref()?;
     let name = &system.name;
@@ -224,7 +225,7 @@ fn absent(system: &System) -> Option<String> {
     }
     let programs = server.prepare.iter().chain([&server.command]).filter_map(|command| command.first());
     let lacking = programs.map(|word| in_cache(system, word)).find(|word| find_program(word).is_none());
-    // What the preparations make cannot be there yet.
+    // Programs that the preparations make cannot be there yet.
     lacking.filter(|word| !word.contains("{dir}")).map(|word| format!("`{word}` is not found: {way}"))
 }
 
@@ -232,13 +233,14 @@ fn hint(system: &System) -> String {
     if system.install.manual.is_empty() { String::new() } else { format!("{}; ", system.install.manual) }
 }
 
-/// A text of a system file with `{cache}` and `{here}` filled in and the rest as it is.
+/// Fills `{cache}` and `{here}` into a text of a system file, and leaves the rest as it
+/// is.
 fn in_cache(system: &System, text: &str) -> String {
     text.replace("{cache}", &cache_folder(system).display().to_string()).replace("{here}", &system.here)
 }
 
-/// The version of what would be started: what the program says of itself, or
-/// else the version of the first artifact that is pinned.
+/// Returns the version of what would be started: the one that the program prints, or else
+/// the version of the first pinned artifact.
 pub fn version(system: &System) -> Option<String> {
     let server = system.server.as_ref()?;
     if server.version.is_empty() {
@@ -256,20 +258,20 @@ pub fn version(system: &System) -> Option<String> {
     version_in(&printed, &server.version_after).map(|version| printable(&version).into_owned())
 }
 
-/// The word that stands behind `after`.
+/// Returns the word that follows `after`.
 fn version_in(printed: &str, after: &str) -> Option<String> {
     let (_, rest) = printed.split_once(after)?;
     let word = rest.split(|c: char| c.is_whitespace() || c == ',' || c == ')').find(|word| !word.is_empty())?;
     Some(word.to_owned())
 }
 
-/// Whether pubmark can bring a system here.
+/// True if pubmark can install a system here.
 pub fn can(system: &System) -> bool {
     !by_hand(system) && (!system.carried.is_empty() || !commands(system).is_empty())
 }
 
-/// Whether a system's agent is brought in the way that its file puts in words
-/// alone: what its packages and its build fill is the cache.
+/// True if the user has to install a system's agent as its file describes; its packages
+/// and its build only fill the cache.
 fn by_hand(system: &System) -> bool {
     if system.agent.built_in() || system.install.manual.is_empty() {
         return false;
@@ -278,7 +280,7 @@ fn by_hand(system: &System) -> bool {
     [true, false].iter().filter(|sends| elsewhere(sends)).any(|sends| agent_path(system, *sends).is_none())
 }
 
-/// The commands that would install a system here, in order.
+/// Returns the commands that would install a system here, in order.
 pub fn commands(system: &System) -> Vec<Vec<String>> {
     let fetch = plan::fetch(system, &cache_folder(system));
     packages(system).into_iter().chain(fetch).map(|step| step.command).collect()
@@ -292,18 +294,18 @@ fn packages(system: &System) -> Option<plan::InstallStep> {
     (!packages.is_empty()).then(|| plan::apt(&packages, nix::unistd::geteuid().is_root()))
 }
 
-/// Debian has what makes environments in a package of its own.
+/// True if Python can make environments, which is a separate package in Debian.
 fn python_makes_environments() -> bool {
     let ask = ["python3", "-c", "import ensurepip, venv; print('it can')"].map(str::to_owned);
     execute::output(&ask, ANSWER).is_ok_and(|said| said.contains("it can"))
 }
 
-/// Installs a system, unless it is there; what is built in place is built again.
-/// `say` is told each command first.
+/// Installs a system, unless it is there; a build in place is repeated. `say` gets each
+/// command before it runs.
 ///
 /// # Errors
-/// Where a command fails, a tool is not there, or the agent is one that its user
-/// has to bring: how, in the words of its file.
+/// If a command fails, a tool is missing, or the user has to install the agent; the text
+/// is that of its file.
 pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
     carried::put(system)?;
     if !can(system) && commands(system).is_empty() {
@@ -340,7 +342,7 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
     if system.install.cached() && (build || !gather::is_whole(system)) {
         gather::gather(system, say)?;
     }
-    // Packages do not bring it: they are what it needs.
+    // The packages do not contain the agent, only what it needs.
     agent_missing(system).filter(|_| by_hand(system)).map_or(Ok(()), |missing| Err(missing.into()))
 }
 

@@ -1,13 +1,14 @@
-//! The same done to many hosts: most of it is waiting, so that several are seen to at
-//! once, and not more than this machine has threads for.
+//! Parallel work on many hosts. Most of it is waiting, so several hosts are handled at
+//! once, limited by the threads of this machine.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// So many are seen to at once.
+/// Maximum number of hosts handled at once.
 const LANES: usize = 32;
 
-/// Does this to each, several at once. What came of it, in their order.
+/// Calls `work` for each item, several at once. Returns the results in the order of the
+/// items.
 pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let count = items.len();
     let waiting = Mutex::new(items.into_iter().enumerate());
@@ -22,7 +23,7 @@ pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -
     };
     thread::scope(|scope| {
         for _ in 1..count.min(LANES) {
-            // Where there is no thread to be had this one does all of it.
+            // If no thread is available, this one does all the work.
             let _ = thread::Builder::new().name("hosts".into()).spawn_scoped(scope, lane);
         }
         lane();
@@ -39,7 +40,7 @@ mod tests {
 
     #[test]
     fn all_are_done_in_their_order_and_several_at_once() {
-        // Nobody passes before so many have come.
+        // Opens only when this many have arrived.
         let gate = Barrier::new(LANES);
         let done = in_lanes((0..3 * LANES).collect(), |number| {
             gate.wait();

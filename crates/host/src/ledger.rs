@@ -1,7 +1,7 @@
-//! What runs may have left at servers that stay: a file for each run in the user's
-//! state folder, written before anything is made and removed when all of it is gone.
-//! It is locked as long as its run goes on; the kernel unlocks it when the run's
-//! coordinator dies, and then others may list and remove what is left.
+//! Leftovers of runs at servers that stay: a file for each run in the user's state
+//! folder, written before anything is made and removed when all of it is gone. It is
+//! locked while its run goes on. The kernel unlocks it when the run's coordinator dies;
+//! then others may list and remove what is left.
 
 use crate::cache::state_folder;
 use nix::fcntl::{Flock, FlockArg};
@@ -12,20 +12,20 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read, bytes.
+/// Maximum size of a file that is read, bytes.
 const LONGEST_BYTES: u64 = 1 << 20;
-/// Files that are looked at.
+/// Maximum number of files that are read.
 const FILES_MAX: usize = 10_000;
 
-/// A run's file, as long as the run goes on.
+/// A run's file while the run goes on.
 pub struct LedgerEntry {
     path: PathBuf,
     _file: Flock<File>,
 }
 
 impl LedgerEntry {
-    /// Writes down what a run may leave, without secrets. None where there is no
-    /// folder for it: a user without a home.
+    /// Writes what a run may leave, without secrets. Returns `None` for a user without a
+    /// home, who has no folder for it.
     ///
     /// # Errors
     /// If the folder or the file cannot be made.
@@ -43,31 +43,31 @@ impl LedgerEntry {
         Ok(LedgerEntry { path, _file: file })
     }
 
-    /// Removes the file: nothing is left.
+    /// Removes the file, because nothing is left.
     pub fn close(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Below the state folder.
+/// Name of the folder below the state folder.
 const FOLDER: &str = "leftovers";
 
-/// A run that is over, and that has left something, as far as can be known.
+/// A run that is over and may have left something.
 pub struct Abandoned {
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// What it may have left.
+    /// Things that it may have left at a server.
     pub leftovers: Leftovers,
 }
 
 impl Abandoned {
-    /// Removes the file: nothing is left.
+    /// Removes the file, because nothing is left.
     pub fn close(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The runs whose coordinators are gone and whose files are there, the oldest first.
+/// Returns the runs whose coordinators are dead and whose files exist, the oldest first.
 pub fn abandoned() -> Vec<Abandoned> {
     state_folder().map_or_else(Vec::new, |folder| abandoned_in(&folder.join(FOLDER)))
 }
@@ -81,13 +81,13 @@ fn abandoned_in(folder: &Path) -> Vec<Abandoned> {
     found
 }
 
-/// What a file holds, unless its run goes on or it is none of ours.
+/// Reads a file; `None` if its run goes on or the file is not pubmark's.
 fn read(path: &Path) -> Option<Leftovers> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    // Shared: two who look do not take each other for the run.
+    // Shared: two readers do not take each other for the run.
     let file = Flock::lock(file, FlockArg::LockSharedNonblock).ok()?;
     let mut text = String::new();
     (&*file).take(LONGEST_BYTES).read_to_string(&mut text).ok()?;
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(found(), [""; 0], "both go on");
         let text = std::fs::read_to_string(folder.join("r1.json")).unwrap();
         assert!(!text.contains("S3cret"), "{text}");
-        // As the kernel unlocks it when its process dies.
+        // Like the kernel, which unlocks it when its process dies.
         drop((earlier, later));
         assert_eq!(found(), ["r1", "r2"]);
         abandoned_in(&folder)[0].close();

@@ -1,6 +1,6 @@
-//! Everything that touches a machine: processes, ports, control groups,
-//! servers and their keepers, containers, scratch folders, sampling, what is
-//! installed, and what would spoil a measurement. It knows no run and no study.
+//! Everything that touches a machine: processes, ports, control groups, servers and their
+//! keepers, containers, scratch folders, sampling, installation, and checks for causes of
+//! bad measurements. It knows nothing of runs and studies.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,6 +1,6 @@
-//! The requests to a host and their replies: a call where it is this machine, a
-//! JSON line each where it is another. A host knows no run: agents have names,
-//! what they say is passed on unread.
+//! The requests to a host and their replies. On this machine they are calls; on another
+//! machine each is a line of JSON. A host knows nothing of runs: agents have names, and
+//! their lines are passed on unread.
 
 use crate::deployed::{DeployPlan, MemberAnswer};
 use crate::doctor::Checkup;
@@ -31,21 +31,21 @@ use std::time::Duration;
 
 /// A request to a host, and the type of its reply. Instants are on the host's clock.
 pub trait Request: Serialize + DeserializeOwned {
-    /// Its name in a line.
+    /// Name of the request in a line.
     const NAME: &'static str;
-    /// What a host replies.
+    /// The host's reply.
     type Reply: Serialize + DeserializeOwned;
-    /// The time that a host on another machine has for the reply.
+    /// Time that a host on another machine has for the reply.
     const PATIENCE: Duration = Duration::from_secs(10);
 }
 
-/// The time to look for a system.
+/// Time limit for finding a system.
 const SEARCH: Duration = Duration::from_secs(60);
-/// The time to send a folder or a program.
+/// Time limit for sending a folder or a program.
 pub const TRANSFER: Duration = Duration::from_secs(300);
-/// The time to start a server or to end one.
+/// Time limit for starting or ending a server.
 const LONG: Duration = Duration::from_secs(900);
-/// The time to install a system.
+/// Time limit for installing a system.
 const INSTALLATION: Duration = Duration::from_secs(3_600);
 
 /// Defines requests: `Name { fields } -> Reply within PATIENCE;`.
@@ -69,166 +69,166 @@ requests! {
     GetFacts {} -> Facts;
     /// Fails unless this address is one of the host's own.
     CheckAddress { /** The address. */ address: String } -> ();
-    /// Tells the time to whoever asks at this address of the host's. Replies where.
+    /// Answers clock questions at this address of the host. Replies the socket's address.
     ServeClock { /** The address. */ address: IpAddr } -> SocketAddr;
     /// Compares the clock that answers at `with` to the host's own.
     CompareClock {
-        /// An address of the host's.
+        /// An address of the host.
         address: IpAddr,
-        /// Where the other answers.
+        /// Address at which the other clock answers.
         with: SocketAddr,
     } -> ClockSighting;
-    /// Looks at the clock that answers at `with`, about once a second of a window.
+    /// Compares the clock that answers at `with`, about once a second of a window.
     WatchClock {
-        /// An address of the host's.
+        /// An address of the host.
         address: IpAddr,
-        /// Where the other answers.
+        /// Address at which the other clock answers.
         with: SocketAddr,
-        /// The beginning of the window, ns.
+        /// Beginning of the window, ns.
         from_ns: Ns,
-        /// Its length, ns; none where a count ends it.
+        /// Length of the window, ns; `None` if a message count ends it.
         length_ns: Option<Ns>,
     } -> ();
-    /// Ends the watch of the clock that answers at `with`. Replies what was seen.
+    /// Ends the comparisons with the clock that answers at `with`. Replies the sightings.
     EndClockWatch { /** Where it answers. */ with: SocketAddr } -> Vec<ClockSighting>;
-    /// Lists what there would spoil a measurement.
+    /// Checks the host for causes of bad measurements.
     Examine {} -> Vec<Checkup>;
-    /// Says of each system, in this order, whether it can be used there.
+    /// Checks for each system whether it can be used there. Replies in the same order.
     FindSystems { /** The systems. */ systems: Vec<SystemFile> } -> Vec<Presence>, within LONG;
-    /// Says why a system cannot play its part there.
+    /// Replies why a system cannot be used there.
     FindMissing {
         /// The system.
         system: SystemFile,
-        /// How its server is to be started there; none where it is not.
+        /// Deployment of its server there; `None` if its server is not started there.
         deployment: Option<String>,
-        /// Whether its clients are to play there.
+        /// True if its clients are to play there.
         plays: bool,
     } -> Option<String>, within SEARCH;
     /// Installs a system, unless it is there.
     Install { /** The system. */ system: SystemFile } -> (), within INSTALLATION;
-    /// Says whether a folder of this digest is there.
+    /// Replies whether a folder of this digest is there.
     HasFolder { /** The digest. */ digest: String } -> bool;
-    /// Keeps a folder.
+    /// Stores a folder.
     KeepFolder { /** The folder. */ folder: FolderOnItsWay } -> (), within TRANSFER;
-    /// Starts an agent: the next number is its own.
+    /// Starts an agent, which gets the next number.
     StartAgent {
         /// Its name.
         name: String,
-        /// The system whose own agent it is; none for the one that is built in.
+        /// The system whose own agent it is; `None` for the built-in agent.
         system: Option<SystemFile>,
-        /// Whether it plays the side that sends.
+        /// True if it plays the side that sends.
         sends: bool,
-        /// The name of its log.
+        /// Name of its log.
         log: String,
     } -> ();
     /// Makes the folder of the run.
     MakeFolder {} -> ();
     /// Passes lines on to agents.
     Tell { /** The lines. */ words: Vec<Told> } -> ();
-    /// Stops an agent and what it has started, or lets it go on.
+    /// Stops an agent and the processes that it has started, or continues them.
     SignalAgent {
-        /// Its number.
+        /// Number of the agent.
         agent: usize,
-        /// Stop it.
+        /// True to stop it.
         stop: bool,
     } -> ();
-    /// Says how an agent ended.
+    /// Replies how an agent ended.
     GetExitReason { /** Its number. */ agent: usize } -> Option<String>;
-    /// Starts a server. Replies where clients connect to, as seen from there.
+    /// Starts a server. Replies the endpoints for clients, as seen from there.
     Deploy { /** What is started, and how. */ plan: DeployPlan } -> ServerEndpoints, within LONG;
-    /// Attaches to a server that is there.
+    /// Attaches to a running server.
     Attach {
-        /// Its URL.
+        /// URL of the server.
         endpoint: String,
-        /// Its processes, where they are named.
+        /// Its processes, if they are named.
         watch: Option<Watchee>,
     } -> ();
-    /// Puts a link before a server. Replies where clients connect to.
+    /// Puts a link before a server. Replies the endpoint for clients.
     PutLink {
-        /// What it does.
+        /// Properties of the link.
         link: Link,
-        /// The server's URL.
+        /// URL of the server.
         server: String,
         /// The host's address at which clients find the link.
         address: String,
-        /// The name of the log.
+        /// Name of the log.
         log: String,
     } -> String, within LONG;
-    /// Lets connections go over the link, or ends them all and refuses new ones.
-    /// Replies between which instants that happened, ns.
+    /// Lets connections pass the link, or ends all of them and refuses new ones. Replies
+    /// the two instants between which that happened, ns.
     OpenLink { /** Lets them go. */ open: bool } -> (Ns, Ns);
-    /// Says why the link's proxy ended, if it has.
+    /// Replies why the link's proxy ended, if it has.
     GetLinkExit {} -> Option<String>;
-    /// Reports the link; none where there is none.
+    /// Replies the report on the link; `None` without a link.
     GetLinkReport {} -> Option<LinkReport>;
-    /// Takes down the network that has an address of the host's.
+    /// Takes down the network that has an address of the host.
     CutNetwork {
         /// The address.
         address: String,
-        /// For how long, ns.
+        /// Duration, ns.
         for_ns: Ns,
     } -> ();
-    /// Says from when to when the network was down, ns: to be asked when it should be
-    /// back.
+    /// Replies from when to when the network was down, ns. Send it when the network
+    /// should be back.
     EndNetworkCut {} -> (Ns, Ns);
-    /// Changes the network that has an address of the host's, as long as it serves.
+    /// Changes the network that has an address of the host, until the host ends.
     ShapeNetwork {
         /// The address.
         address: String,
-        /// How.
+        /// The change.
         shape: Shape,
     } -> ();
     /// Keeps the processors awake.
     KeepAwake {} -> ();
-    /// Looks at the interface that has an address, and watches it with the rest; none
-    /// where no interface has it.
+    /// Takes a snapshot of the interface that has an address, and samples it with the
+    /// rest; `None` if no interface has it.
     WatchNetwork { /** The address. */ address: String } -> Option<NetworkLook>;
-    /// Ends the watch of that interface. Replies the bytes that it sent; none where
-    /// nothing was seen.
+    /// Ends the sampling of that interface. Replies the bytes that it sent; `None` if
+    /// there are no samples.
     EndNetworkWatch {
-        /// From when, ns.
+        /// Beginning, ns.
         from_ns: Ns,
-        /// Until when, ns.
+        /// End, ns.
         to_ns: Ns,
     } -> Option<u64>;
-    /// Watches what server and agents use.
+    /// Samples the usage of server and agents.
     Watch { /** What is watched, and when. */ window: WatchSpan } -> ();
-    /// Says what the machine has done so far.
+    /// Replies a snapshot of what the machine has done so far.
     TakeSnapshot {} -> Look;
-    /// Ends the watch of server and agents.
+    /// Ends the sampling of server and agents.
     EndWatch {} -> Option<UsageSeries>;
-    /// Says what the server and the link used between two instants, or in the window.
+    /// Replies what the server and the link used between two instants, or in the window.
     GetServerUsage {
-        /// From when to when, where the window's end was not known.
+        /// Beginning and end, if the window's end was not known before.
         window: Option<(Ns, Ns)>,
     } -> ServerUsed;
-    /// Has a member of the server stopped, continued, killed or started.
+    /// Stops, continues, kills or starts a member of the server.
     OrderServer {
-        /// Its name.
+        /// Name of the member.
         member: String,
-        /// What it is to do.
+        /// The order.
         order: KeeperOrder,
     } -> ();
-    /// Says what came of orders since the last time.
+    /// Replies the results of orders since the last time.
     TakeServerEvents {} -> Happened;
-    /// Says why the server ended, if it has.
+    /// Replies why the server ended, if it has.
     GetServerExit {} -> Option<String>;
-    /// Finds the line of the server's log that names a limit which it has reached.
+    /// Finds the line of the server's log that reports a limit of the server itself.
     GetServerLimit {} -> Option<String>;
-    /// Reports the server.
+    /// Replies the report on the server.
     GetServerReport {} -> Option<ServerReport>;
-    /// Ends the agents: told to exit where they listen, ended where they do not.
+    /// Ends the agents: `exit` for those that read their input, a kill for the others.
     EndAgents { /** Whether they are told. */ told: bool } -> (), within LONG;
     /// Removes what the clients of a run have left at a server.
     RemoveLeftovers { /** What they left. */ leftovers: Leftovers } -> Removal, within LONG;
-    /// Ends whatever stands. Replies the logs: names and texts.
+    /// Ends everything. Replies the logs: names and texts.
     TearDown {} -> Vec<(String, String)>, within LONG;
 }
 
-/// A line of a coordinator's.
+/// A line of the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RequestLine<T> {
-    /// The name of the request.
+    /// Name of the request.
     pub request: Cow<'static, str>,
     /// The request itself.
     pub parameters: T,
@@ -241,7 +241,7 @@ impl<'a, R: Request> RequestLine<&'a R> {
     }
 }
 
-/// A line, and who is told it.
+/// A line, and its receivers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// Agents, by number.
@@ -250,30 +250,30 @@ pub struct Told {
     pub line: String,
 }
 
-/// What is watched, and when.
+/// The time to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchSpan {
-    /// The start of the schedule, ns.
+    /// Start of the schedule, ns.
     pub start_ns: Ns,
-    /// The beginning of the window, ns.
+    /// Beginning of the window, ns.
     pub from_ns: Ns,
-    /// Its length, ns; none where a count ends it.
+    /// Length of the window, ns; `None` if a message count ends it.
     pub length_ns: Option<Ns>,
     /// Length of a slice, ns.
     pub slice_ns: Ns,
 }
 
-/// What a host is.
+/// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Its clock, ns.
     pub clock_ns: Ns,
-    /// The folder of the run.
+    /// Folder of the run.
     pub scratch: String,
     /// Processors that may be used, by number.
     pub cpus: Vec<usize>,
-    /// Processors that the kernel keeps free of everything that is not bound to
-    /// them, by number.
+    /// Processors that the kernel keeps free of everything that is not bound to them, by
+    /// number.
     pub isolated: Vec<usize>,
     /// Connections that one process may hold.
     pub connections: usize,
@@ -283,61 +283,62 @@ pub struct Facts {
     pub memory_bytes: Option<u64>,
     /// Connections that one address may make to another.
     pub ports: usize,
-    /// The machine, as long as it runs; hosts of one may be in namespaces of it.
+    /// Identifier of the machine until its next start; hosts of one machine may be in
+    /// namespaces of it.
     pub machine: String,
-    /// Its network: hosts of one are one.
+    /// Identifier of its network; it is equal for hosts in the same network namespace.
     pub network: String,
 }
 
-/// What a machine had done up to an instant.
+/// A snapshot of what a machine has done up to an instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// The instant, ns.
     pub at_ns: Ns,
-    /// The machine's processors.
+    /// Ticks of the machine's processors.
     pub ticks: Ticks,
-    /// CPU time of what pubmark itself keeps there, ns.
+    /// CPU time of pubmark's own processes there, ns.
     pub own_cpu_ns: Ns,
-    /// The CPU quota that pubmark is under there; none where there is none.
+    /// The CPU quota of pubmark there; `None` without a quota.
     pub quota: Option<Quota>,
-    /// By number of an agent: what it had used; none once it has ended.
+    /// Usage by number of the agent; `None` for an agent that has ended.
     pub agents: Vec<Option<AgentUsed>>,
 }
 
-/// What came of orders.
+/// Results of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Happened {
     /// Answers of the members' keepers.
     pub answers: Vec<MemberAnswer>,
-    /// Whether all members listen.
+    /// True if all members listen.
     pub listens: bool,
 }
 
-/// What a server used, and a link before it.
+/// Usage of a server and of a link before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUsed {
     /// CPU time, ns.
     pub cpu_ns: Ns,
-    /// How late an edge of the window was looked at, at worst, ns.
+    /// Greatest delay with which an edge of the window was sampled, ns.
     pub late_ns: Ns,
 }
 
-/// A line of a host's.
+/// A line of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromHost {
-    /// The answer to the oldest request that has none.
+    /// The reply to the oldest open request.
     Reply(Value),
-    /// The same, where it could not be done.
+    /// The failure of the oldest open request.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// An agent has said something, or, without a line, its output has ended.
+    /// A line of an agent, or, without a line, the end of its output.
     Agent {
-        /// Its number.
+        /// Number of the agent.
         agent: usize,
-        /// What it said.
+        /// The line.
         line: Option<String>,
     },
 }

@@ -39,12 +39,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Is told each line of an agent by its number, and at last none.
+/// Gets each line of an agent with the agent's number, and `None` at the end.
 pub type AgentLines = Arc<dyn Fn(usize, Option<&[u8]>) + Send + Sync>;
 
-/// The processes of a run on this machine. They end when this is dropped.
+/// The processes of a run on this machine. They end on drop.
 pub struct Local {
-    /// The program of agents that are built in, with its arguments.
+    /// Program and arguments of the built-in agent.
     built_in: Vec<String>,
     logs: PathBuf,
     secrets: Secrets,
@@ -52,12 +52,12 @@ pub struct Local {
     agents: Vec<Agent>,
     awake: Option<Awake>,
     time: Option<ClockServer>,
-    /// The clocks that are watched, by where they answer.
+    /// Comparisons with other clocks, by the address at which they answer.
     clocks: BTreeMap<SocketAddr, ClockWatch>,
     cut: Option<Cut>,
     shaped: Vec<Shaped>,
     usage: Option<UsageWatch>,
-    /// The interface that is to be watched, and the watch.
+    /// The interface to sample, and its sampling.
     interface: Option<String>,
     network: Option<NetworkWatch>,
     /// Ends before the server does.
@@ -67,13 +67,13 @@ pub struct Local {
     /// The folder of a server that another run has started.
     server_folder: Option<Scratch>,
     scratch: Scratch,
-    /// Whether agents have been told to go, or have been ended.
+    /// True if the agents were sent `exit`, or were ended.
     ended: bool,
 }
 
 impl Local {
-    /// With nothing yet. `built_in` is the command of the agent that is built
-    /// in, whose first word is `pubmark`.
+    /// Makes a host without processes. `built_in` is the command of the built-in agent,
+    /// whose first word is `pubmark`.
     pub fn new(built_in: &[String], logs: PathBuf, secrets: Secrets, listener: AgentLines) -> Local {
         Local {
             built_in: built_in.to_vec(),
@@ -97,28 +97,28 @@ impl Local {
         }
     }
 
-    /// The folder of the run, which is there once it has been made.
+    /// Returns the folder of the run, which exists once it has been made.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// A look at what the server uses, if it was started here.
+    /// Returns a view of what the server uses, if it was started here.
     pub fn server_watch(&self) -> Option<ServerWatch> {
         self.deployed.look()
     }
 
-    /// The `pubmark` program.
+    /// Returns the `pubmark` program.
     fn program(&self) -> PathBuf {
         self.built_in.first().map(PathBuf::from).unwrap_or_default()
     }
 
-    /// Has this server in the place of one that is started.
+    /// Uses this server instead of starting one.
     pub fn adopt(&mut self, server: StandingServer) {
         (self.deployed, self.server_folder) = (server.deployed, Some(server.scratch));
     }
 
-    /// Ends the agents, and lets go of the server that was started here or for a run
-    /// before; none where there is no such one.
+    /// Ends the agents, and releases the server that was started here or for an earlier
+    /// run; `None` if there is no such server.
     pub fn release(&mut self) -> Option<StandingServer> {
         self.end_agents(true);
         self.link = None;
@@ -152,7 +152,7 @@ impl Local {
     fn start_agent(&mut self, request: StartAgent) -> Result<(), HostError> {
         let StartAgent { name, system, sends, log } = request;
         let command = match system {
-            // It was started here, and knows nothing of a file's folder.
+            // It was started here, and needs no folder of a system file.
             None => AgentCommand { words: self.built_in.clone(), ..AgentCommand::default() },
             Some(system) => install::own_agent(&system.0, sends)?,
         };
@@ -184,8 +184,8 @@ impl Local {
         self.network = self.interface.clone().map(|name| NetworkWatch::start(name, from_ns, length_ns));
     }
 
-    /// One that is told to exit removes no folder: unless a keeper does, it is
-    /// removed before, so that there is no moment at which nobody would.
+    /// An agent that is sent `exit` removes no folder. Unless a keeper does, the folder
+    /// is removed before, so that at every moment something would remove it.
     fn end_agents(&mut self, told: bool) {
         if self.ended {
             return;
@@ -203,11 +203,11 @@ impl Local {
 
 /// A request that this machine can answer.
 pub trait LocalRequest: Request {
-    /// Does what is asked for.
+    /// Performs the request.
     fn answer(self, local: &mut Local, interrupt: &AtomicBool) -> Result<Self::Reply, HostError>;
 }
 
-/// Answers a request of another machine, unless it is not one.
+/// Answers a request of another machine; `None` if the request is unknown.
 pub fn answer(line: RequestLine<Value>, local: &mut Local, interrupt: &AtomicBool) -> Option<Result<Value, HostError>> {
     ANSWERS
         .iter()
@@ -245,7 +245,7 @@ macro_rules! answers {
 answers!(
     (GetFacts, |_, local, _| Ok(local.facts())),
     (CheckAddress, |CheckAddress { address }, _, _| {
-        // Only what is its own can be listened at.
+        // Only own addresses can be bound.
         let port = UdpSocket::bind((address.as_str(), 0));
         port.map(drop).map_err(|error| format!("{address} is no address of its own ({error})").into())
     }),

@@ -1,5 +1,5 @@
-//! A lock on a folder: a file in it that names who holds it. The kernel lets go
-//! of it when its holder dies, in whatever namespace of processes that was.
+//! A lock on a folder: a file in it that names the holder. The kernel releases the lock
+//! when the holder dies, in any process namespace.
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 pub use pubmark_model::protocol::LOCK;
 
-/// The longest name of a holder that is read, bytes.
+/// Maximum length of a holder's name that is read, bytes.
 const HOLDER_BYTES: u64 = 200;
 
-/// Why there is no lock.
+/// The reason why a lock cannot be taken.
 #[derive(Debug)]
 pub enum LockError {
-    /// Somebody holds it.
+    /// Another process holds it.
     Held(String),
-    /// It cannot be had.
+    /// The lock file cannot be made or locked.
     Io(std::io::Error),
 }
 
@@ -28,7 +28,7 @@ impl From<std::io::Error> for LockError {
     }
 }
 
-/// A folder's lock. Its file is removed when it is dropped.
+/// A folder's lock. Its file is removed on drop.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
@@ -52,11 +52,11 @@ impl Lock {
                 Err((file, Errno::EWOULDBLOCK)) => return Err(LockError::Held(holder(file))),
                 Err((_, error)) => return Err(LockError::Io(error.into())),
             };
-            // Whoever held it until now has removed the file: it locks nothing.
+            // The previous holder has removed the file, so a lock on it is useless.
             if !is_at(&file, &path) {
                 continue;
             }
-            // What cannot be written is not left either.
+            // If the name cannot be written, the file is removed as well.
             let mut lock = Lock { path, file };
             lock.file.set_len(0)?;
             lock.file.write_all(name().as_bytes())?;
@@ -64,7 +64,7 @@ impl Lock {
         }
     }
 
-    /// Whether a folder has a lock's file that nobody holds.
+    /// True if a folder has a lock file that no process holds.
     pub fn is_abandoned(folder: &Path) -> bool {
         let path = folder.join(LOCK);
         let file =
@@ -76,7 +76,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is held: nobody can take what is removed here.
+        // While it is held: no other process can take the file that is removed here.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -87,7 +87,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     mine.is_some() && mine == place(std::fs::symlink_metadata(path))
 }
 
-/// This process, as another one is told of it.
+/// Returns a name of this process for other processes.
 fn name() -> String {
     let host = nix::sys::utsname::uname().ok().map(|names| names.nodename().to_string_lossy().into_owned());
     format!("process {} on {}\n", std::process::id(), host.as_deref().unwrap_or("this machine"))

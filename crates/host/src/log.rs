@@ -1,8 +1,8 @@
-//! What a program prints, on its way to the disk: without secrets, and of a long log its beginning
-//! and its end.
+//! Logs of programs: written to disk without secrets, and for a long log only its beginning and
+//! its end.
 //!
-//! The program writes into a pipe, which a thread empties. So what redaction takes out never
-//! reaches the disk, even if this process is killed.
+//! The program writes into a pipe, which a thread reads. So redacted text never reaches the disk,
+//! even if this process is killed.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::printable::printable;
@@ -17,29 +17,29 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A log that grows longer than this, bytes, loses its middle.
+/// A log longer than this, bytes, loses its middle.
 pub const LOG_BYTES_MAX: u64 = 16 << 20;
-/// What stays of its beginning then, bytes.
+/// Bytes kept of its beginning.
 const HEAD_BYTES: u64 = 4 << 20;
-/// What stays of its end, bytes.
+/// Bytes kept of its end.
 const TAIL_BYTES: u64 = 4 << 20;
 
-/// The longest end of a log that is brought to a coordinator, bytes.
+/// Maximum length of the end of a log that is sent to a coordinator, bytes.
 const END_BYTES_MAX: usize = 4 << 20;
-/// The longest that all of them are together, bytes: they are one line.
+/// Maximum length of all of them together, bytes: they are one line.
 const ENDS_BYTES_MAX: usize = 32 << 20;
 
-/// So much is read at once, bytes.
+/// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// After this time without a word an unfinished line is written, ms.
+/// Time without output after which an unfinished line is written, ms.
 const REST_MS: u16 = 100;
-/// How long a log may take to be complete when its program has ended.
+/// Time that a log may take to be complete after its program has ended.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Makes an empty log. What stands at its place is removed, and a link is not followed.
+/// Makes an empty log. An existing file is removed, and a link is not followed.
 ///
 /// # Errors
-/// Where it cannot be made.
+/// If it cannot be made.
 pub fn create(path: &Path) -> io::Result<File> {
     let _ = std::fs::remove_file(path);
     File::create_new(path)
@@ -48,7 +48,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// A log that programs write into.
 pub struct Log {
     output: Option<PipeWriter>,
-    /// A byte asks for everything to be written, its end for the end of the log.
+    /// A byte requests that everything is written; its end requests the end of the log.
     waker: Option<PipeWriter>,
     written: Receiver<()>,
     thread: Option<JoinHandle<()>>,
@@ -58,7 +58,7 @@ impl Log {
     /// Appends to a log, which is made if it is missing.
     ///
     /// # Errors
-    /// Where it cannot be opened, or there is no pipe or thread for it.
+    /// If it cannot be opened, or no pipe or thread is available.
     pub fn append(path: &Path, secrets: &Secrets) -> io::Result<Log> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
@@ -71,20 +71,20 @@ impl Log {
         Ok(Log { output: Some(output), waker: Some(waker), written, thread: Some(thread) })
     }
 
-    /// Where a program writes to.
+    /// Returns the pipe that a program writes to.
     ///
     /// # Errors
-    /// Where there is no descriptor left.
+    /// If no descriptor is left.
     pub fn output(&self) -> io::Result<PipeWriter> {
         self.output.as_ref().map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), PipeWriter::try_clone)
     }
 
-    /// No other program will write into it.
+    /// Closes the log for further programs.
     pub fn seal(&mut self) {
         self.output = None;
     }
 
-    /// Waits until all that was printed by now is on the disk, for at most 2 s.
+    /// Waits until all output so far is on disk, for at most 2 s.
     pub fn settle(&mut self) {
         let asked = self.waker.as_mut().is_some_and(|waker| waker.write_all(b"\n").is_ok());
         if asked {
@@ -102,7 +102,7 @@ impl Drop for Log {
     }
 }
 
-/// The thread that takes what is printed to the disk.
+/// The thread that writes output to disk.
 struct Pump {
     pipe: PipeReader,
     wake: PipeReader,
@@ -118,7 +118,7 @@ impl Pump {
             let wait = if self.redactor.is_pending() { PollTimeout::from(REST_MS) } else { PollTimeout::NONE };
             let mut awaited =
                 [PollFd::new(self.wake.as_fd(), PollFlags::POLLIN), PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-            // Of a pipe that has ended there is nothing more to await.
+            // A pipe that has ended is not waited for.
             let awaited = if open { &mut awaited[..] } else { &mut awaited[..1] };
             let found = poll(awaited, wait);
             let is_ready = |at: usize| awaited.get(at).and_then(PollFd::any).unwrap_or(false);
@@ -142,7 +142,7 @@ impl Pump {
         }
     }
 
-    /// Reads a piece and writes what can be shown; whether there may be more.
+    /// Reads a piece and writes what can be shown; returns whether there may be more.
     fn pass_on(&mut self, piece: &mut [u8]) -> bool {
         match self.pipe.read(piece) {
             Ok(read @ 1..) => {
@@ -159,7 +159,8 @@ impl Pump {
         }
     }
 
-    /// Writes all that was printed by now. One that prints on and on is not waited for.
+    /// Writes all output so far. It does not wait for a program that never stops
+    /// printing.
     fn drain(&mut self, piece: &mut [u8], open: &mut bool) {
         let deadline = Instant::now() + SETTLE;
         while *open && Instant::now() < deadline {
@@ -177,14 +178,14 @@ impl Pump {
 /// A file that loses its middle when it is too long.
 struct LogFile {
     file: File,
-    /// Where its beginning ends, and the length of the line there which says what is left out.
+    /// Offset of the end of its beginning, and length of the line there about omitted bytes.
     head: Option<(u64, u64)>,
-    /// What is left out, bytes.
+    /// Omitted bytes.
     left_out: u64,
 }
 
 impl LogFile {
-    /// Appends a text. Where the disk is full it is lost: its program goes on.
+    /// Appends a text. If the disk is full, the text is lost, and the program goes on.
     fn write(&mut self, text: &str) {
         if text.is_empty() || self.file.write_all(text.as_bytes()).is_err() {
             return;
@@ -212,7 +213,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Where the last line ends before this place, if one ends near it; else the place itself.
+    /// Returns the end of the last line before this offset if there is one near it; otherwise
+    /// the offset itself.
     fn line_end(&self, place: u64) -> io::Result<u64> {
         let mut near = vec![0; PIECE_BYTES];
         let from = place - PIECE_BYTES as u64;
@@ -222,11 +224,11 @@ impl LogFile {
     }
 }
 
-/// So much of a log's end is shown in an error, bytes.
+/// Bytes of a log's end that an error shows.
 const SHOWN_BYTES: usize = 1_000;
 
-/// The last lines of a log as they can follow other words, in 1,000 bytes; empty where the log is.
-/// A line that does not fit is shown by its end.
+/// Returns the last lines of a log in 1,000 bytes, worded to follow other text; empty if the log
+/// is. Of a line that does not fit, the end is shown.
 pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
     let most = SHOWN_BYTES + secrets.longest() + 1;
     let text = end_of(log, most);
@@ -236,7 +238,7 @@ pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
         from += 1;
     }
     let shown = &hidden[from..];
-    // Half a line says little where a whole one follows.
+    // A partial line is dropped if a complete one follows.
     let whole = shown
         .find('\n')
         .filter(|_| text.len() == most || from > 0)
@@ -245,7 +247,7 @@ pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
     printable(whole.unwrap_or(shown).trim()).into_owned()
 }
 
-/// The last bytes of a file; none where there is no such file.
+/// Returns the last bytes of a file; empty if there is no such file.
 pub fn end_of(path: &Path, bytes: usize) -> Vec<u8> {
     let read = || {
         let file = File::open(path).ok()?;
@@ -258,7 +260,7 @@ pub fn end_of(path: &Path, bytes: usize) -> Vec<u8> {
     read().unwrap_or_default()
 }
 
-/// Returns the logs of a folder, by name; of a long one its end.
+/// Returns the logs of a folder by name; of a long log its end.
 pub fn ends_of(folder: &Path) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let name = |entry: std::fs::DirEntry| entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"));
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!(read(), "login hidden-at mqtt://***@h, ***\nended");
     }
 
-    /// As where this process is killed at any moment: the disk has only what was written so far.
+    /// This process may be killed at any moment: the disk has only what was written so far.
     #[test]
     fn no_secret_is_ever_on_the_disk() {
         let place = tempfile::tempdir().unwrap();
@@ -352,7 +354,7 @@ mod tests {
         assert!(shown.len() <= SHOWN_BYTES);
         std::fs::write(&path, format!("{}the end\n", "x".repeat(5_000))).unwrap();
         assert!(last_lines(&path, &none).ends_with("xthe end"));
-        // However a secret lies to the cut, no part of it is shown.
+        // Wherever the cut is, no part of a secret is shown.
         for after in SHOWN_BYTES - 11..SHOWN_BYTES + 11 {
             std::fs::write(&path, format!("{}hidden-word{}", "x".repeat(1_900), "y".repeat(after))).unwrap();
             let shown = last_lines(&path, &secrets());

@@ -1,4 +1,4 @@
-//! What a network interface of this host has sent, by the kernel's own count.
+//! Bytes that a network interface of this host has sent, by the kernel's count.
 
 use crate::clock;
 use nix::ifaddrs::getifaddrs;
@@ -11,31 +11,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Beside each edge of the window there is a look so long before it, and where
-/// the end is not known there is one so often.
+/// An extra reading precedes each edge of the window by this time; it is also the time
+/// between two readings if the end is not known.
 const STEP: Ns = 10 * MILLISECOND;
-/// The look at the beginning comes so much earlier: not after a message that is
-/// due with it.
+/// The reading at the beginning comes this much earlier, so that it is not after a
+/// message due at that instant.
 const EARLY: Ns = MILLISECOND / 2;
-/// So many looks at most: then each second one is let go, and they come half as
+/// Maximum number of readings: then every second one is dropped, and they come half as
 /// often.
 const LOOKS_MAX: usize = 8_192;
 
-/// A look at an interface.
+/// A snapshot of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkLook {
     /// The interface's name.
     pub interface: String,
-    /// The network namespace that it is in, as the kernel names it; empty where
-    /// that cannot be read.
+    /// The kernel's identifier of its network namespace; empty if it cannot be read.
     pub namespace: String,
     /// The instant, ns.
     pub at_ns: Ns,
-    /// All that the interface has sent since it is there, bytes.
+    /// Total bytes that the interface has sent.
     pub sent_bytes: u64,
 }
 
-/// Looks at the interface that has this address; none where none has.
+/// Takes a snapshot of the interface that has this address; `None` if no interface has
+/// it.
 pub fn look(address: &str) -> Option<NetworkLook> {
     let interface = interface_of(address)?;
     let namespace = std::fs::read_link("/proc/self/ns/net").map(|link| link.display().to_string());
@@ -43,7 +43,7 @@ pub fn look(address: &str) -> Option<NetworkLook> {
     Some(NetworkLook { interface, namespace: namespace.unwrap_or_default(), at_ns, sent_bytes })
 }
 
-/// The interface that has an address, which may be written as a host's name.
+/// Returns the interface that has an address, which may be a host name.
 fn interface_of(address: &str) -> Option<String> {
     let wanted: Vec<IpAddr> = (address, 0).to_socket_addrs().ok()?.map(|socket| socket.ip()).collect();
     let ip = |address: &nix::sys::socket::SockaddrStorage| -> Option<IpAddr> {
@@ -55,29 +55,30 @@ fn interface_of(address: &str) -> Option<String> {
     Some(found.interface_name)
 }
 
-/// What an interface has sent, bytes, and when that was read.
+/// Reads the bytes that an interface has sent, and the instant of the reading.
 fn read(interface: &str) -> Option<(Ns, u64)> {
     let text = read_to_string("/proc/net/dev").ok()?;
     Some((clock::now(), sent(&text, interface)?))
 }
 
-/// The bytes that an interface has sent, in the text of `/proc/net/dev`.
+/// Returns the bytes that an interface has sent, from the text of `/proc/net/dev`.
 fn sent(text: &str, interface: &str) -> Option<u64> {
-    /// Of the columns behind the name: eight are of what came in.
+    /// Index of the column after the name: eight are for received data.
     const SENT: usize = 8;
     let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
     columns.split_whitespace().nth(SENT)?.parse().ok()
 }
 
-/// Looks at an interface around the edges of a window, on a thread of its own,
-/// until it is dropped.
+/// Samples an interface around the edges of a window, on its own thread, until it is
+/// dropped.
 pub struct NetworkWatch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<(Ns, u64)>>>,
 }
 
 impl NetworkWatch {
-    /// Starts to watch for a window; where its end is not known, until this ends.
+    /// Starts to sample for a window; without a known end, until
+    /// [`NetworkWatch::finish`].
     pub fn start(interface: String, from_ns: Ns, length_ns: Option<Ns>) -> NetworkWatch {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -86,7 +87,8 @@ impl NetworkWatch {
         NetworkWatch { stop, thread }
     }
 
-    /// Ends. What was sent between two instants, bytes; none where it was not seen.
+    /// Ends the sampling. Returns the bytes sent between two instants; `None` if there
+    /// are no samples.
     pub fn finish(mut self, from_ns: Ns, to_ns: Ns) -> Option<u64> {
         self.end().and_then(|looks| between(&looks, from_ns, to_ns))
     }
@@ -143,8 +145,8 @@ fn watch(interface: &str, from_ns: Ns, length_ns: Option<Ns>, stop: &AtomicBool)
     looks
 }
 
-/// What was sent between two instants, bytes, on the lines between the looks:
-/// a look that came late shifts next to nothing.
+/// Returns the bytes sent between two instants by linear interpolation: a late reading
+/// shifts next to nothing.
 fn between(looks: &[(Ns, u64)], from_ns: Ns, to_ns: Ns) -> Option<u64> {
     let (first, last) = (looks.first()?.1, looks.last()?.1);
     let sent_by = |at: Ns| {
@@ -179,7 +181,7 @@ mod tests {
         let looks = [(90, 0), (100, 100), (105, 600), (110, 1_100), (115, 1_150)];
         assert_eq!(between(&looks, 100, 110), Some(1_000));
         assert_eq!(between(&looks, 101, 109), Some(800));
-        // The looks at both edges came 2 late: 20 of 240 and 40 of 240 are beside it.
+        // The readings at both edges came 2 late: 20 of 240 and 40 of 240 are outside.
         let late = [(90, 0), (102, 240), (105, 600), (112, 1_320)];
         assert_eq!(between(&late, 100, 110), Some(1_114 - 200));
         assert_eq!((between(&looks[..1], 100, 110), between(&[], 100, 110)), (None, None));

@@ -1,25 +1,23 @@
-//! Programs, found by their names.
+//! Finds programs by name.
 
 use crate::cache;
 use std::path::{Path, PathBuf};
 
-/// Finds a program that is named in a folder: one with a slash in its name lies
-/// below it.
+/// Finds a program relative to a folder: a name with a slash is a path below it.
 pub fn find_program_from(folder: Option<&Path>, name: &str) -> Option<PathBuf> {
     match folder.filter(|_| name.contains('/')) {
-        // An absolute path stays what it is.
+        // An absolute path stays as it is.
         Some(folder) => find_program(&folder.join(name).display().to_string()),
         None => find_program(name),
     }
 }
 
-/// Where programs are looked for that are named without a slash, in words.
+/// Describes where programs without a slash in their name are searched.
 pub const LOOKED_FOR: &str =
     "on the PATH, in /usr/local/sbin, /usr/sbin, /sbin and /usr/local/go/bin, beside pubmark, and in";
 
-/// Finds a program: on the path, in the folders of system programs (which are
-/// on root's path alone) and of Go's own archive, beside pubmark itself, or in
-/// the cache's `bin`.
+/// Finds a program: on the path, in the folders of system programs (which are only on
+/// root's path) and of Go's own archive, beside pubmark itself, or in the cache's `bin`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mine = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));

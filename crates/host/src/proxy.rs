@@ -1,5 +1,5 @@
-//! The link of a run: a proxy between clients and their server, which delays,
-//! narrows and cuts. It is kept as a server is, and ends as surely.
+//! The link of a run: a proxy between clients and their server that delays, limits and
+//! cuts connections. It has a keeper like a server, which always ends it.
 
 pub mod http;
 
@@ -24,22 +24,21 @@ use std::sync::atomic::AtomicBool;
 /// The proxy's name for the link.
 const NAME: &str = "link";
 
-/// What is needed to start the proxy.
+/// The plan for starting the proxy.
 pub struct ProxyPlan<'a> {
     /// Its folder, absolute.
     pub dir: PathBuf,
-    /// Where all that it prints goes to.
+    /// File for everything that it prints.
     pub log: PathBuf,
     /// The `pubmark` program.
     pub program: PathBuf,
-    /// What its log may not repeat.
+    /// Secrets that its log may not contain.
     pub secrets: Secrets,
-    /// Set where the user wants no more.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
 }
 
-/// The link of a run, in working order unless it was cut. It ends when this is
-/// dropped.
+/// The link of a run, open unless it was cut. It ends on drop.
 pub struct Proxy {
     link: Link,
     server: Server,
@@ -51,7 +50,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Puts a link before a server, at an address of this machine's.
+    /// Puts a link before a server, at an address of this machine.
     pub fn open(link: &Link, server: &str, address: &str, how: ProxyPlan<'_>) -> Result<Proxy, HostError> {
         let tool = tools::toxiproxy();
         let spec = tool.server.as_ref().ok_or("the link's proxy cannot be started")?;
@@ -98,9 +97,9 @@ impl Proxy {
             "/proxies",
             &json!({ "name": NAME, "listen": listen, "upstream": behind, "enabled": true }),
         )?;
-        // It is never let loose. That it stands there makes the proxy reset the
-        // connections that it closes when the link is cut: without it they end
-        // as politely as if a program had closed them.
+        // It is never triggered. Its presence makes the proxy reset the connections that
+        // it closes when the link is cut: without it they end as politely as if a program
+        // had closed them.
         self.toxic("abrupt", "reset_peer", "upstream", 0.0, &json!({ "timeout": 0 }))?;
         for direction in ["upstream", "downstream"] {
             if self.link.delay_ns > 0 {
@@ -125,13 +124,12 @@ impl Proxy {
         self.api.send("POST", &format!("/proxies/{NAME}/toxics"), &toxic)
     }
 
-    /// Where clients connect to that go over it.
+    /// Returns the endpoint for clients that use the link.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// Resets all connections, and refuses new ones. When this returns it has
-    /// happened.
+    /// Resets all connections, and refuses new ones. When this returns it has happened.
     pub fn cut(&self) -> Result<(), HostError> {
         self.enable(false)
     }
@@ -150,24 +148,24 @@ impl Proxy {
         done.map_err(|source| HostError::Link { what, source })
     }
 
-    /// Watches what it uses, from the window's beginning to its end.
+    /// Samples its usage from the window's beginning to its end.
     pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>) {
         self.sampler = Some(self.server.sample(from_ns, window_ns.map(|window| from_ns.saturating_add(window))));
     }
 
-    /// CPU time that it used in the window, ns. Ends the watch. `window` is one
-    /// whose end nobody knew before.
+    /// Ends the sampling. Returns the CPU time used in the window, ns. `window` is set if
+    /// the window's end was not known before.
     pub fn cpu_ns(&mut self, window: Option<(Ns, Ns)>) -> Ns {
         self.usage = self.sampler.take().map(|sampler| sampler.finish(window).usage).or(self.usage.take());
         self.usage.map_or(0, |usage| (usage.cpu_s * 1e9) as Ns)
     }
 
-    /// Why its proxy ended, if it has.
+    /// Returns why its proxy ended, if it has.
     pub fn exit_reason(&mut self) -> Option<String> {
         self.server.ended()
     }
 
-    /// What it was.
+    /// Returns the report on the link.
     pub fn report(&mut self) -> LinkReport {
         self.cpu_ns(None);
         LinkReport { usage: self.usage, version: self.version.clone() }

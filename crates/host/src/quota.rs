@@ -1,5 +1,5 @@
-//! The CPU quota that pubmark itself is under, as in a container with half a processor: of its own
-//! control group and of those above it, in both versions.
+//! The CPU quota of pubmark itself, as in a container with half a processor: of its own control
+//! group and of those above it, in both versions.
 //!
 //! Source: the kernel's `scheduler/sched-bwc`, `admin-guide/cgroup-v2`.
 
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// A quota, and what it has done so far.
+/// A quota, and its effect so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quota {
-    /// The least that any of the groups allows, processors.
+    /// Lowest limit of any of the groups, processors.
     pub cpus: f64,
     /// Periods in which the groups ran.
     pub periods: u64,
-    /// Those in which the quota stopped them.
+    /// Periods in which the quota stopped them.
     pub throttled: u64,
-    /// For how long, summed over processors, ns.
+    /// Time for which they were stopped, summed over processors, ns.
     pub waited_ns: Ns,
 }
 
 impl Quota {
-    /// Reads it; none where nothing limits this process.
+    /// Reads the quota; `None` if nothing limits this process.
     pub fn now() -> Option<Quota> {
         of(&hierarchies("self"))
     }
 
-    /// What it did since an earlier look.
+    /// Returns its effect since an earlier reading.
     pub fn since(self, earlier: Option<Quota>) -> CpuThrottle {
         let earlier = earlier.unwrap_or_default();
         CpuThrottle {
@@ -53,12 +53,12 @@ fn of(hierarchies: &[Hierarchy]) -> Option<Quota> {
     )
 }
 
-/// A process's own group and those above it.
+/// Returns a process's own group and those above it.
 fn groups(hierarchy: &Hierarchy) -> Vec<PathBuf> {
     hierarchy.own.ancestors().take_while(|folder| folder.starts_with(&hierarchy.mount)).map(Path::to_owned).collect()
 }
 
-/// The quota of one group; none where it has none.
+/// Returns the quota of one group; `None` if it has none.
 fn read(version: u8, folder: &Path) -> Option<Quota> {
     let text = |file: &str| read_to_string(folder.join(file)).ok();
     let number = |file: &str| text(file)?.trim().parse::<f64>().ok();
@@ -107,7 +107,7 @@ mod tests {
         let own = [hierarchy(2, "rw", place.path(), "a/b")];
         let half = Quota { cpus: 0.5, periods: 88, throttled: 76, waited_ns: 3_100_000_000 };
         assert_eq!(of(&own), Some(half), "the group's own has none, and the one above it has");
-        // As within a container: its own group is what is mounted.
+        // Like within a container, where its own group is mounted.
         assert_eq!(of(&[hierarchy(2, "rw", &place.path().join("a"), "")]), Some(half));
         assert_eq!(of(&[hierarchy(2, "rw", &place.path().join("a/b"), "")]), None);
         group(

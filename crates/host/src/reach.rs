@@ -1,4 +1,5 @@
-//! A host, wherever it is: this machine is asked by a call, another by lines.
+//! A host on this or another machine: this machine is used by calls, another one over its
+//! host connection.
 
 use crate::deployed::DeployPlan;
 use crate::doctor::Checkup;
@@ -40,8 +41,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What agents are told is said in lines of no more than that, unless one of them is
-/// told more, bytes.
+/// Maximum length of a line with commands for agents, bytes, unless one command is
+/// longer.
 const TOLD_BYTES: usize = 16 << 20;
 
 enum Way {
@@ -49,10 +50,10 @@ enum Way {
     There(Box<Remote>),
 }
 
-/// A host of a run. All instants are on the coordinator's clock. What stands
-/// there ends when this is dropped.
+/// A host of a run. All instants are on the coordinator's clock. Everything on it ends on
+/// drop.
 pub struct Host<'a> {
-    /// What was said of it.
+    /// Its specification.
     pub spec: HostSpec,
     way: Way,
     logs: PathBuf,
@@ -60,21 +61,21 @@ pub struct Host<'a> {
     interrupt: &'a AtomicBool,
 }
 
-/// What a run wants of each of its hosts.
+/// Settings of a run that all its hosts share.
 pub struct Wanted<'a, 'w> {
-    /// The command of the agent that is built in, whose first word is `pubmark`.
+    /// Command of the built-in agent, whose first word is `pubmark`.
     pub built_in: &'w [String],
-    /// Where logs go.
+    /// Folder of the logs.
     pub logs: &'w Path,
-    /// What no message may repeat.
+    /// Secrets that no message may contain.
     pub secrets: &'w Secrets,
-    /// Set when the user wants to stop.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
-    /// Where agents' words go, under the host's number and theirs.
+    /// Receives agents' lines, under the host's number and theirs.
     pub inbox: Outbox,
 }
 
-/// What a host said, without what may not be shown: it cannot know what that is.
+/// Removes secrets from a host's error: the host does not know them.
 fn without(secrets: &Secrets, error: HostError) -> HostError {
     match error {
         HostError::Failed(text) => HostError::Failed(secrets.hide(&text)),
@@ -83,7 +84,7 @@ fn without(secrets: &Secrets, error: HostError) -> HostError {
 }
 
 impl<'a> Host<'a> {
-    /// Begins with a host, under this number.
+    /// Connects to a host, under this number.
     pub fn open(spec: &HostSpec, number: usize, wanted: &Wanted<'a, '_>) -> Result<Host<'a>, HostError> {
         let (inbox, secrets) = (wanted.inbox.clone(), wanted.secrets.clone());
         let lost = {
@@ -115,7 +116,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The same where the answer says nothing: it is not waited for.
+    /// Sends a request with an empty reply, without waiting for the reply.
     fn order_done(&mut self, request: impl LocalRequest<Reply = ()>) -> Result<(), HostError> {
         match &mut self.way {
             Way::Here(local) => request.answer(local, self.interrupt),
@@ -123,7 +124,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// That it is lost, with what it said at last.
+    /// Returns the error of a lost host, with its last output.
     pub fn lost(&mut self) -> HostError {
         match &mut self.way {
             Way::Here(_) => HostError::Failed(format!("host {} is lost", self.spec.name)),
@@ -131,7 +132,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Its clock beside the coordinator's.
+    /// Returns the offset of its clock from the coordinator's.
     pub fn clock(&self) -> ClockOffset {
         match &self.way {
             Way::Here(_) => ClockOffset::default(),
@@ -139,36 +140,38 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Takes this for its clock from now on; this machine's own stays what it is.
+    /// Sets the offset of its clock from now on; this machine's own offset does not
+    /// change.
     pub fn set_clock(&mut self, clock: ClockOffset) {
         if let Way::There(remote) = &mut self.way {
             remote.clock = clock;
         }
     }
 
-    /// What it is.
+    /// Returns facts about the host.
     pub fn facts(&mut self) -> Result<Facts, HostError> {
         self.ask(GetFacts {})
     }
 
-    /// Has it tell the time to the others, at its address on the network that is
-    /// measured. Where.
+    /// Lets it answer clock questions of other hosts, at its address on the measured
+    /// network. Returns the socket's address.
     pub fn tell_time(&mut self) -> Result<SocketAddr, HostError> {
         self.ask(ServeClock { address: self.address()? })
     }
 
-    /// The clock that answers there less its own, over the network that is measured.
+    /// Returns the offset of the clock that answers at `with` from its own, over the
+    /// measured network.
     pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockSighting, HostError> {
         self.ask(CompareClock { address: self.address()?, with })
     }
 
-    /// Has it look at the clock that answers there, about once a second of a window.
+    /// Lets it compare the clock that answers at `with`, about once a second of a window.
     pub fn watch_clock(&mut self, with: SocketAddr, from_ns: Ns, length_ns: Option<Ns>) -> Result<(), HostError> {
         let (address, from_ns) = (self.address()?, self.clock().theirs(from_ns));
         self.order_done(WatchClock { address, with, from_ns, length_ns })
     }
 
-    /// What it saw of that clock within the window.
+    /// Returns its sightings of that clock within the window.
     pub fn clock_seen(&mut self, with: SocketAddr) -> Result<Vec<ClockSighting>, HostError> {
         self.ask(EndClockWatch { with })
     }
@@ -178,24 +181,24 @@ impl<'a> Host<'a> {
         address.parse().map_err(|_| HostError::Failed(format!("host {name}: `{address}` is no IP address")))
     }
 
-    /// Takes its network down, for so long.
+    /// Takes its network down, for `for_ns`.
     pub fn cut_network(&mut self, for_ns: Ns) -> Result<(), HostError> {
         self.ask(CutNetwork { address: self.spec.address.clone(), for_ns })
     }
 
-    /// From when to when its network was down, ns.
+    /// Returns from when to when its network was down, ns.
     pub fn network_back(&mut self) -> Result<(Ns, Ns), HostError> {
         let clock = self.clock();
         let (from_ns, to_ns) = self.ask(EndNetworkCut {})?;
         Ok((clock.ours(from_ns), clock.ours(to_ns)))
     }
 
-    /// What there would spoil a measurement.
+    /// Checks the host for causes of bad measurements.
     pub fn examine(&mut self) -> Result<Vec<Checkup>, HostError> {
         self.ask(Examine {})
     }
 
-    /// That the address it is said to have is one of its own.
+    /// Checks that its configured address is one of its own.
     ///
     /// # Errors
     /// If it is not.
@@ -204,10 +207,10 @@ impl<'a> Host<'a> {
         self.named(asked)
     }
 
-    /// Has its network made what it is said to be, as far as anything is said.
+    /// Shapes its network as configured.
     ///
     /// # Errors
-    /// If it cannot be: there is no run over another network than was asked for.
+    /// If that is impossible: a run never uses another network than was asked for.
     pub fn shape(&mut self) -> Result<(), HostError> {
         let bandwidth = self.spec.bandwidth_bytes_per_s.map(Shape::Bandwidth);
         for shape in bandwidth.into_iter().chain(self.spec.loss_per_million.map(Shape::Loss)) {
@@ -217,7 +220,7 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// An error of this machine's, with its name as a host's.
+    /// Adds its name as a host to an error of this machine.
     fn named(&self, asked: Result<(), HostError>) -> Result<(), HostError> {
         match &self.way {
             Way::Here(_) => {
@@ -227,11 +230,11 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// A system as this host knows it: what needs no installation is brought there,
-    /// in a folder.
+    /// Returns a system as this host knows it: if the system needs no installation, its
+    /// folder is sent there.
     ///
     /// # Errors
-    /// If its folder is more than is sent, or cannot be kept there.
+    /// If the folder is too large to be sent, or cannot be stored there.
     pub fn bring(&mut self, system: &System) -> Result<SystemFile, HostError> {
         let needs_folder = !system.agent.built_in() || system.source.contains("{here}");
         let travels = system.brought && !system.here.is_empty() && needs_folder && !install::can(system);
@@ -246,14 +249,14 @@ impl<'a> Host<'a> {
         Ok(SystemFile(Arc::new(System { here, ..system.clone() })))
     }
 
-    /// Which of these systems can be used there.
+    /// Returns which of these systems can be used there.
     pub fn presences(&mut self, systems: &[&System]) -> Result<Vec<Presence>, HostError> {
         self.ask(FindSystems { systems: systems.iter().map(|system| SystemFile::of(system)).collect() })
     }
 
-    /// Why a system cannot play its part there, with the way out; none if it can. Its
-    /// server is to be started there by this deployment, if by any; its clients play
-    /// there, or not.
+    /// Returns why a system cannot be used there, with advice; `None` if it can.
+    /// `deployment` starts its server there, if given; `plays` is true if its clients
+    /// play there.
     pub fn missing(
         &mut self,
         system: SystemFile,
@@ -268,8 +271,8 @@ impl<'a> Host<'a> {
         self.ask(Install { system })
     }
 
-    /// Starts an agent; its number is one more than that of the one before. Without a
-    /// system the one that is built in.
+    /// Starts an agent, whose number is one more than that of the one before. Without a
+    /// system it is the built-in agent.
     pub fn start_agent(
         &mut self,
         name: &str,
@@ -286,7 +289,8 @@ impl<'a> Host<'a> {
         self.ask(MakeFolder {})
     }
 
-    /// Tells agents something, by their numbers: in one line, unless that were a long one.
+    /// Sends commands to agents by their numbers: in one line, unless it would be too
+    /// long.
     pub fn tell(&mut self, told: &[(usize, &Command)]) -> Result<(), HostError> {
         let (mut words, mut bytes): (Vec<Told>, usize) = (Vec::new(), 0);
         let mut last = None;
@@ -310,12 +314,12 @@ impl<'a> Host<'a> {
         if words.is_empty() { Ok(()) } else { self.order_done(Tell { words }) }
     }
 
-    /// Stops an agent, or lets it go on.
+    /// Stops an agent, or continues it.
     pub fn signal(&mut self, agent: usize, stop: bool) -> Result<(), HostError> {
         self.ask(SignalAgent { agent, stop })
     }
 
-    /// How an agent ended, in words.
+    /// Describes how an agent ended.
     pub fn agent_exit(&mut self, agent: usize) -> String {
         match self.ask(GetExitReason { agent }) {
             Ok(Some(reason)) => self.secrets.hide(&reason),
@@ -324,20 +328,19 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Starts a server. Where clients connect to.
+    /// Starts a server. Returns the endpoints for clients.
     pub fn deploy(&mut self, plan: DeployPlan) -> Result<ServerEndpoints, HostError> {
         self.ask(Deploy { plan })
     }
 
-    /// Has a server that an earlier run has left, in the place of one that is started: of
-    /// this very process alone.
+    /// Uses a server of an earlier run of this process, instead of starting one.
     pub fn adopt(&mut self, server: StandingServer) {
         if let Way::Here(local) = &mut self.way {
             local.adopt(server);
         }
     }
 
-    /// Ends the agents, and lets go of the server; none where another machine has it.
+    /// Ends the agents and releases the server; `None` if it is on another machine.
     pub fn release(&mut self) -> Option<StandingServer> {
         match &mut self.way {
             Way::Here(local) => local.release(),
@@ -345,38 +348,38 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Attaches to a server that is there, whose processes may be named.
+    /// Attaches to a running server, whose processes may be named.
     pub fn attach(&mut self, endpoint: &str, watch: Option<&Watchee>) -> Result<(), HostError> {
         let (endpoint, watch) = (endpoint.to_owned(), watch.cloned());
         self.ask(Attach { endpoint, watch })
     }
 
-    /// Puts a link before a server, at the address that this host has on the network
-    /// that is measured. Where clients find it.
+    /// Puts a link before a server, at this host's address on the measured network.
+    /// Returns the endpoint for clients.
     pub fn put_link(&mut self, link: Link, server: &str, log: &str) -> Result<String, HostError> {
         let (server, address, log) = (server.to_owned(), self.spec.address.clone(), log.to_owned());
         self.ask(PutLink { link, server, address, log })
     }
 
-    /// Lets connections go over the link, or ends them all and refuses new ones.
-    /// Between which instants it happened, ns.
+    /// Lets connections pass the link, or ends all of them and refuses new ones. Returns
+    /// the two instants between which that happened, ns.
     pub fn open_link(&mut self, open: bool) -> Result<(Ns, Ns), HostError> {
         let clock = self.clock();
         let (from_ns, to_ns) = self.ask(OpenLink { open })?;
         Ok((clock.ours(from_ns), clock.ours(to_ns)))
     }
 
-    /// Why the link's proxy ended, if it has; of a host that is lost nobody knows.
+    /// Returns why the link's proxy ended, if it has; `None` for a lost host.
     pub fn link_exit(&mut self) -> Option<String> {
         self.ask(GetLinkExit {}).ok().flatten()
     }
 
-    /// What is to be said of the link, if it stands there.
+    /// Returns the report on the link, if there is one.
     pub fn link_report(&mut self) -> Result<Option<LinkReport>, HostError> {
         self.ask(GetLinkReport {})
     }
 
-    /// A look at what the server uses, if it was started by this very process.
+    /// Returns a view of what the server uses, if it was started by this very process.
     pub fn server_watch(&self) -> Option<ServerWatch> {
         match &self.way {
             Way::Here(local) => local.server_watch(),
@@ -389,28 +392,30 @@ impl<'a> Host<'a> {
         self.ask(KeepAwake {})
     }
 
-    /// Watches what server and agents use.
+    /// Samples the usage of server and agents.
     pub fn watch(&mut self, window: WatchSpan) -> Result<(), HostError> {
         let clock = self.clock();
         let (start_ns, from_ns) = (clock.theirs(window.start_ns), clock.theirs(window.from_ns));
         self.order_done(Watch { window: WatchSpan { start_ns, from_ns, ..window } })
     }
 
-    /// Looks at the interface that has an address, and has it watched with the
-    /// rest; none where none has it.
+    /// Takes a snapshot of the interface that has an address, and has it sampled with the
+    /// rest; `None` if no interface has it.
     pub fn network(&mut self, address: &str) -> Result<Option<NetworkLook>, HostError> {
         self.ask(WatchNetwork { address: address.to_owned() })
     }
 
-    /// What that interface sent between two instants, bytes. Ends its watch.
+    /// Ends the sampling of that interface. Returns the bytes that it sent between two
+    /// instants.
     pub fn network_sent(&mut self, from_ns: Ns, to_ns: Ns) -> Result<Option<u64>, HostError> {
         let clock = self.clock();
         let (from_ns, to_ns) = (clock.theirs(from_ns), clock.theirs(to_ns));
         self.ask(EndNetworkWatch { from_ns, to_ns })
     }
 
-    /// Looks at what the machines of all have done so far. All are asked before the
-    /// first is heard: they look at the same time, as far as their lines let them.
+    /// Takes a snapshot of every host's machine. All requests are sent before the first
+    /// reply is read: the hosts take their snapshots at the same time, as far as their
+    /// connections allow.
     ///
     /// # Errors
     /// If one does not answer.
@@ -420,7 +425,8 @@ impl<'a> Host<'a> {
             Way::There(remote) => remote.say(&TakeSnapshot {}),
         };
         let asked: Vec<Result<(), HostError>> = hosts.iter_mut().map(ask).collect();
-        // All are heard, also where one of them has failed: no answer is taken for another.
+        // All replies are read, even if one host has failed, so that no reply is taken for
+        // another.
         let heard = hosts.iter_mut().zip(asked).map(|(host, asked)| asked.and_then(|()| host.hear_look()));
         heard.collect::<Vec<_>>().into_iter().collect()
     }
@@ -433,24 +439,24 @@ impl<'a> Host<'a> {
         heard.map(|look| Look { at_ns: self.clock().ours(look.at_ns), ..look })
     }
 
-    /// What server and agents used, by time.
+    /// Ends the sampling. Returns what server and agents used, by time.
     pub fn end_watch(&mut self) -> Result<Option<UsageSeries>, HostError> {
         self.ask(EndWatch {})
     }
 
-    /// What the server and the link used in the window, or between two instants.
+    /// Returns what the server and the link used in the window, or between two instants.
     pub fn server_used(&mut self, window: Option<(Ns, Ns)>) -> Result<ServerUsed, HostError> {
         let clock = self.clock();
         let window = window.map(|(from, to)| (clock.theirs(from), clock.theirs(to)));
         self.ask(GetServerUsage { window })
     }
 
-    /// Has a member of the server stopped, continued, killed or started.
+    /// Stops, continues, kills or starts a member of the server.
     pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
         self.ask(OrderServer { member: member.to_owned(), order })
     }
 
-    /// What came of orders since this was asked last.
+    /// Returns the results of orders since the last call.
     pub fn happened(&mut self) -> Result<Happened, HostError> {
         let clock = self.clock();
         let mut happened = self.ask(TakeServerEvents {})?;
@@ -466,34 +472,32 @@ impl<'a> Host<'a> {
         Ok(happened)
     }
 
-    /// Why the server ended, if it has.
+    /// Returns why the server ended, if it has.
     pub fn server_exit(&mut self) -> Option<String> {
         self.ask(GetServerExit {}).unwrap_or_else(|error| Some(error.to_string()))
     }
 
-    /// The line of the server's log that says that it has reached a limit of its own; none where it
-    /// has not, and where nobody can be asked.
+    /// Returns the line of the server's log that reports a limit of the server itself; `None` if
+    /// there is none, or the host is lost.
     pub fn server_limit(&mut self) -> Option<String> {
         self.ask(GetServerLimit {}).ok().flatten()
     }
 
-    /// What is to be said of the server, as long as it stands; a second time
-    /// it says nothing.
+    /// Returns the report on the server, as long as it runs; `None` at a second call.
     pub fn report(&mut self) -> Result<Option<ServerReport>, HostError> {
         self.ask(GetServerReport {})
     }
 
-    /// Ends the agents; those that listen are told to exit.
+    /// Ends the agents; with `told`, those that read their input are sent `exit`.
     pub fn end_agents(&mut self, told: bool) {
         // A host that is lost has ended them.
         let _ = self.ask(EndAgents { told });
     }
 
-    /// Removes what the clients of a run have left at a server, also where the user wants
-    /// to stop.
+    /// Removes what the clients of a run have left at a server, even after an interrupt.
     ///
     /// # Errors
-    /// If the host cannot do it, or is lost.
+    /// If the host fails, or is lost.
     pub fn remove(&mut self, leftovers: &Leftovers) -> Result<Removal, HostError> {
         let removal = self.ask_until(RemoveLeftovers { leftovers: leftovers.clone() }, &AtomicBool::new(false))?;
         Ok(Removal { why: removal.why.map(|why| self.secrets.hide(&why)), ..removal })
@@ -503,11 +507,11 @@ impl<'a> Host<'a> {
 impl Drop for Host<'_> {
     fn drop(&mut self) {
         if let Way::There(remote) = &mut self.way {
-            // Its logs are wanted even where the user wants no more.
+            // Its logs are fetched even after an interrupt.
             let never = AtomicBool::new(false);
             if let Ok(logs) = remote.ask(&TearDown {}, &never) {
                 for (name, text) in logs.iter().filter(|(_, text)| !text.is_empty()) {
-                    // Whatever it is called, it lies in this folder.
+                    // Whatever its name is, it is stored in this folder.
                     let name = Path::new(name).file_name().unwrap_or_default();
                     let text = self.secrets.hide(text);
                     let _ = files::replace(&self.logs.join(name), |out| out.write_all(text.as_bytes()));

@@ -1,5 +1,5 @@
-//! Another machine as a host: `pubmark host` runs there, and does what it is
-//! told by lines on its standard input.
+//! Another machine as a host: `pubmark host` runs there, and gets requests as lines on
+//! its standard input.
 
 use crate::clock;
 use crate::error::HostError;
@@ -23,64 +23,63 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a host may take to greet.
+/// Time that a host has to greet.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long a host may take to answer that did not answer in time before.
+/// Time that a host has to answer if its last answer was late.
 const ANSWER_LATE: Duration = Duration::from_secs(2);
-/// How often the wait for an answer looks for an interrupt.
+/// Interval at which the wait for an answer checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a host may take to exit before it is killed.
+/// Time that a host has to exit before it is killed.
 const EXIT: Duration = Duration::from_secs(30);
-/// So many exchanges of clocks; the one with the least round trip counts.
+/// Number of clock exchanges; the one with the shortest round trip is used.
 const EXCHANGES: usize = 8;
-/// How often a host is told that its coordinator is there, where there is nothing
-/// else to say; it answers.
+/// Interval of heartbeats to a host if nothing else is sent; the host answers each.
 const SIGN: Duration = Duration::from_secs(5);
-/// So many parts of the time in which a host may be silent have to go by without a
-/// word: time in which this process itself stood still counts for one.
+/// Number of parts of the maximum silence that have to pass without a line: time in which
+/// this process itself was stopped counts as one part.
 const PARTS: u32 = 20;
-/// How long the last words of one that has ended are waited for.
+/// Maximum wait for the last output of a host that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// So much of a host's standard error is kept, bytes.
+/// Bytes kept of a host's standard error.
 const COMPLAINT: usize = 1 << 10;
 
-/// What comes from a host.
+/// A message from a host.
 enum Heard {
-    /// A word of the shell that starts it.
+    /// A line of the shell that starts it.
     Shell(Greeted),
-    /// A word of its own.
+    /// A line of the host itself.
     Host(FromHost),
 }
 
-/// A host that runs. What stands there ends when this is dropped.
+/// A running host. Everything on it ends on drop.
 pub struct Remote {
     name: String,
     child: Child,
-    /// Lines on their way to its standard input, which a thread writes: a host
-    /// that does not read holds up nobody beyond the deadline of an answer.
+    /// Lines for its standard input, which a thread writes: a host that does not read
+    /// delays its caller at most until the deadline of an answer.
     lines: Option<Sender<Arc<[u8]>>>,
     heard: Receiver<Heard>,
-    /// What of the command that reaches it may not be repeated.
+    /// Secret parts of the command that reaches it.
     secrets: Secrets,
-    /// The end of what it wrote to its standard error.
+    /// The end of its standard error.
     complaint: Arc<Mutex<String>>,
-    /// Closed when it has nothing more to write there.
+    /// Closed when its standard error has ended.
     complained: Receiver<()>,
-    /// Whether its program runs: from then on it is told that we are here.
+    /// True once its program runs: from then on it gets heartbeats.
     greeted: Arc<AtomicBool>,
-    /// Whether it has not been heard of for longer than it may be silent.
+    /// True if the maximum silence is exceeded.
     silent: Arc<AtomicBool>,
-    /// Answers that are still to come, and that nobody waits for.
+    /// Outstanding answers that nobody waits for.
     owed: usize,
-    /// Whether its last answer did not come in time.
+    /// True if its last answer was late.
     late: bool,
-    /// Its clock beside ours.
+    /// Offset of its clock from the coordinator's.
     pub clock: ClockOffset,
 }
 
 impl Remote {
-    /// Starts `pubmark host` there. Its agents' lines go to `said`; when there are no
-    /// more, `lost` is called.
+    /// Starts `pubmark host` there. Its agents' lines go to `said`; `lost` is called at
+    /// their end.
     pub fn start(
         spec: &HostSpec,
         program: &str,
@@ -93,7 +92,7 @@ impl Remote {
             HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.shown_reach().join(" ")));
         let mut command = Command::new(&spec.reach[0]);
         command.args(&spec.reach[1..]).arg("sh").process_group(0);
-        // Who would ask for a password is refused: nobody is there to type it.
+        // A password prompt is refused: nobody is there to type it.
         command.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(cannot)?;
@@ -142,7 +141,7 @@ impl Remote {
         Ok(remote)
     }
 
-    /// Has the program started there, and sent where it is not there yet.
+    /// Starts the program there, and sends it first if it is missing.
     fn greet(&mut self, program: &Program) -> Result<(), HostError> {
         self.write(program.greeting().into_bytes().into())?;
         let mut patience = GREETING;
@@ -185,21 +184,21 @@ impl Remote {
         best.ok_or_else(|| HostError::Failed(format!("host {} does not tell its clock", self.name)))
     }
 
-    /// Asks for something, and waits for the answer.
+    /// Sends a request, and waits for the reply.
     pub fn ask<R: Request>(&mut self, request: &R, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
         self.say(request)?;
         self.hear::<R>(interrupt)
     }
 
-    /// Asks for something whose answer says nothing, and does not wait for it: many
-    /// hosts are told as fast as one. Should it fail, the next answer says so.
+    /// Sends a request with an empty reply, and does not wait for it: many hosts take no
+    /// longer than one. A failure is returned by the next answer.
     pub fn order(&mut self, request: &impl Request<Reply = ()>) -> Result<(), HostError> {
         self.say(request)?;
         self.owed += 1;
         Ok(())
     }
 
-    /// Waits for the answer to what was said last.
+    /// Waits for the reply to the last request.
     pub fn hear<R: Request>(&mut self, interrupt: &AtomicBool) -> Result<R::Reply, HostError> {
         let mut patience = if self.late { ANSWER_LATE } else { R::PATIENCE };
         let mut deadline = Instant::now() + patience;
@@ -218,7 +217,8 @@ impl Remote {
                         HostError::Failed(format!("host {}: no answer to {}: {error}", self.name, R::NAME))
                     });
                 }
-                // Where another had failed its own answer is still to come: as many are owed as before.
+                // If an earlier request failed, the reply to this one is still outstanding: the number
+                // stays the same.
                 Ok(Heard::Host(FromHost::Failed { why })) => {
                     self.late = false;
                     return Err(HostError::Failed(format!("host {}: {}", self.name, self.secrets.hide(&why))));
@@ -231,7 +231,8 @@ impl Remote {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    // It may come yet, and is not the answer to what is asked next.
+                    // The reply may still arrive, and does not belong to the next
+                    // request.
                     (self.owed, self.late) = (self.owed + 1, true);
                     return Err(format!("host {} did not answer within {} s", self.name, patience.as_secs()).into());
                 }
@@ -239,7 +240,7 @@ impl Remote {
         }
     }
 
-    /// Says something; [`Remote::hear`] waits for the answer.
+    /// Sends a request; [`Remote::hear`] waits for the reply.
     pub fn say(&mut self, request: &impl Request) -> Result<(), HostError> {
         let mut line = serde_json::to_vec(&RequestLine::of(request))?;
         line.push(b'\n');
@@ -251,15 +252,15 @@ impl Remote {
         if sent { Ok(()) } else { Err(self.gone()) }
     }
 
-    /// That it is gone, and what it said at last.
+    /// Returns the error of a host that has gone, with its last output.
     pub fn gone(&mut self) -> HostError {
-        // Its last words may be on their way still.
+        // Its last output may still be in transit.
         let _ = self.complained.recv_timeout(LAST_WORDS);
         let status = self.child.try_wait().ok().flatten().map_or(String::new(), |status| format!(" ({status})"));
         HostError::Failed(format!("host {} is lost{status}{}", self.name, self.complained()))
     }
 
-    /// What it wrote to its standard error, as the end of a sentence.
+    /// Returns its standard error, worded as the end of a sentence.
     fn complained(&self) -> String {
         let text = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
@@ -269,7 +270,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // By the end of its input it knows that nobody wants it any more.
+        // The end of its input tells the host to end.
         self.lines = None;
         let patience = if self.silent.load(Ordering::Relaxed) { ANSWER_LATE } else { EXIT };
         let deadline = Instant::now() + patience;
@@ -284,7 +285,7 @@ impl Drop for Remote {
     }
 }
 
-/// What comes from a host, which may be silent for so long once its program runs.
+/// The output of a host with its maximum silence once its program runs.
 struct HeardOf {
     output: ChildStdout,
     greeted: Arc<AtomicBool>,
@@ -308,9 +309,9 @@ impl Read for HeardOf {
     }
 }
 
-/// Passes on what comes from a host, until there is no more; whether that was its end,
-/// and not that it was silent for too long. Before its program runs, a shell may print
-/// what it likes.
+/// Passes on a host's lines until there are no more. Returns true if its output ended,
+/// and false if it was silent for too long. Before its program runs, a shell may print
+/// anything.
 fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Option<&[u8]>)) -> bool {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
@@ -321,7 +322,7 @@ fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Opti
         if !matches!(read, Ok(1..)) {
             return !read.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
         }
-        // A sign of life.
+        // A heartbeat.
         if line == b"\n" {
             continue;
         }
@@ -343,12 +344,12 @@ fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Opti
     }
 }
 
-/// Writes lines, and an empty one where there has been none for a while.
+/// Writes lines, and an empty one if there has been none for a while.
 fn write_lines(mut input: impl Write, lines: &Receiver<Arc<[u8]>>, greeted: &AtomicBool, sign: Duration) {
     loop {
         let line = match lines.recv_timeout(sign) {
             Ok(line) => line,
-            // What a shell reads is a program on its way.
+            // The shell is still reading the bootstrap program.
             Err(RecvTimeoutError::Timeout) if !greeted.load(Ordering::Relaxed) => continue,
             Err(RecvTimeoutError::Timeout) => Arc::from(&b"\n"[..]),
             Err(RecvTimeoutError::Disconnected) => return,
@@ -359,7 +360,7 @@ fn write_lines(mut input: impl Write, lines: &Receiver<Arc<[u8]>>, greeted: &Ato
     }
 }
 
-/// Keeps the end of what a host complains of.
+/// Keeps the end of a host's standard error.
 fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
     let mut buffer = [0; COMPLAINT];
     while let Ok(read @ 1..) = errors.read(&mut buffer) {
@@ -377,7 +378,7 @@ mod tests {
     use crate::lines::{Facts, GetServerUsage, MakeFolder, Tell, Told};
     use pubmark_model::protocol::Command as Word;
 
-    /// Hears the greeting out.
+    /// Reads the bootstrap program to its end, and answers that it is there.
     const GREETED: &str = "while read -r line && [ \"$line\" != '}' ]; do :; done; echo 'pubmark: here';";
 
     fn host(script: &str) -> HostSpec {
@@ -405,7 +406,7 @@ mod tests {
     #[test]
     fn what_is_no_host_is_refused_by_name() {
         assert!(refused("exit 3").starts_with("host b is lost"), "{}", refused("exit 3"));
-        // What it complains of may come after its end is seen.
+        // Its standard error may arrive after the end of its output.
         let said = refused("echo 'Permission denied (publickey).' >&2; exec >&-; cat >/dev/null");
         assert_eq!(said, "host b is lost: Permission denied (publickey).");
         let said = refused("echo 'pubmark: wanted Linux m68k'; cat >/dev/null");
@@ -419,7 +420,7 @@ mod tests {
         assert_eq!(said, "host b: no folder");
     }
 
-    /// More than a pipe holds, to a host that answers once and never reads again.
+    /// Sends more than a pipe holds to a host that answers once and never reads again.
     #[test]
     fn a_host_that_does_not_read_holds_up_nobody() {
         let facts = facts(1);
@@ -433,7 +434,8 @@ mod tests {
         remote.child.kill().unwrap();
     }
 
-    /// What was not waited for, or not for long enough, is answered later, or has failed.
+    /// A reply that was not waited for, or not for long enough, arrives later or is a
+    /// failure.
     #[test]
     fn an_answer_is_that_to_its_own_question() {
         let facts = facts(7);

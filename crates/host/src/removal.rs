@@ -1,5 +1,5 @@
-//! Removal of what a run has left at a server. A process of its own does it: what
-//! opens sockets to servers is never the coordinator.
+//! Removal of what a run has left at a server. A separate process does it, because the
+//! coordinator never opens sockets to servers.
 
 use crate::error::HostError;
 use pubmark_model::leftovers::{Leftovers, Removal};
@@ -10,19 +10,19 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much longer than it may take `pubmark remove` may take to say so.
+/// Time that `pubmark remove` has for its report in addition to the removal itself.
 const SPARE: Duration = Duration::from_secs(2);
-/// The longest answer, bytes.
+/// Maximum length of its report, bytes.
 const ANSWER_BYTES: u64 = 256 << 20;
 
-/// Has `pubmark remove` remove what a run has left, with a deadline.
+/// Lets `pubmark remove` remove what a run has left, with a deadline.
 ///
 /// # Errors
-/// If that process cannot be started, or says nothing in time.
+/// If that process cannot be started, or does not report in time.
 pub fn remove(program: &Path, leftovers: &Leftovers) -> Result<Removal, HostError> {
     let mut command = Command::new(program);
     command.arg("remove").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Of its own group, so that Ctrl-C does not end it.
+    // Its own process group, so that Ctrl-C does not end it.
     let mut child = command.process_group(0).spawn().map_err(HostError::io("nothing could be removed"))?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let said = thread::spawn(move || {
@@ -31,14 +31,14 @@ pub fn remove(program: &Path, leftovers: &Leftovers) -> Result<Removal, HostErro
         text
     });
     let text = serde_json::to_vec(leftovers)?;
-    // One that has gone already says nothing, which is told below.
+    // A process that has ended already reports nothing, which is handled below.
     let _ = input.map(|mut input| input.write_all(&text));
     wait(&mut child, Instant::now() + leftovers.patience() + SPARE);
     let said = said.join().unwrap_or_default();
     serde_json::from_slice(&said).map_err(|_| HostError::Failed("the removal did not end in time".into()))
 }
 
-/// Waits for its end, and ends it when the deadline has come.
+/// Waits for its end, and kills it at the deadline.
 fn wait(child: &mut Child, deadline: Instant) {
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= deadline {

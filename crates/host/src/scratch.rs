@@ -1,4 +1,4 @@
-//! A folder for the socket files of one run, gone when the run is.
+//! A folder for the socket files of one run, removed with the run.
 
 use crate::lock::{Lock, LockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,10 +11,10 @@ const PREFIX: &str = "pubmark-";
 const DIGITS: usize = 16;
 /// Unix socket paths end at 107 bytes; this much is left for the file's name.
 const LONGEST: usize = 80;
-/// Where folders are made when the temporary folder's path is too long.
+/// Parent folder if the temporary folder's path is too long.
 const SHORT: &str = "/tmp";
 
-/// A run's folder, removed when dropped if it was made here.
+/// A run's folder, removed on drop if it was made here.
 pub struct Scratch {
     path: PathBuf,
     /// Held from the moment at which the folder was made.
@@ -29,8 +29,8 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// A folder that is not there yet, under a random name: whoever is to
-    /// remove it after this process's death can know of it beforehand.
+    /// Plans a folder with a random name without making it: a process that has to remove
+    /// it after this one's death can know its name in advance.
     pub fn planned() -> Scratch {
         let base = Some(std::env::temp_dir())
             .filter(|base| base.as_os_str().len() <= LONGEST - PREFIX.len() - DIGITS && base.is_absolute());
@@ -40,8 +40,8 @@ impl Scratch {
         Scratch { path, lock: OnceLock::new() }
     }
 
-    /// Makes it; only this user can enter. One that is there already is
-    /// somebody else's, and an error.
+    /// Makes the folder, which only this user can enter. An existing folder belongs to
+    /// somebody else and is an error.
     pub fn make(&self) -> std::io::Result<()> {
         self.make_held_by(Lock::take)
     }
@@ -49,7 +49,8 @@ impl Scratch {
     fn make_held_by(&self, take: fn(&Path) -> Result<Lock, LockError>) -> std::io::Result<()> {
         std::fs::DirBuilder::new().mode(0o700).create(&self.path).map_err(|error| self.not_made(&error))?;
         let lock = take(&self.path).map_err(|error| {
-            // Without a lock nobody would sweep it: a disk may have room for a folder and for no file.
+            // Without a lock the sweep would ignore it: a disk may have room for a folder and for no
+            // file.
             let _ = std::fs::remove_dir_all(&self.path);
             match error {
                 LockError::Held(holder) => std::io::Error::other(format!("{holder} has locked it")),
@@ -65,14 +66,14 @@ impl Scratch {
         std::io::Error::new(error.kind(), why)
     }
 
-    /// Removes it, with all that is in it, if it was made here.
+    /// Removes the folder with its content, if it was made here.
     pub fn remove(&self) {
         if self.lock.get().is_some() {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -84,8 +85,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folders that nobody holds any more: of a coordinator that was
-/// killed together with its agents, nobody else could.
+/// Removes folders that no process holds any more. If a coordinator was killed together
+/// with its agents, nothing else removes its folder.
 pub fn sweep() {
     let temporary = std::env::temp_dir();
     sweep_in(&temporary);

@@ -1,5 +1,5 @@
-//! `pubmark host`: this machine serves a coordinator on another one, which tells it
-//! what to do by lines on its standard input.
+//! `pubmark host`: this machine serves a coordinator on another one, which sends requests
+//! as lines to its standard input.
 
 use crate::error::HostError;
 use crate::lines::{FromHost, RequestLine};
@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Removes folders when it is dropped, and also when this process is killed. The folder
-/// of a run has agents and keepers for that as well, where a host plays a part; that of
-/// the logs, and that of a host which plays none, has nobody else.
+/// Removes folders on drop, and also when this process is killed. Agents and keepers of
+/// the host remove the folder of a run as well; the folder of the logs, and that of a
+/// host without agents and servers, is removed only here.
 struct Remover {
     process: Child,
 }
@@ -30,7 +30,7 @@ struct Remover {
 impl Remover {
     fn of(folders: [&Path; 2]) -> Result<Remover, HostError> {
         let mut command = Command::new("sh");
-        // Where it stands still when this process is killed, the kernel hangs it up.
+        // If it is stopped when this process is killed, the kernel sends it SIGHUP.
         let script = "trap '' HUP; while read -r line; do :; done; rm -rf \"$@\"";
         command.args(["-c", script, "sh"]).args(folders).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -41,15 +41,14 @@ impl Remover {
 
 impl Drop for Remover {
     fn drop(&mut self) {
-        // By the end of its input it knows that nobody wants the folder any more.
+        // The end of its input tells the process to remove the folders.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
 }
 
-/// Reads lines on a thread of its own, until there are no more: who waits for one can
-/// also hear that there is none. A sign of life is answered with one by that thread,
-/// for a request may take minutes.
+/// Reads lines on its own thread until there are no more, so that a wait for a line also
+/// notices the end. That thread answers heartbeats, because a request may take minutes.
 fn lines_of(
     mut input: impl BufRead + Send + 'static,
     sign: impl Fn() + Send + 'static,
@@ -77,11 +76,11 @@ fn lines_of(
     Ok(lines)
 }
 
-/// Serves a coordinator until its input ends, or is silent for so long, and leaves
-/// nothing behind. `built_in` is the command of the agent that is built in.
+/// Serves a coordinator until its input ends or is silent for too long, and leaves
+/// nothing behind. `built_in` is the command of the built-in agent.
 ///
 /// # Errors
-/// Where the line fell silent, and where it said what is no request.
+/// If the host connection was silent for too long, or a line was not a request.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -92,7 +91,7 @@ pub fn serve(
     let output = Arc::new(Mutex::new(output));
     let write = move |text: &[u8]| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        // A coordinator that has gone shows by the end of the input.
+        // If the coordinator has gone, the input ends.
         let _ = output.write_all(text).and_then(|()| output.flush());
     };
     let sign = write.clone();
@@ -114,7 +113,7 @@ pub fn serve(
     let _remover = Remover::of([logs.path(), local.scratch()])?;
     // It ends before anything is removed.
     let mut local = local;
-    // Nobody interrupts a server that starts but by going away.
+    // The start of a server is interrupted only by the end of the connection.
     let never = AtomicBool::new(false);
     let lines = lines_of(input, move || sign(b"\n"))?;
     loop {
@@ -127,7 +126,7 @@ pub fn serve(
                 return Err(HostError::Failed(what));
             }
         };
-        // A sign of life.
+        // A heartbeat.
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -137,7 +136,7 @@ pub fn serve(
     }
 }
 
-/// Returns the beginning of a line, as a terminal may see it.
+/// Returns the beginning of a line, safe for a terminal.
 fn shown(line: &[u8]) -> String {
     printable(&String::from_utf8_lossy(&line[..line.len().min(120)])).into_owned()
 }
@@ -177,7 +176,8 @@ mod tests {
         assert!(!Path::new(&scratch).exists(), "{scratch}");
     }
 
-    /// As where a machine is gone, or a network cut: the line neither ends nor speaks.
+    /// As if a machine is gone, or a network cut: the connection neither ends nor carries
+    /// anything.
     #[test]
     fn a_host_whose_line_falls_silent_ends_by_itself_and_leaves_nothing() {
         let (input, mut asked) = std::io::pipe().unwrap();
@@ -188,7 +188,8 @@ mod tests {
         });
         asked.write_all((line(&MakeFolder {}) + &line(&GetFacts {})).as_bytes()).unwrap();
         assert_eq!(served.join().unwrap(), "nothing was heard of the coordinator for 300ms");
-        // Who reads requests answers signs of life as well, until there are no more.
+        // The thread that reads requests answers heartbeats as well, until the input
+        // ends.
         drop(asked);
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();

@@ -1,8 +1,8 @@
-//! Servers: started under limits, watched, and ended whatever happens.
+//! Servers: started under limits, watched, and always ended.
 //!
-//! Between the coordinator and a server stands a keeper, a process of its own,
-//! which ends the server when the coordinator is done with it or is dead.
-//! No socket is opened to a server: the kernel's tables say whether it listens.
+//! Between the coordinator and a server there is a keeper, a separate process, which ends
+//! the server when the coordinator is done with it or is dead. No socket is opened to a
+//! server: the kernel's tables show whether it listens.
 
 pub mod accounts;
 pub mod attached;
@@ -45,114 +45,116 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// From SIGTERM to SIGKILL, ms, where nothing else is wanted.
+/// Default time from SIGTERM to SIGKILL, ms.
 pub const GRACE_MS: u64 = 5_000;
 
-/// How long the programs that are run before a server may take.
+/// Time limit of each program that runs before a server.
 const PREPARATION: Duration = Duration::from_secs(120);
-/// The same for containers, whose image may have to be fetched.
+/// Time limit of each program before a container, whose image may have to be fetched.
 const FETCHING: Duration = Duration::from_secs(600);
-/// How often a starting server is looked at.
+/// Interval at which a starting server is checked.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long an engine may take to notice that a container has ended.
+/// Time that an engine has to notice that a container has ended.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// All that is needed to start a server.
+/// The plan for starting a server.
 pub struct StartPlan<'a> {
     /// The system's name, for messages.
     pub system: &'a str,
-    /// What its file says.
+    /// The server's part of the system file.
     pub spec: &'a ServerSpec,
-    /// `native`, `container`, or a container's engine by its name.
+    /// `native`, `container`, or the name of a container engine.
     pub deployment: &'a str,
-    /// What places stand for. The folder and the ports are filled in here; a
-    /// port that is given already is kept.
+    /// Values of placeholders. The folder and the ports are filled in here; a port that
+    /// is set already is kept.
     pub places: Places,
     /// The server's folder (`{dir}`) and working folder, absolute; made if it is missing.
     pub dir: PathBuf,
-    /// Where all that it prints goes to; an older log is overwritten.
+    /// File for everything that it prints; an older log is overwritten.
     pub log: PathBuf,
-    /// What it may use.
+    /// Limits on processors and memory.
     pub limits: Limits,
-    /// The processors that it is bound to; empty where the kernel places it.
+    /// Processors that it is bound to; if empty, the kernel places it.
     pub processors: &'a [usize],
     /// The `pubmark` program, for its subcommands `keep` and `launch`.
     pub program: PathBuf,
-    /// Folders that are removed when nothing of the server runs any more, also
-    /// after the coordinator's death.
+    /// Folders that are removed when no process of the server runs any more, also after
+    /// the coordinator's death.
     pub remove: Vec<PathBuf>,
-    /// What its log may not repeat, beside its own options, variables and login.
+    /// Secrets that its log may not contain, in addition to its own options, variables
+    /// and login.
     pub secrets: Secrets,
-    /// From SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
+    /// Time from SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
     pub grace_ms: u64,
-    /// Set where the user wants no more.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A server that listens. It ends when this is dropped.
+/// A server that listens. It ends on drop.
 pub struct Server {
     system: String,
     endpoints: ServerEndpoints,
     pid: i32,
-    /// By name; the empty one is the main one.
+    /// Ports by name; the main one has an empty name.
     ports: Vec<(String, u16)>,
     started_s: f64,
     log: PathBuf,
-    /// What its log says when it has run out of memory.
+    /// Log text by which it reports that it has run out of memory.
     out_of_memory_log: String,
-    /// What its log says when it has reached another limit of its own.
+    /// Search for log lines about other limits of the server itself.
     limit: LogSearch,
-    /// What came of orders, as far as nobody has asked.
+    /// Results of orders that were not fetched yet.
     happened: Vec<KeeperAnswer>,
     exited: Option<Exit>,
     /// Removed after the keeper has ended: fields are dropped in this order.
     kept: Kept,
     group: Group,
     container: Option<Contained>,
-    /// What no message may repeat of its log.
+    /// Secrets that quotes of its log may not contain.
     secrets: Secrets,
 }
 
-/// How a server is known to have ended.
+/// The way in which a server is known to have ended.
 enum Exit {
-    /// By itself, or by somebody else's hand: in words.
+    /// It ended by itself or was ended from outside, described in words.
     Server(String),
-    /// What pubmark has it kept or followed by failed, which says nothing of the server:
-    /// in words.
+    /// pubmark's keeper or log follower failed, which is not an end of the server,
+    /// described in words.
     Keeping(String),
 }
 
-/// A container, and what it began with.
+/// A container, and its initial state.
 struct Contained {
     named: Named,
-    /// The port within that is published; none where it has the machine's network.
+    /// The published port within; `None` if it uses the machine's network.
     within: Option<u16>,
     image: String,
     facts: Option<ContainerFacts>,
-    /// What the whole machine had counted before it was started.
+    /// OOM kills of the whole machine before it was started.
     oom_kills: u64,
 }
 
-/// How a server ended.
+/// The way in which a server ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerEnd {
-    /// How many of its processes the kernel killed for want of memory.
+    /// Number of its processes that the kernel killed because memory ran out.
     pub oom_kills: u64,
-    /// How long the limit of processors kept it waiting over its whole life,
-    /// summed over processors, s.
+    /// Time for which the processor limit kept it waiting over its whole life, summed
+    /// over processors, s.
     pub throttled_s: f64,
-    /// How it ended, if it had ended before it was told to.
+    /// Description of its end, if it ended before pubmark stopped it.
     pub exit_reason: Option<String>,
-    /// What of pubmark's own failed, if that is why it ended or is not followed any more.
+    /// The failure of pubmark's own part, if that is why it ended or is not followed any
+    /// more.
     pub own_failure: Option<String>,
-    /// The line of its log by which it said that it had run out of memory.
+    /// The log line by which it reported that it had run out of memory.
     pub out_of_memory: Option<String>,
-    /// The line of its log by which it said that it had reached another limit of its own.
+    /// The log line by which it reported another limit of the server itself.
     pub limit_reached: Option<String>,
 }
 
 impl Contained {
-    /// How it ended, when what followed it has. An engine may notice a little later.
+    /// Returns how it ended, once its follower has. An engine may notice a little later.
     fn ended_in_time(&self) -> Option<container::Ended> {
         let deadline = Instant::now() + ENDING;
         loop {
@@ -164,9 +166,10 @@ impl Contained {
         }
     }
 
-    /// Whether the kernel killed it for want of memory. Its control group went with it,
-    /// and not every engine notices: then what tells is that it was killed by nobody's
-    /// order, under a limit, and that the kernel has killed somebody for this meanwhile.
+    /// True if the kernel killed it because memory ran out. Its control group was removed
+    /// with it, and not every engine notices: then the evidence is that it was killed
+    /// without an order, under a limit, and that the kernel has killed a process for this
+    /// reason meanwhile.
     fn want_of_memory(&self, applied: &Applied) -> bool {
         self.named.ended().is_some_and(|ended| {
             let killed = ended.code == 128 + Signal::SIGKILL as i32 && applied.memory_bytes.is_some();
@@ -176,11 +179,11 @@ impl Contained {
 }
 
 impl Server {
-    /// Starts a server and waits until it listens. What fails is said in
-    /// words, with the end of its log; nothing is left behind then.
+    /// Starts a server and waits until it listens. Errors contain the end of its log;
+    /// nothing is left behind then.
     pub fn start(plan: &StartPlan) -> Result<Server, HostError> {
         Server::try_start(plan).inspect_err(|_| {
-            // Where it failed before there was a keeper, nobody else does.
+            // If it failed before there was a keeper, nothing else removes them.
             for folder in &plan.remove {
                 let _ = fs::remove_dir_all(folder);
             }
@@ -200,7 +203,7 @@ impl Server {
         let subscribers = apart.map(|text| places.fill(text)).transpose()?;
         let endpoints = ServerEndpoints { clients: places.fill(&plan.spec.endpoint)?, subscribers };
         let ready_log = places.fill(&plan.spec.ready_log)?;
-        // Before there is anything to remove there is somebody who does.
+        // The keeper that removes everything starts before anything is made.
         let secrets = secrets(plan, &places);
         let announced = KeepPlan { groups: limits::places(&name), ..keep_plan(plan, &places, &name)? };
         let mut kept = Kept::start(&plan.program, announced)?;
@@ -232,28 +235,28 @@ impl Server {
         Ok(server)
     }
 
-    /// Where clients connect to, but for subscribers that have a place of their own.
+    /// Returns the endpoint for clients, except subscribers with their own endpoint.
     pub fn endpoint(&self) -> &str {
         &self.endpoints.clients
     }
 
-    /// Where clients connect to.
+    /// Returns the endpoints for clients.
     pub fn endpoints(&self) -> &ServerEndpoints {
         &self.endpoints
     }
 
-    /// The server's process; in a container its first one, as this machine
-    /// numbers it.
+    /// Returns the server's process id; in a container that of the first process, as
+    /// numbered on this machine.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// CPU time of its keeper, ns.
+    /// Returns the CPU time of its keeper, ns.
     pub fn keeper_cpu_ns(&self) -> Ns {
         processes::counters(self.kept.pid()).map_or(0, |counters| counters.cpu_ns)
     }
 
-    /// Its ports, by name; the empty one is the main one.
+    /// Returns its ports by name; the main one has an empty name.
     pub fn ports(&self) -> &[(String, u16)] {
         &self.ports
     }
@@ -262,51 +265,51 @@ impl Server {
         self.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port)
     }
 
-    /// From its start until it listened, s.
+    /// Returns the time from its start until it listened, s.
     pub fn started_s(&self) -> f64 {
         self.started_s
     }
 
-    /// The limits that are in force.
+    /// Returns the limits that are in force.
     pub fn applied(&self) -> &Applied {
         &self.group.applied
     }
 
-    /// Where the kernel counts what it uses.
+    /// Returns the kernel's accounts of what it uses.
     pub fn accounts(&self) -> &Accounts {
         &self.group.accounts
     }
 
-    /// Starts to watch what it uses, from one instant of CLOCK_MONOTONIC to
-    /// another, ns, or until the sampler is told to finish.
+    /// Starts to sample its usage, from one instant of CLOCK_MONOTONIC to another, ns, or
+    /// until the sampler is finished.
     pub fn sample(&self, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
         Sampler::start(vec![self.watched()], from_ns, to_ns)
     }
 
-    /// The container that it runs in, if it does.
+    /// Returns the container that it runs in, if it does.
     pub fn container(&self) -> Option<&ContainerFacts> {
         self.container.as_ref()?.facts.as_ref()
     }
 
-    /// Its processes, to be looked at while it runs; none where they cannot be seen
-    /// from here, as those of a container on an engine's own machine.
+    /// Returns its processes for sampling while it runs; `None` if they cannot be seen
+    /// from here, like those of a container on an engine's own machine.
     pub fn own_processes(&self) -> Option<Watched> {
         (self.container.is_none() || processes::lives(self.pid)).then(|| self.watched())
     }
 
-    /// Has all its processes stopped, continued or killed, or it started again
-    /// after a kill. What came of it is heard by [`happened`](Server::happened).
+    /// Stops, continues or kills all its processes, or starts it again after a kill.
+    /// [`happened`](Server::happened) returns the result.
     pub fn order(&mut self, order: KeeperOrder) {
         self.kept.order(order);
     }
 
-    /// What came of orders since this was asked last.
+    /// Returns the results of orders since the last call.
     pub fn happened(&mut self) -> Vec<KeeperAnswer> {
         self.ended();
         std::mem::take(&mut self.happened)
     }
 
-    /// Whether it listens, as after a restart.
+    /// True if it listens, for example after a restart.
     pub fn is_listening(&self) -> bool {
         match self.container.as_ref().and_then(|contained| contained.within) {
             Some(within) => ports::listens_within(self.pid, within) == Some(true),
@@ -314,7 +317,8 @@ impl Server {
         }
     }
 
-    /// How many connections are open at its ports; 0 where they cannot be seen from here.
+    /// Returns how many connections are open at its ports; 0 if they cannot be seen from
+    /// here.
     pub fn connections(&self) -> usize {
         let within = |process: &str, port: u16| ports::connections_within(process, port).unwrap_or(0);
         match self.container.as_ref().and_then(|contained| contained.within) {
@@ -323,12 +327,12 @@ impl Server {
         }
     }
 
-    /// Whether it, and nobody else, listens on this port.
+    /// True if it, and no other process, listens on this port.
     pub fn holds(&self, port: u16) -> bool {
         ports::listener(&self.watched().processes(), port) == Listener::Own
     }
 
-    /// What is watched of it.
+    /// Returns the processes to sample.
     pub fn watched(&self) -> Watched {
         let accounts = self.group.accounts.clone();
         match self.container {
@@ -337,7 +341,7 @@ impl Server {
         }
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub fn ended(&mut self) -> Option<String> {
         while self.exited.is_none() {
             match self.kept.hear(Duration::ZERO) {
@@ -348,7 +352,7 @@ impl Server {
         Some(format!("{} ended: {}{}", self.system, self.exit_status()?, self.log_end()))
     }
 
-    /// How it exited, if it is known to have.
+    /// Returns how it exited, if that is known.
     fn exit_status(&self) -> Option<String> {
         let (Exit::Server(status) | Exit::Keeping(status)) = self.exited.as_ref()?;
         let oom = if self.oom_kills() > 0 { ", killed by the kernel for want of memory" } else { "" };
@@ -360,7 +364,7 @@ impl Server {
             FromKeeper::Answer(KeeperAnswer::Exited(status)) => {
                 self.exited = Some(match &self.container {
                     None => Exit::Server(status),
-                    // What has ended is the engine's client, which follows the container.
+                    // The engine's client, which follows the container, has ended.
                     Some(contained) => match contained.ended_in_time() {
                         Some(ended) => Exit::Server(format!("exit status: {}", ended.code)),
                         None => Exit::Keeping(format!("what followed its container ended: {status}")),
@@ -373,7 +377,7 @@ impl Server {
             FromKeeper::Answer(word) => {
                 if let KeeperAnswer::Restarted(_, pid) = word {
                     self.pid = pid;
-                    // A container that has ended again meanwhile is heard of next.
+                    // A container that has ended again meanwhile is noticed next.
                     let _ = self.meet_container();
                 }
                 self.happened.push(word);
@@ -389,7 +393,7 @@ impl Server {
         u64::from(self.container.as_ref().is_some_and(|contained| contained.want_of_memory(&self.group.applied)))
     }
 
-    /// How it has fared, as long as nobody has ended it.
+    /// Returns its state so far, as long as it was not stopped.
     pub fn so_far(&mut self) -> ServerEnd {
         let exit_reason = self.ended();
         let own_failure = exit_reason.clone().filter(|_| matches!(self.exited, Some(Exit::Keeping(_))));
@@ -400,17 +404,18 @@ impl Server {
         ServerEnd { oom_kills, throttled_s, exit_reason, own_failure, out_of_memory, limit_reached }
     }
 
-    /// The line of its log that says that it has reached a limit of its own, since the run began.
+    /// Returns the log line that reports a limit of the server itself, since the beginning of the
+    /// run.
     pub fn limit_reached(&mut self) -> Option<String> {
         self.limit.look().map(|line| self.secrets.hide(line))
     }
 
-    /// Another run begins: what the server said before is not of it.
+    /// Ignores limits reported before, because another run begins.
     pub fn forget_limit(&mut self) {
         self.limit.forget();
     }
 
-    /// Ends it, politely first, and removes what it leaves. Bounded.
+    /// Ends it, first with SIGTERM, and removes what it leaves. The time is limited.
     pub fn stop(mut self) -> ServerEnd {
         let end = self.so_far();
         self.kept.end();
@@ -454,7 +459,7 @@ impl Server {
         }
     }
 
-    /// Waits until it listens, and its log says what it should.
+    /// Waits until it listens, and its log contains the ready text.
     fn await_ready(&mut self, plan: &StartPlan, ready_log: &str) -> Result<(), HostError> {
         let (port, began) = (self.port(), Instant::now());
         let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
@@ -479,14 +484,15 @@ impl Server {
             let heard = self.kept.hear(LOOK);
             self.heard(heard);
             if let Some(how) = self.exit_status() {
-                // A foreign server may be why it ended: that says more.
+                // A foreign server may be the reason why it ended: that error is more
+                // helpful.
                 self.listens(port)?;
                 return Err(HostError::Ended { system: self.system.clone(), how, log: self.log_end() });
             }
         }
     }
 
-    /// Takes in which process a container is, and what is in force.
+    /// Finds the process of a container, and the limits in force.
     fn meet_container(&mut self) -> Result<(), EngineError> {
         let Some(contained) = &mut self.container else { return Ok(()) };
         let running = contained.named.running()?;
@@ -507,7 +513,8 @@ impl Server {
             let seen = ports::listens_within(self.pid, within);
             return Ok(seen.unwrap_or_else(|| ports::listener(&[], port) != Listener::Nobody));
         }
-        // Whose it is takes a look at every process: only when there is something.
+        // Finding the owner requires a walk over all processes: only if something
+        // listens.
         if ports::listens_within(std::process::id() as i32, port) == Some(false) {
             return Ok(false);
         }
@@ -527,7 +534,7 @@ fn interrupted(plan: &StartPlan) -> Result<(), HostError> {
     if plan.interrupt.load(Ordering::Relaxed) { Err(HostError::Interrupted) } else { Ok(()) }
 }
 
-/// What its log may not repeat.
+/// Returns the secrets that its log may not contain.
 fn secrets(plan: &StartPlan, places: &Places) -> Secrets {
     Secrets::of(&places.options)
         .and_variables(&plan.spec.variables(&places.options))
@@ -567,9 +574,8 @@ fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement
     Ok((keep, group, None))
 }
 
-/// A command with its program's place in full, where the program is found: not
-/// only on the path. It is looked up here, since the server's environment may
-/// name another home.
+/// Returns a command with the full path of its program, which is searched not only on the
+/// path. It is searched here, since the server's environment may have another home.
 fn found(mut command: Vec<String>) -> Vec<String> {
     if let Some(word) = command.first_mut()
         && let Some(path) = find_program(word)
@@ -607,7 +613,7 @@ fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangem
         processes: most(Resource::RLIMIT_NPROC).ok().filter(|most| *most != RLIM_INFINITY),
     };
     let keep = KeepPlan {
-        // Variables of the server are the container's, not the engine's own.
+        // Variables of the server belong to the container, not to the engine.
         environment: Vec::new(),
         command: named.logs(),
         prepare: vec![container.run()],

@@ -1,9 +1,9 @@
-//! What a host's network is made for as long as a run lasts: what it sends held to so
-//! many bytes a second by the kernel's token bucket (tc-tbf), and some of what comes in
-//! lost by the kernel's packet filter.
+//! Shapes a host's network during a run: the kernel's token bucket (tc-tbf) limits the
+//! bytes a second that it sends, and the kernel's packet filter drops some of what it
+//! receives.
 //!
-//! What takes either off again is a process of its own, which does so when this one has
-//! no more use for it or is no more, whatever ended it.
+//! A separate process removes either again when this one is done or dead, whatever ended
+//! it.
 
 use crate::error::HostError;
 use crate::network;
@@ -16,14 +16,14 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// `add` refuses where somebody else has put something there.
+/// `add` fails if another program has set something there.
 const BANDWIDTH: &str = r#"trap '' HUP INT TERM PIPE
 tc qdisc add dev "$1" root tbf rate "$2"bps burst "$3" latency 50ms || exit 1
 echo set
 while read -r line; do :; done
 tc qdisc del dev "$1" root
 "#;
-/// One rule of its own, which `-D` finds by its words.
+/// One separate rule, which `-D` finds by its arguments.
 const LOSS: &str = r#"trap '' HUP INT TERM PIPE
 rule() { "$3" -w 4 "$1" INPUT -i "$2" -m statistic --mode random --probability "$4" -j DROP; }
 rule -I "$@" || exit 1
@@ -31,25 +31,26 @@ echo set
 while read -r line; do :; done
 rule -D "$@"
 "#;
-/// How long the kernel may take.
+/// Time limit for the kernel.
 const ANSWER: Duration = Duration::from_secs(5);
-/// What may go out at once: what is due in this part of a second …
+/// Bursts a second: the bytes of one such part of a second may be sent at once.
 const BURSTS_PER_S: u64 = 1_000;
-/// … and at least so much, bytes: a segment that a card would cut up.
+/// Minimum of bytes that may be sent at once: a segment that a network card would split.
 const BURST_MIN: u64 = 64 << 10;
 
-/// What a network is made.
+/// A change of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// It sends so many bytes a second at most.
+    /// It sends at most this many bytes a second.
     Bandwidth(u64),
-    /// Of the packets that come in, it loses so many of a million, at random.
+    /// It loses this many of a million incoming packets, at random.
     Loss(u64),
 }
 
 impl Shape {
-    /// What sets it and takes it off, and what that is told behind the interface.
+    /// Returns the script that sets and removes the change, and its arguments after the
+    /// interface.
     fn script(self, address: &str) -> (&'static str, [String; 2]) {
         match self {
             Shape::Bandwidth(bytes_per_s) => {
@@ -63,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// What has failed, and what it takes.
+    /// Describes the failure, and what is needed.
     fn in_vain(self, interface: &str) -> String {
         match self {
             Shape::Bandwidth(_) => format!(
@@ -78,16 +79,17 @@ impl Shape {
     }
 }
 
-/// An interface that is not as it was. Dropped, it is so again.
+/// A changed interface. It is restored on drop.
 pub struct Shaped {
     child: Child,
 }
 
 impl Shaped {
-    /// Makes the interface that has this address so.
+    /// Changes the interface that has this address.
     ///
     /// # Errors
-    /// If there is none, if it is the loopback, or if the kernel will not: then nothing is set.
+    /// If there is none, if it is the loopback, or if the kernel refuses: then nothing is
+    /// changed.
     pub fn start(address: &str, shape: Shape) -> Result<Shaped, HostError> {
         let look = network::look(address).ok_or_else(|| format!("no network interface has the address {address}"))?;
         if look.interface == "lo" {
@@ -124,7 +126,7 @@ impl Shaped {
 
 impl Drop for Shaped {
     fn drop(&mut self) {
-        // By the end of its input it knows that nobody wants it any more.
+        // The end of its input tells the process to restore the interface.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

@@ -5,13 +5,12 @@ use crate::scratch::Scratch;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to close what its clients have left.
+/// Time that a server has to close what its clients have left.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has.
+/// Interval at which this is checked.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A server between two runs, with the folder that its keeper removes. It ends when this
-/// is dropped.
+/// A server between two runs, with the folder that its keeper removes. It ends on drop.
 pub struct StandingServer {
     /// Dropped before its folder is.
     pub(crate) deployed: Deployed,
@@ -19,13 +18,13 @@ pub struct StandingServer {
 }
 
 impl StandingServer {
-    /// Whether it lives and listens.
+    /// True if it lives and listens.
     pub fn is_well(&mut self) -> bool {
         self.deployed.exit_reason().is_none() && self.deployed.is_listening()
     }
 
-    /// Whether no client of the run before is left: each has gone, or the server closes
-    /// its connection within seconds.
+    /// True if no client of the run before is left: each has disconnected, or the server
+    /// closes its connection within seconds.
     pub fn is_left_alone(&self) -> bool {
         let deadline = Instant::now() + CLOSING;
         while self.deployed.connections() > 0 {

@@ -1,4 +1,4 @@
-//! A system on its way to another host.
+//! A system in a form that is sent to another host.
 
 use crate::cache;
 use crate::install::tools;
@@ -10,23 +10,22 @@ use std::sync::{Arc, OnceLock};
 /// Paths and texts of the agents that come with pubmark.
 type CarriedFiles = &'static [(&'static str, &'static str)];
 
-/// What this program carries, unpacked when it is asked for, by whoever has it.
+/// Returns the agent files that this program carries, unpacked on demand.
 static CARRIED: OnceLock<fn() -> CarriedFiles> = OnceLock::new();
 
-/// Says who knows what this program carries of agents. What comes from another host is
-/// of the same build, and has the same.
+/// Registers the function that returns the carried agent files. A program sent by another
+/// host is of the same build, and has the same files.
 pub fn carries(files: fn() -> CarriedFiles) {
     let _ = CARRIED.set(files);
 }
 
-/// A system, which crosses to another host as the text of its file; a tool, which has
-/// none, as its name. What pubmark keeps
-/// in its cache is on each host in that host's own.
+/// A system, sent to another host as the text of its file; a tool, which has no file, is
+/// sent as its name. Each host uses its own cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemFile(pub Arc<System>);
 
 impl SystemFile {
-    /// Of a system, as it is here.
+    /// Makes the file of a system, as it is here.
     pub fn of(system: &System) -> SystemFile {
         SystemFile(Arc::new(system.clone()))
     }
@@ -36,7 +35,7 @@ impl SystemFile {
 struct OnItsWay {
     name: String,
     source: String,
-    /// Its folder; below that of the cache, where it is kept there.
+    /// Its folder; relative to the cache if it is kept there.
     here: String,
     kept: bool,
     brought: bool,

@@ -1,5 +1,5 @@
-//! A conversation with one agent of this machine, word by word: every wait has a
-//! deadline, and what is said out of turn is an error.
+//! A conversation with one agent on this machine, message by message: every wait has a
+//! deadline, and a message out of turn is an error.
 
 use crate::agent::{Agent, AgentCommand, Incoming};
 use crate::clock;
@@ -18,57 +18,57 @@ use std::io;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take that needs no load.
+/// Time limit of an answer that needs no load.
 pub const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long an agent may take to end.
+/// Time that an agent has to end.
 const END: Duration = Duration::from_secs(2);
 
-/// Why a conversation came to nothing.
+/// The reason why a conversation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TalkError {
-    /// There is no such agent, or no folder for it.
+    /// The agent, or a folder for it, does not exist.
     #[error("`{command}` cannot be started: {source}{}", hint(source))]
     NotStarted {
         /// The agent's command.
         command: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It said nothing.
+    /// The agent sent nothing.
     #[error("`{due}` was due; within {} s nothing came", within.as_secs_f64())]
     Silent {
-        /// The word that was waited for.
+        /// The expected event.
         due: String,
-        /// For how long.
+        /// Time limit.
         within: Duration,
     },
-    /// It said that it cannot.
+    /// The agent reported an error.
     #[error("`{due}` was due; it answered with an error: {message}")]
     Refused {
-        /// The word that was waited for.
+        /// The expected event.
         due: String,
-        /// Why not.
+        /// The error's text.
         message: String,
-        /// Whether it says that it cannot go on.
+        /// True if the agent reports that it cannot go on.
         fatal: bool,
     },
-    /// It ended in place of the answer.
+    /// The agent ended instead of answering.
     #[error("`{due}` was due; its output ended: {how}")]
     Ended {
-        /// The word that was waited for.
+        /// The expected event.
         due: String,
-        /// How, with the end of its log.
+        /// Description of its end, with the end of its log.
         how: String,
         /// The last line of its log, if there is one.
         last: Option<String>,
     },
-    /// It did something else; what it did.
+    /// The agent did something else, described here.
     #[error("{0}")]
     Otherwise(String),
 }
 
-/// What may help one that cannot be started.
+/// Returns advice for an agent that cannot be started.
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -82,11 +82,11 @@ fn hint(source: &io::Error) -> &'static str {
 pub struct Talk {
     agent: Agent,
     inbox: Inbox,
-    /// What it said of itself; nothing before it is greeted.
+    /// Its `hello`; empty before it is greeted.
     pub hello: AgentHello,
-    /// What it said each second, and when.
+    /// Its progress each second, with the time of arrival.
     pub progress: Vec<(Ns, Progress)>,
-    /// Where its publisher takes answers, if it said so in `bound`.
+    /// Endpoint at which its publisher takes answers, if `bound` contained one.
     pub answers: Option<String>,
     /// The folder of its run.
     pub scratch: Scratch,
@@ -114,34 +114,34 @@ impl Talk {
         Ok(talk)
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> i32 {
         self.agent.pid()
     }
 
-    /// The process that plays its clients: the one that its `hello` names, where that was
-    /// started by it, and itself otherwise.
+    /// Returns the process that plays its clients: the one in its `hello` if the agent
+    /// started it, otherwise the agent itself.
     pub fn player(&self) -> i32 {
         let named = i32::try_from(self.hello.pid).unwrap_or_default();
         if processes::descendants(self.pid()).contains(&named) { named } else { self.pid() }
     }
 
-    /// Sends it, and what it has started, a signal.
+    /// Sends a signal to it and the processes that it has started.
     pub fn signal(&self, signal: Signal) {
         self.agent.signal(signal);
     }
 
-    /// Says something.
+    /// Sends a command.
     pub fn tell(&mut self, command: &Command) {
         self.agent.tell(command);
     }
 
-    /// Says a line that need not be of the protocol.
+    /// Sends a line that need not be of the protocol.
     pub fn tell_json(&mut self, line: &Value) {
         self.agent.tell_line(line.to_string().into_bytes());
     }
 
-    /// Waits for an answer; none where nothing was said by then.
+    /// Waits for a message; `None` if none arrived in time.
     pub fn hear(&mut self, within: Duration) -> Option<Incoming> {
         let deadline = Instant::now() + within;
         loop {
@@ -157,7 +157,7 @@ impl Talk {
         }
     }
 
-    /// Waits for the answer that is due.
+    /// Waits for the expected answer.
     fn wait<T>(
         &mut self,
         due: &str,
@@ -188,8 +188,8 @@ impl Talk {
         Err(TalkError::Otherwise(format!("`{due}` was due; {what}")))
     }
 
-    /// Greets it. Why it cannot answer, where it says so, may be that it is of
-    /// another version: what helps then is said beside it.
+    /// Greets it. If it reports that it cannot answer, it may be of another version: the
+    /// error then contains advice.
     pub fn hello(&mut self, within: Duration) -> Result<AgentHello, TalkError> {
         self.hello = self.greet(VERSION, within).map_err(|error| match error {
             TalkError::Refused { due, message, fatal } => {
@@ -207,12 +207,12 @@ impl Talk {
         self.wait("hello", within, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })
     }
 
-    /// An order with those of its options that the agent knows.
+    /// Returns an order without options that the agent does not know.
     pub fn fitted(&self, order: Prepare) -> Prepare {
         Prepare { options: self.hello.options_for(&order.driver, &order.options), ..order }
     }
 
-    /// Gives it its order; the endpoints that it bound, by client's number.
+    /// Sends its order; returns the endpoints that it bound, by client's number.
     pub fn prepare(&mut self, order: Prepare) -> Result<Vec<String>, TalkError> {
         let order = self.fitted(order);
         self.tell(&Command::Prepare(Box::new(order)));
@@ -235,7 +235,7 @@ impl Talk {
         self.wait("ready", ANSWER, |event| if let Event::Ready {} = event { Ok(()) } else { Err(event) })
     }
 
-    /// Whether it has said nothing that long.
+    /// Checks that it sends nothing for this long.
     pub fn silent(&mut self, for_: Duration) -> Result<(), TalkError> {
         match self.hear(for_) {
             None => Ok(()),
@@ -243,12 +243,12 @@ impl Talk {
         }
     }
 
-    /// Lets it begin.
+    /// Starts its load at `at_ns`.
     pub fn begin(&mut self, at_ns: Ns) {
         self.tell(&Command::Start { at_ns });
     }
 
-    /// Waits until its publishers have sent all.
+    /// Waits until its publishers have sent everything.
     pub fn sent(&mut self, within_ns: Ns) -> Result<Vec<PublisherTotal>, TalkError> {
         let within = Duration::from_nanos(within_ns) + ANSWER;
         let mut publishers = self.wait("sent", within, |event| match event {
@@ -259,7 +259,7 @@ impl Talk {
         Ok(publishers)
     }
 
-    /// Says what was sent, and waits until it is drained.
+    /// Sends the totals, and waits until it has drained.
     pub fn drain(&mut self, publishers: Vec<PublisherTotal>, within_ns: Ns) -> Result<(), TalkError> {
         self.tell(&Command::Drain { publishers, deadline_ns: clock::now() + within_ns });
         let within = Duration::from_nanos(within_ns) + ANSWER;
@@ -272,7 +272,7 @@ impl Talk {
         loop {
             let result = self.wait("result", ANSWER, |event| match event {
                 Event::Result(result) => Ok(Some(result)),
-                // Told to stop early, its publishers end as well.
+                // After an early stop, its publishers end as well.
                 Event::Sent { .. } => Ok(None),
                 other => Err(other),
             })?;
@@ -282,7 +282,7 @@ impl Talk {
         }
     }
 
-    /// Lets it go, and waits for its end: with status 0.
+    /// Sends `exit`, and waits for its end, which must be with status 0.
     pub fn exit(mut self) -> Result<(), TalkError> {
         self.tell(&Command::Exit {});
         self.closed("`exit`")?;
@@ -293,7 +293,7 @@ impl Talk {
         }
     }
 
-    /// Lets it go, however it ends.
+    /// Ends it, whatever its exit status is.
     pub fn finish(mut self) {
         self.tell(&Command::Exit {});
         self.agent.finish();
@@ -312,7 +312,7 @@ impl Talk {
         }
     }
 
-    /// Ends its input; it has to end as well.
+    /// Closes its input, after which it has to end.
     pub fn leave(mut self, phase: &str) -> Result<(), TalkError> {
         self.agent.close_input();
         let deadline = Instant::now() + END;
@@ -324,7 +324,7 @@ impl Talk {
         Err(TalkError::Otherwise(format!("its input ended {phase}, and {} s later it still ran", END.as_secs())))
     }
 
-    /// Waits for an error; whether it is fatal.
+    /// Waits for an error; returns whether it is fatal.
     pub fn refused(&mut self, what: &str) -> Result<bool, TalkError> {
         self.wait(&format!("error for {what}"), ANSWER, |event| match event {
             Event::Error { fatal, .. } => Ok(fatal),

@@ -1,12 +1,12 @@
-//! The program on its way to another machine: where that has none of this very
-//! build, it is sent over the streams that reach it, once, and checked there.
+//! Bootstrap of another machine: if it does not have this very build, the program is sent
+//! once over the streams that reach it, and checked there.
 
 use crate::error::HostError;
 use pubmark_model::printable::hexadecimal;
 use std::fs;
 use std::sync::{Arc, OnceLock};
 
-/// What each line of the shell there begins with; whatever else it prints is not for us.
+/// Prefix of each line of the shell there; its other output is ignored.
 pub const MARK: &str = "pubmark: ";
 
 /// This program, as it is sent.
@@ -16,19 +16,19 @@ pub struct Program {
     sha256: String,
 }
 
-/// What the shell there says.
+/// A message of the shell there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Greeted {
     /// The program is there, and runs from now on.
     Here,
-    /// It is wanted, by a machine of this kind.
+    /// The program is wanted, by a machine of this kind.
     Wanted(String),
-    /// It cannot be had there, and why.
+    /// The program cannot be used there, with the reason.
     Not(String),
 }
 
 impl Greeted {
-    /// Reads a line of the shell's, if it is for us.
+    /// Parses a line of the shell, if it has the prefix.
     pub fn read(line: &str) -> Option<Greeted> {
         let word = line.trim_end().strip_prefix(MARK)?;
         Some(match word.split_once(' ') {
@@ -40,7 +40,7 @@ impl Greeted {
 }
 
 impl Program {
-    /// This very program, read once.
+    /// Returns this very program, read once.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -54,8 +54,9 @@ impl Program {
         OWN.get().ok_or_else(|| HostError::Failed(format!("{path} cannot be read to be sent")))
     }
 
-    /// What a shell is told on its standard input. It is one command, so that it is
-    /// read to its end before it does anything: what follows is for whom it starts.
+    /// Returns the command for a shell's standard input. It is one command, so that the
+    /// shell reads it to its end before it runs: further input is for the program that it
+    /// starts.
     pub fn greeting(&self) -> String {
         let (hash, length) = (&self.sha256, self.bytes.len());
         format!(
@@ -85,7 +86,7 @@ exec "$folder/pubmark" host
     }
 }
 
-/// This machine in the words of `uname -sm`.
+/// Returns this machine in the form of `uname -sm`.
 pub fn this_machine() -> String {
     nix::sys::utsname::uname().map_or_else(
         |_| String::new(),
@@ -99,7 +100,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Child, Command, Stdio};
 
-    /// A program of a few bytes that is one for a shell.
+    /// Makes a program of a few bytes that a shell can run.
     fn program(text: &str) -> Program {
         let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         Program { bytes: text.as_bytes().into(), sha256: hexadecimal(digest.as_ref()) }

@@ -1,12 +1,11 @@
-//! What server and generator use while a run goes by: processors and memory,
-//! from the start of the schedule to the end of the drain.
+//! Processors and memory that server and generator use by time, from the start of the
+//! schedule to the end of the drain.
 //!
-//! A look costs two system calls and two small files a process, and a control
-//! group one file more. The processes of a run are looked for rarely, for that
-//! is what costs: a file for each process of the machine. Memory is the
-//! kernel's running count (`statm`), not the walk over the pages
-//! (`smaps_rollup`) that the figures of the window are made of: the walk holds
-//! the lock that the server's own threads want.
+//! A snapshot costs two system calls and two small files a process, and one more file for
+//! a control group. Finding the processes of a run is done rarely, because it is
+//! expensive: a file for each process of the machine. Memory is the kernel's running
+//! count (`statm`), not the walk over the pages (`smaps_rollup`) that the figures of the
+//! window use: the walk holds a lock that the server's own threads need.
 
 use crate::clock;
 use crate::server::processes;
@@ -23,14 +22,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The processes are looked for this often, and where one of them has ended.
+/// Interval at which the processes are searched, in addition to when one of them has
+/// ended.
 const ROSTER: Ns = 5 * SECOND;
-/// So many looks at most, whatever becomes of a run whose end is a count.
+/// Maximum number of snapshots, for runs that end with a message count.
 const LOOKS_MAX: usize = 20_000;
-/// A slice at an end of the series counts if this part of it was seen.
+/// Minimum part of a slice at an end of the series that must be observed for it to count.
 const SEEN_MIN: f64 = 0.1;
 
-/// What an agent's process had used up to an instant, by the kernel's account.
+/// Usage of an agent's process up to an instant, by the kernel's accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentUsed {
     /// The process.
@@ -41,7 +41,7 @@ pub struct AgentUsed {
     pub rss_bytes: u64,
 }
 
-/// What was used up to an instant.
+/// Usage up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Used {
     cpu_ns: Ns,
@@ -49,7 +49,7 @@ struct Used {
     threads: u64,
 }
 
-/// One look.
+/// One snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     at: Ns,
@@ -57,16 +57,16 @@ struct Reading {
     generator: Option<Used>,
 }
 
-/// Processes whose use is added up.
+/// Processes whose usage is summed.
 struct Group {
-    /// The processes of each are looked for; a control group knows its own.
+    /// Roots of the processes to find; a control group knows its own.
     watched: Vec<Watched>,
     pids: Vec<i32>,
     listed_ns: Ns,
-    /// CPU time of each process that was ever seen, as it was seen last.
+    /// CPU time of each process that was ever seen, as of its last reading.
     cpu_ns: BTreeMap<i32, Ns>,
-    /// The control groups' count as it was seen last, and what those had counted before
-    /// that were made anew.
+    /// Last count of the control groups, and the counts of earlier groups that were made
+    /// anew.
     counted_ns: (Ns, Ns),
 }
 
@@ -94,7 +94,7 @@ impl Group {
         self.listed_ns = now;
     }
 
-    /// None as long as no process of it has been seen.
+    /// Takes a snapshot; `None` as long as no process has been seen.
     fn look(&mut self, now: Ns) -> Option<Used> {
         if self.pids.is_empty() || now >= self.listed_ns + ROSTER {
             self.list(now);
@@ -112,8 +112,8 @@ impl Group {
         Some(Used { cpu_ns, ..held })
     }
 
-    /// A count that begins again when a container does is one that goes on; while there
-    /// is no container it stands still. None where no group counts.
+    /// Returns the total count. A count that restarts with a container is continued;
+    /// without a container it does not change. `None` if no group counts.
     fn so_far(&mut self, counted_ns: Option<Ns>) -> Option<Ns> {
         let (last_ns, before_ns) = &mut self.counted_ns;
         if let Some(now_ns) = counted_ns {
@@ -123,8 +123,8 @@ impl Group {
         (*last_ns > 0 || counted_ns.is_some()).then_some(*before_ns + *last_ns)
     }
 
-    /// Takes in the CPU time of each process. What they hold, and whether all of
-    /// them were there.
+    /// Reads the CPU time of each process. Returns their usage, and whether all of them
+    /// existed.
     fn read(&mut self) -> (Used, bool) {
         let (mut held, mut all) = (Used::default(), true);
         for pid in &self.pids {
@@ -133,7 +133,7 @@ impl Group {
                 all = false;
                 continue;
             };
-            // A number may be given again: what was used before stays.
+            // A number may be reused: what was used before stays counted.
             let seen = self.cpu_ns.entry(*pid).or_default();
             *seen = (*seen).max(cpu_ns);
             held.rss_bytes += rss_bytes;
@@ -143,18 +143,18 @@ impl Group {
     }
 }
 
-/// CPU time of a process, of the threads that have ended too, ns.
+/// Returns the CPU time of a process, including ended threads, ns.
 pub fn cpu_ns(pid: i32) -> Option<Ns> {
     let time = clock_gettime(clock_getcpuclockid(Pid::from_raw(pid)).ok()?).ok()?;
     Some(time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
 }
 
-/// What a process has used so far; none where it is not there.
+/// Returns what a process has used so far; `None` if it does not exist.
 pub fn used_by(pid: i32) -> Option<AgentUsed> {
     Some(AgentUsed { pid, cpu_ns: cpu_ns(pid)?, rss_bytes: rss_bytes(pid)? })
 }
 
-/// Resident set of a process as the kernel keeps count of it, bytes.
+/// Returns the resident set of a process from the kernel's running count, bytes.
 fn rss_bytes(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
@@ -178,18 +178,18 @@ impl Looks {
     }
 }
 
-/// Has a look taken at once, by whoever knows that something is about to end.
+/// Takes an extra snapshot at once, for callers that know that a process is about to end.
 #[derive(Clone)]
 pub struct Looker(Arc<Mutex<Looks>>);
 
 impl Looker {
-    /// Takes a look.
+    /// Takes a snapshot.
     pub fn look(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).look();
     }
 }
 
-/// Watches server and agents on a thread of its own, until it is dropped.
+/// Samples server and agents on its own thread until it is dropped.
 pub struct UsageWatch {
     looker: Looker,
     stop: Arc<AtomicBool>,
@@ -199,8 +199,8 @@ pub struct UsageWatch {
 }
 
 impl UsageWatch {
-    /// Starts to watch at the beginning of the warm-up, on CLOCK_MONOTONIC. The
-    /// window begins at its end: the edges of the slices are counted from there.
+    /// Starts to sample at the beginning of the warm-up, on CLOCK_MONOTONIC. The window
+    /// begins at its end: the edges of the slices are counted from there.
     pub fn start(
         server: Vec<Watched>,
         agents: impl Iterator<Item = i32>,
@@ -218,12 +218,12 @@ impl UsageWatch {
         UsageWatch { looker, stop, thread, from_ns, slice_ns }
     }
 
-    /// To have a look taken before something ends.
+    /// Returns a handle for a snapshot before something ends.
     pub fn looker(&self) -> Looker {
         self.looker.clone()
     }
 
-    /// Takes a last look and ends. None where there was nothing to see.
+    /// Takes a last snapshot and ends. Returns `None` if there was nothing to observe.
     pub fn finish(self) -> Option<UsageSeries> {
         self.looker.look();
         let readings = std::mem::take(&mut self.looker.0.lock().unwrap_or_else(PoisonError::into_inner).readings);
@@ -252,13 +252,13 @@ fn watch(looker: &Looker, start_ns: Ns, from_ns: Ns, slice_ns: Ns, stop: &Atomic
             return;
         }
         looker.look();
-        // The next edge; those that have gone by meanwhile are not made up for.
+        // The next edge; missed edges are not made up for.
         let now = clock::now();
         next = next_edge(now, from_ns, slice_ns);
     }
 }
 
-/// Returns the first edge of a slice after `now`. Another host says where slices begin
+/// Returns the first edge of a slice after `now`. Another host defines where slices begin
 /// and how long they are.
 fn next_edge(now: Ns, from_ns: Ns, slice_ns: Ns) -> Ns {
     let slice_ns = slice_ns.max(1);
@@ -268,8 +268,8 @@ fn next_edge(now: Ns, from_ns: Ns, slice_ns: Ns) -> Ns {
     }
 }
 
-/// The looks as slices. CPU time between two looks is spread evenly, so that
-/// a late look shifts little and loses nothing.
+/// Converts snapshots to slices. CPU time between two snapshots is spread evenly, so that
+/// a late snapshot shifts little and loses nothing.
 fn series(readings: &[Reading], from_ns: Ns, slice_ns: Ns) -> Option<UsageSeries> {
     let edge = |slice: i64| slice * slice_ns as i64;
     let relative = |at: Ns| at as i64 - from_ns as i64;
@@ -296,12 +296,12 @@ fn series(readings: &[Reading], from_ns: Ns, slice_ns: Ns) -> Option<UsageSeries
     (server.is_some() || generator.is_some()).then_some(UsageSeries { start_ns, slice_ns, server, generator })
 }
 
-/// Processors busy between two instants.
+/// Returns the processors busy between two instants.
 fn cores(used: &[(i64, Used)], (from, to): (i64, i64)) -> f64 {
     if to <= from { 0.0 } else { (cpu_at(used, to) - cpu_at(used, from)).max(0.0) / (to - from) as f64 }
 }
 
-/// CPU time up to an instant, ns, on the line between the looks beside it.
+/// Returns the CPU time up to an instant, ns, by linear interpolation.
 fn cpu_at(used: &[(i64, Used)], at: i64) -> f64 {
     let after = used.partition_point(|(seen, _)| *seen < at);
     let (Some((to, then)), Some((from, before))) = (used.get(after), after.checked_sub(1).and_then(|i| used.get(i)))
@@ -328,7 +328,7 @@ mod tests {
         Reading { at, server, generator: Some(Used { cpu_ns: at, rss_bytes: 7, threads: 1 }) }
     }
 
-    /// Looks at these instants after a start of 10 s, ms; the window begins at 12.5 s.
+    /// Samples at these instants after a start of 10 s, ms; the window begins at 12.5 s.
     fn seen(looks: &[(u64, u64, u64)]) -> UsageSeries {
         let ms = |ms: u64| 10 * SECOND + ms * MILLISECOND;
         let looks: Vec<Reading> =

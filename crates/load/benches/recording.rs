@@ -1,5 +1,5 @@
-//! What keeping account of a message costs: histograms and ledger, by the
-//! functions that the event loop calls, with no socket and no clock.
+//! The cost of recording one message in histograms and ledger, with the functions that
+//! the event loop calls, without socket or clock.
 //!
 //! `cargo bench -p pubmark-load --bench recording`
 
@@ -17,8 +17,8 @@ fn main() {
     divan::main();
 }
 
-/// Messages between two of a publisher's: 1,000 streams take turns, so that no
-/// stream's state is in the nearest cache just because it was used before.
+/// Messages between two messages of one publisher. 1,000 streams take turns, so that no
+/// stream's state is in the nearest cache only because it was used just before.
 const STREAMS: u32 = 1_000;
 const MESSAGES: u32 = 100_000;
 
@@ -27,14 +27,14 @@ fn workload(verify: &str) -> Workload {
     Workload::of(usual.into_iter().chain([("verify", verify)])).expect("a legal workload")
 }
 
-/// Latencies from 20 µs to 4 ms, as scattered as real ones.
+/// Returns a latency from 20 µs to 4 ms, as scattered as real ones.
 fn latency(number: u32) -> Ns {
     let mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     20_000 + (mixed * mixed) % (4 * MILLISECOND)
 }
 
-/// A message that arrives: parsed, checked, entered into the ledger and into
-/// three histograms and the series; with its body checked or not.
+/// Measures the arrival of a message: parse, check, and record in the ledger, three
+/// histograms and the series. `verify` selects whether its body is checked.
 #[divan::bench(args = ["header", "full"])]
 fn receive(bencher: Bencher, verify: &str) {
     let workload = workload(verify);
@@ -60,7 +60,7 @@ fn receive(bencher: Bencher, verify: &str) {
         });
 }
 
-/// A message that is sent: due, stamped, and entered into two histograms and
+/// Measures the sending of a message: due time, stamp, and record in two histograms and
 /// the series.
 #[divan::bench]
 fn send(bencher: Bencher) {
@@ -80,7 +80,7 @@ fn send(bencher: Bencher) {
         });
 }
 
-/// The reference: one value into one histogram.
+/// Measures the reference: one value recorded in one histogram.
 #[divan::bench]
 fn one_histogram(bencher: Bencher) {
     bencher.counter(ItemsCount::new(MESSAGES)).with_inputs(Histogram::latency).bench_local_refs(|histogram| {

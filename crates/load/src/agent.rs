@@ -1,6 +1,5 @@
-//! The built-in agent: speaks the agent protocol on the streams that it is
-//! given, and runs clients on threads, in event loops, or (for the mock) in
-//! virtual time.
+//! The built-in agent. It speaks the agent protocol on the streams that it is given, and
+//! runs clients on threads, in event loops, or (for the mock) in virtual time.
 
 mod identity;
 pub mod removal;
@@ -29,13 +28,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tasks::{Opened, Waker, open};
 
-/// How long client threads may take to end after a stop …
+/// Time that client threads have to end after a stop, plus [`JOIN_EACH`] for each client.
 const JOIN: Duration = Duration::from_secs(5);
-/// … and each client to disconnect from its server.
+/// Time that each client has to disconnect from its server.
 const JOIN_EACH: Duration = Duration::from_micros(500);
-/// How long the agent may take to end after its coordinator is gone.
+/// Time that the agent has to end after its coordinator has exited.
 const ORPHAN: Duration = Duration::from_secs(2);
-/// How often an orphaned agent tries to remove its scratch folder.
+/// Attempts of an orphaned agent to remove its scratch folder.
 const REMOVALS: u32 = 1_000;
 
 enum Input {
@@ -45,18 +44,18 @@ enum Input {
     Client(ThreadReport),
 }
 
-/// Why the agent ended.
+/// The reason why the agent ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// It was told to.
+    /// The coordinator sent `exit`.
     Exit,
-    /// Its coordinator is gone.
+    /// The coordinator has exited.
     Orphaned,
 }
 
-/// Serves one coordinator until `exit` or the end of `input`. When the input
-/// ends without an `exit`, the coordinator has died: the run's scratch folder
-/// is removed, and if even that should hang, the process ends itself.
+/// Serves one coordinator until `exit` or the end of `input`. If the input ends without
+/// an `exit`, the coordinator has died: the agent removes the run's scratch folder, and
+/// ends its process if the removal hangs.
 pub fn serve(
     identity: AgentInfo,
     input: impl BufRead + Send + 'static,
@@ -68,7 +67,7 @@ pub fn serve(
     let scratch = std::env::var(SCRATCH).ok();
     let mut agent =
         Agent { identity, output, sender, receiver, current: None, scratch, has_scratch: false, started: false };
-    // Whoever cannot be told anything has gone, like one who says nothing more.
+    // A write error means that the coordinator has exited, like end of input.
     let reason = agent.run().unwrap_or(ExitReason::Orphaned);
     if reason == ExitReason::Orphaned
         && let Some(scratch) = &agent.scratch
@@ -78,18 +77,17 @@ pub fn serve(
     Ok(reason)
 }
 
-/// Removes a run's folder, if it is one: its name and the file of a lock must
-/// say so, or it was `known` to be one. All agents of a run do this at once, and
-/// may take files from under each other's feet: the one that is last finishes
-/// it.
+/// Removes a run's folder, if it is one: its name and its lock file must show it, or the
+/// folder was `known` to be one. All agents of a run do this at once and may remove files
+/// that another one is about to remove; the last agent finishes.
 pub fn remove_scratch(folder: &Path, known: bool) {
     let named = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("pubmark-"));
     if !named || !folder.is_absolute() {
         return;
     }
     if !known && !is_scratch(folder) {
-        // Its coordinator may have died before it locked it; what is in a
-        // folder of somebody else's stays.
+        // The coordinator may have died before it locked the folder. Files in other
+        // people's folders stay.
         let _ = std::fs::remove_dir(folder);
         return;
     }
@@ -123,12 +121,13 @@ fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
         }
     }
     let _ = sender.send(Input::Closed);
-    // The agent ends by itself now. Should a library call hang, this ends it.
+    // The agent now ends by itself. If a library call hangs, this thread ends the
+    // process.
     thread::sleep(ORPHAN);
     std::process::exit(3);
 }
 
-/// What this agent does not play.
+/// Workloads that this agent does not play.
 #[derive(Debug, thiserror::Error)]
 enum CannotPlay {
     #[error("this agent plays one flow, and `prepare` has {0}")]
@@ -137,7 +136,7 @@ enum CannotPlay {
     NoFlow { id: u32, flow: u32 },
 }
 
-/// The flow that all clients belong to.
+/// Returns the flow that all clients belong to.
 fn only_flow(prepare: &mut Prepare) -> Result<Flow, CannotPlay> {
     if let Some(client) = prepare.clients.iter().find(|client| client.flow > 0 && prepare.flows.len() == 1) {
         return Err(CannotPlay::NoFlow { id: client.id, flow: client.flow });
@@ -146,12 +145,12 @@ fn only_flow(prepare: &mut Prepare) -> Result<Flow, CannotPlay> {
     <[Flow; 1]>::try_from(flows).map(|[flow]| flow).map_err(|flows| CannotPlay::Flows(flows.len()))
 }
 
-/// The clients of the present run.
+/// The clients of the current run.
 struct Clients {
     driver: Option<Box<dyn Driver>>,
     context: Arc<ThreadContext>,
     wakers: Vec<Waker>,
-    /// Threads whose clients are not all connected yet, where there is a server.
+    /// Number of threads whose clients are not all connected yet; 0 without a server.
     unconnected: usize,
     counters: Vec<(Role, Arc<Counter>)>,
     applied: Map<String, Value>,
@@ -165,7 +164,7 @@ struct Clients {
     sampler: Option<UsageSampler>,
 }
 
-/// The present run.
+/// The current run.
 enum CurrentRun {
     Threads(Box<Clients>),
     Mock { prepare: Box<Prepare>, workload: Box<Workload>, outcomes: Vec<ThreadOutcome> },
@@ -178,7 +177,7 @@ struct Agent<W> {
     receiver: Receiver<Input>,
     current: Option<CurrentRun>,
     scratch: Option<String>,
-    /// Whether it was seen to be one.
+    /// True once the folder was recognised as a run's scratch folder.
     has_scratch: bool,
     started: bool,
 }
@@ -276,13 +275,13 @@ impl<W: Write> Agent<W> {
                         return self.complain(format!("a client thread could not be started: {error}"), true);
                     }
                 }
-                // Clients of a server say themselves when they are connected.
+                // Clients of a server report themselves when they are connected.
                 if connecting { Ok(()) } else { self.say(&Event::Bound { endpoints: bound }) }
             }
         }
     }
 
-    /// Puts every client, or every event loop, on a thread.
+    /// Starts a thread for each client or event loop.
     fn start_threads(
         &self,
         workload: Workload,
@@ -364,7 +363,7 @@ impl<W: Write> Agent<W> {
         }
     }
 
-    /// Kills all clients, and keeps their books.
+    /// Kills all clients and keeps what they recorded.
     fn crash(&mut self) -> std::io::Result<()> {
         match &self.current {
             Some(CurrentRun::Threads(clients)) if self.started && self.identity.crash => {
@@ -429,7 +428,7 @@ impl<W: Write> Agent<W> {
             None => self.complain("`stop` before `prepare`", true),
             Some(CurrentRun::Mock { workload, outcomes, .. }) => {
                 let mut result = outcome::merge(&workload, outcomes);
-                // Virtual time stands still for nobody.
+                // In virtual time the process has no pauses.
                 result.pauses = Some(Stalls::default());
                 result.versions.insert("library".into(), MOCK.into());
                 result.versions.insert("version".into(), env!("CARGO_PKG_VERSION").into());
@@ -452,7 +451,7 @@ impl<W: Write> Agent<W> {
                 result.loops = clients.wakers.len() as u32;
                 let (usage, pauses) = clients.sampler.map(UsageSampler::finish).unwrap_or_default();
                 (result.usage, result.pauses) = (usage, Some(pauses));
-                // Like the sockets, the library stays as it is until the process ends.
+                // Like the sockets, the library stays loaded until the process ends.
                 std::mem::forget(clients.driver);
                 self.say(&Event::Result(Box::new(result)))
             }

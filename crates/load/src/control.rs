@@ -1,6 +1,6 @@
-//! What every thread with clients shares with the agent, whether it has one
-//! client or an event loop with many: the flags that it reads, the counter that
-//! it writes, and what it reports.
+//! State that every thread with clients shares with the agent, for one client or for an
+//! event loop with many: flags that the thread reads, the counter that it writes, and its
+//! reports.
 
 use crate::outcome::ThreadOutcome;
 use crate::subscriber::Totals;
@@ -12,19 +12,19 @@ use pubmark_model::workload::Workload;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-/// What the agent tells its client threads.
+/// Flags and instants by which the agent controls its client threads.
 #[derive(Default)]
 pub struct Control {
     start_ns: AtomicU64,
-    /// How far the end has come: [`CRASHED`], [`STOPPED`], or 0 for neither.
-    /// One flag, for it is looked at with each message.
+    /// State of the end: [`CRASHED`], [`STOPPED`], or 0 for neither. It is one flag
+    /// because threads read it at each message.
     end: AtomicU8,
     drain: OnceLock<(Totals, Ns)>,
-    /// Whether a server has accepted one of the agent's clients.
+    /// True if a server has accepted one of the agent's clients.
     accepted: AtomicBool,
 }
 
-/// All clients are dead, and their books are wanted.
+/// All clients are dead, and their results are wanted.
 const CRASHED: u8 = 1;
 /// The run is over.
 const STOPPED: u8 = 2;
@@ -40,17 +40,17 @@ impl Control {
         let _ = self.drain.set((Totals::new(&totals), deadline_ns));
     }
 
-    /// What was sent, and until when it may arrive, once it is known.
+    /// Returns what was sent and until when it may arrive; `None` before the drain.
     pub fn draining(&self) -> Option<&(Totals, Ns)> {
         self.drain.get()
     }
 
-    /// A server has accepted a client.
+    /// Notes that a server has accepted a client.
     pub fn accept(&self) {
         self.accepted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a server has accepted a client.
+    /// True if a server has accepted a client.
     pub fn has_accepted(&self) -> bool {
         self.accepted.load(Ordering::Relaxed)
     }
@@ -65,71 +65,71 @@ impl Control {
         self.end.fetch_max(STOPPED, Ordering::Release);
     }
 
-    /// The start, if it is known.
+    /// Returns the instant of the start, or `None` before it is known.
     pub fn started(&self) -> Option<Ns> {
         Some(self.start_ns.load(Ordering::Acquire)).filter(|at| *at > 0)
     }
 
-    /// Whether all is to end.
+    /// True if every thread has to end.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.end.load(Ordering::Relaxed) >= STOPPED
     }
 
-    /// Whether clients send and receive nothing more: because all is to end, or
-    /// because they have been killed.
+    /// True if clients have to stop sending and receiving, because the run is over or
+    /// because they were killed.
     #[inline]
     pub fn silenced(&self) -> bool {
         self.end.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether clients have been killed, and the run goes on.
+    /// True if clients were killed and the run goes on.
     #[inline]
     pub fn crashed(&self) -> bool {
         self.end.load(Ordering::Relaxed) == CRASHED
     }
 }
 
-/// What a client thread tells the agent.
+/// A report of a client thread to the agent.
 pub enum ThreadReport {
-    /// Connected, and hears whom it should hear.
+    /// Connected, and receives from all its publishers.
     Ready,
-    /// Connected, and subscriptions stand (clients of a broker).
+    /// Connected and subscribed (clients of a broker).
     Connected,
-    /// Publishers have sent all.
+    /// Publishers have sent everything.
     Sent(Vec<PublisherTotal>),
-    /// A subscriber has all, or knows the rest to be lost.
+    /// A subscriber has every message, or knows that the rest is lost.
     Drained,
-    /// It ended, with what it measured.
+    /// The thread ended; with what it measured.
     Ended(Box<ThreadOutcome>),
-    /// It could not go on.
+    /// The thread could not go on.
     Failed(String),
 }
 
-/// What the live display is told, written by one thread. Neither side waits
-/// for the other: a lag that is told while the last one is taken may be lost
-/// to the display, which is no record.
+/// Figures for the live display, written by one thread. Neither side waits for the other:
+/// a delay noted while the last one is taken may be missing from the display. It is not
+/// part of the record.
 #[derive(Default)]
 #[repr(align(64))]
 pub struct Counter {
     count: AtomicU64,
-    /// One more than the greatest lag since it was taken, ns; 0 where there was none.
+    /// One more than the greatest delay since it was last taken, ns; 0 if there was none.
     lag: AtomicU64,
 }
 
 impl Counter {
-    /// The count so far.
+    /// Returns the current count.
     pub fn get(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Sets it.
+    /// Sets the count.
     #[inline]
     pub fn set(&self, value: u64) {
         self.count.store(value, Ordering::Relaxed);
     }
 
-    /// Tells a lag, ns, if there is one.
+    /// Notes a delay, ns, if there is one.
     #[inline]
     pub fn lag(&self, lag_ns: Option<Ns>) {
         let Some(lag_ns) = lag_ns else { return };
@@ -138,51 +138,52 @@ impl Counter {
         }
     }
 
-    /// The greatest lag that was told since this was asked last, ns.
+    /// Returns the greatest delay noted since the last call, ns.
     pub fn take_lag(&self) -> Option<Ns> {
         self.lag.swap(0, Ordering::Relaxed).checked_sub(1)
     }
 }
 
-/// What every client thread of an agent has in common.
+/// Data that all client threads of an agent share.
 pub struct ThreadContext {
     /// The workload.
     pub workload: Workload,
-    /// Flags.
+    /// The control flags.
     pub control: Control,
-    /// How far the clock of the instants in messages is ahead of this one, ns.
+    /// Offset of the clock used for instants in messages, relative to the local clock,
+    /// ns; positive if it is ahead.
     pub ahead_ns: i64,
 }
 
 impl ThreadContext {
-    /// The window of a run that starts then.
+    /// Returns the window of a run that starts at `start_ns`.
     pub fn window(&self, start_ns: Ns) -> Window {
         Window { ahead_ns: self.ahead_ns, ..Window::new(&self.workload, start_ns) }
     }
 }
 
-/// Why a thread is not kept on its processors.
+/// The reason why a thread cannot be pinned to its processors.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// There can be no processor of this number.
+    /// The processor number is invalid.
     #[error("processor {cpu}: {source}")]
     Processor {
-        /// Its number.
+        /// The processor's number.
         cpu: usize,
-        /// What is wrong with it.
+        /// The system's error.
         source: Errno,
     },
-    /// The kernel does not allow it.
+    /// The kernel refuses the processors.
     #[error("pinning to processors {cpus:?} failed: {source}")]
     Pinning {
-        /// The processors that were asked for.
+        /// The requested processors.
         cpus: Vec<usize>,
-        /// Why.
+        /// The system's error.
         source: Errno,
     },
 }
 
-/// Keeps the calling thread on these processors; on all if there are none.
+/// Pins the calling thread to these processors; to all if the list is empty.
 pub(crate) fn pin(cpus: &[usize]) -> Result<(), PinError> {
     if cpus.is_empty() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Drivers: the code that speaks to a system, one file each, and their registry.
+//! Drivers and their registry. A driver is the code that speaks to one system, in one
+//! file.
 
 pub mod amqp;
 #[cfg(test)]
@@ -26,26 +27,26 @@ use pubmark_model::wire_protocol::Protocol;
 pub use shared_library::{Kind, Others, bind_free, check_spec, clamped, kernel_grants};
 use socket::{Driver, DriverError};
 
-/// Makes a driver with the options of a run (`library` names a path to load).
+/// Makes a driver from the options of a run (`library` names the path to load).
 pub type LoadDriver = fn(&Options) -> Result<Box<dyn Driver>, DriverError>;
 
-/// How a driver runs clients.
+/// The way in which a driver runs clients.
 #[derive(Clone, Copy, Debug)]
 pub enum DriverKind {
-    /// Sockets that block: a thread a client.
+    /// Blocking sockets, with one thread for each client.
     Sockets(LoadDriver),
-    /// Conversations without a socket: thousands of them in an event loop.
+    /// Sans-I/O sessions, thousands of them in one event loop.
     Sessions(SessionDriver),
 }
 
-/// What can be done with the clients of a protocol.
+/// Operations on the clients of a protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionDriver {
-    /// Runs them in an event loop.
+    /// Runs clients in an event loop.
     pub run: RunShard,
-    /// Lists what they leave at a server.
+    /// Lists what clients leave at a server.
     pub list: ListLeftovers,
-    /// Removes that.
+    /// Removes what clients have left at a server.
     pub remove: RemoveLeftovers,
 }
 
@@ -53,7 +54,7 @@ const fn sessions<S: Session>() -> DriverKind {
     DriverKind::Sessions(SessionDriver { run: shard::run::<S>, list: shard::list::<S>, remove: shard::remove::<S> })
 }
 
-/// Every driver of the built-in agent, by name; the mock comes on top.
+/// Every driver of the built-in agent by name, except the mock.
 pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("amqp", sessions::<amqp::Amqp>()),
     ("kernel", DriverKind::Sockets(kernel::load)),
@@ -63,11 +64,11 @@ pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("nng", DriverKind::Sockets(nng::load)),
     ("redis", sessions::<redis::Redis>()),
     ("zeromq", DriverKind::Sockets(zeromq::load)),
-    // The last, for it is the one before in another coat.
+    // The last one, because it is the driver before with another API.
     ("czmq", DriverKind::Sockets(czmq::load)),
 ];
 
-/// What a driver knows beside the options of its protocol, or of every library.
+/// Options that a driver knows in addition to those of its protocol or of every library.
 const MORE_OPTIONS: &[(&str, &[&str])] = &[
     ("kernel", &["coalesce"]),
     ("zeromq", &["pairs", "request_reply"]),
@@ -75,14 +76,14 @@ const MORE_OPTIONS: &[(&str, &[&str])] = &[
     ("nng", &["pairs", "fan_out", "request_reply"]),
 ];
 
-/// The names of the options that a driver knows.
+/// Returns the names of the options that a driver knows.
 pub fn options(driver: &str) -> Vec<String> {
     let usual = Protocol::of_driver(driver).map_or_else(common, Protocol::options);
     let more = MORE_OPTIONS.iter().filter(|(name, _)| *name == driver).flat_map(|(_, more)| *more);
     usual.into_iter().map(|option| option.name).chain(more.map(|name| (*name).to_owned())).collect()
 }
 
-/// Finds a driver with sockets.
+/// Finds a driver with blocking sockets.
 pub fn find(name: &str) -> Option<LoadDriver> {
     REGISTRY.iter().find_map(|(known, kind)| match kind {
         DriverKind::Sockets(load) if *known == name => Some(*load),

@@ -1,19 +1,20 @@
-//! The ledger of one stream: what one subscriber heard of one publisher.
+//! The ledger of one stream: the messages that one subscriber received from one
+//! publisher.
 //!
-//! A bit a message says whether it came, so that every loss, duplicate and
-//! reordering is counted exactly, however they mix. Memory: an eighth of a
-//! byte a message, the first 8 million reserved at once.
+//! One bit for each message records its arrival, so that every loss, duplicate and
+//! reordering is counted exactly, in any mixture. It takes an eighth of a byte for each
+//! message; memory for the first 8 million is reserved at once.
 
 use smallvec::{SmallVec, smallvec};
 
-/// Words that are reserved at once: 1 MiB, which is 8 million messages.
+/// Words that are reserved at once: 1 MiB, for 8 million messages.
 const AT_ONCE: u32 = 1 << 17;
 
-/// Words that need no memory of their own: thousands of streams are short, and
-/// each would be another place to fetch from.
+/// Words that are stored inline. Thousands of streams are short, and a separate
+/// allocation would cost each one more cache miss.
 const INLINE: usize = 4;
 
-/// Which sequences have arrived.
+/// The set of sequences that have arrived.
 #[derive(Debug, Default)]
 pub struct SeenSequences {
     words: SmallVec<[u64; INLINE]>,
@@ -21,14 +22,14 @@ pub struct SeenSequences {
 }
 
 impl SeenSequences {
-    /// Room for sequences 0 to `capacity` − 1, rounded up to 64.
+    /// Makes room for sequences 0 to `capacity` − 1, rounded up to 64.
     pub fn with_capacity(capacity: u64) -> SeenSequences {
         let most_words = capacity.div_ceil(64).min(1 << 26) as u32;
         SeenSequences { words: smallvec![0; most_words.min(AT_ONCE) as usize], most_words }
     }
 
-    /// Makes room for this word, if there may be; by doubling, so that it is
-    /// rare.
+    /// Makes room for this word by doubling, so that it is rare. `None` beyond the
+    /// capacity.
     #[cold]
     fn grow(&mut self, word: usize) -> Option<()> {
         if word >= self.most_words as usize {
@@ -38,7 +39,7 @@ impl SeenSequences {
         Some(())
     }
 
-    /// Marks a sequence; true if it is new. Beyond the room: none.
+    /// Marks a sequence and returns true if it is new. `None` beyond the capacity.
     #[inline]
     pub fn mark(&mut self, sequence: u32) -> Option<bool> {
         let at = (sequence >> 6) as usize;
@@ -52,7 +53,7 @@ impl SeenSequences {
         Some(new)
     }
 
-    /// How many sequences of `first..end` are marked.
+    /// Returns how many sequences of `first..end` are marked.
     pub fn count(&self, first: u64, end: u64) -> u64 {
         let mut total = 0;
         let mut at = first;
@@ -66,8 +67,8 @@ impl SeenSequences {
         total
     }
 
-    /// The sequences of `first..end` that are not marked, as ranges that do
-    /// not touch each other, one after the other.
+    /// Returns the unmarked sequences of `first..end` as ascending ranges that do not
+    /// touch.
     pub fn gaps(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut at = first;
         std::iter::from_fn(move || {
@@ -77,7 +78,7 @@ impl SeenSequences {
         })
     }
 
-    /// The sequences of `first..end` that are marked, as ranges like those of [`SeenSequences::gaps`].
+    /// Returns the marked sequences of `first..end` as ascending ranges that do not touch.
     pub fn runs(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut at = first;
         std::iter::from_fn(move || {
@@ -87,13 +88,14 @@ impl SeenSequences {
         })
     }
 
-    /// Whether a sequence is marked.
+    /// True if a sequence is marked.
     pub fn holds(&self, sequence: u32) -> bool {
         let word = self.words.get((sequence >> 6) as usize);
         word.is_some_and(|word| word >> (sequence & 63) & 1 == 1)
     }
 
-    /// The first sequence of `from..end` that is marked, or that is not.
+    /// Returns the first sequence of `from..end` that is marked, or that is unmarked, as
+    /// `marked` selects.
     fn next(&self, from: u64, end: u64, marked: bool) -> Option<u64> {
         let mut at = from;
         while at < end {
@@ -107,13 +109,13 @@ impl SeenSequences {
         None
     }
 
-    /// The sequence after the highest marked one; 0 if none is.
+    /// Returns the sequence after the highest marked one; 0 if none is marked.
     pub fn highest(&self) -> u64 {
         let last = self.words.iter().rposition(|word| *word != 0);
         last.map_or(0, |at| at as u64 * 64 + 64 - u64::from(self.words[at].leading_zeros()))
     }
 
-    /// The marks of sequences below `end`, least significant bit first.
+    /// Returns the marks of sequences below `end`, least significant bit first.
     pub fn bytes(&self, end: u64) -> Vec<u8> {
         let words = end.div_ceil(64).min(self.words.len() as u64) as usize;
         self.words[..words].iter().flat_map(|word| word.to_le_bytes()).collect()

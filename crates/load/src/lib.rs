@@ -1,5 +1,5 @@
-//! The load generator: schedule, recorder, ledger, drivers, and the built-in
-//! agent that runs clients. It knows nothing of studies.
+//! The load generator: schedule, recorder, ledger, drivers, and the built-in agent that
+//! runs clients. It knows nothing of studies.
 #![deny(missing_docs)]
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! What all clients of an agent measured, as one result.
+//! Merges what all clients of an agent measured into one result.
 
 use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
@@ -12,7 +12,7 @@ use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 
-/// Adds a histogram, the first one as it is.
+/// Adds a histogram; the first one becomes the sum.
 fn add(all: &mut Option<Histogram>, other: &Histogram) {
     match all {
         None => *all = Some(other.clone()),
@@ -34,49 +34,50 @@ fn add_slices(mine: &mut Vec<u64>, other: &[u64]) {
     mine.iter_mut().zip(other).for_each(|(mine, other)| *mine += other);
 }
 
-/// What the clients of one thread measured.
+/// The measurements of one thread's clients.
 #[derive(Default)]
 pub struct ThreadOutcome {
-    /// What each publisher sent.
+    /// Messages sent, by publisher.
     pub totals: Vec<PublisherTotal>,
-    /// Their sends.
+    /// Times of the sends.
     pub sends: Option<SendRecorder>,
     /// Messages of the window that were sent and not acknowledged (QoS 1 and 2).
     pub unacked: Ranges,
-    /// Those of them that the server refused, at any quality of service.
+    /// The unacknowledged messages that the server refused, at any quality of service.
     pub refused: Ranges,
-    /// What the server said of its own limits.
+    /// Limits of its own that the server reported.
     pub limits_reached: Vec<String>,
-    /// What subscribers received.
+    /// Times and counts of the arrivals.
     pub receipts: Option<ReceiveRecorder>,
-    /// Messages of the window that did not come (QoS 1 and 2).
+    /// Messages of the window that did not arrive (QoS 1 and 2).
     pub missing: Ranges,
-    /// What competing subscribers saw.
+    /// Sequences that competing subscribers received, by publisher.
     pub seen: Vec<(u32, SeenSequences)>,
-    /// How its connections came about.
+    /// Connection times and attempts.
     pub connections: Option<Connecting>,
-    /// What the server said that it is.
+    /// The server's name and version, as it reports them.
     pub server: Option<String>,
-    /// What the verdict should know.
+    /// Remarks for the verdict.
     pub remarks: Vec<String>,
 }
 
-/// How connections to a broker came about.
+/// Times and counts of the connections to a broker.
 pub struct Connecting {
-    /// From the beginning of a client's last attempt until the server accepted it, ns.
+    /// Time from the beginning of a client's last attempt until the server accepted it,
+    /// ns.
     pub time: Histogram,
-    /// From the loss of a connection until its client was back, ns.
+    /// Time from the loss of a connection until its client was back, ns.
     pub back: Histogram,
-    /// Counts and times.
+    /// Counts and times for the protocol.
     pub counts: pubmark_model::protocol::Connections,
-    /// What the first attempt that failed met.
+    /// Error of the first attempt that failed.
     pub first_error: Option<String>,
-    /// How the first connection was lost.
+    /// Cause of the first connection loss.
     pub first_loss: Option<String>,
 }
 
 impl ThreadOutcome {
-    /// Of publishers that share a recorder.
+    /// Collects the results of publishers that share a recorder.
     pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder) -> ThreadOutcome {
         let mut unacked = Ranges::default();
         unacked.extend(outgoing.iter().flat_map(Outgoing::unacknowledged));
@@ -92,7 +93,8 @@ impl ThreadOutcome {
         }
     }
 
-    /// Of subscribers that share a recorder; closes their ledgers.
+    /// Collects the results of subscribers that share a recorder, and closes their
+    /// ledgers.
     pub fn of_incoming(
         incoming: Vec<IncomingStreams>,
         mut recorder: ReceiveRecorder,
@@ -117,19 +119,19 @@ impl ThreadOutcome {
         outcome
     }
 
-    /// Of one publisher with a recorder of its own.
+    /// Collects the results of one publisher with its own recorder.
     pub fn of_publisher(publisher: Publisher) -> ThreadOutcome {
         let (outgoing, recorder) = publisher.into_parts();
         ThreadOutcome::of_outgoing(&[outgoing], recorder)
     }
 
-    /// Of one subscriber with a recorder of its own.
+    /// Collects the results of one subscriber with its own recorder.
     pub fn of_subscriber(subscriber: Subscriber, totals: &Totals, workload: &Workload) -> ThreadOutcome {
         let (incoming, recorder) = subscriber.into_parts();
         ThreadOutcome::of_incoming(vec![incoming], recorder, totals, workload)
     }
 
-    /// Adds the other side of a client that sends and receives.
+    /// Adds the other direction of a client that sends and receives.
     pub fn with(mut self, other: ThreadOutcome) -> ThreadOutcome {
         self.receipts = self.receipts.or(other.receipts);
         self.seen.extend(other.seen);
@@ -139,7 +141,7 @@ impl ThreadOutcome {
     }
 }
 
-/// Merges what all clients measured: of the flow that they play, and of their
+/// Merges what all clients measured, for the flow that they play and for their
 /// connections.
 pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut result = AgentResult::default();
@@ -213,7 +215,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     result
 }
 
-/// Cuts the empty end of a series whose length nobody knew beforehand.
+/// Cuts off the empty end of a series whose length was not known beforehand.
 fn trim(series: &mut SliceSeries) {
     let used = |counts: &[u64]| counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
     let length = used(&series.sent).max(used(&series.delivered));

@@ -1,38 +1,36 @@
-//! How a publisher's loop waits for a due time: asleep, awake, or asleep until
-//! shortly before and awake for the rest. It is told the time; who calls it
-//! sleeps and watches the clock.
+//! Decides how a publisher's loop waits for a due time: asleep, awake, or asleep until
+//! shortly before and awake for the rest. The time is passed in; the caller sleeps and
+//! reads the clock.
 
 use pubmark_model::protocol::PacingFigures;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Pacing, Workload};
 
-/// The margin of a loop that has not woken up yet, ns: what waking up takes on
-/// a virtual machine.
+/// Margin of a loop that has not woken up yet, ns: a typical wake-up delay on a virtual
+/// machine.
 const FIRST: Ns = 60_000;
-/// The longest margin, ns. Where a wake-up takes longer, something else ran.
+/// Longest margin, ns. If a wake-up takes longer, something else ran.
 const LONGEST: Ns = 200_000;
-/// The shortest, ns.
+/// Shortest margin, ns.
 const SHORTEST: Ns = 2_000;
-/// The wake-ups that may be later than the margin: one in so many.
+/// One in this many wake-ups may be later than the margin.
 const LATE_ONE_IN: Ns = 100;
-/// What the margin grows by after a late wake-up, ns. After one in time it
-/// shrinks by a [`LATE_ONE_IN`]th of that, so that it rests where one in so
-/// many is late.
+/// Growth of the margin after a late wake-up, ns. After a wake-up in time it shrinks by a
+/// [`LATE_ONE_IN`]th of this, so that it settles where one in [`LATE_ONE_IN`] is late.
 const STEP: Ns = 2_000;
 
-/// Says when a loop has to wake up, and learns from how late it does.
+/// Computes when a loop has to wake up, and learns from its wake-up delays.
 ///
-/// The margin follows the 99th percentile of what waking up takes, by
-/// stochastic approximation: up by a step for each wake-up that took longer,
-/// down by a hundredth of it for each that did not (Robbins and Monro, *A
-/// stochastic approximation method*, Annals of Mathematical Statistics 22,
-/// 1951).
+/// The margin follows the 99th percentile of the wake-up delay by stochastic
+/// approximation: up by a step for each wake-up that took longer, down by a hundredth of
+/// a step for each that did not (Robbins and Monro, *A stochastic approximation method*,
+/// Annals of Mathematical Statistics 22, 1951).
 #[derive(Debug)]
 pub struct Pacer {
     pacing: Pacing,
-    /// What waking up takes at the 99th percentile, ns times [`LATE_ONE_IN`].
+    /// 99th percentile of the wake-up delay, ns times [`LATE_ONE_IN`].
     wake: Ns,
-    /// The longest margin that the budget allows, ns.
+    /// Longest margin that the budget allows, ns.
     most_ns: Ns,
     budget_cores: f64,
     /// Time awake before due times within the window, ns.
@@ -40,17 +38,17 @@ pub struct Pacer {
     from_ns: Ns,
 }
 
-/// The longest margin of one of a workload's publishers that may keep `budget_cores` processors
-/// awake before its due times, ns.
+/// Returns the longest margin, in ns, of one of a workload's publishers that may keep
+/// `budget_cores` processors awake before its due times.
 pub fn longest_margin_ns(workload: &Workload, budget_cores: f64) -> Ns {
     let per_s = workload.rate.profile().map_or(0.0, |profile| profile.fastest_per_s());
     if per_s > 0.0 { ((budget_cores / per_s * 1e9) as Ns).min(LONGEST) } else { 0 }
 }
 
 impl Pacer {
-    /// Of a loop that runs so many of a workload's publishers, and may keep
-    /// `budget_cores` processors awake before their due times. What it costs is
-    /// counted from `from_ns` on.
+    /// Makes a pacer for a loop that runs `publishers` of a workload's publishers and may
+    /// keep `budget_cores` processors awake before their due times. Its cost is counted
+    /// from `from_ns` on.
     pub fn new(workload: &Workload, publishers: usize, budget_cores: f64, from_ns: Ns) -> Pacer {
         Pacer {
             pacing: workload.pacing,
@@ -62,7 +60,7 @@ impl Pacer {
         }
     }
 
-    /// How long before a due time the loop wakes up, ns.
+    /// Returns how long before a due time the loop wakes up, ns.
     #[inline]
     pub fn margin_ns(&self) -> Ns {
         match self.pacing {
@@ -72,14 +70,14 @@ impl Pacer {
         }
     }
 
-    /// When to wake up for what is due at `due_ns`: until then the loop sleeps,
-    /// from then on it watches the clock.
+    /// Returns when to wake up for what is due at `due_ns`. The loop sleeps until then
+    /// and watches the clock from then on.
     #[inline]
     pub fn alarm(&self, due_ns: Ns) -> Ns {
         due_ns.saturating_sub(self.margin_ns())
     }
 
-    /// The loop was to wake up at `alarm_ns`, and did at `woke_ns`.
+    /// Learns from a wake-up that was planned for `alarm_ns` and came at `woke_ns`.
     #[inline]
     pub fn woke(&mut self, alarm_ns: Ns, woke_ns: Ns) {
         if woke_ns.saturating_sub(alarm_ns) > self.wake / LATE_ONE_IN {
@@ -89,7 +87,7 @@ impl Pacer {
         }
     }
 
-    /// The loop watched the clock from one instant to the other.
+    /// Counts the time in which the loop watched the clock.
     #[inline]
     pub fn watched(&mut self, from_ns: Ns, to_ns: Ns) {
         if from_ns >= self.from_ns {
@@ -97,7 +95,7 @@ impl Pacer {
         }
     }
 
-    /// What is recorded of it, for a window of this length.
+    /// Returns the figures for the record, for a window of this length.
     pub fn figures(&self, window_ns: Ns) -> PacingFigures {
         PacingFigures {
             budget_cores: self.budget_cores,

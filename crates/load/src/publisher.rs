@@ -1,5 +1,5 @@
-//! A publisher without a socket and without a clock: it is told the time and
-//! what became of each send, and says what to do next.
+//! A publisher without socket or clock. The caller passes in the time and the result of
+//! each send; the publisher returns what to do next.
 
 mod messages;
 
@@ -21,18 +21,18 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
 use pubmark_stats::Histogram;
 
-/// What a publisher wants to do.
+/// The next action of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing before this instant.
+    /// Wait until this instant, ns.
     Wait(Ns),
     /// Send the message now.
     Send,
-    /// Nothing more, ever.
+    /// Stop: there is nothing more to send.
     Done,
 }
 
-/// What the publishers of one thread write into.
+/// Times and counts of sends, recorded by all publishers of one thread.
 pub struct SendRecorder {
     slicer: Slicer,
     first_sent_ns: Option<Ns>,
@@ -41,15 +41,15 @@ pub struct SendRecorder {
     refusals: RefusalTally,
     sent_slices: Vec<u64>,
     times: TimeFigures<Option<Histogram>>,
-    /// Messages sent, warm-up included.
+    /// Messages sent, including the warm-up.
     sent: u64,
-    /// The greatest own lag since it was taken, ns.
+    /// Greatest generator delay since it was last taken, ns.
     own_lag_max_ns: Option<Ns>,
     pacing: Option<PacingFigures>,
 }
 
 impl SendRecorder {
-    /// An empty one for a run with this window.
+    /// Makes an empty recorder for a run with this window.
     pub fn new(workload: &Workload, window: Window) -> SendRecorder {
         let timed = workload.rate != Rate::Max && measures_latency(workload);
         SendRecorder {
@@ -66,55 +66,54 @@ impl SendRecorder {
         }
     }
 
-    /// How its publishers waited, if they did.
+    /// Returns how the publishers waited; `None` if they did not.
     pub fn pacing(&self) -> Option<PacingFigures> {
         self.pacing
     }
 
-    /// Keeps how its publishers waited.
+    /// Sets how the publishers waited.
     pub fn paced(&mut self, figures: PacingFigures) {
         self.pacing = Some(figures);
     }
 
-    /// Messages sent, warm-up included.
+    /// Returns the number of messages sent, including the warm-up.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// The greatest part of a send's lag that the generator itself caused
-    /// since this was asked last, ns. The display has no other use for it.
+    /// Returns the greatest generator delay of a send since the last call, ns. For the
+    /// live display only.
     pub fn take_own_lag_max(&mut self) -> Option<Ns> {
         self.own_lag_max_ns.take()
     }
 
-    /// First and last send within the window, ns.
+    /// Returns the first and the last send within the window, ns.
     pub fn send_span(&self) -> (Option<Ns>, Ns) {
         (self.first_sent_ns, self.last_sent_ns)
     }
 
-    /// Messages sent in each slice of the window.
+    /// Returns the messages sent in each slice of the window.
     pub fn sent_slices(&self) -> &[u64] {
         &self.sent_slices
     }
 
-    /// Messages of the window that the server acknowledged.
+    /// Returns how many messages of the window the server acknowledged.
     pub fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Messages of the window that the server refused, by reason.
+    /// Returns how many messages of the window the server refused, by reason.
     pub fn refusals(&self) -> Vec<RefusalCount> {
         self.refusals.counts()
     }
 
-    /// The times of all sends.
+    /// Returns the times of all sends.
     pub fn times(&self) -> &TimeFigures<Option<Histogram>> {
         &self.times
     }
 }
 
-/// How far one publisher (or requester) has come: all that is kept for each of
-/// thousands.
+/// Progress of one publisher or requester. It is small, because there are thousands.
 pub struct Outgoing {
     id: u32,
     schedule: Option<Schedule>,
@@ -125,28 +124,31 @@ pub struct Outgoing {
     end: u64,
     offered: u64,
     intended_ns: Ns,
-    /// When it could have sent its next message, had it done nothing late by itself, ns.
+    /// Ready time of the next message, ns: when it could have been sent without any
+    /// generator delay.
     free_ns: Ns,
-    /// How far the clock of its messages' instants is ahead of its own, ns.
+    /// Offset of the clock used for instants in messages, relative to the local clock,
+    /// ns.
     ahead_ns: i64,
-    /// Whether its messages carry the checksum of their header.
+    /// True if messages carry the checksum of their header.
     seals: bool,
     done: bool,
-    /// None where nothing is acknowledged: thousands of publishers have none.
+    /// Acknowledged messages; `None` if nothing is acknowledged, as for thousands of
+    /// publishers.
     acked: Option<Box<Settled>>,
-    /// None as long as nothing is refused.
+    /// Refused messages; `None` until one is refused.
     refused: Option<Box<Settled>>,
 }
 
-/// Messages that the server has spoken of.
+/// Messages that the server has acknowledged, or refused.
 struct Settled {
     seen: SeenSequences,
     count: u64,
 }
 
 impl Outgoing {
-    /// Publisher `id` of the workload. `most` is how many messages its
-    /// subscribers can keep account of.
+    /// Makes publisher `id` of the workload. `most` is the number of messages that its
+    /// subscribers can account for.
     pub fn new(workload: &Workload, id: u32, most: u64) -> Outgoing {
         let schedule = workload.rate.profile().map(|profile| Schedule::of(workload, profile, id));
         Outgoing {
@@ -171,8 +173,9 @@ impl Outgoing {
         }
     }
 
-    /// What to do at `now`, in a run with this window; `give_up_ns` ends it.
-    /// After `Next::Send` the message is the one of [`Outgoing::header`].
+    /// Returns what to do at `now`, in a run with this window, which ends at
+    /// `give_up_ns`. After `Next::Send`, the message to send is the one of
+    /// [`Outgoing::header`].
     #[inline]
     pub fn next(&mut self, window: &Window, give_up_ns: Option<Ns>, now: Ns) -> Next {
         if self.done {
@@ -215,7 +218,7 @@ impl Outgoing {
         next
     }
 
-    /// The header of the message to send at `now`.
+    /// Returns the header of the message to send at `now`.
     #[inline]
     pub fn header(&self, now: Ns) -> Header {
         Header {
@@ -228,7 +231,8 @@ impl Outgoing {
         .ahead_by(self.ahead_ns)
     }
 
-    /// Writes the header of the message to send at `now` over its front, and returns it.
+    /// Writes the header of the message to send at `now` to the beginning of `message`,
+    /// and returns it.
     #[inline]
     pub fn write(&self, now: Ns, message: &mut [u8]) -> Header {
         let header = self.header(now);
@@ -236,15 +240,15 @@ impl Outgoing {
         header
     }
 
-    /// How many bytes of a message of this length are its own: its header, and the
-    /// checksum of that.
+    /// Returns how many bytes at the beginning of a message of this length are its own:
+    /// the header and its checksum.
     #[inline]
     pub fn front_len(&self, len: usize) -> usize {
         if self.seals { SEALED_LEN } else { body_at(len) }
     }
 
-    /// How many messages may go at the instant of the last `Next::Send`, that
-    /// one included, before [`Outgoing::next`] has to be asked again.
+    /// Returns how many messages may be sent at the instant of the last `Next::Send`,
+    /// including that one, before the next call of [`Outgoing::next`].
     #[inline]
     pub fn at_once(&self, window: &Window) -> u32 {
         let most = match self.left {
@@ -255,15 +259,15 @@ impl Outgoing {
         most.min(u64::from(u32::MAX)) as u32
     }
 
-    /// The message was accepted: offered at `began`, and the call returned at
-    /// `ended`. How long the call took is the system's doing, whenever it began.
+    /// Records that a message was accepted: offered at `began`, with the call returning
+    /// at `ended`. The duration of the call is caused by the system, whenever it began.
     #[inline]
     pub fn accepted(&mut self, recorder: &mut SendRecorder, began: Ns, ended: Ns) {
         self.accepted_together(recorder, 1, began, ended);
     }
 
-    /// The same of `count` messages, 1 to [`Outgoing::at_once`], that were
-    /// offered together.
+    /// Records that `count` messages, 1 to [`Outgoing::at_once`], were offered together
+    /// and accepted, like [`Outgoing::accepted`].
     #[inline]
     pub fn accepted_together(&mut self, recorder: &mut SendRecorder, count: u32, began: Ns, ended: Ns) {
         let count = u64::from(count);
@@ -292,9 +296,9 @@ impl Outgoing {
             recorder.sent_slices[slice] += count;
         }
         recorder.last_sent_ns = began;
-        // Whoever had been in time would be through with this send so much
-        // earlier: what is late from now on by the own lag of this message is
-        // own lag as well.
+        // A publisher without delay would have ended this send earlier by the generator
+        // delay of this message. Lateness up to that amount from now on is generator
+        // delay as well.
         self.free_ns = free_ns + ended.saturating_sub(began);
         self.sequence += count;
         if let Some(schedule) = &mut self.schedule {
@@ -302,26 +306,26 @@ impl Outgoing {
         }
     }
 
-    /// When its next message is due, ns on the clock of the window; where there
-    /// is no schedule, the start.
+    /// Returns when the next message is due, ns on the clock of the window; the start if
+    /// there is no schedule.
     #[inline]
     pub fn due_ns(&self, window: &Window) -> Ns {
         window.start_ns + self.schedule.as_ref().map_or(0, Schedule::due)
     }
 
-    /// Whether it has sent all that it will send.
+    /// True if the publisher has sent everything that it will send.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The system did not take the message, and will be asked again: what is
-    /// late from now on is not the generator's doing.
+    /// Records that the system did not take the message. It is offered again; lateness
+    /// from now on is not generator delay.
     pub fn refused(&mut self, ended: Ns) {
         self.free_ns = self.free_ns.max(ended);
     }
 
-    /// The server has taken responsibility for the message of this sequence.
+    /// Records that the server acknowledged the message of this sequence.
     pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32) {
         let Some(acked) = &mut self.acked else { return };
         // A message that comes back to its publisher is acknowledged too (basic.return of AMQP).
@@ -332,7 +336,7 @@ impl Outgoing {
         }
     }
 
-    /// The server has refused the message of this sequence.
+    /// Records that the server refused the message of this sequence.
     pub fn rejected(&mut self, recorder: &mut SendRecorder, sequence: u32, refusal: &MessageRefusal<'_>) {
         let acked = self.acked.as_ref().is_some_and(|acked| acked.seen.holds(sequence));
         if u64::from(sequence) >= self.sequence || acked {
@@ -349,35 +353,35 @@ impl Outgoing {
         }
     }
 
-    /// Whether the server has acknowledged or refused all that was sent.
+    /// True if the server has acknowledged or refused everything that was sent.
     pub fn is_acknowledged(&self) -> bool {
         let count = |settled: &Option<Box<Settled>>| settled.as_ref().map_or(0, |settled| settled.count);
         count(&self.acked) + count(&self.refused) >= self.sequence
     }
 
-    /// The messages of the window that the server refused.
+    /// Returns the messages of the window that the server refused.
     pub fn refused_messages(&self) -> impl Iterator<Item = Sequences> {
         let PublisherTotal { publisher, window_first, window_end, .. } = self.total();
         let runs = self.refused.iter().flat_map(move |refused| refused.seen.runs(window_first, window_end));
         runs.map(move |(first, end)| Sequences { publisher, first, end })
     }
 
-    /// The messages of the window that nobody took responsibility for; none
-    /// where nothing is acknowledged.
+    /// Returns the messages of the window that were not acknowledged; empty if nothing is
+    /// acknowledged.
     pub fn unacknowledged(&self) -> impl Iterator<Item = Sequences> {
         let PublisherTotal { publisher, window_first, window_end, .. } = self.total();
         let gaps = self.acked.iter().flat_map(move |acked| acked.seen.gaps(window_first, window_end));
         gaps.map(move |(first, end)| Sequences { publisher, first, end })
     }
 
-    /// Counts what was due in the window and never sent. Also ends it before
-    /// the schedule does, because a stop came or its connection went.
+    /// Ends the publisher and counts what was due in the window and never sent. It may
+    /// come before the end of the schedule, after a stop or a lost connection.
     pub fn finish(&mut self, window: &Window) {
         self.finish_at(window, Ns::MAX);
     }
 
-    /// The same, with what was due until then: a client that is killed owes
-    /// nothing that falls due later.
+    /// Ends the publisher like [`Outgoing::finish`], but counts only what was due until
+    /// `until_ns`: a client that is killed does not have to send what falls due later.
     pub fn finish_at(&mut self, window: &Window, until_ns: Ns) {
         if std::mem::replace(&mut self.done, true) {
             return;
@@ -401,8 +405,8 @@ impl Outgoing {
         }
     }
 
-    /// The last `count` messages were not handed over completely, and never will
-    /// be: they were due, and are not sent. Their times stay in the recorder.
+    /// Takes back the last `count` messages, which were not handed over completely: they
+    /// were due and are not sent. Their times stay in the recorder.
     pub fn take_back(&mut self, recorder: &mut SendRecorder, count: u64) {
         let in_window = |of: &Outgoing| of.total().window_end - of.total().window_first;
         let (sent, before) = (self.sequence, in_window(self));
@@ -415,7 +419,7 @@ impl Outgoing {
         }
     }
 
-    /// What was sent.
+    /// Returns how much was sent.
     pub fn total(&self) -> PublisherTotal {
         let first = self.first.unwrap_or(self.sequence);
         PublisherTotal {
@@ -427,13 +431,14 @@ impl Outgoing {
         }
     }
 
-    /// All messages sent, warm-up included.
+    /// Returns the number of messages sent, including the warm-up.
     #[inline]
     pub fn sent(&self) -> u64 {
         self.sequence
     }
 
-    /// What to say if it stopped at the number of messages that can be accounted for.
+    /// Returns a remark if the publisher stopped at the number of messages that can be
+    /// accounted for.
     pub fn exhausted(&self) -> Option<String> {
         (self.sequence >= self.most && self.left != Some(0)).then(|| {
             format!("publisher {} stopped after {} messages: no more can be accounted for", self.id, self.sequence)
@@ -441,12 +446,12 @@ impl Outgoing {
     }
 }
 
-/// When a publisher gives up on what is due and cannot be sent, ns.
+/// Returns when a publisher gives up on messages that are due and cannot be sent, ns.
 pub fn give_up_ns(workload: &Workload, window: &Window) -> Option<Ns> {
     window.to_ns.map(|to| to + workload.drain_ns)
 }
 
-/// One publisher (or requester) with a recorder and a pace of its own.
+/// One publisher or requester with its own recorder and pacing.
 pub struct Publisher {
     window: Window,
     outgoing: Outgoing,
@@ -459,8 +464,8 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Publisher `id` of the workload, with the window of its run. `most` is
-    /// how many messages its subscribers can keep account of.
+    /// Makes publisher `id` of the workload, with the window of its run. `most` is the
+    /// number of messages that its subscribers can account for.
     pub fn new(workload: &Workload, id: u32, window: Window, most: u64) -> Publisher {
         Publisher {
             window,
@@ -474,7 +479,7 @@ impl Publisher {
         }
     }
 
-    /// What to do at `now`.
+    /// Returns what to do at `now`.
     #[inline]
     pub fn next(&mut self, now: Ns) -> Next {
         if std::mem::take(&mut self.waiting) {
@@ -488,14 +493,14 @@ impl Publisher {
         next
     }
 
-    /// The message to send, stamped with `now`.
+    /// Returns the message to send, stamped with `now`.
     #[inline]
     pub fn message(&mut self, now: Ns) -> &[u8] {
         self.outgoing.write(now, &mut self.message);
         &self.message
     }
 
-    /// The one that goes so many after it at the same instant.
+    /// Returns the message that follows by `by` messages at the same instant.
     #[inline]
     pub fn later_message(&mut self, by: u32) -> &[u8] {
         renumber(&mut self.message, self.outgoing.sequence as u32 + by);
@@ -511,7 +516,8 @@ impl Publisher {
         self.outgoing.at_once(&self.window)
     }
 
-    /// The message was accepted: offered at `began`, and the call returned at `ended`.
+    /// Records that the message was accepted: offered at `began`, with the call returning
+    /// at `ended`.
     #[inline]
     pub fn accepted(&mut self, began: Ns, ended: Ns) {
         self.outgoing.accepted(&mut self.recorder, began, ended);
@@ -528,24 +534,24 @@ impl Publisher {
         self.outgoing.refused(ended);
     }
 
-    /// Keeps how it waited.
+    /// Records how the publisher waited.
     pub fn paced(&mut self, pacer: &Pacer) {
         let figures = pacer.figures(self.window.to_ns.map_or(0, |to| to - self.window.from_ns));
         self.recorder.paced(figures);
     }
 
-    /// Ends before the schedule does, because a stop came, or because its client
-    /// was killed at an instant.
+    /// Ends the publisher before its schedule does, after a stop or because its client
+    /// was killed at `killed_ns`.
     pub fn end(&mut self, killed_ns: Option<Ns>) {
         self.outgoing.finish_at(&self.window, killed_ns.unwrap_or(Ns::MAX));
     }
 
-    /// What was sent.
+    /// Returns how much was sent.
     pub fn total(&self) -> PublisherTotal {
         self.outgoing.total()
     }
 
-    /// All messages sent, warm-up included.
+    /// Returns the number of messages sent, including the warm-up.
     #[inline]
     pub fn sent(&self) -> u64 {
         self.outgoing.sent()
@@ -557,12 +563,12 @@ impl Publisher {
         self.recorder.take_own_lag_max()
     }
 
-    /// How far it has come, and what was recorded on the way.
+    /// Returns the publisher's progress and its recorder.
     pub fn into_parts(self) -> (Outgoing, SendRecorder) {
         (self.outgoing, self.recorder)
     }
 
-    /// The times of all sends.
+    /// Returns the times of all sends.
     pub fn times(&self) -> &TimeFigures<Option<Histogram>> {
         self.recorder.times()
     }

@@ -1,13 +1,13 @@
-//! Messages that servers refuse, counted by reason.
+//! Counts of refused messages by reason.
 
 use crate::session::MessageRefusal;
 use pubmark_model::counts::RefusalCount;
 
-/// Reasons that are told apart; what comes for others is counted together.
+/// Maximum number of separate reasons; further ones are counted together.
 const REASONS: usize = 16;
 const OTHERS: &str = "other reasons";
 
-/// Counts by reason. Nothing is allocated for a reason that is known.
+/// Counts by reason. Counting a known reason allocates nothing.
 #[derive(Default)]
 pub struct RefusalTally(Vec<Reason>);
 
@@ -32,7 +32,7 @@ impl RefusalTally {
         }
     }
 
-    /// The reasons, each with its count, in the order of their first message.
+    /// Returns the reasons with their counts, in the order of their first message.
     pub fn counts(&self) -> Vec<RefusalCount> {
         let told = |Reason { code, words, is_limit, count }: &Reason| RefusalCount {
             reason: MessageRefusal { code: *code, words, is_limit: *is_limit }.to_string(),

@@ -1,5 +1,5 @@
-//! The rows of an agent, played through the state machines of pubmark's own: what is lost,
-//! late or out of order means the same for every agent, because the same code says so.
+//! Replays the rows of an agent through the state machines of pubmark's own agent. Lost,
+//! late and out of order mean the same for every agent, because the same code decides.
 
 use crate::occupied::Occupied;
 use crate::outcome::ThreadOutcome;
@@ -16,20 +16,20 @@ use pubmark_model::protocol::{Client, PacingFigures, PublisherTotal, Role, Stall
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Pacing, Workload};
 
-/// What an agent says of a client beside its rows.
+/// Figures that an agent reports for a client in addition to its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClientFacts {
-    /// Rows of its arrivals.
+    /// Number of rows of its arrivals.
     pub received_rows: u64,
-    /// Whether a probe came of every publisher that it hears.
+    /// True if a probe of each of its publishers has arrived.
     pub has_heard: bool,
     /// Time that it waited awake before due times within the window, ns.
     pub spent_ns: Ns,
-    /// How long before a due time it woke up at last, ns.
+    /// Last margin by which it woke up before a due time, ns.
     pub margin_ns: Ns,
 }
 
-/// Plays the rows of the clients of one agent.
+/// Replays the rows of one agent's clients.
 pub struct Replay<'a> {
     /// The workload.
     pub workload: &'a Workload,
@@ -37,7 +37,7 @@ pub struct Replay<'a> {
     pub window: Window,
     /// The rows.
     pub file: &'a RowFile,
-    /// When the clients were killed, if they were.
+    /// Instant at which the clients were killed, if they were, ns.
     pub killed_ns: Option<Ns>,
     /// A receiving call of the agent that takes longer than this has waited, ns.
     pub waited_ns: Ns,
@@ -45,21 +45,21 @@ pub struct Replay<'a> {
     pub spin_cores: f64,
 }
 
-/// A publisher whose rows have been played.
+/// A publisher whose rows were replayed.
 pub struct PlayedPublisher {
     outgoing: Outgoing,
     recorder: SendRecorder,
 }
 
 impl PlayedPublisher {
-    /// What it sent.
+    /// Returns how much it sent.
     pub fn total(&self) -> PublisherTotal {
         self.outgoing.total()
     }
 }
 
 impl Replay<'_> {
-    /// Plays the sends of publisher (or requester) `id`.
+    /// Replays the sends of publisher (or requester) `id`.
     ///
     /// # Errors
     /// If the rows contradict the schedule or each other.
@@ -93,7 +93,7 @@ impl Replay<'_> {
         Ok(PlayedPublisher { outgoing, recorder })
     }
 
-    /// Plays the arrivals of a client; none where it receives nothing that counts.
+    /// Replays the arrivals of a client; `None` if it receives nothing that counts.
     ///
     /// # Errors
     /// If the rows contradict each other.
@@ -155,7 +155,7 @@ impl Replay<'_> {
         Ok(Some(subscriber))
     }
 
-    /// What a client measured: its sends, if it has any, and its arrivals.
+    /// Returns what a client measured: its sends, if it has any, and its arrivals.
     ///
     /// # Errors
     /// If the rows contradict each other.
@@ -195,10 +195,11 @@ impl Replay<'_> {
         }
     }
 
-    /// The gaps in which the agent did not run, by the instants at which it was awake.
+    /// Computes the gaps in which the agent did not run from the instants at which it was
+    /// awake.
     ///
     /// # Errors
-    /// If they run backwards.
+    /// If the instants are not in ascending order.
     pub fn pauses(&self, count: u64) -> Result<Stalls, RowError> {
         let mut pauses = Stalls::default();
         let mut before_ns = None;

@@ -1,8 +1,8 @@
 //! The rows that an agent of protocol 3 writes: one for each message that it sent or
-//! received, of a fixed width, in shared memory that is there before the window begins.
+//! received, of fixed width, in shared memory that is allocated before the window begins.
 //!
-//! Numbers are little-endian, and instants are ns of the agent's own clock, but for those of
-//! a message's header, which are as they came.
+//! Numbers are little-endian. Instants are ns of the agent's own clock, except those of a
+//! message's header, which are stored as received.
 
 use crate::window::clock_stride;
 use pubmark_model::header::{FREE_LEN, SEALED_LEN};
@@ -18,76 +18,77 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Sections begin at multiples of this, bytes.
+/// Alignment of sections, bytes.
 const PAGE: u64 = 4_096;
 
-/// The time between two ticks of an agent, ns.
+/// Time between two ticks of an agent, ns.
 pub const TICK: Ns = 50 * MILLISECOND;
 
-/// Rows are read so many at a time.
+/// Number of rows that are read at once.
 const ROWS_AT_ONCE: usize = 8_192;
 
-/// One send: `count` messages that were offered together, one where there is a schedule.
+/// One send: `count` messages that were offered together; one message if there is a
+/// schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentRow {
-    /// When they were due; at `max`, when they were offered.
+    /// Due time; at `max`, the instant at which the messages were offered.
     pub due_ns: Ns,
-    /// When the publisher could have sent them, had it done nothing late by itself.
+    /// Ready time: when the publisher could have sent them without any generator delay.
     pub ready_ns: Ns,
-    /// When they were offered to the library.
+    /// Instant at which the messages were offered to the library.
     pub sent_ns: Ns,
-    /// How many the library accepted.
+    /// Number of messages that the library accepted.
     pub count: u32,
 }
 
-/// One arrival, where latency is measured.
+/// One arrival, if latency is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivalRow {
-    /// When the message was handed over.
+    /// Instant at which the message was handed over.
     pub arrived_ns: Ns,
-    /// When the receiving call began.
+    /// Instant at which the receiving call began.
     pub asked_ns: Ns,
-    /// The first bytes of the message: its header, and the checksum of it where it has one.
+    /// First bytes of the message: its header, and the header's checksum if it has one.
     pub head: [u8; SEALED_LEN],
-    /// What the agent noticed: [`BODY_DIFFERS`], [`LENGTH_DIFFERS`], [`WAS_IDLE`].
+    /// Flags set by the agent: [`BODY_DIFFERS`], [`LENGTH_DIFFERS`], [`WAS_IDLE`].
     pub flags: u32,
 }
 
-/// Messages of one publisher that follow each other in sequence, where no latency is measured.
+/// Messages of one publisher with consecutive sequences, if no latency is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunRow {
-    /// When the clock was last read before they were handed over.
+    /// Last reading of the clock before they were handed over.
     pub arrived_ns: Ns,
-    /// Their intended time, as it came.
+    /// Their intended time, as received.
     pub due_ns: Ns,
     /// Their publisher.
     pub publisher: u32,
-    /// The sequence of the first.
+    /// Sequence of the first message.
     pub sequence: u32,
-    /// How many.
+    /// Number of messages.
     pub count: u32,
-    /// As in [`ArrivalRow::flags`].
+    /// Flags, as in [`ArrivalRow::flags`].
     pub flags: u32,
 }
 
-/// The body of a message is not the one that all messages have.
+/// Flag: the body of a message differs from the common body.
 pub const BODY_DIFFERS: u32 = 1;
-/// A message has another length than it should.
+/// Flag: a message has the wrong length.
 pub const LENGTH_DIFFERS: u32 = 2;
-/// No message was there when the agent asked the time before.
+/// Flag: no message was there at the agent's previous reading of the clock.
 pub const WAS_IDLE: u32 = 4;
 
-/// A row of a file.
+/// A row of fixed width in a file.
 pub trait FixedRow: Sized {
-    /// Its width, bytes.
+    /// Width, bytes.
     const WIDTH: usize;
-    /// Reads one.
+    /// Reads a row.
     fn read(bytes: &[u8]) -> Self;
-    /// Writes one.
+    /// Writes the row.
     fn write(&self, bytes: &mut [u8]);
 }
 
-/// Reads the fields of a row, one behind the other.
+/// Reads the fields of a row one after another.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -107,7 +108,7 @@ impl Fields<'_> {
     }
 }
 
-/// Writes fields one behind the other.
+/// Writes fields one after another.
 fn put(bytes: &mut [u8], fields: &[&[u8]]) {
     let mut at = 0;
     for field in fields {
@@ -174,16 +175,16 @@ impl FixedRow for Ns {
     }
 }
 
-/// A part of the file: rows of one kind.
+/// A part of the file with rows of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RowSection {
-    /// Where it begins, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// How many rows it has room for.
+    /// Number of rows that it has room for.
     pub rows: u64,
 }
 
-/// The sections of one client; those without rows are not needed.
+/// The sections of one client. A section that the client does not need has no rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClientSections {
     /// Its due times, ns from the start.
@@ -194,18 +195,18 @@ pub struct ClientSections {
     pub received: RowSection,
 }
 
-/// Where everything stands in the file of an agent.
+/// Layout of an agent's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RowPlan {
     /// Length of the file, bytes.
     pub bytes: u64,
-    /// Instants at which a thread that does nothing else was awake.
+    /// Instants at which an otherwise idle thread was awake.
     pub ticks: RowSection,
-    /// By client, in the order of `prepare`.
+    /// Sections by client, in the order of `prepare`.
     pub clients: Vec<ClientSections>,
 }
 
-/// Rows need more memory than an agent may take.
+/// The rows need more memory than an agent may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the rows of this agent's clients would take {} MiB, and {} MiB is the most: make the window shorter, the rate \
@@ -214,7 +215,7 @@ pub struct RowPlan {
     MOST_BYTES >> 20
 )]
 pub struct TooManyRows {
-    /// What they would take, bytes.
+    /// Memory that the rows would take, bytes.
     pub bytes: u64,
 }
 
@@ -264,12 +265,12 @@ impl RowPlan {
 #[derive(Debug)]
 pub struct RowFile {
     file: File,
-    /// Where everything stands in it.
+    /// Layout of the file.
     pub plan: RowPlan,
 }
 
 impl RowFile {
-    /// Gives a file its length, and writes the due times into it.
+    /// Sets the length of a file and writes the due times into it.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -289,7 +290,7 @@ impl RowFile {
         Ok(rows)
     }
 
-    /// Writes rows from the beginning of a section on.
+    /// Writes rows from the beginning of a section.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -308,10 +309,10 @@ impl RowFile {
         Ok(())
     }
 
-    /// Reads the first `count` rows of a section, a few at a time, so that they take no memory.
+    /// Reads the first `count` rows of a section, a few at a time to save memory.
     ///
     /// # Errors
-    /// The first that `row` returns, and [`RowError::Missing`] where the file has fewer.
+    /// The first error that `row` returns, or [`RowError::Missing`] if the file has fewer rows.
     pub fn each<R: FixedRow>(
         &self,
         section: RowSection,
@@ -337,104 +338,106 @@ impl RowFile {
     }
 }
 
-/// Why the rows of an agent cannot be believed.
+/// The reason why the rows of an agent are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// It says that it wrote more than there is room for.
+    /// The agent reports more rows than there is room for.
     #[error("it says that it wrote {count} rows, and there is room for {rows}")]
     Beyond {
-        /// What it says.
+        /// The reported count.
         count: u64,
-        /// The room.
+        /// The room, in rows.
         rows: u64,
     },
     /// The file is shorter than it was.
     #[error("row {row} cannot be read: {error}")]
     Missing {
-        /// The first that cannot.
+        /// The first row that cannot be read.
         row: u64,
-        /// Why.
+        /// The system's error.
         error: String,
     },
     /// A message was not due at this time.
     #[error("row {row}: a message was due at {wanted_ns} ns, and the row says {due_ns} ns")]
     Due {
-        /// Which row.
+        /// Number of the row.
         row: u64,
-        /// What it says.
+        /// Due time in the row.
         due_ns: Ns,
-        /// When it was due.
+        /// Due time in the schedule.
         wanted_ns: Ns,
     },
-    /// Nothing was to be sent at this time.
+    /// No message was to be sent at this time.
     #[error("row {row}: nothing was to be sent at {sent_ns} ns")]
     NotToSend {
-        /// Which row.
+        /// Number of the row.
         row: u64,
-        /// When it says that a message was sent.
+        /// Send time in the row.
         sent_ns: Ns,
     },
-    /// A message was not ready between its due time and its sending, or rows are out of order.
+    /// The ready time is not between the due time and the send time, or rows are out of order.
     #[error("row {row}: ready at {ready_ns} ns does not lie between due ({due_ns} ns) and sent ({sent_ns} ns)")]
     Ready {
-        /// Which row.
+        /// Number of the row.
         row: u64,
-        /// When it was due.
+        /// Due time.
         due_ns: Ns,
-        /// When it could be sent.
+        /// Ready time.
         ready_ns: Ns,
-        /// When it was sent.
+        /// Send time.
         sent_ns: Ns,
     },
-    /// More messages than may go at once, or none.
+    /// The count is zero, or higher than may be sent at once.
     #[error("row {row}: {count} messages, and it is 1 to {most}")]
     Count {
-        /// Which row.
+        /// Number of the row.
         row: u64,
-        /// What it says.
+        /// Count in the row.
         count: u32,
-        /// The most.
+        /// Maximum count.
         most: u32,
     },
     /// A row is earlier than the one before it.
     #[error("row {row}: {at_ns} ns is earlier than the row before it, {before_ns} ns")]
     Backwards {
-        /// Which row.
+        /// Number of the row.
         row: u64,
-        /// What it says.
+        /// Instant in the row.
         at_ns: Ns,
-        /// What the one before it says.
+        /// Instant in the row before it.
         before_ns: Ns,
     },
 }
 
-/// What an agent of protocol 3 is told beside what protocol 2 says: the file, and the numbers
-/// that it would otherwise have to work out.
+/// Additional fields of `prepare` for an agent of protocol 3, compared with protocol 2: the
+/// file, and numbers that the agent would otherwise have to compute.
 #[derive(Debug, Serialize)]
 pub struct RowOrder<'a> {
     /// Path of the file.
     pub path: String,
-    /// Whether each arrival has a row of its own ([`ArrivalRow`]) or not ([`RunRow`]).
+    /// True if each arrival has its own row ([`ArrivalRow`]); otherwise rows are
+    /// [`RunRow`]s.
     pub is_timed: bool,
     /// Messages between two readings of the clock.
     pub stride: u32,
-    /// Where everything stands.
+    /// Layout of the file.
     #[serde(flatten)]
     pub plan: &'a RowPlan,
     /// Time between two probes of a publisher, ns.
     pub probe_ns: Ns,
     /// Time between two end markers of a publisher, ns.
     pub marker_ns: Ns,
-    /// How many copies of each it sends.
+    /// Copies of each probe and end marker that a publisher sends.
     pub marker_copies: u32,
-    /// The longest time that a publisher may wait awake before a due time, ns.
+    /// Longest time that a publisher may wait awake before a due time, ns.
     pub margin_ns: Ns,
-    /// Messages of the window that each publisher sends, where no time ends it.
+    /// Messages of the window that each publisher sends, if the window is not limited by
+    /// time.
     pub count: Option<u64>,
 }
 
 impl<'a> RowOrder<'a> {
-    /// For this agent.
+    /// Computes the fields for this agent.
     pub fn of(prepare: &Prepare, workload: &Workload, path: String, plan: &'a RowPlan) -> RowOrder<'a> {
         let copies = if workload.competing() { workload.subscribers } else { 1 };
         let senders = prepare.clients.iter().filter(|client| client.role.sends()).count().max(1);

@@ -1,11 +1,12 @@
-//! The checksum of a message's header, which stands right behind it. It tells damage to
-//! the header from a message that was never sent, and from one that was late.
+//! The checksum of a message's header, which follows the header directly. It
+//! distinguishes a damaged header from a message that was never sent and from one that
+//! was late.
 
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::header::SEALED_LEN;
 
-/// Writes the checksum of its header into a message. One that is too short for it is
-/// left as it is.
+/// Writes the checksum of its header into a message. A message that is too short is left
+/// unchanged.
 #[inline]
 pub fn seal(message: &mut [u8]) {
     if let Some((header, rest)) = message.split_at_mut_checked(FREE_LEN)
@@ -15,7 +16,7 @@ pub fn seal(message: &mut [u8]) {
     }
 }
 
-/// Whether a message's header is as its checksum says.
+/// True if a message's header fits its checksum.
 #[inline]
 pub fn is_sealed(message: &[u8]) -> bool {
     let sum = message.get(FREE_LEN..SEALED_LEN).and_then(|field| field.try_into().ok()).map(u32::from_le_bytes);

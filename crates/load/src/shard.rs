@@ -1,9 +1,9 @@
-//! An event loop with many clients of a broker on one thread. It owns
-//! its clients, schedule, histograms and counters; nothing is shared while a
-//! run is on but flags that are read.
+//! An event loop with many clients of a broker on one thread. It owns its clients,
+//! schedule, histograms and counters; during a run threads share only flags that they
+//! read.
 //!
-//! A shard has publishers or subscribers, never both. Its life: connect at a
-//! stated rate, probe (or wait for probes), run, drain, disconnect.
+//! A shard has publishers or subscribers, never both. It connects at a given rate, probes
+//! (or waits for probes), runs, drains and disconnects.
 
 mod away;
 mod carrier;
@@ -48,39 +48,39 @@ use state::{Away, Inbound, Outbound, Ramp, ReachedLimits, Shard};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// The longest wait: flags are looked at this often even if nobody notifies.
+/// Maximum wait: the control flags are checked this often even without a notification.
 const TICK: Ns = 50 * MILLISECOND;
 /// A wait that takes longer than this has slept, ns.
 const WAITED: Ns = 5_000;
-/// How much is read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
-/// The longest packet of a run has its payload and at most so many bytes beside it:
-/// names, properties, what a server says of itself. As much as is read at once and
-/// more, so that how a packet arrives does not decide whether it is taken.
+/// Maximum bytes of a packet in addition to its payload: names, properties, the server's
+/// information. It is more than is read at once, so that the way in which a packet
+/// arrives does not decide whether it is accepted.
 const BESIDE_PAYLOAD_BYTES: u64 = READ_BYTES as u64 + (128 << 10);
-/// Reads from one connection before others have their turn.
+/// Reads from one connection before the others have their turn.
 const READS: usize = 8;
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// What a shard is to do.
+/// The work of a shard.
 pub struct Assignment {
     /// Its clients: all publishers, or all subscribers.
     pub clients: Vec<Client>,
     /// The server.
     pub endpoint: Endpoint,
-    /// How to get there.
+    /// Addresses and settings of the connections.
     pub dial: Dial,
-    /// The run's own name.
+    /// Name of the run.
     pub run: String,
-    /// Connections that it opens in a second.
+    /// Connections opened in a second.
     pub connect_per_s: f64,
     /// Options of the driver.
     pub options: Options,
-    /// Processors that it may use; empty for all.
+    /// Processors that it may use; all if empty.
     pub cpus: Vec<usize>,
     /// Processors that its publishers may keep awake before due times.
     pub spin_cores: f64,
-    /// Its counter: messages sent, or received.
+    /// Its counter of messages sent or received.
     pub counter: Arc<Counter>,
 }
 
@@ -91,7 +91,7 @@ pub type RunShard =
 /// Lists what the clients of a run leave at a server.
 pub type ListLeftovers = fn(&Leftovers, &Endpoint) -> Result<Vec<Leftover>, SettingsError>;
 
-/// Removes what the clients of a run have left, until an instant at the latest.
+/// Removes what the clients of a run have left, until the given instant at the latest.
 pub type RemoveLeftovers = fn(&Leftovers, &Endpoint, Dial, Ns) -> Removal;
 
 /// Runs clients of the protocol `S`.
@@ -202,7 +202,7 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(self.outcome())
     }
 
-    /// What its clients have to do now; the instant when there is more.
+    /// Does what is due for its clients now. Returns the instant at which more is due.
     fn play(&mut self, now: Ns) -> Result<Ns, ShardError> {
         let mut wake = self.ramp(now)?.min(self.bring_back(now));
         if self.ramp.settled {
@@ -212,7 +212,8 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(wake)
     }
 
-    /// What its side has to do now; the instant when there is more.
+    /// Does what is due for sending or receiving now. Returns the instant at which more
+    /// is due.
     fn work(&mut self, now: Ns) -> Result<Ns, ShardError> {
         self.begin();
         if self.publishes() {
@@ -226,7 +227,7 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(if self.inbound.undrained.is_some() && !self.inbound.drained { now + LOOK } else { Ns::MAX })
     }
 
-    /// Learns when the window is, once that is known.
+    /// Begins the run once its start is known.
     fn begin(&mut self) {
         if let (None, Some(start_ns)) = (self.window, self.context.control.started()) {
             let window = self.context.window(start_ns);
@@ -245,7 +246,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let _ = self.reports.send(ThreadReport::Ready);
     }
 
-    /// Signs of life, a slice of the connections at a time.
+    /// Sends keep-alive packets, for a part of the connections at a time.
     fn keep_alive(&mut self, now: Ns) {
         let seconds = S::keep_alive_s(&self.settings);
         if seconds == 0 || now < self.alive_ns + 100 * MILLISECOND || self.connections.is_empty() {
@@ -268,14 +269,13 @@ impl<'a, S: Session> Shard<'a, S> {
         }
     }
 
-    /// Whether it asks again and again for what has come.
+    /// True if it polls for arrivals.
     fn polls(&self) -> bool {
         self.workload.receive == Receive::Spin && !self.publishes() && self.window.is_some() && !self.crashed
     }
 
-    /// Until when it sleeps if it wakes up for what is to be done at `wake`.
-    /// Publishers are awake before their due times as far as they may, and
-    /// subscribers that spin do not sleep.
+    /// Returns until when it sleeps if something is due at `wake`. Publishers are awake
+    /// before their due times as far as they may, and subscribers that spin do not sleep.
     fn alarm(&self, wake: Ns) -> Ns {
         match &self.pacer {
             Some(pacer) if self.outbound.next_due_ns() == Some(wake) => pacer.alarm(wake),
@@ -284,7 +284,7 @@ impl<'a, S: Session> Shard<'a, S> {
         }
     }
 
-    /// Learns from a wait how long waking up takes, and what watching costs.
+    /// Learns from a wait the wake-up delay and the cost of watching the clock.
     fn paced(&mut self, alarm: Ns, wake: Ns, left: Ns, woke: Ns) {
         let Some(pacer) = &mut self.pacer else { return };
         if left == 0 && alarm < wake {
@@ -295,10 +295,10 @@ impl<'a, S: Session> Shard<'a, S> {
         }
     }
 
-    /// Waits for something to happen, until `wake` at the latest, and sees to
-    /// it. The time after it.
+    /// Waits for events, until `wake` at the latest, and handles them. Returns the time
+    /// after it.
     fn wait(&mut self, wake: Ns, now: Ns) -> Result<Ns, ShardError> {
-        // What was sent since then took its time.
+        // Sending has taken time since then.
         let now = if self.publishes() { clock::now() } else { now };
         let alarm = self.alarm(wake);
         let left = if self.again.is_empty() { alarm.saturating_sub(now) } else { 0 };
@@ -315,16 +315,16 @@ impl<'a, S: Session> Shard<'a, S> {
             clock::let_others_run();
         }
         if self.again.is_empty() {
-            // What comes now ended the wait, or came after the last look.
+            // Events that come now ended the wait, or came after the last check.
             let waited = woke.saturating_sub(now) > WAITED;
             self.inbound.recorder.listened(if waited { woke } else { self.looked_ns });
         }
         self.looked_ns = woke;
-        // What has come meanwhile may be the first that is due.
+        // A message that arrived meanwhile may be the first data message.
         if !self.publishes() && self.ramp.settled {
             self.begin();
         }
-        // What has still more to read goes to the end of the list.
+        // A connection with more to read goes to the end of the list.
         let waiting = self.again.len();
         let idle = waiting == 0 && events.is_empty();
         for place in 0..waiting {
@@ -343,9 +343,9 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(if idle && self.publishes() { woke } else { clock::now() })
     }
 
-    /// Waits for events, for `left` ns at the most. epoll counts milliseconds
-    /// (and the call that does not is younger than many kernels), so those who
-    /// have a schedule to keep let ppoll wait for epoll, to the nanosecond.
+    /// Waits for events, for at most `left` ns. epoll counts milliseconds (and the call
+    /// that does not is younger than many kernels), so shards with a schedule wait for
+    /// epoll by ppoll, to the nanosecond.
     fn await_events(&self, left: Ns, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
         let exact = self.publishes() && left > 0;
         if exact {
@@ -367,7 +367,7 @@ impl<'a, S: Session> Shard<'a, S> {
         if over || flags.contains(Flags::IN) {
             self.read(index, over)?;
         }
-        // Edges are told together: with each arrival comes that there is room.
+        // Edges are reported together: each arrival also reports room for writes.
         let connection = &self.connections[index];
         if flags.contains(Flags::OUT)
             && (connection.blocked || connection.has_pending() || connection.state == State::Resending)
@@ -384,8 +384,8 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(())
     }
 
-    /// Reads what is there. Where the connection is `over`, its end is there
-    /// too, and no further event will tell of it.
+    /// Reads what is there. If the connection is `over`, its end is there as well, and no
+    /// further event follows.
     fn read(&mut self, index: usize, over: bool) -> Result<(), ShardError> {
         for turn in 0.. {
             if turn == READS && !over {
@@ -415,8 +415,8 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(())
     }
 
-    /// Hands what has been read to the session, and what that hears to ledger
-    /// and recorder.
+    /// Passes what was read to the session, and the session's events to ledger and
+    /// recorder.
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
         let Shard { connections, settings, buffer, answers, inbound, outbound, server, limits, longest_bytes, .. } =
@@ -427,7 +427,7 @@ impl<'a, S: Session> Shard<'a, S> {
                 let Some(client) = inbound.clients.get_mut(index) else { return };
                 let (unheard, received) = (client.unheard_count(), inbound.recorder.received());
                 client.arrived(&mut inbound.recorder, message, now);
-                // Markers, which go on and on, do not keep a stream from its end.
+                // Markers, which keep coming, do not count as activity at a stream's end.
                 if received != inbound.recorder.received() {
                     inbound.last_ns = now;
                 }

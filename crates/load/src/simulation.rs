@@ -1,5 +1,5 @@
-//! The mock system: clients and a network in virtual time, with faults by the
-//! number. Whole studies run on it in tests, in no time and always the same.
+//! The mock system: clients and a network in virtual time, with faults at given message
+//! numbers. Tests run whole studies on it, quickly and deterministically.
 
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{Next, Publisher};
@@ -14,7 +14,7 @@ use pubmark_stats::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The options that the mock knows beside those of every library.
+/// Options that the mock knows in addition to those of every library.
 pub const OPTIONS: &[&str] = &[
     "lose_every",
     "lose_answer_every",
@@ -28,7 +28,7 @@ pub const OPTIONS: &[&str] = &[
     "send_cost",
 ];
 
-/// What the mock does to messages; `n` counts a publisher's messages from 1.
+/// Faults that the mock applies to messages; `n` counts a publisher's messages from 1.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lose_every: u64,
@@ -64,16 +64,17 @@ fn every(number: u64, period: u64) -> bool {
     period > 0 && number.is_multiple_of(period)
 }
 
-/// What happens at an instant; equal instants keep the order of their making.
+/// An event at an instant; events of equal instants keep the order in which they were
+/// made.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    /// A publisher has something to do.
+    /// A publisher acts.
     Turn(usize),
     /// A message reaches a subscriber (a requester or an echo's publisher, as a reply).
     Arrival(usize, Vec<u8>),
 }
 
-/// The way from one publisher to one subscriber.
+/// The link from one publisher to one subscriber.
 #[derive(Default)]
 struct Link {
     last_ns: Ns,
@@ -95,7 +96,7 @@ impl World {
         self.agenda.push(Reverse((at_ns, self.made, happening)));
     }
 
-    /// Sends one copy over a link, with the faults that are its turn.
+    /// Sends one copy over a link, with the faults that are due.
     fn carry(&mut self, from: usize, to: usize, number: u64, mut message: Vec<u8>, now: Ns, hops: u64) -> Option<Ns> {
         let faults = self.faults;
         if every(number, faults.lose_every) {
@@ -201,17 +202,17 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     publishers.chain(subscribers).collect()
 }
 
-/// Where the messages of a publisher go.
+/// The route of a publisher's messages.
 struct Way<'a> {
     from: usize,
     hearers: &'a [usize],
-    /// Where echoes arrive, in `fan-out-echo`.
+    /// Index of the subscriber at which echoes arrive, in `fan-out-echo`.
     answered: Option<usize>,
-    /// Whether they are requests.
+    /// True if the messages are requests.
     closed_loop: bool,
 }
 
-/// One turn of a publisher; when its next one is.
+/// Plays one turn of a publisher and returns the instant of its next one.
 fn turn(world: &mut World, publisher: &mut Publisher, way: &Way<'_>, workload: &Workload, now: Ns) -> Option<Ns> {
     let Way { from, hearers, answered, closed_loop } = *way;
     match publisher.next(now) {
@@ -235,7 +236,7 @@ fn turn(world: &mut World, publisher: &mut Publisher, way: &Way<'_>, workload: &
                 }
             }
             let Some(back) = answered else { return Some(free) };
-            // The first subscriber has it, unless it was lost on its way there.
+            // The first subscriber has the message, unless it was lost on the way to it.
             let lost = every(number, world.faults.lose_answer_every);
             let answer = (!lost).then(|| world.carry(from, back, number, message, now, 2)).flatten();
             let again = answer.unwrap_or(now + workload.drain_ns).max(free);

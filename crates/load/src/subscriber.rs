@@ -1,5 +1,5 @@
-//! A subscriber without a socket and without a clock: it is handed messages
-//! with the time of their arrival, and keeps recorder and ledger.
+//! A subscriber without socket or clock. The caller passes in messages with their arrival
+//! times; the subscriber keeps recorder and ledger.
 
 mod arrivals;
 
@@ -18,26 +18,26 @@ use pubmark_stats::Histogram;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The rate that a ledger makes room for where the schedule sets none, 50
-/// million messages per second: above what any system here has been seen to do.
+/// Rate that a ledger makes room for if the schedule sets none: 50 million messages per
+/// second, more than any system has reached here.
 const FASTEST: Profile = Profile::constant(50_000_000_000);
 
-/// Silences below this are never called stalls.
+/// Silences shorter than this are never counted as stalls.
 const SHORTEST_STALL: Ns = 100 * MILLISECOND;
 
-/// How many messages of one publisher a ledger must have room for.
+/// Returns the number of messages of one publisher that a ledger must have room for.
 pub fn ledger_capacity(workload: &Workload) -> u64 {
     let measured = workload.window_ns().unwrap_or(0);
     let profile = workload.rate.profile().unwrap_or(FASTEST);
     let by_time = profile.due_before(workload.warmup_ns.saturating_add(measured));
-    // Poisson arrivals exceed their mean: 12 standard deviations and a floor.
+    // Poisson arrivals can exceed their mean: 12 standard deviations, and a minimum.
     let spread = if workload.arrival == Arrival::Poisson { 12 * by_time.isqrt() + 64 } else { 64 };
     let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 0 };
     let count = if let Extent::Count(count) = workload.extent { count } else { 0 };
     by_time.saturating_add(spread + burst + count).min(u64::from(MAX_SEQUENCE))
 }
 
-/// What one subscriber heard of one publisher.
+/// The messages that one subscriber received from one publisher.
 struct Stream {
     seen: SeenSequences,
     next: u32,
@@ -65,21 +65,21 @@ struct Expectation {
     payload: usize,
     body_at: usize,
     body_crc: Option<u32>,
-    /// Whether messages carry the checksum of their header.
+    /// True if messages carry the checksum of their header.
     seals: bool,
     latency: bool,
     competing: bool,
-    /// Whether what comes are the answers to what this client itself sent.
+    /// True if arrivals are the answers to messages that this client sent.
     answers: bool,
     stall_ns: Ns,
 }
 
-/// What each publisher sent, found by its number.
+/// Messages sent by each publisher, indexed by its number.
 #[derive(Debug, Default)]
 pub struct Totals(Vec<Option<PublisherTotal>>);
 
 impl Totals {
-    /// From the list of the protocol.
+    /// Makes the totals from the list of the protocol.
     pub fn new(list: &[PublisherTotal]) -> Totals {
         let mut totals = Vec::new();
         for total in list {
@@ -97,7 +97,7 @@ impl Totals {
     }
 }
 
-/// What the subscribers of one thread write into.
+/// Times and counts of arrivals, recorded by all subscribers of one thread.
 pub struct ReceiveRecorder {
     slicer: Option<Slicer>,
     expect: Expectation,
@@ -106,21 +106,22 @@ pub struct ReceiveRecorder {
     arrived: u64,
     last_arrival_ns: Option<Ns>,
     times: Arrivals,
-    /// When the receiving loop last listened with nothing to do, ns; 0 where nobody says.
+    /// Instant at which the receiving loop last waited with nothing to do, ns; 0 if
+    /// unknown.
     listened_ns: Ns,
     jitter_sum_ns: f64,
     jitter_pairs: u64,
     slices: Vec<u64>,
     stalls: Stalls,
-    /// Messages of the window that came first when the drain was over.
+    /// Messages of the window that first arrived after the drain.
     too_late: u64,
-    /// When its subscribers were killed, ns.
+    /// Instant at which the subscribers were killed, ns.
     crashed_ns: Option<Ns>,
 }
 
 impl ReceiveRecorder {
-    /// An empty one, for subscribers that hear `heard` publishers each. Until
-    /// [`ReceiveRecorder::start`], only probes are understood.
+    /// Makes an empty recorder for subscribers that receive from `heard` publishers each.
+    /// Until [`ReceiveRecorder::start`], only probes are recognised.
     pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
         let body_at = workload.body_at();
@@ -133,7 +134,8 @@ impl ReceiveRecorder {
                 body_at,
                 body_crc,
                 seals: workload.header_checksum,
-                // Where one echoes, latency is whole where the echo arrives.
+                // If one subscriber echoes, the full latency is measured where the echo
+                // arrives.
                 latency: measures_latency(workload) && !workload.pattern.echoed(),
                 competing: workload.competing(),
                 answers: false,
@@ -154,8 +156,8 @@ impl ReceiveRecorder {
         }
     }
 
-    /// Of the publisher to which one of its subscribers echoes: it has the times,
-    /// and counts what no echo came of; arrivals are counted by the subscribers.
+    /// Makes the recorder of a publisher to which one of its subscribers echoes. It has
+    /// the times and counts messages without an echo; the subscribers count arrivals.
     fn of_answers(workload: &Workload) -> ReceiveRecorder {
         let mut recorder = ReceiveRecorder::new(workload, 1);
         (recorder.expect.answers, recorder.expect.latency) = (true, measures_latency(workload));
@@ -167,7 +169,7 @@ impl ReceiveRecorder {
         self.slicer.as_ref().map(|slicer| *slicer.window())
     }
 
-    /// The run's window is known: messages count from now on.
+    /// Starts the recording with the window of the run: messages count from now on.
     pub fn start(&mut self, window: Window) {
         self.slices = vec![0; window.slices];
         if self.expect.latency {
@@ -183,7 +185,7 @@ impl ReceiveRecorder {
             self.counts.negative += 1;
             return;
         };
-        // What its publisher was late by its own doing is not the system's.
+        // Generator delay is not part of the system's latency.
         let latency = intended.saturating_sub(header.own_lag_ns().unwrap_or(0));
         let times = TimeFigures {
             latency: Some(latency),
@@ -193,9 +195,9 @@ impl ReceiveRecorder {
             ..TimeFigures::none()
         };
         self.times.record(times, slice);
-        // RFC 3393: the variation between a message and the one sent before
-        // it; undefined where that one did not come. Competing subscribers
-        // see only some of a stream: there the one received before counts.
+        // RFC 3393: the variation between a message and the one sent before it; undefined
+        // if that one did not arrive. Competing subscribers see only some messages of a
+        // stream: for them it is the one received before.
         if let Some((sequence, before)) = stream.last_latency
             && (self.expect.competing || sequence.wrapping_add(1) == header.sequence)
         {
@@ -226,80 +228,79 @@ impl ReceiveRecorder {
         *any_arrival_ns = now;
     }
 
-    /// Its subscribers are killed: that they hear nothing from now on is no
-    /// silence.
+    /// Notes that the subscribers were killed: their silence from now on is not a stall.
     pub fn crashed(&mut self, at_ns: Ns) {
         self.crashed_ns = Some(at_ns);
     }
 
-    /// All data messages received, for the live display.
+    /// Returns all data messages received, for the live display.
     #[inline]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// The ledger's counts.
+    /// Returns the ledger's counts.
     pub fn counts(&self) -> LedgerCounts {
         self.counts
     }
 
-    /// Arrivals within the window's time (where it has no end of its own, those
-    /// of its messages), and the last arrival of a window message.
+    /// Returns the arrivals within the window's time (for a window of a message count:
+    /// those of its messages), and the last arrival of a window message.
     pub fn arrivals(&self) -> (u64, Option<Ns>) {
         (self.arrived, self.last_arrival_ns)
     }
 
-    /// The times of all arrivals.
+    /// Returns the times of all arrivals.
     pub fn times(&mut self) -> &TimeFigures<Option<Histogram>> {
         self.times.times()
     }
 
-    /// The receiving loop listened at this instant, and had nothing to do:
-    /// what it takes later can have been there since then, and no longer.
+    /// Notes that the receiving loop waited at this instant with nothing to do: a later
+    /// message cannot have been there before it.
     #[inline]
     pub fn listened(&mut self, at_ns: Ns) {
         self.listened_ns = at_ns;
     }
 
-    /// Sum and number of delay variations.
+    /// Returns the sum and the number of delay variations.
     pub fn jitter(&self) -> (f64, u64) {
         (self.jitter_sum_ns, self.jitter_pairs)
     }
 
-    /// Arrivals, and their latencies, by slice of the window.
+    /// Returns arrivals, and their latencies, by slice of the window.
     pub fn slices(&mut self) -> (&[u64], &[Histogram]) {
         (&self.slices, self.times.slices())
     }
 
-    /// Silences.
+    /// Returns the silences.
     pub fn stalls(&self) -> Stalls {
         self.stalls
     }
 
-    /// Messages of the window that came when the drain was over: they are lost.
+    /// Returns the messages of the window that arrived after the drain; they are lost.
     pub fn too_late(&self) -> u64 {
         self.too_late
     }
 }
 
-/// What one subscriber has heard of whom: all that is kept for each of thousands.
+/// The streams that one subscriber receives. It is small, because there are thousands.
 pub struct IncomingStreams {
     hears: Range<u32>,
-    /// Most subscribers hear one publisher: that one's stream lies here.
+    /// Streams by publisher. Most subscribers have one, which is stored inline.
     streams: SmallVec<[Stream; 1]>,
     unheard: u32,
     any_arrival_ns: Ns,
 }
 
 impl IncomingStreams {
-    /// A subscriber that hears these publishers.
+    /// Makes a subscriber that receives from these publishers.
     pub fn new(workload: &Workload, hears: Range<u32>) -> IncomingStreams {
         let capacity = ledger_capacity(workload);
         let streams = hears.clone().map(|_| Stream::new(capacity)).collect();
         IncomingStreams { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0 }
     }
 
-    /// A message arrived at `now`.
+    /// Records a message that arrived at `now`.
     #[inline]
     pub fn arrived(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
         let expect = &recorder.expect;
@@ -309,9 +310,9 @@ impl IncomingStreams {
         self.take(recorder, header, now, || body_crc.is_none_or(|crc| crc32c::crc32c(&message[body_at..]) == crc));
     }
 
-    /// Counts a message that arrived at `now`. `header` is none where the message has another
-    /// length than it should, or a header that its checksum does not fit. `is_sound` says
-    /// whether its body is as it was sent, and is asked only where that counts.
+    /// Counts a message that arrived at `now`. `header` is `None` if the message has the
+    /// wrong length, or its header does not fit its checksum. `is_sound` returns whether the
+    /// body is as it was sent; it is called only if that counts.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -349,10 +350,10 @@ impl IncomingStreams {
             recorder.damaged();
             return;
         }
-        // Where the clock is read only now and then, the message may know better.
+        // If the clock is read only now and then, the message's own time may be later.
         let now = if recorder.expect.latency { now } else { now.max(header.intended_ns) };
         let measured = window.holds(header.intended_ns);
-        // A publisher sends nothing that a ledger has no room for.
+        // A publisher sends no message that a ledger has no room for.
         let Some(new) = stream.seen.mark(header.sequence) else {
             recorder.damaged();
             return;
@@ -376,8 +377,8 @@ impl IncomingStreams {
         }
         let slice = recorder.slicer.as_mut().and_then(|slicer| slicer.slice(now));
         if let Some(slice) = slice.filter(|_| !recorder.expect.answers) {
-            // The window of a count is that of its messages: what is left of
-            // the warm-up is none of it.
+            // The window of a message count consists of its messages: the rest of the
+            // warm-up does not belong to it.
             if measured || window.to_ns.is_some() {
                 recorder.arrived += 1;
                 recorder.slices[slice] += 1;
@@ -390,8 +391,8 @@ impl IncomingStreams {
         }
     }
 
-    /// A message arrived when the drain was over: one that had come before is a
-    /// duplicate, any other is too late.
+    /// Records a message that arrived after the drain: a duplicate if it had arrived
+    /// before, otherwise too late.
     pub fn arrived_after(&self, recorder: &mut ReceiveRecorder, message: &[u8]) {
         let Some(header) = Header::read(message).filter(|header| header.sequence < END) else { return };
         let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
@@ -408,27 +409,27 @@ impl IncomingStreams {
         }
     }
 
-    /// Whether it hears this publisher.
+    /// True if the subscriber receives from this publisher.
     pub fn hears(&self, publisher: u32) -> bool {
         self.hears.contains(&publisher)
     }
 
-    /// How many publishers it hears whose probe has not arrived.
+    /// Returns the number of its publishers whose probe has not arrived.
     #[inline]
     pub fn unheard_count(&self) -> u32 {
         self.unheard
     }
 
-    /// The publishers that no probe has come from.
+    /// Returns the publishers from which no probe has arrived.
     pub fn unheard(&self) -> Vec<u32> {
         let streams = self.hears.clone().zip(&self.streams);
         streams.filter(|(_, stream)| !stream.heard).map(|(publisher, _)| publisher).collect()
     }
 
-    /// Whether nothing more can come: all that was sent is here, or the end
-    /// marker is, which over an orderly transport nothing follows.
+    /// True if nothing more can arrive: everything that was sent is here, or the end
+    /// marker is, which is the last message of an orderly transport.
     pub fn complete(&self, totals: &Totals, orderly: bool, competing: bool) -> bool {
-        // Among those that came may be some that nobody sent.
+        // Some of those that arrived may never have been sent.
         let has_all = |stream: &Stream, total: &PublisherTotal| {
             stream.distinct >= total.sent && stream.seen.count(0, total.sent) >= total.sent
         };
@@ -438,17 +439,17 @@ impl IncomingStreams {
         })
     }
 
-    /// Whether every publisher's end marker has come.
+    /// True if every publisher's end marker has arrived.
     pub fn ended(&self) -> bool {
         self.streams.iter().all(|stream| stream.ended)
     }
 
-    /// Messages that it has received, each counted once.
+    /// Returns the number of distinct messages received.
     pub fn distinct(&self) -> u64 {
         self.streams.iter().map(|stream| stream.distinct).sum()
     }
 
-    /// Closes the ledger: what was expected is known.
+    /// Closes the ledger, now that the expected messages are known.
     pub fn close(&mut self, recorder: &mut ReceiveRecorder, totals: &Totals) {
         let (Some(window), false) = (recorder.window(), totals.0.is_empty()) else {
             return;
@@ -457,7 +458,7 @@ impl IncomingStreams {
             let Some(total) = totals.of(publisher) else { continue };
             let came = stream.seen.count(total.window_first, total.window_end);
             let of_window = total.window_end.saturating_sub(total.window_first);
-            // Its number was damaged, or it is of no message of this run.
+            // Its number was damaged, or it is not of this run.
             let unsent = stream.seen.count(total.sent, stream.seen.highest());
             recorder.counts.corrupted += unsent;
             recorder.counts.unidentified += unsent;
@@ -478,7 +479,7 @@ impl IncomingStreams {
         }
     }
 
-    /// The messages of the window that did not come.
+    /// Returns the messages of the window that did not arrive.
     pub fn missing(&self, totals: &Totals) -> impl Iterator<Item = Sequences> {
         let streams = self.hears.clone().zip(&self.streams);
         let known = streams.filter_map(|(publisher, stream)| Some((stream, totals.of(publisher)?)));
@@ -488,21 +489,21 @@ impl IncomingStreams {
         })
     }
 
-    /// Which sequences arrived, by publisher.
+    /// Returns the sequences that arrived, by publisher.
     pub fn into_seen(self) -> impl Iterator<Item = (u32, SeenSequences)> {
         self.hears.zip(self.streams.into_iter().map(|stream| stream.seen))
     }
 }
 
-/// One subscriber, or the receiving side of a requester, with a recorder of its own.
+/// One subscriber, or the receiving side of a requester, with its own recorder.
 pub struct Subscriber {
     incoming: IncomingStreams,
     recorder: ReceiveRecorder,
 }
 
 impl Subscriber {
-    /// A subscriber that hears these publishers. Until [`Subscriber::start`],
-    /// only probes are understood.
+    /// Makes a subscriber that receives from these publishers. Until
+    /// [`Subscriber::start`], only probes are recognised.
     pub fn new(workload: &Workload, hears: Range<u32>) -> Subscriber {
         Subscriber {
             recorder: ReceiveRecorder::new(workload, hears.len() as u64),
@@ -510,7 +511,7 @@ impl Subscriber {
         }
     }
 
-    /// The hearing side of a publisher whose messages one subscriber echoes.
+    /// Makes the receiving side of a publisher whose messages one subscriber echoes.
     pub fn of_answers(workload: &Workload, publisher: u32) -> Subscriber {
         Subscriber {
             recorder: ReceiveRecorder::of_answers(workload),
@@ -524,7 +525,7 @@ impl Subscriber {
         self.recorder.listened(at_ns);
     }
 
-    /// The run's window is known: messages count from now on.
+    /// Starts the recording with the window of the run: messages count from now on.
     pub fn start(&mut self, window: Window) {
         self.recorder.start(window);
     }
@@ -534,7 +535,7 @@ impl Subscriber {
         self.recorder.crashed(at_ns);
     }
 
-    /// A message arrived at `now`.
+    /// Records a message that arrived at `now`.
     #[inline]
     pub fn arrived(&mut self, message: &[u8], now: Ns) {
         self.incoming.arrived(&mut self.recorder, message, now);
@@ -546,7 +547,7 @@ impl Subscriber {
         self.incoming.take(&mut self.recorder, header, now, || is_sound);
     }
 
-    /// Whether a probe of every publisher has arrived.
+    /// True if a probe of every publisher has arrived.
     pub fn heard_all(&self) -> bool {
         self.incoming.unheard_count() == 0
     }
@@ -556,41 +557,41 @@ impl Subscriber {
         self.incoming.complete(totals, orderly, self.recorder.expect.competing)
     }
 
-    /// Closes the ledger: what was expected is known.
+    /// Closes the ledger, now that the expected messages are known.
     pub fn close(&mut self, totals: &Totals) {
         self.incoming.close(&mut self.recorder, totals);
     }
 
-    /// What it heard of whom.
+    /// Returns the streams.
     pub fn incoming(&self) -> &IncomingStreams {
         &self.incoming
     }
 
-    /// What was recorded.
+    /// Returns the recorder.
     pub fn recorder(&self) -> &ReceiveRecorder {
         &self.recorder
     }
 
-    /// The same, where histograms are looked at.
+    /// Returns the recorder for access to its histograms.
     pub fn recorder_mut(&mut self) -> &mut ReceiveRecorder {
         &mut self.recorder
     }
 
-    /// Both, when it is over.
+    /// Returns streams and recorder at the end.
     pub fn into_parts(self) -> (IncomingStreams, ReceiveRecorder) {
         (self.incoming, self.recorder)
     }
 }
 
-/// Whether a message of this run can have been due then: not before its start,
-/// and not after its window (but for the rounding of a count).
+/// True if a message of this run can have been due then: not before its start, and not
+/// after its window (except for the rounding of a count).
 #[inline]
 fn plausible(window: &Window, intended_ns: Ns) -> bool {
     intended_ns >= window.start_ns && window.to_ns.is_none_or(|to| intended_ns < to + SECOND)
 }
 
-/// The silence that counts as a stall: twenty times the mean gap (or burst
-/// period) where the rate is lowest, half a second where messages go out as fast as possible.
+/// Returns the silence that counts as a stall: twenty times the mean gap (or burst period) at
+/// the lowest rate, or half a second if messages are sent as fast as possible.
 fn stall_ns(workload: &Workload, heard: u64) -> Ns {
     let Some(profile) = workload.rate.profile() else {
         return SECOND / 2;

@@ -1,6 +1,6 @@
-//! Clients on threads, one each: for drivers whose sockets block. Each thread
-//! owns its socket, schedule, recorder and ledger; nothing is shared while a
-//! run is on but a few flags that are read.
+//! Clients on threads, one each, for drivers whose sockets block. Each thread owns its
+//! socket, schedule, recorder and ledger; during a run threads share only a few flags
+//! that they read.
 
 mod answered;
 mod echo;
@@ -25,46 +25,46 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-/// How long a probe may go without its reply where requests can be lost, ns.
+/// Time after which a probe without a reply is repeated, if requests can be lost, ns.
 const ASK_AGAIN: Ns = 100 * MILLISECOND;
 
-/// A publisher's probes and end markers are at least this far apart.
+/// Minimum time between two probes or end markers of one publisher.
 const MARKER_EVERY: Duration = Duration::from_millis(5);
 
-/// Those of all publishers together: thousands of them would otherwise drown
-/// the system in markers before the first message.
+/// Minimum time between two probes or end markers of all publishers together: otherwise
+/// thousands of them would flood the system with markers before the first message.
 const MARKERS_APART: Duration = Duration::from_micros(100);
 
-/// Probes are more often, where there are few: how long clients take to find
-/// each other is known no better than this.
+/// Time between two probes if there are few publishers. The time that clients take to
+/// find each other is known no more precisely than this.
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 
-/// The time between two end markers of one publisher.
+/// Returns the time between two end markers of one publisher.
 pub(crate) fn marker_every(workload: &Workload) -> Duration {
     MARKERS_APART.saturating_mul(workload.publishers).clamp(MARKER_EVERY, Duration::from_secs(1))
 }
 
-/// The time between two probes of one publisher, who sends so many copies of each.
+/// Returns the time between two probes of one publisher, which sends `copies` of each.
 pub(crate) fn probe_every(workload: &Workload, copies: u32) -> Duration {
     MARKERS_APART.saturating_mul(workload.publishers.saturating_mul(copies)).clamp(PROBE_EVERY, marker_every(workload))
 }
 
-/// So many messages are taken before a subscriber looks about.
+/// Messages received between two checks of the control flags.
 const LOOK_EVERY: u32 = 256;
 
-/// Over a transport that may reorder, a stream is at its end when its end
-/// marker has come and then nothing for this long.
+/// Over a transport that may reorder, a stream ends when its end marker has arrived and
+/// nothing follows for this long.
 const QUIET: Ns = 250 * MILLISECOND;
 
-/// One client with its socket, ready to go on a thread.
+/// One client with its socket, ready to run on a thread.
 pub struct ClientThread {
-    /// Who it is, and whom it hears.
+    /// The client, with the publishers from which it receives.
     pub client: Client,
     /// Its socket.
     pub socket: Box<dyn Socket>,
-    /// Its counter: messages sent, or received.
+    /// Its counter of messages sent or received.
     pub counter: Arc<Counter>,
-    /// Processors that it may use; empty for all.
+    /// Processors that it may use; all if empty.
     pub cpus: Vec<usize>,
     /// Processors that it may keep awake before its due times.
     pub spin_cores: f64,
@@ -91,14 +91,15 @@ impl ClientThread {
                 ThreadReport::Failed(format!("{:?} {}: {error}", self.client.role, self.client.id).to_lowercase())
             }
         };
-        // The agent may be gone already; then nobody wants the report.
+        // The agent may have ended already; then nobody reads the report.
         let _ = reports.send(report);
-        // Open until the process ends: closing could throw away what others
-        // have not received yet. Of a client that was killed it is closed.
+        // The socket stays open until the process ends: closing it could discard messages
+        // that others have not received yet. The socket of a killed client is closed.
         std::mem::forget(self.socket);
     }
 
-    /// Takes the socket from a client that has been killed: since when it has none.
+    /// Takes the socket from a client that has been killed, and returns since when it has
+    /// none.
     fn take_socket(&mut self, control: &Control) -> Option<Ns> {
         control.crashed().then(|| {
             let now = clock::now();
@@ -107,8 +108,8 @@ impl ClientThread {
         })
     }
 
-    /// Waits for the run's end, once the client has nothing more to do; one that
-    /// has been killed says `drained` as soon as it is asked.
+    /// Waits for the end of the run, once the client has nothing more to do. A killed
+    /// client reports `drained` as soon as it is asked.
     fn outlive(&mut self, control: &Control, mut drained: Option<&Sender<ThreadReport>>) {
         self.take_socket(control);
         while !control.stopped() {
@@ -155,7 +156,8 @@ impl ClientThread {
                     let most = stride.min(publisher.at_once());
                     let taken = self.send_together(&mut publisher, most, now, control)?;
                     let began = std::mem::replace(&mut now, clock::now());
-                    // That this process was stopped in a call is not the library's doing.
+                    // Time in which this process was stopped during a call is not caused
+                    // by the library.
                     let ended = now - paused_within(began, now);
                     if taken > 0 {
                         publisher.accepted_together(taken, began, ended);
@@ -185,8 +187,8 @@ impl ClientThread {
         Ok(ThreadOutcome::of_publisher(publisher))
     }
 
-    /// Offers up to `most` messages, one after the other and all of one instant: how
-    /// many were taken, before the first that was not.
+    /// Offers up to `most` messages of the same instant, one after the other. Returns how
+    /// many were taken before the first that was not.
     #[inline]
     fn send_together(
         &mut self,
@@ -218,9 +220,11 @@ impl ClientThread {
         let stride = clock_stride(workload);
         let timed = measures_latency(workload);
         let (mut ready, mut started, mut drained) = (false, false, false);
-        // Messages until the clock is read again, and since this thread has looked about.
+        // Messages until the next reading of the clock, and since the last check of the
+        // flags.
         let (mut now, mut until_clock, mut since_look) = (0, 0, 0u32);
-        // Messages so far, and when there was last one more; end markers go on coming.
+        // Messages so far, and the instant of the last increase; end markers keep
+        // arriving.
         let (mut last, mut last_ns) = (0, 0);
         let mut occupied = Occupied::default();
         let mut echo = echo::Echo::of(workload, &self.client);
@@ -244,14 +248,16 @@ impl ClientThread {
                         None => message,
                     };
                     since_look += 1;
-                    // It may be the first that is due, come while this thread waited.
+                    // This may be the first data message, received while this thread
+                    // waited.
                     if let (false, Some(start_ns)) = (started, control.started()) {
                         started = true;
                         subscriber.start(context.window(start_ns));
                     }
                     subscriber.arrived(message, now);
-                    // While it drains, end markers come more often than this
-                    // thread waits in vain: it would look once in 256 of them.
+                    // During the drain, end markers arrive faster than the thread's
+                    // receive call times out: the flags would be checked once in 256 of
+                    // them.
                     if started && since_look < LOOK_EVERY && control.draining().is_none() {
                         continue;
                     }
@@ -352,8 +358,8 @@ impl ClientThread {
         Ok(sending.with(ThreadOutcome::of_subscriber(subscriber, &totals, workload)))
     }
 
-    /// Sends by the schedule, each message when the one before it has been answered,
-    /// until all is sent or its client is killed.
+    /// Sends by the schedule, each message after the answer to the one before it, until
+    /// all are sent or the client is killed.
     fn ask_in_turn(
         &mut self,
         context: &ThreadContext,
@@ -377,7 +383,7 @@ impl ClientThread {
                 Next::Send => match self.socket.send(publisher.message(now))? {
                     Sent::Full => now = clock::now(),
                     Sent::Accepted => {
-                        // A replier has nothing else to answer; an echo may be of an earlier message.
+                        // A replier answers only this message; an echo may be of an earlier one.
                         let echoed = workload.pattern.echoed().then(|| publisher.sent() as u32);
                         publisher.accepted(now, now);
                         now = self.await_answer(answers, echoed, control, now + workload.drain_ns)?;
@@ -386,7 +392,8 @@ impl ClientThread {
                     }
                 },
             }
-            // Waiting for the answer, or for room, is the system's doing; that this process was stopped is not.
+            // Waiting for the answer, or for room, is caused by the system; time in which this process was
+            // stopped is not.
             publisher.refused(now - paused_within(asked, now));
         }
         let killed_ns = self.take_socket(control);
@@ -398,9 +405,9 @@ impl ClientThread {
         Ok(publisher)
     }
 
-    /// Waits for an answer, or for the echo of this message, until the deadline; the
-    /// time of its arrival. What cannot be read may have been it. Echoes of probes,
-    /// and those that come late, are taken on the way.
+    /// Waits for an answer, or for the echo of this message, until the deadline, and
+    /// returns its arrival time. An unreadable message counts as the answer. Echoes of
+    /// probes and late echoes are received on the way.
     fn await_answer(
         &mut self,
         answers: &mut Subscriber,
@@ -446,7 +453,7 @@ impl ClientThread {
     }
 }
 
-/// What is left of the socket of a client that was killed.
+/// Stands in for the closed socket of a client that was killed.
 struct ClosedSocket;
 
 impl Socket for ClosedSocket {
@@ -467,8 +474,8 @@ impl Socket for ClosedSocket {
     }
 }
 
-/// Waits until an instant, or for [`NAP`] where that is sooner, so that a stop
-/// is noticed; the time after it.
+/// Waits until an instant, or for [`NAP`] if that is sooner, so that a stop is noticed.
+/// Returns the time after it.
 #[inline]
 fn wait(pacer: &mut Pacer, until: Ns) -> Ns {
     let mut now = clock::now();

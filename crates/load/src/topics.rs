@@ -1,4 +1,4 @@
-//! Who publishes where, and who listens where, at a broker.
+//! Topics of publishers and subscribers at a broker.
 
 use crate::session::{ClientSpec, Session, SettingsError};
 use pubmark_model::pattern::Topics;
@@ -6,22 +6,22 @@ use pubmark_model::protocol::Role;
 use pubmark_model::topology::partition;
 use pubmark_model::workload::Workload;
 
-/// What a protocol allows before its topics.
+/// A protocol's rules for the prefix of its topics.
 pub struct PrefixRules {
-    /// What it stands before, in the protocol's words.
+    /// The thing that the prefix precedes, in the protocol's terms.
     pub what: &'static str,
-    /// Characters that it may not hold, beside control characters.
+    /// Forbidden characters, in addition to control characters.
     pub forbidden: &'static str,
-    /// Characters with which it may not begin.
+    /// Forbidden first characters.
     pub first: &'static str,
-    /// Its longest, bytes.
+    /// Maximum length, bytes.
     pub most_bytes: usize,
 }
 
-/// Refuses what the option `prefix` cannot be, in words.
+/// Checks the option `prefix`.
 ///
 /// # Errors
-/// Where the protocol would refuse the topics, or take them for something else.
+/// If the protocol would refuse the topics or misinterpret them.
 pub fn check_prefix(prefix: &str, rules: &PrefixRules) -> Result<(), SettingsError> {
     let bad = |c: &char| rules.forbidden.contains(*c) || c.is_control();
     if let Some(bad) = prefix.chars().find(bad) {
@@ -36,15 +36,14 @@ pub fn check_prefix(prefix: &str, rules: &PrefixRules) -> Result<(), SettingsErr
     Ok(())
 }
 
-/// Who a client is at a broker. Topics and names begin with the run's own name, so that
-/// nothing left from another run, and no other user of the server, is heard. Before a
-/// topic stands the user's own prefix, as it is.
+/// Returns a client's identity at a broker. Topics and names begin with the run's own name,
+/// so that clients receive nothing left from another run or sent by another user of the
+/// server. The user's own prefix precedes each topic unchanged.
 ///
 /// - [`Topics::Own`]: a topic for each pair.
 /// - [`Topics::Shared`]: one topic, which all publishers share.
-/// - [`Topics::Tree`]: partition/subsystem/device/parameter, of the sizes that the workload
-///   says; a publisher is a device, a subscriber listens to all that is below its
-///   partition.
+/// - [`Topics::Tree`]: partition/subsystem/device/parameter, in the sizes of the workload;
+///   a publisher is a device, and a subscriber receives everything below its partition.
 pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role, id: u32) -> ClientSpec {
     let dot = S::SEPARATOR;
     let root = format!("{prefix}pubmark{dot}{run}");

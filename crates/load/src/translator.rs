@@ -1,6 +1,6 @@
-//! Between a coordinator, which speaks protocol 2, and an agent that speaks protocol 3: orders
-//! go on to the agent with the numbers that it would otherwise work out, and of the rows that
-//! it writes the figures are made that protocol 2 asks for.
+//! Translates between a coordinator, which speaks protocol 2, and an agent that speaks
+//! protocol 3. It passes orders on to the agent with numbers that the agent would otherwise
+//! compute, and turns the agent's rows into the figures of protocol 2.
 
 use crate::clock;
 use crate::outcome::merge;
@@ -25,7 +25,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the agent may take to end when its coordinator is gone.
+/// Time that the agent has to end after its coordinator has exited.
 const ORPHAN: Duration = Duration::from_secs(2);
 
 /// A line from either side, or its end.
@@ -36,7 +36,7 @@ enum Heard {
     Ended,
 }
 
-/// Why there is no translation.
+/// The reason why the translation ended.
 #[derive(Debug, thiserror::Error)]
 pub enum TranslatorError {
     /// The agent cannot be started.
@@ -44,24 +44,24 @@ pub enum TranslatorError {
     Start {
         /// Its program.
         program: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Somebody cannot be told anything.
+    /// The agent or the coordinator cannot be written to.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-/// What becomes of the run.
+/// The next step of the translation.
 enum Next {
     GoesOn,
     /// The agent ends by itself.
     Ends,
-    /// Nobody wants anything of it any more.
+    /// The coordinator has gone; the agent is ended.
     GivesUp,
 }
 
-/// The run that is prepared.
+/// The prepared run.
 struct Run {
     prepare: Prepare,
     workload: Workload,
@@ -72,7 +72,7 @@ struct Run {
     totals: Vec<PublisherTotal>,
 }
 
-/// Rows that the agent says a client has written.
+/// Number of rows that a client has written, as the agent reports it.
 #[derive(Deserialize)]
 struct SentRows {
     rows: Vec<u64>,
@@ -80,7 +80,7 @@ struct SentRows {
     killed_ns: Option<Ns>,
 }
 
-/// What an agent says of a client, and of itself, when it is over.
+/// An agent's report on its clients and itself at the end of a run.
 #[derive(Deserialize)]
 struct RowResult {
     clients: Vec<FactsSaid>,
@@ -112,7 +112,7 @@ struct Translator<W> {
 /// or the end of `input`. Returns the exit status of the agent.
 ///
 /// # Errors
-/// If the agent cannot be started, or the coordinator cannot be told anything.
+/// If the agent cannot be started, or the coordinator cannot be written to.
 pub fn serve(
     words: &[String],
     input: impl BufRead + Send + 'static,
@@ -145,7 +145,7 @@ pub fn serve(
         };
         match next {
             Next::GoesOn => {}
-            // The end of its input is no news to an agent that was told to exit.
+            // End of input is expected from an agent that was sent `exit`.
             Next::Ends => return Ok(ended(&mut child)),
             Next::GivesUp => break,
         }
@@ -165,7 +165,8 @@ fn read_lines(mut input: impl BufRead, to: &Sender<Heard>, heard: fn(Vec<u8>) ->
     }
 }
 
-/// The exit status of an agent whose input is closed; it is killed where it does not end.
+/// Returns the exit status of an agent whose input is closed; kills it if it does not
+/// end.
 fn ended(child: &mut Child) -> i32 {
     let until = Instant::now() + ORPHAN;
     loop {
@@ -186,7 +187,7 @@ impl<W: Write> Translator<W> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
-        // Whether the agent is gone is heard at the end of its output.
+        // If the agent has exited, its output ends, which is handled there.
         let _ = agent.write_all(&line);
         Ok(())
     }
@@ -226,7 +227,7 @@ impl<W: Write> Translator<W> {
                 self.pass_on(line);
                 return Ok(Next::Ends);
             }
-            // What is no order is the agent's to refuse.
+            // Lines that are not valid orders are refused by the agent.
             Ok(_) | Err(_) => self.pass_on(line),
         }
         Ok(Next::GoesOn)
@@ -298,7 +299,7 @@ impl<W: Write> Translator<W> {
         Ok(Next::GoesOn)
     }
 
-    /// The replay of the run that is on; none before its start.
+    /// Returns the replay of the current run; `None` before its start.
     fn replay(run: &Run, waited_ns: Ns, killed_ns: Option<Ns>) -> Option<Replay<'_>> {
         let senders = run.prepare.clients.iter().filter(|client| client.role.sends()).count().max(1);
         Some(Replay {
@@ -343,7 +344,8 @@ impl<W: Write> Translator<W> {
     }
 }
 
-/// Plays the sends of all publishers that have not been played: what each sent.
+/// Replays the sends of all publishers that have not been replayed, and returns how much
+/// each sent.
 fn play_sends(run: &mut Run, said: &SentRows, waited_ns: Ns) -> Result<Vec<PublisherTotal>, String> {
     let mut played = std::mem::take(&mut run.played);
     let Some(replay) = Translator::<Vec<u8>>::replay(run, waited_ns, said.killed_ns) else { return Ok(Vec::new()) };
@@ -390,7 +392,7 @@ fn result_of(run: &mut Run, said: RowResult, waited_ns: Ns) -> Result<AgentResul
     }
     let result = merge(&run.workload, outcomes);
     let mut fields = serde_json::to_value(&result).map_err(|error| error.to_string())?;
-    // Versions, options as they took effect, and what the runtime says of itself are the agent's to tell.
+    // Versions, applied options and the remarks of the runtime are the agent's own.
     let mut remarks = result.remarks;
     for (field, value) in said.rest {
         if field == "remarks" {

@@ -1,4 +1,5 @@
-//! What this process uses, from kernel accounting, over exactly the window.
+//! CPU time and memory that this process uses during exactly the window, from kernel
+//! accounting.
 
 use crate::clock::{self, NAP};
 use crate::window::Window;
@@ -10,26 +11,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// RSS samples are this far apart.
+/// Time between two samples of the RSS.
 const SAMPLE: Ns = 250 * MILLISECOND;
 
-/// Readings on the way through a window without a known end are so far apart at
-/// first.
+/// Initial time between two readings within a window without a known end.
 const READING: Ns = 4 * MILLISECOND;
 
-/// A gap of this length between two wake-ups of the watching thread is a
-/// pause of the process: three times what it should be, and far more than a
-/// busy scheduler makes of it.
+/// A gap of at least this length between two wake-ups of the watching thread is a pause
+/// of the process: three times the intended gap, and far more than a busy scheduler
+/// causes.
 const SHORTEST_PAUSE: Ns = 3 * NAP;
 
-/// When the watching thread was last awake, ns; 0 while none watches.
+/// Last instant at which the watching thread was awake, ns; 0 if no thread watches.
 static AWAKE_NS: AtomicU64 = AtomicU64::new(0);
-/// The last pause of this process, ns: from when and until when.
+/// Beginning and end of the last pause of this process, ns.
 static LAST_PAUSE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// For how long of this time the process did not run, ns, as far as it is known: a call
-/// that lasted so long was not all the callee's doing. 0 of a time that is too short to
-/// have a pause in it.
+/// Returns how long the process did not run within this time, ns, as far as it is known.
+/// A long call was not slow for that time. Returns 0 for a time that is too short to
+/// contain a pause.
 #[inline]
 pub fn paused_within(from_ns: Ns, to_ns: Ns) -> Ns {
     if to_ns.saturating_sub(from_ns) < SHORTEST_PAUSE {
@@ -39,15 +39,16 @@ pub fn paused_within(from_ns: Ns, to_ns: Ns) -> Ns {
     pause_in(from_ns, to_ns, AWAKE_NS.load(Ordering::Acquire), last)
 }
 
-/// The same, by when the watching thread was awake last and by the last pause that it
-/// has noticed: where it has slept too long it is in a pause that it could not note yet.
+/// Computes [`paused_within`] from the last instant at which the watching thread was
+/// awake and the last pause that it noticed. If it has slept too long, it is in a pause
+/// that it has not noted yet.
 fn pause_in(from_ns: Ns, to_ns: Ns, awake_ns: Ns, [paused_ns, went_on_ns]: [Ns; 2]) -> Ns {
     let is_in_pause = awake_ns > 0 && to_ns.saturating_sub(awake_ns) >= SHORTEST_PAUSE;
     let (began, ended) = if is_in_pause { (awake_ns, to_ns) } else { (paused_ns, went_on_ns) };
     ended.min(to_ns).saturating_sub(began.max(from_ns))
 }
 
-/// The watching thread has woken up.
+/// Notes that the watching thread has woken up.
 fn note_awake(before_ns: Ns, woke_ns: Ns) {
     if woke_ns.saturating_sub(before_ns) >= SHORTEST_PAUSE {
         LAST_PAUSE[0].store(before_ns, Ordering::Relaxed);
@@ -56,7 +57,7 @@ fn note_awake(before_ns: Ns, woke_ns: Ns) {
     AWAKE_NS.store(woke_ns, Ordering::Release);
 }
 
-/// Samples the process on a thread of its own.
+/// Samples the process on its own thread.
 pub struct UsageSampler {
     thread: JoinHandle<(AgentUsage, Stalls)>,
     stop: Arc<AtomicBool>,
@@ -71,12 +72,12 @@ struct Snapshot {
     involuntary: u64,
 }
 
-/// Whose use is sampled.
+/// The sampled process.
 #[derive(Clone, Copy)]
 enum Subject {
     /// This process.
     Own,
-    /// Another one.
+    /// Another process.
     Process(i32),
 }
 
@@ -96,14 +97,14 @@ impl Subject {
     }
 }
 
-/// A snapshot of another process; all zero where it is gone.
+/// Takes a snapshot of another process; all zero if it has ended.
 fn snapshot_of(pid: i32) -> Snapshot {
     let clock = nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(pid));
     let cpu =
         clock.and_then(nix::time::clock_gettime).map(|time| time.tv_sec() as u64 * SECOND + time.tv_nsec() as u64);
     let at = clock::now();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Behind the name, which may hold anything; `utime` is the 14th field.
+    // Fields after the name, which may contain anything; `utime` is the 14th field.
     let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().skip(11);
     let mut ticks = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or_default();
     let (user, system) = (ticks(), ticks());
@@ -133,10 +134,10 @@ fn snapshot() -> Snapshot {
     }
 }
 
-/// What was used between two snapshots.
+/// Returns what was used between two snapshots.
 fn used(began: &Snapshot, now: &Snapshot) -> Used {
     let cpu_ns = now.cpu.saturating_sub(began.cpu);
-    // The split into user and system is the kernel's estimate; the sum is not.
+    // The split into user and system is the kernel's estimate; the sum is exact.
     let (user, system) = (now.user.saturating_sub(began.user), now.system.saturating_sub(began.system));
     let user_ns = u128::from(cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
     Used {
@@ -147,7 +148,7 @@ fn used(began: &Snapshot, now: &Snapshot) -> Used {
     }
 }
 
-/// Resident and unique set size of a process from the text of its
+/// Parses the resident and the unique set size of a process from the text of its
 /// `smaps_rollup`, bytes.
 pub fn parse_smaps(text: &str) -> (u64, u64) {
     let field = |name: &str| -> u64 {
@@ -158,8 +159,8 @@ pub fn parse_smaps(text: &str) -> (u64, u64) {
     (field("Rss:"), field("Private_Clean:") + field("Private_Dirty:"))
 }
 
-/// Gives memory that is free back to the system: what reading the list of
-/// thousands of clients took is of no more use, and the allocator would keep it.
+/// Returns free memory to the system: parsing the list of thousands of clients took
+/// memory that is no longer needed, and the allocator would keep it.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it only releases pages of memory that is not allocated, under the allocator's own locks.
@@ -174,7 +175,7 @@ impl UsageSampler {
         UsageSampler::of(Subject::Own, window)
     }
 
-    /// The same of another process. The pauses that it tells are those of this one.
+    /// Starts to sample another process. The reported pauses are those of this process.
     pub fn start_for(pid: i32, window: Window) -> UsageSampler {
         UsageSampler::of(Subject::Process(pid), window)
     }
@@ -186,8 +187,8 @@ impl UsageSampler {
         UsageSampler { thread, stop }
     }
 
-    /// Ends, at the window's end or now, whichever is first: what was used, and
-    /// the pauses in which the process did not run.
+    /// Ends the sampling, at the window's end or now, whichever is first. Returns the
+    /// usage, and the pauses in which the process did not run.
     pub fn finish(self) -> (AgentUsage, Stalls) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
@@ -195,9 +196,9 @@ impl UsageSampler {
     }
 }
 
-/// Takes in two wake-ups that were to be [`NAP`] apart. They had a pause
-/// between them if it was three times as long; what counts of it is what lies
-/// within the window, less the nap.
+/// Takes in two wake-ups that were planned [`NAP`] apart. A gap of at least three times
+/// that contains a pause; its length is the part of the gap within the window, less the
+/// nap.
 pub(crate) fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke_ns: Ns) {
     let (from, to) = (before_ns.max(window.from_ns), woke_ns.min(window.to_ns.unwrap_or(Ns::MAX)));
     let gap = to.saturating_sub(from);
@@ -210,7 +211,7 @@ pub(crate) fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke
 
 fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     clock::exact_timers();
-    // Whoever looks from outside sees by it when the window is on.
+    // The thread's name shows observers outside when the window is on.
     let _ = nix::sys::prctl::set_name(c"window");
     let mut pauses = Stalls::default();
     let mut woke_ns = clock::now();
@@ -226,8 +227,8 @@ fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, S
     wait(window.from_ns);
     let began = subject.snapshot();
     let to = window.to_ns.unwrap_or(Ns::MAX);
-    // The first sample waits for a quarter of the step, so that even the
-    // shortest window has one, taken under load.
+    // The first sample waits for a quarter of the step, so that even the shortest window
+    // has one taken under load.
     let mut next = window.from_ns + SAMPLE.min(window.to_ns.map_or(SAMPLE, |to| to - window.from_ns)) / 4;
     let mut course = window.to_ns.is_none().then(|| UsageReadings::new(READING));
     let read = |course: &mut UsageReadings, samples: usize| {
@@ -248,8 +249,8 @@ fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, S
             usage.rss_bytes.push(rss);
             usage.uss_bytes.push(uss);
         }
-        // Reading costs the kernel a walk over the pages: a second apart is
-        // enough once there are a few.
+        // A reading makes the kernel walk over the pages: one a second is enough after
+        // the first few.
         next += if usage.rss_bytes.len() < 4 { SAMPLE } else { SECOND };
     }
     wait(to);

@@ -1,4 +1,4 @@
-//! The measured window, and its slices.
+//! The measured window and its slices.
 
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{MAX_SLICES, Workload};
@@ -6,22 +6,22 @@ use pubmark_model::workload::{MAX_SLICES, Workload};
 /// The measured window on the agent's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// When the schedule starts, ns.
+    /// Start of the schedule, ns.
     pub start_ns: Ns,
-    /// The window's beginning, ns.
+    /// Beginning of the window, ns.
     pub from_ns: Ns,
-    /// Its end (not included); none for a count of messages at `max`.
+    /// End of the window (not included), ns; `None` for a count of messages at `max`.
     pub to_ns: Option<Ns>,
     /// Length of a slice of the series, ns.
     pub slice_ns: Ns,
-    /// How many slices the series has room for.
+    /// Number of slices that the series has room for.
     pub slices: usize,
-    /// How far the clock of the instants in messages is ahead of the agent's, ns.
+    /// Offset of the clock used for instants in messages, relative to the agent's, ns.
     pub ahead_ns: i64,
 }
 
 impl Window {
-    /// The window of a workload that starts at `start_ns`.
+    /// Makes the window of a workload that starts at `start_ns`.
     pub fn new(workload: &Workload, start_ns: Ns) -> Window {
         let length = workload.window_ns();
         let slice_ns = workload.slice_ns();
@@ -30,13 +30,13 @@ impl Window {
         Window { start_ns, from_ns, to_ns: length.map(|length| from_ns + length), slice_ns, slices, ahead_ns: 0 }
     }
 
-    /// Whether an instant lies in the window.
+    /// True if an instant lies in the window.
     #[inline]
     pub fn holds(&self, at_ns: Ns) -> bool {
         at_ns >= self.from_ns && self.to_ns.is_none_or(|to| at_ns < to)
     }
 
-    /// The slice of an instant within the window.
+    /// Returns the slice of an instant within the window.
     #[inline]
     pub fn slice(&self, at_ns: Ns) -> Option<usize> {
         if !self.holds(at_ns) {
@@ -46,8 +46,8 @@ impl Window {
     }
 }
 
-/// Finds the slices of instants that follow one another: a division where a
-/// new slice begins, two comparisons otherwise.
+/// Finds the slices of ascending instants: with a division if a new slice begins, with
+/// two comparisons otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Slicer {
     window: Window,
@@ -57,18 +57,18 @@ pub struct Slicer {
 }
 
 impl Slicer {
-    /// Slices of this window.
+    /// Makes a slicer for this window.
     pub fn new(window: Window) -> Slicer {
         Slicer { window, index: 0, from_ns: 0, to_ns: 0 }
     }
 
-    /// Whose slices these are.
+    /// Returns the window.
     #[inline]
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// The slice of an instant within the window, as [`Window::slice`] has it.
+    /// Returns the slice of an instant within the window, like [`Window::slice`].
     #[inline]
     pub fn slice(&mut self, at_ns: Ns) -> Option<usize> {
         if (self.from_ns..self.to_ns).contains(&at_ns) { Some(self.index) } else { self.find(at_ns) }
@@ -89,8 +89,8 @@ pub fn measures_latency(workload: &Workload) -> bool {
     workload.measures_latency()
 }
 
-/// How many messages may pass between two looks at the clock where latency is
-/// not measured: 16 KiB worth, 64 at most.
+/// Returns how many messages may pass between two readings of the clock if latency is not
+/// measured: 16 KiB worth, 64 at most.
 pub fn clock_stride(workload: &Workload) -> u32 {
     if measures_latency(workload) { 1 } else { (16_384 / workload.payload_bytes.max(1)).clamp(1, 64) as u32 }
 }

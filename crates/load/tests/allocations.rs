@@ -1,5 +1,5 @@
-//! No message costs an allocation: whole event loops are played on real
-//! sockets, with few messages and with many, and ask for memory as often.
+//! No message costs an allocation: whole event loops are played on real sockets, with few
+//! messages and with many, and allocate equally often.
 
 use allocation_counter::measure;
 use pubmark_load::clock;
@@ -22,8 +22,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Growth of what doubles: buffers, rings, ledgers, whose number of steps is
-/// the logarithm of how many messages there are.
+/// Allocations for the growth of what doubles: buffers, rings, ledgers. Their number is
+/// the logarithm of the number of messages.
 const GROWTH_STEPS: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,7 +31,7 @@ fn workload(pairs: &[(&str, &str)]) -> Workload {
     Workload::of(pairs.iter().copied()).unwrap()
 }
 
-/// A loop of one role, being played; `Receiver` tells what it reports.
+/// A loop of one role that is being played; `Receiver` gets its reports.
 struct Played {
     context: Arc<ThreadContext>,
     notifier: Notifier,
@@ -85,7 +85,7 @@ impl Played {
         while !wanted(self.reports.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no report: {what}"))) {}
     }
 
-    /// Allocations of the whole life of the loop.
+    /// Returns the allocations of the whole life of the loop.
     fn end(self) -> (u64, ThreadOutcome) {
         self.context.control.stop();
         self.notifier.notify();
@@ -93,7 +93,7 @@ impl Played {
     }
 }
 
-/// Takes a connection and its CONNECT, and hands on each further packet.
+/// Accepts a connection and its CONNECT, and passes on each further packet.
 fn converse(mut stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut Vec<u8>) -> bool) {
     let (mut bytes, mut buffer, mut greeted) = (Vec::new(), vec![0; 1 << 16], false);
     loop {
@@ -121,7 +121,7 @@ fn converse(mut stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut
     }
 }
 
-/// Messages sent, and allocations made, by two publishers at this rate.
+/// Returns the messages sent and the allocations made by two publishers at this rate.
 fn publish(rate: &str, qos: &str) -> (u64, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
@@ -167,8 +167,8 @@ fn a_message_that_is_sent_costs_no_allocation() {
     }
 }
 
-/// Allocations made by a subscriber that gets so many messages, a part of them
-/// in each write.
+/// Returns the allocations made by a subscriber that receives `count` messages, some in
+/// each write.
 fn subscribe(count: u32, qos: Qos) -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
@@ -211,7 +211,8 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
         for first in (0..count).step_by(100) {
             out.clear();
             (first..(first + 100).min(count)).for_each(|sequence| message(start_ns, sequence, &mut out));
-            // Pieces that end anywhere: beginnings of messages are kept until the rest is there.
+            // Pieces that end anywhere: the beginning of a message is kept until the rest
+            // arrives.
             for piece in out.chunks(7_777) {
                 to_client.write_all(piece).unwrap();
             }

@@ -1,5 +1,5 @@
-//! The test vectors of the agent protocol's page: who writes an agent by the page
-//! alone gets the same bytes and the same instants as the built-in one.
+//! The test vectors of the agent protocol's page: an agent written from the page alone
+//! gets the same bytes and the same instants as the built-in one.
 
 use pubmark_load::seal::seal;
 use pubmark_model::header::{Header, body_at, pattern};
@@ -27,7 +27,7 @@ fn dues(mut schedule: Schedule, count: usize) -> String {
     (0..count).map(due).collect::<Vec<_>>().join(", ")
 }
 
-/// A tree of 20 publishers, one message a second each, as its schedule has it.
+/// Returns the schedule of a tree of 20 publishers, with one message a second each.
 fn tree(publisher: u32) -> String {
     let tree = [("pattern", "tree"), ("publishers", "20"), ("subscribers", "2"), ("arrival", "burst:5"), ("rate", "1")];
     let workload = Workload { seed: 1, ..Workload::of(tree).unwrap() };

@@ -1,4 +1,4 @@
-//! The window of a bare loop: CPU time at its edges.
+//! CPU time at the edges of a bare loop's window.
 
 use super::plan::LoopResult;
 use pubmark_load::clock;
@@ -12,7 +12,8 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// Whether the instant `now` is the first in the window; takes the CPU time then.
+    /// Returns true if the instant `now` is the first in the window, and then reads the
+    /// CPU time.
     pub(super) fn enter(&mut self, now: Ns, from_ns: Ns) -> bool {
         let enters = self.from.is_none() && now >= from_ns;
         if enters {

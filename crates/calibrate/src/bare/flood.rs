@@ -1,5 +1,5 @@
-//! Sends as fast as the sockets take it: many ready messages with one vectored
-//! write, one connection after another.
+//! Sends as fast as the sockets take it: many prepared messages with one vectored write,
+//! one connection after another.
 
 use super::edges::Edges;
 use super::open::open;
@@ -10,11 +10,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::io::IoSlice;
 
-/// About so much goes into one write, as the agents' messages do.
+/// Approximate bytes of one write, like those of the agents.
 const BLOCK_BYTES: usize = 64 << 10;
-/// The most parts that one write may have.
+/// Maximum number of parts of one write.
 const PARTS: usize = 1_024;
-/// The longest wait for room: the window's end is looked for this often.
+/// Maximum wait for room: the end of the window is checked this often.
 const TICK: Ns = 50 * MILLISECOND;
 
 /// Opens the connections, calls `begin` for the instant of the start, and sends.
@@ -25,7 +25,7 @@ pub fn flood(plan: &LoopPlan, begin: impl FnOnce() -> Result<Ns, String>) -> Res
     for stream in &streams {
         stream.set_nonblocking(true).map_err(|error| error.to_string())?;
     }
-    // How far into a message each connection has come: it goes on there.
+    // Offset in its current message for each connection, where the next write continues.
     let mut places = vec![0; streams.len()];
     let start_ns = begin()?;
     clock::exact_timers();

@@ -7,11 +7,11 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long the server may take for each answer.
+/// Time that the server has for each answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens the connections. A receiver subscribes each to its topic. The bytes
-/// that were written, too.
+/// Opens the connections; a receiver subscribes each to its topic. Also returns the
+/// number of bytes written.
 pub(super) fn open(plan: &LoopPlan, subscribe: bool) -> Result<(Vec<TcpStream>, u64), String> {
     let mut streams = Vec::with_capacity(plan.connections as usize);
     let mut written = 0;

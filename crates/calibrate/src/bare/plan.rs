@@ -1,31 +1,32 @@
-//! What a bare loop is to do, what it says and is told, and its message.
+//! The plan of a bare loop, its messages to and from pubmark, and the message that it
+//! sends.
 
 use pubmark_model::units::Ns;
 use pubmark_wire::mqtt::{Publish, Qos, Version, encode};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// Digits of a connection's number in its topic, so that all topics are as long.
+/// Digits of a connection's number in its topic, so that all topics have equal lengths.
 const DIGITS: usize = 6;
 
-/// What a loop is to do.
+/// The plan of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopPlan {
     /// The server.
     pub to: SocketAddr,
-    /// The first part of the topics, unique to the run.
+    /// First part of the topics, unique to the run.
     pub run: String,
     /// Connections, 1 to 1,000,000.
     pub connections: u32,
     /// Messages a second over all connections, at least 1.
     pub per_s: u64,
-    /// Bytes of a message's payload.
+    /// Length of a message's payload, bytes.
     pub payload_bytes: usize,
-    /// Least time between two wake-ups, ns.
+    /// Minimum time between two wake-ups, ns.
     pub quantum_ns: Ns,
-    /// From the start to the window, ns.
+    /// Time from the start to the window, ns.
     pub warmup_ns: Ns,
-    /// The window, ns.
+    /// Length of the window, ns.
     pub window_ns: Ns,
 }
 
@@ -34,52 +35,53 @@ impl LoopPlan {
         format!("pubmark/{}/{connection:0DIGITS$}", self.run)
     }
 
-    /// Bytes of a message on the wire.
+    /// Returns the length of a message on the wire, bytes.
     pub fn message_bytes(&self) -> Result<usize, String> {
         Ok(ReadyMessage::new(self)?.bytes.len())
     }
 }
 
-/// Says that all connections stand.
+/// The report of a loop that all its connections are open.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready {
-    /// How many.
+    /// Number of connections.
     pub connections: u32,
 }
 
-/// Tells a loop when to begin.
+/// The start command of a loop.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Go {
-    /// On the clock of this host, ns.
+    /// Instant of the start on the clock of this host, ns.
     pub start_ns: Ns,
 }
 
-/// Tells a receiver how many messages there are in all, so that it knows when it has them.
+/// The total number of messages, sent to a receiver so that it knows when it has all of
+/// them.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct All {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
 }
 
-/// What a loop did.
+/// The result of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoopResult {
-    /// CPU time, user and system, of the window, ns.
+    /// CPU time, user and system, in the window, ns.
     pub cpu_ns: Ns,
-    /// The window as it was, ns.
+    /// Actual length of the window, ns.
     pub wall_ns: Ns,
     /// Messages of the window.
     pub messages: u64,
-    /// Messages in all.
+    /// Total number of messages.
     pub total_messages: u64,
-    /// Bytes in all: written by a sender, handshakes included; read by a
-    /// receiver after them.
+    /// Total bytes: written by a sender, including handshakes; read by a receiver after
+    /// them.
     pub total_bytes: u64,
-    /// How late messages of the window were sent, as a histogram.
+    /// Send lag of the window's messages, as a histogram.
     pub lag: Option<String>,
 }
 
-/// A message that is ready to be sent; only its topic's number changes.
+/// A prepared message; only the number in its topic changes.
 pub(super) struct ReadyMessage {
     pub(super) bytes: Vec<u8>,
     digits: usize,

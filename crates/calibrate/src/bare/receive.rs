@@ -1,4 +1,4 @@
-//! Receives and throws away: wait for a socket that has something, read it.
+//! Receives and discards: waits for a socket that has something, and reads it.
 
 use super::edges::Edges;
 use super::open::open;
@@ -10,13 +10,13 @@ use rustix::io::Errno;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// How much is read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// The longest wait: the window's edges are looked for this often.
+/// Maximum wait: the edges of the window are checked this often.
 const TICK: Ns = 50 * MILLISECOND;
-/// How long the messages that are still missing may take.
+/// Time that missing messages have to arrive.
 const DRAIN: Ns = 5 * SECOND;
 /// The input's number among the connections.
 const INPUT: u64 = u64::MAX;
@@ -30,7 +30,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Reads whatever comes within the tick. Whether there is input.
+    /// Reads what arrives within the tick. Returns whether there is input.
     #[inline]
     fn step(&mut self) -> Result<bool, String> {
         let timeout = Timespec { tv_sec: 0, tv_nsec: TICK as i64 };
@@ -57,9 +57,9 @@ impl Receiver {
     }
 }
 
-/// Opens and subscribes the connections, calls `begin` for the instant of the
-/// start, and receives. After the window `all` is called when there is input:
-/// it says how many messages there are, and those are waited for.
+/// Opens and subscribes the connections, calls `begin` for the instant of the start, and
+/// receives. After the window, `all` is called when there is input: it returns the total
+/// number of messages, which the loop then waits for.
 pub fn receive(
     plan: &LoopPlan,
     input: impl AsFd,

@@ -1,4 +1,4 @@
-//! Sends by a schedule: sleep until something is due, send it, sleep again.
+//! Sends by a schedule: sleeps until a message is due, sends it, and sleeps again.
 
 use super::edges::Edges;
 use super::open::open;
@@ -51,7 +51,7 @@ pub fn send(plan: &LoopPlan, begin: impl FnOnce() -> Result<Ns, String>) -> Resu
         total_messages: number,
         total_bytes: written,
         lag: lag_text(&lag),
-        // From due time to due time: what is left of the window is sleep.
+        // From due time to due time: the rest of the window is sleep.
         wall_ns: plan.window_ns,
         ..edges.done()
     })

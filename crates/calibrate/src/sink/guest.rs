@@ -5,7 +5,7 @@ use pubmark_wire::mqtt::server::{self, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Qos, Version, encode, packet_bytes};
 use std::os::fd::OwnedFd;
 
-/// A PUBLISH at QoS 0, retained or not.
+/// True for a PUBLISH at QoS 0, retained or not.
 fn is_message(first: u8) -> bool {
     first & 0xFE == 0x30
 }
@@ -13,33 +13,32 @@ fn is_message(first: u8) -> bool {
 /// One client.
 pub struct Guest {
     socket: OwnedFd,
-    /// None before its CONNECT.
+    /// `None` before its CONNECT.
     version: Option<Version>,
     over: bool,
-    /// Bytes of a message that are still to come, and to be thrown away.
+    /// Remaining bytes of a message, which are discarded.
     skip: u32,
     /// The beginning of a packet that has to be read as a whole.
     rest: Vec<u8>,
 }
 
 impl Guest {
-    /// A client that has just connected.
+    /// Makes a client that has just connected.
     pub fn new(socket: OwnedFd) -> Guest {
         Guest { socket, version: None, over: false, skip: 0, rest: Vec::new() }
     }
 
-    /// Its connection.
+    /// Returns its connection.
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Whether it has disconnected.
+    /// True if it has disconnected.
     pub fn over(&self) -> bool {
         self.over
     }
 
-    /// Takes bytes, appends what is to be answered, and says how many messages
-    /// ended in them.
+    /// Takes bytes, appends answers, and returns how many messages ended in the bytes.
     pub fn take(&mut self, bytes: &[u8], answers: &mut Vec<u8>) -> Result<u64, Malformed> {
         let skipped = bytes.len().min(self.skip as usize);
         let mut messages = u64::from(skipped > 0 && skipped == self.skip as usize);
@@ -72,7 +71,7 @@ impl Guest {
         Ok(messages)
     }
 
-    /// Answers the packet at the start of `bytes`; how long it is, if it is whole.
+    /// Answers the packet at the start of `bytes`; returns its length, if it is complete.
     fn packet(&mut self, bytes: &[u8], answers: &mut Vec<u8>, messages: &mut u64) -> Result<Option<usize>, Malformed> {
         let Some(version) = self.version else {
             let Some((version, _, used)) = server::connect(bytes)? else { return Ok(None) };
@@ -122,7 +121,7 @@ mod tests {
         Guest::new(std::fs::File::open("/dev/null").unwrap().into())
     }
 
-    /// What a client may say, and how many messages are in it.
+    /// Returns the bytes of a client's conversation, and how many messages they contain.
     fn conversation() -> (Vec<u8>, u64) {
         let version = Version::V3_1_1;
         let mut said = Vec::new();

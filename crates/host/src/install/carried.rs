@@ -1,23 +1,21 @@
-//! The sources of the agents that pubmark carries, put where they can be built
-//! and started.
+//! Unpacks the agent sources that pubmark carries, so that they can be built and started.
 
 use crate::error::HostError;
 use pubmark_model::system::System;
 use std::io::Error;
 use std::path::{Path, PathBuf};
 
-/// Whether the sources of its agent are where they belong. A system that has
-/// none needs none.
+/// True if the sources of the system's agent are unpacked, or it has none.
 pub fn is_there(system: &System) -> bool {
     system.carried.is_empty() || Path::new(&system.here).is_dir()
 }
 
-/// Puts them there, all at once: an interrupted attempt leaves nothing there.
+/// Unpacks the sources, all at once: an interrupted attempt leaves nothing behind.
 pub fn put(system: &System) -> Result<(), HostError> {
     let Some(target) = Path::new(&system.here).parent().filter(|_| !is_there(system)) else { return Ok(()) };
     let part = PathBuf::from(format!("{}.{}", target.display(), std::process::id()));
     let put = write(&part, system.carried).and_then(|()| match std::fs::rename(&part, target) {
-        // Another has put the same there meanwhile.
+        // Another process has unpacked the same sources meanwhile.
         Err(_) if is_there(system) => std::fs::remove_dir_all(&part),
         renamed => renamed,
     });

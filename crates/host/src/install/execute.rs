@@ -1,4 +1,4 @@
-//! Runs a command to its end, or to its deadline.
+//! Runs a command until it ends or reaches its deadline.
 
 use crate::error::HostError;
 use crate::programs::find_program_from;
@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// From asking a command to end to ending it.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a command; what it prints is the user's to see, on standard error,
-/// because standard output may be promised to JSON.
+/// Runs a command. Its output goes to standard error for the user to see, because
+/// standard output may have to be JSON.
 pub fn run(command: &[String], folder: Option<&Path>, limit: Duration) -> Result<(), HostError> {
     let line = command.join(" ");
     let out = std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
@@ -31,7 +31,7 @@ pub fn run(command: &[String], folder: Option<&Path>, limit: Duration) -> Result
     }
 }
 
-/// What a command prints on standard output and error, if it ends in time.
+/// Returns a command's standard output and error, if it ends in time.
 pub fn output(command: &[String], limit: Duration) -> Result<String, HostError> {
     let (mut reader, writer) = std::io::pipe().map_err(HostError::io("no pipe for a command"))?;
     let twin = writer.try_clone().map_err(HostError::io("no pipe for a command"))?;
@@ -40,7 +40,7 @@ pub fn output(command: &[String], limit: Duration) -> Result<String, HostError> 
     let (outbox, inbox) = channel();
     std::thread::spawn(move || {
         let mut seen = Vec::new();
-        // A version fits into this many times over.
+        // Much more than a version needs.
         let read = reader.by_ref().take(1 << 20).read_to_end(&mut seen);
         drop(reader);
         let _ = child.wait();
@@ -67,13 +67,14 @@ fn start(command: &[String], folder: Option<&Path>, out: Stdio, err: Stdio) -> R
     starting.spawn().map_err(HostError::io(format!("`{program}` cannot be run")))
 }
 
-/// What the waiting thread says; past the limit the command is ended, and there is nothing to say.
+/// Returns the result of the waiting thread; after the limit it ends the command and returns
+/// `None`.
 fn end<T>(pid: u32, inbox: &Receiver<T>, limit: Duration) -> Option<T> {
     if let Ok(result) = inbox.recv_timeout(limit) {
         return Some(result);
     }
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // The thread has not reaped it, so the number is still its own.
+        // The thread has not reaped the process, so the number is still its own.
         let _ = kill(Pid::from_raw(pid as i32), signal);
         if inbox.recv_timeout(GRACE).is_ok() {
             break;

@@ -1,4 +1,4 @@
-//! The folder into which a system's pinned parts are installed.
+//! The folder of a system's pinned packages.
 
 use super::{execute, plan};
 use crate::cache::cache_folder;
@@ -7,7 +7,7 @@ use pubmark_model::system::System;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Whether the cache folder holds all that the file pins, and nothing older.
+/// True if the cache folder contains exactly what the file pins.
 pub fn is_whole(system: &System) -> bool {
     holds(&cache_folder(system), system)
 }
@@ -16,8 +16,8 @@ fn holds(folder: &Path, system: &System) -> bool {
     std::fs::read_to_string(folder.join(plan::STAMP)).is_ok_and(|stamp| stamp == plan::stamp(system))
 }
 
-/// Fetches what is pinned into a folder beside the one meant, which takes its
-/// place when it is whole: an interrupted installation is none.
+/// Fetches what is pinned into a separate folder, which replaces the target when it is
+/// complete: an interrupted installation does not count.
 pub fn gather(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
     let target = cache_folder(system);
     sweep(&target);
@@ -31,11 +31,11 @@ pub fn gather(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
     place(system, &part.0, &target).map_err(at(&target))
 }
 
-/// The largest script whose first line is looked at, bytes.
+/// Maximum size of a script whose first line is read, bytes.
 const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 
-/// The programs of a Python environment name the interpreter by its whole path,
-/// which ends when the folder gets to its place: they are told the new one.
+/// Adapts the programs of a Python environment to the folder's new place, because they
+/// contain the interpreter's absolute path.
 fn relocate(part: &Path, target: &Path) -> Result<(), Error> {
     let (from, to) = (part.display().to_string(), target.display().to_string());
     let programs = match std::fs::read_dir(part.join(plan::ENVIRONMENT).join("bin")) {
@@ -50,7 +50,7 @@ fn relocate(part: &Path, target: &Path) -> Result<(), Error> {
         if !is_script {
             continue;
         }
-        // A program that is no text names nothing.
+        // A program that is not text contains no such path.
         if let Ok(text) = String::from_utf8(std::fs::read(&path)?)
             && text.contains(&from)
         {
@@ -60,7 +60,7 @@ fn relocate(part: &Path, target: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A folder that is removed unless it has been put in its place.
+/// A folder that is removed unless it has been moved to its place.
 struct Part(PathBuf);
 
 impl Drop for Part {
@@ -73,7 +73,7 @@ fn at(path: &Path) -> impl FnOnce(Error) -> HostError {
     HostError::io(path.display().to_string())
 }
 
-/// The folder in which the process of this number gathers an installation.
+/// Returns the folder in which the process `pid` gathers an installation.
 fn part_of(target: &Path, pid: u32) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}-{pid}"))
@@ -84,7 +84,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     std::fs::write(path, text)
 }
 
-/// Marks an installation as whole and puts it where it belongs.
+/// Marks an installation as complete and moves it to its place.
 fn place(system: &System, part: &Path, target: &Path) -> Result<(), Error> {
     write(&part.join(plan::STAMP), &plan::stamp(system))?;
     match std::fs::remove_dir_all(target) {
@@ -93,7 +93,7 @@ fn place(system: &System, part: &Path, target: &Path) -> Result<(), Error> {
     }
 }
 
-/// Removes what interrupted installations of this system left.
+/// Removes the remains of interrupted installations of this system.
 fn sweep(target: &Path) {
     let Some((folder, name)) = target.parent().zip(target.file_name()) else { return };
     let prefix = format!(".{}-", name.to_string_lossy());

@@ -1,4 +1,4 @@
-//! Whether clients can play here: a library is loaded by the agent that is built in.
+//! Checks whether clients can play here: the built-in agent loads the library.
 
 use super::{Presence, agent_missing, look, probe};
 use crate::agent::AgentCommand;
@@ -10,9 +10,9 @@ use pubmark_model::topology::bind_at;
 use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
 
-/// Finds out whether a system can be used here: a broker's program says its version,
-/// a library is loaded. `words` start the agent that is built in; one of a system's own
-/// is not started.
+/// Checks whether a system can be used here: a broker's program prints its version, a
+/// library is loaded. `words` start the built-in agent; a system's own agent is not
+/// started.
 pub fn presence(system: &System, words: &[String]) -> Presence {
     let found = if system.broker() { probe(system) } else { look(system) };
     match found {
@@ -27,21 +27,21 @@ pub fn presence(system: &System, words: &[String]) -> Presence {
     }
 }
 
-/// Why a system's clients cannot play here, with the way out.
+/// Returns why a system's clients cannot play here, with advice.
 pub fn clients_missing(system: &System, words: &[String]) -> Option<String> {
     match system.agent.built_in() {
         false => agent_missing(system),
-        // What needs no installation lacks nothing.
+        // A system that needs no installation lacks nothing.
         true if system.broker() || system.install == Install::default() => None,
         true => load(system, words).err(),
     }
 }
 
-/// Lets the built-in agent load the library and bind one publisher. What it then says
-/// of versions.
+/// Lets the built-in agent load the library and bind one publisher. Returns the versions
+/// that the agent reports.
 ///
 /// # Errors
-/// Where it cannot, in its words.
+/// If it fails, with the agent's text.
 pub fn load(system: &System, words: &[String]) -> Result<Map<String, Value>, String> {
     let workload = Workload::of([("pattern", Pattern::FanOut.word())]).map_err(|errors| errors.to_string())?;
     let workload = Workload { transport: system.transports.first().copied(), ..workload };

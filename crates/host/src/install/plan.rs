@@ -1,26 +1,26 @@
-//! The commands that bring a system here: functions of its file alone.
+//! The commands that install a system here, computed from its file only.
 
 use pubmark_model::system::{Install, System};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The plugin that fetches Maven artifacts, pinned like all else.
+/// The plugin that fetches Maven artifacts, pinned like everything else.
 const MAVEN_PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1";
 
-/// How long a download may take.
+/// Time limit of a download.
 const DOWNLOAD: Duration = Duration::from_secs(30 * 60);
-/// How long a program may take to compile.
+/// Time limit of a compilation.
 const COMPILE: Duration = Duration::from_secs(90 * 60);
 
-/// A command, and how long it may take.
+/// A command, and its time limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstallStep {
-    /// Program and arguments; before them variables (`NAME=value`), as a shell has them.
+    /// Program and arguments; before them variables (`NAME=value`), as in a shell.
     pub command: Vec<String>,
-    /// The folder that it is run in; none for that of pubmark itself.
+    /// Working folder; `None` for that of pubmark itself.
     pub folder: Option<PathBuf>,
-    /// The longest that it may take.
+    /// Time limit.
     pub limit: Duration,
 }
 
@@ -28,22 +28,23 @@ fn step(limit: Duration, words: &[&str]) -> InstallStep {
     InstallStep { command: words.iter().map(|word| (*word).to_owned()).collect(), folder: None, limit }
 }
 
-/// A Python that can make environments: not a program's name, but what Debian
-/// has in a package of its own.
+/// A Python that can make environments. It is not a program's name, but stands for
+/// Debian's separate package.
 pub const PYTHON: &str = "python3 with venv";
 
 /// The folder of Python's environment.
 pub const ENVIRONMENT: &str = "python";
 
-/// The file that says that an installation is whole: what was installed.
+/// The file that marks an installation as complete, and lists what was installed.
 pub const STAMP: &str = "installed";
 
-/// What stands in that file.
+/// Returns the content of that file.
 pub fn stamp(system: &System) -> String {
     let install = &system.install;
     let mut text = String::new();
     if !install.build.is_empty() || !system.carried.is_empty() {
-        // What is built has no version: the same command elsewhere builds something else.
+        // A build has no version: the same command in another folder builds something
+        // else.
         let _ = writeln!(text, "build-in {}", system.here);
     }
     let pinned = [("maven", &install.maven), ("pip", &install.pip), ("npm", &install.npm), ("cargo", &install.cargo)];
@@ -55,8 +56,8 @@ pub fn stamp(system: &System) -> String {
     text
 }
 
-/// Debian packages that an installation needs: the system's own, and the
-/// tools that fetch the rest, unless `has` finds them.
+/// Returns the Debian packages that an installation needs: the system's own, and those of
+/// the fetching tools that `has` does not find.
 pub fn debian(install: &Install, has: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut packages = install.apt.clone();
     let tools = [
@@ -73,7 +74,7 @@ pub fn debian(install: &Install, has: &dyn Fn(&str) -> bool) -> Vec<String> {
     packages
 }
 
-/// Installs Debian packages. Another apt-get is waited for.
+/// Installs Debian packages. It waits for another running apt-get.
 pub fn apt(packages: &[String], root: bool) -> InstallStep {
     let mut step = step(
         DOWNLOAD,
@@ -86,7 +87,7 @@ pub fn apt(packages: &[String], root: bool) -> InstallStep {
     step
 }
 
-/// Fetches what is pinned into a folder, in which `pom.xml` stands already.
+/// Fetches what is pinned into a folder that already contains `pom.xml`.
 pub fn fetch(system: &System, folder: &Path) -> Vec<InstallStep> {
     let folder = folder.display();
     let install = &system.install;
@@ -94,7 +95,7 @@ pub fn fetch(system: &System, folder: &Path) -> Vec<InstallStep> {
     let mut maven = |goal: &str, more: &[String]| {
         let pom = format!("{folder}/pom.xml");
         let goal = format!("{MAVEN_PLUGIN}:{goal}");
-        // Strict checksums: what arrives damaged is refused.
+        // Strict checksums: damaged downloads are refused.
         let mut fetch = step(DOWNLOAD, &["mvn", "-B", "-C", "-ntp", "-f", &pom, &goal, "-DincludeScope=runtime"]);
         fetch.command.extend_from_slice(more);
         steps.push(fetch);
@@ -149,12 +150,13 @@ pub fn fetch(system: &System, folder: &Path) -> Vec<InstallStep> {
     steps
 }
 
-/// The type of an artifact that is unpacked instead of being put on the class path.
+/// Returns the type of an artifact that is unpacked instead of being put on the class
+/// path.
 fn archive(pin: &str) -> Option<&str> {
     pin.split(':').nth(3).filter(|extension| *extension != "jar")
 }
 
-/// The project that asks Maven for a system's artifacts.
+/// Returns the Maven project that depends on a system's artifacts.
 pub fn pom(install: &Install) -> String {
     let mut text = String::from(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  \

@@ -1,11 +1,11 @@
-//! Programs that runs need beside a system. None is measured, and each is
-//! listed behind the systems as what it is.
+//! Programs that runs need in addition to a system. They are not measured, and are listed
+//! as tools after the systems.
 
 use pubmark_model::server::ServerSpec;
 use pubmark_model::system::{Install, System};
 use std::sync::{Arc, LazyLock};
 
-/// The proxy that plays the link of a run.
+/// Returns the proxy that plays the link of a run.
 pub fn toxiproxy() -> &'static Arc<System> {
     static TOOL: LazyLock<Arc<System>> = LazyLock::new(|| Arc::new(described()));
     &TOOL
@@ -22,7 +22,7 @@ fn described() -> System {
         server: Some(ServerSpec {
             endpoint: "http://127.0.0.1:{port}".into(),
             command: words(&["{cache}/bin/server", "-host", "127.0.0.1", "-port", "{port}"]),
-            // It would log some lines for each connection that comes or goes.
+            // Otherwise it would log several lines for each connection.
             environment: vec![("LOG_LEVEL".into(), "error".into())],
             ..ServerSpec::default()
         }),
@@ -31,7 +31,7 @@ fn described() -> System {
     }
 }
 
-/// The tool of this name.
+/// Returns the tool of this name.
 pub fn find(name: &str) -> Option<&'static Arc<System>> {
     Some(toxiproxy()).filter(|tool| tool.name == name)
 }

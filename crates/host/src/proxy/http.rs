@@ -1,43 +1,43 @@
-//! The few requests that the proxy of a link understands: HTTP/1.1 on
-//! loopback, a connection each.
+//! The few requests that the proxy of a link understands: HTTP/1.1 on loopback, with a
+//! connection for each.
 
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long a request may take with its answer.
+/// Time limit of a request with its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// An answer is never longer than this, bytes.
+/// Maximum length of an answer, bytes.
 const MAX_ANSWER: usize = 256 << 10;
 
-/// Where the proxy is told what to do.
+/// The proxy's control interface.
 pub struct Api {
     /// Its port on 127.0.0.1.
     pub port: u16,
 }
 
-/// Why the proxy did not do as it was told.
+/// The reason why a request to the proxy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// It was not reached, or does not answer in time.
+    /// The proxy was not reached, or does not answer in time.
     #[error("its proxy: {0}")]
     Io(#[from] std::io::Error),
-    /// It refuses.
+    /// The proxy refuses.
     #[error("its proxy answers {path} with `{answer}`")]
     Refused {
-        /// What it was asked for.
+        /// Path of the request.
         path: String,
-        /// Its answer.
+        /// The proxy's answer.
         answer: String,
     },
-    /// Clients would not meet it.
+    /// Another process holds the port, so clients would not reach the proxy.
     #[error("port {0} is held by another process")]
     PortHeld(u16),
 }
 
 impl Api {
-    /// Sends a document, as POST or PATCH. An error says what the proxy made of it.
+    /// Sends a document, as POST or PATCH. An error contains the proxy's answer.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<(), ProxyError> {
         let answer = self.exchange(method, path, &body.to_string())?;
         match status(&answer) {
@@ -63,7 +63,7 @@ impl Api {
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         let mut piece = [0; 4096];
-        // The answer's end is the connection's.
+        // The answer ends with the connection.
         while answer.len() < MAX_ANSWER {
             let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             stream.set_read_timeout(Some(left))?;
@@ -79,7 +79,7 @@ impl Api {
     }
 }
 
-/// The status of an answer: the second word of its first line.
+/// Returns the status of an answer: the second word of its first line.
 fn status(answer: &str) -> Option<u16> {
     let line = answer.lines().next()?;
     line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
@@ -91,7 +91,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// What comes of a request to which a server answers so, and what it heard.
+    /// Returns the result of a request to a server with this answer, and the request that
+    /// the server received.
     fn answered(answer: &'static str) -> (Result<(), ProxyError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

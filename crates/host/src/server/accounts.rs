@@ -1,4 +1,4 @@
-//! What the kernel's control groups count and hold in force, in both versions.
+//! Usage and limits from the kernel's control groups, in both versions.
 //!
 //! Source: the kernel's `admin-guide/cgroup-v2` and `admin-guide/cgroup-v1`.
 
@@ -7,15 +7,14 @@ use std::fs::read_to_string;
 use std::iter::Sum;
 use std::path::{Path, PathBuf};
 
-/// Limits of the first version are page counts in disguise: beyond this,
-/// bytes, there is none.
+/// Limits of the first version are page counts: a limit beyond this, bytes, means no
+/// limit.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
-/// Where the controllers of a group of processes are; with the second version
-/// all in the same folder.
+/// The folders of a group's controllers; with the second version all are the same folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
-    /// 1 or 2; 0 where there is no group.
+    /// 1 or 2; 0 without a group.
     pub version: u8,
     /// The folder that limits processors.
     pub cpu: Option<PathBuf>,
@@ -25,10 +24,10 @@ pub struct Accounts {
     pub memory: Option<PathBuf>,
 }
 
-/// CPU time of a group, exact over all that ever ran in it.
+/// CPU time of a group, exact over all processes that ever ran in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// All, ns.
+    /// Total, ns.
     pub total_ns: Ns,
     /// In user mode, ns.
     pub user_ns: Ns,
@@ -46,20 +45,20 @@ impl Sum for CpuTime {
     }
 }
 
-/// A hierarchy that is mounted, and where a process is in it.
+/// A mounted hierarchy, and a process's folder in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     /// 1 or 2.
     pub version: u8,
     /// Options of its mount: the controllers' names, for the first version.
     pub controllers: Vec<String>,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: PathBuf,
     /// The process's own folder in it.
     pub own: PathBuf,
 }
 
-/// The hierarchies of a process, from its `mountinfo` and its `cgroup`.
+/// Parses the hierarchies of a process from its `mountinfo` and its `cgroup`.
 pub fn parse_hierarchies(mountinfo: &str, cgroup: &str) -> Vec<Hierarchy> {
     mountinfo.lines().filter_map(|line| hierarchy(line, cgroup)).collect()
 }
@@ -91,10 +90,10 @@ fn hierarchy(line: &str, cgroup: &str) -> Option<Hierarchy> {
     Some(Hierarchy { version, controllers, own: if own.is_dir() { own } else { mount.clone() }, mount })
 }
 
-/// The hierarchies of a process of this machine; `self` for this one.
+/// Returns the hierarchies of a process of this machine; `self` for this one.
 pub fn hierarchies(process: &str) -> Vec<Hierarchy> {
     let cgroup = read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
-    // Mounts are this process's: a container sees others.
+    // The mounts are those of this process: a container sees others.
     parse_hierarchies(&read_to_string("/proc/self/mountinfo").unwrap_or_default(), &cgroup)
 }
 
@@ -102,15 +101,15 @@ fn number(path: &Path) -> Option<u64> {
     read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// A figure of a file of lines `NAME FIGURE`.
+/// Reads a figure from a file of lines `NAME FIGURE`.
 fn named(path: &Path, name: &str) -> Option<u64> {
     let text = read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 impl Accounts {
-    /// The group that a process is in, as a container's first one. None where
-    /// it is in the same as pubmark itself, so that its figures would be ours.
+    /// Returns the group of a process, such as a container's first one. `None` if pubmark
+    /// itself is in the same group, because its figures would include pubmark.
     pub fn of(pid: i32) -> Option<Accounts> {
         let theirs = hierarchies(&pid.to_string());
         let ours = hierarchies("self");
@@ -131,13 +130,13 @@ impl Accounts {
         Some(Accounts::second(folder))
     }
 
-    /// A group of the second version.
+    /// Makes a group of the second version.
     pub fn second(folder: PathBuf) -> Accounts {
         let has = |file: &str| folder.join(file).exists().then(|| folder.clone());
         Accounts { version: 2, cpu: has("cpu.max"), cpuacct: has("cpu.stat"), memory: has("memory.max") }
     }
 
-    /// Its folders, each once.
+    /// Returns its folders, each once.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> =
             [&self.cpu, &self.cpuacct, &self.memory].into_iter().flatten().cloned().collect();
@@ -146,7 +145,7 @@ impl Accounts {
         folders
     }
 
-    /// The processes in it.
+    /// Returns the processes in it.
     pub fn processes(&self) -> Vec<i32> {
         let mut found: Vec<i32> = self.folders().iter().flat_map(|folder| processes_in(folder)).collect();
         found.sort_unstable();
@@ -154,7 +153,7 @@ impl Accounts {
         found
     }
 
-    /// CPU time so far.
+    /// Returns the CPU time so far.
     pub fn cpu_time(&self) -> Option<CpuTime> {
         let folder = self.cpuacct.as_ref()?;
         if self.version == 2 {
@@ -173,8 +172,8 @@ impl Accounts {
         })
     }
 
-    /// How long its processes were kept from processors by the limit, summed
-    /// over processors, ns.
+    /// Returns how long the limit kept its processes from processors, summed over
+    /// processors, ns.
     pub fn throttled_ns(&self) -> Ns {
         let read = |folder: &PathBuf| match self.version {
             2 => named(&folder.join("cpu.stat"), "throttled_usec").map(|us| us * 1_000),
@@ -183,19 +182,19 @@ impl Accounts {
         self.cpu.as_ref().and_then(read).unwrap_or(0)
     }
 
-    /// Memory that is charged to it, page cache and kernel memory included, bytes.
+    /// Returns the memory charged to it, including page cache and kernel memory, bytes.
     pub fn memory_bytes(&self) -> Option<u64> {
         let file = if self.version == 2 { "memory.current" } else { "memory.usage_in_bytes" };
         number(&self.memory.as_ref()?.join(file))
     }
 
-    /// How many of its processes the kernel has killed for want of memory.
+    /// Returns how many of its processes the kernel has killed because memory ran out.
     pub fn oom_kills(&self) -> u64 {
         let file = if self.version == 2 { "memory.events" } else { "memory.oom_control" };
         self.memory.as_ref().and_then(|folder| named(&folder.join(file), "oom_kill")).unwrap_or(0)
     }
 
-    /// The limit of processors that is in force.
+    /// Returns the processor limit that is in force.
     pub fn cpus(&self) -> Option<f64> {
         let folder = self.cpu.as_ref()?;
         let (quota, period) = if self.version == 2 {
@@ -203,21 +202,21 @@ impl Accounts {
             let (quota, period) = text.trim().split_once(' ')?;
             (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
         } else {
-            // Without a limit the quota is -1, which is no number here.
+            // Without a limit the quota is -1, which is not a number here.
             (number(&folder.join("cpu.cfs_quota_us"))? as f64, number(&folder.join("cpu.cfs_period_us"))? as f64)
         };
         (period > 0.0).then_some(quota / period)
     }
 
-    /// The limit of memory that is in force, bytes.
+    /// Returns the memory limit that is in force, bytes.
     pub fn memory_limit_bytes(&self) -> Option<u64> {
         let file = if self.version == 2 { "memory.max" } else { "memory.limit_in_bytes" };
         number(&self.memory.as_ref()?.join(file)).filter(|bytes| *bytes < NO_LIMIT_BYTES)
     }
 }
 
-/// The processes in a group's folder. One that cannot be seen from here, as
-/// from within a container, has the number 0 and is left out.
+/// Returns the processes in a group's folder. A process that cannot be seen from here,
+/// for example from within a container, has the number 0 and is left out.
 pub fn processes_in(folder: &Path) -> Vec<i32> {
     let text = read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).collect()

@@ -1,5 +1,5 @@
-//! The process of a server that was there already: found by its listening
-//! socket, so that what it uses is its own and not other processes'.
+//! Finds the process of a running server by its listening socket, so that only its usage
+//! is counted.
 
 use super::accounts::Accounts;
 use super::container;
@@ -13,12 +13,12 @@ use pubmark_model::watch::Watchee;
 use std::collections::HashSet;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-/// Programs that only pass bytes on, to a container or another machine: what
-/// they use is not what the server uses.
+/// Programs that only forward bytes to a container or another machine: their usage is not
+/// the server's.
 const FORWARDERS: &[&str] =
     &["docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "ssh", "socat", "kubectl"];
 
-/// Where a server is, and its processes, where they can be seen.
+/// Returns where a server runs, and its processes if they can be seen.
 pub fn find(endpoint: &str) -> (Attached, Vec<Watched>) {
     let Ok(endpoint) = Endpoint::parse(endpoint) else { return (Attached::Elsewhere, Vec::new()) };
     if !here(&endpoint) {
@@ -32,10 +32,10 @@ pub fn find(endpoint: &str) -> (Attached, Vec<Watched>) {
     }
 }
 
-/// The processes that somebody says are the server.
+/// Returns the processes that the user names as the server.
 ///
 /// # Errors
-/// Where there are none.
+/// If there are none.
 pub fn named(watchee: &Watchee) -> Result<Vec<Watched>, HostError> {
     let tree = |root: i32| Watched { root, ..Watched::default() };
     match watchee {
@@ -44,7 +44,7 @@ pub fn named(watchee: &Watchee) -> Result<Vec<Watched>, HostError> {
         Watchee::Process(name) => {
             let own: HashSet<i32> =
                 processes::all().into_iter().filter(|pid| processes::is_called(*pid, name)).collect();
-            // Those below another of the name are watched with it.
+            // Descendants of a process of that name are sampled with it.
             let below: HashSet<i32> = own.iter().flat_map(|pid| processes::descendants(*pid)).collect();
             let mut roots: Vec<i32> = own.difference(&below).copied().filter(|pid| processes::lives(*pid)).collect();
             roots.sort_unstable();
@@ -61,15 +61,15 @@ pub fn named(watchee: &Watchee) -> Result<Vec<Watched>, HostError> {
     }
 }
 
-/// Whether all that is below this process is the server, and it is one.
+/// True if this process is a server and everything below it belongs to it.
 fn serves(pid: i32, name: &str) -> bool {
     let own = std::process::id() as i32;
     let passes_on = FORWARDERS.iter().any(|forwarder| name.starts_with(forwarder));
     !passes_on && pid != own && !processes::descendants(pid).contains(&own)
 }
 
-/// Whether an endpoint's host is this machine: an address of its own can be
-/// bound. Nothing is sent.
+/// True if an endpoint's host is this machine: an address of its own can be bound.
+/// Nothing is sent.
 pub fn here(endpoint: &Endpoint) -> bool {
     let own = |address: IpAddr| address.is_loopback() || UdpSocket::bind((address, 0)).is_ok();
     let addresses = (endpoint.host.as_str(), endpoint.port).to_socket_addrs().into_iter().flatten();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn another_machine_is_elsewhere_and_a_port_without_a_listener_is_hidden() {
-        // TEST-NET-1 (RFC 5737) is nobody's.
+        // TEST-NET-1 (RFC 5737) is not in use.
         assert_eq!(find("mqtt://192.0.2.1:1883").0, Attached::Elsewhere);
         assert_eq!(find("nonsense").0, Attached::Elsewhere);
         let port = ports::free(1).unwrap()[0];

@@ -1,7 +1,7 @@
-//! Servers in containers, by the command line of podman or docker, whose words are
-//! the same. What is run is made by functions of the container alone. The keeper runs
-//! it: first `run`, then `logs --follow` in the place of the server, which ends when
-//! the container does, and at the end `stop` and `rm`.
+//! Servers in containers, run by the command line of podman or docker, which have the
+//! same commands. Commands are computed from the container alone. The keeper runs them:
+//! first `run`, then `logs --follow` in the place of the server, which ends when the
+//! container does, and at the end `stop` and `rm`.
 
 use super::accounts::Accounts;
 use super::keeper::EngineOrders;
@@ -15,30 +15,31 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a question to an engine may take.
+/// Time limit of a query to an engine.
 const QUESTION: Duration = Duration::from_secs(20);
-/// More processes than this no server has, and an engine may not be allowed to allow more.
+/// No server has more processes than this, and an engine may not be allowed to allow more.
 const PROCESSES_MAX: u64 = 20_000;
 
-/// What runs containers, by the name of its program.
+/// A container engine, identified by the name of its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Engine(&'static str);
 
-/// Those that are known; of several that answer the first is taken.
+/// The known engines; the first that answers is used.
 const ENGINES: [Engine; 2] = [Engine("podman"), Engine("docker")];
 
 impl Engine {
-    /// The engines that a deployment may mean: `container` any, else the one of this name.
+    /// Returns the engines for a deployment: any for `container`, otherwise the one of
+    /// this name.
     fn meant(deployment: &str) -> impl Iterator<Item = Engine> {
         ENGINES.into_iter().filter(move |engine| deployment == "container" || deployment == engine.0)
     }
 
-    /// Whether a deployment is one in a container.
+    /// True if a deployment uses a container.
     pub fn runs(deployment: &str) -> bool {
         Engine::meant(deployment).next().is_some()
     }
 
-    /// The engine for a deployment, by its program; none where there is none.
+    /// Returns the engine for a deployment, by its program; `None` if there is none.
     pub fn find(deployment: &str) -> Option<Engine> {
         let found: Vec<Engine> = Engine::meant(deployment).filter(|engine| find_program(engine.0).is_some()).collect();
         match found[..] {
@@ -48,12 +49,12 @@ impl Engine {
         }
     }
 
-    /// Its program.
+    /// Returns its program.
     pub fn program(self) -> &'static str {
         self.0
     }
 
-    /// The version of its server; none where it does not answer.
+    /// Returns the version of its server; `None` if it does not answer.
     pub fn version(self) -> Option<String> {
         let answer = output(&self.words(&["version", "--format", "{{.Server.Version}}"]), QUESTION).ok()?;
         Some(answer.trim().to_owned()).filter(|version| !version.is_empty())
@@ -64,28 +65,28 @@ impl Engine {
     }
 }
 
-/// Where a container's ports are.
+/// The network of a container's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// This machine's own: the server itself is told where to listen.
+    /// The machine's own network: the server itself is configured where to listen.
     Host,
-    /// The engine's: one port is published.
+    /// The engine's network, with one published port.
     Published {
-        /// At this address of the machine, and nowhere else.
+        /// Address on the machine at which the port is published.
         address: String,
-        /// The port there.
+        /// Port there.
         here: u16,
-        /// The port within.
+        /// Port within the container.
         within: u16,
     },
-    /// The engine's, and nothing is published.
+    /// The engine's network, with nothing published.
     Engine,
 }
 
-/// A container, before it runs.
+/// A container before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Container {
-    /// What runs it.
+    /// Its engine.
     pub engine: Engine,
     /// Its name: `pubmark-PID-NUMBER`.
     pub name: String,
@@ -95,49 +96,50 @@ pub struct Container {
     pub command: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
-    /// Files: where they are here, and where they are mounted to, read-only.
+    /// Files: path here, and read-only mount point.
     pub files: Vec<(PathBuf, String)>,
-    /// Folders that it may write to: where they are here, if not with the engine,
-    /// and where they are mounted to.
+    /// Folders that it may write to: path here, or `None` for a volume of the engine, and
+    /// mount point.
     pub volumes: Vec<(Option<PathBuf>, String)>,
-    /// Its ports.
+    /// Its network.
     pub network: Network,
     /// Limits.
     pub limits: Limits,
-    /// Open files that the server may have; those of pubmark itself.
+    /// Open files that the server may have; equal to pubmark's own limit.
     pub open_files: u64,
-    /// Processes that this user may have, where there is a limit.
+    /// Processes that this user may have, if there is a limit.
     pub processes: Option<u64>,
 }
 
-/// What an engine says of a container that runs.
+/// An engine's information on a running container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Running {
-    /// Its first process, as this machine numbers it; 0 if it does not run.
+    /// Its first process, as numbered on this machine; 0 if it does not run.
     pub pid: i32,
-    /// What the engine says is in force.
+    /// The limits in force, as the engine reports them.
     pub applied: Applied,
-    /// The image, by the hash of what it is configured to be.
+    /// Hash of the image's configuration.
     pub image_id: String,
 }
 
-/// How a container ended.
+/// The way in which a container ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Exit code.
     pub code: i32,
-    /// Whether the kernel killed it for want of memory.
+    /// True if the kernel killed it because memory ran out.
     pub oom: bool,
 }
 
-/// The namespace in which the numbers of processes mean what they mean here: by them
-/// coordinators are known that are no more.
+/// Returns the namespace in which process numbers mean the same as here: they identify
+/// coordinators that are dead.
 fn numbers() -> String {
     std::fs::read_link("/proc/self/ns/pid").map_or_else(|_| "unknown".into(), |link| link.display().to_string())
 }
 
 impl Container {
-    /// `run`. Without `--rm`, so that it can be asked how it ended.
+    /// Returns the `run` command. It has no `--rm`, so that the engine can report how the
+    /// container ended.
     pub fn run(&self) -> Vec<String> {
         let label = format!("pubmark.numbers={}", numbers());
         let mut command = self.engine.words(&["run", "--detach", "--name", &self.name, "--label", &label]);
@@ -146,12 +148,12 @@ impl Container {
             add("--cpus", cpus.to_string());
         }
         if let Some(bytes) = self.limits.memory_bytes {
-            // The same for both: memory, and memory with swap.
+            // One value for memory, and for memory with swap.
             add("--memory", bytes.to_string());
             add("--memory-swap", bytes.to_string());
         }
         add("--ulimit", format!("nofile={0}:{0}", self.open_files));
-        // Podman's own default is more than a user with a limit may give.
+        // Podman's own default exceeds what a user with a limit may set.
         if let Some(most) = self.processes.filter(|_| self.engine.0 == "podman") {
             add("--ulimit", format!("nproc={0}:{0}", most.min(PROCESSES_MAX)));
         }
@@ -182,7 +184,7 @@ impl Container {
 /// A container that was started, or is about to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What runs it.
+    /// Its engine.
     pub engine: Engine,
     /// Its name.
     pub name: String,
@@ -200,7 +202,7 @@ impl Named {
         self.asked(&["logs", "--follow"])
     }
 
-    /// What a keeper runs to have it stopped, killed and started.
+    /// Returns the commands that a keeper runs to stop, kill and start it.
     pub fn orders(&self) -> EngineOrders {
         EngineOrders {
             stop: self.asked(&["pause"]),
@@ -212,7 +214,7 @@ impl Named {
         }
     }
 
-    /// Ends the container politely, and removes it.
+    /// Returns the commands that stop the container and remove it.
     pub fn clean_up(&self, grace_ms: u64) -> Vec<Vec<String>> {
         let grace_s = grace_ms.div_ceil(1_000).to_string();
         vec![self.asked(&["stop", "-t", &grace_s]), self.remove()]
@@ -223,7 +225,7 @@ impl Named {
         self.asked(&["rm", "--force", "--volumes"])
     }
 
-    /// Asks the engine about it, which should run.
+    /// Queries the engine about the container, which should run.
     pub fn running(&self) -> Result<Running, EngineError> {
         let format = "{{.State.Pid}} {{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.Image}}";
         let answer = output(&self.asked(&["inspect", "--format", format]), QUESTION)?;
@@ -251,13 +253,13 @@ impl Named {
         Some(Running { pid: pid.parse().ok()?, applied, image_id: image.to_owned() })
     }
 
-    /// Asks the engine how it ended.
+    /// Queries the engine about how it ended.
     pub fn ended(&self) -> Option<Ended> {
         let format = "{{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}}";
         parse_ended(&output(&self.asked(&["inspect", "--format", format]), QUESTION).ok()?)
     }
 
-    /// What a record says of it: what cannot be asked is left empty.
+    /// Returns its facts for the record; what cannot be queried is left empty.
     pub fn facts(&self, image: &str, image_id: &str) -> ContainerFacts {
         let asked = self.engine.words(&["image", "inspect", "--format", "{{json .RepoDigests}}", image_id]);
         let digests = output(&asked, QUESTION).unwrap_or_default();
@@ -270,8 +272,8 @@ impl Named {
     }
 }
 
-/// What is in force, read back from the control group of the container's first process;
-/// where that cannot be seen from here, what the engine says, and that it is its word.
+/// Returns the limits in force, read back from the control group of the container's first
+/// process; if that cannot be seen from here, what the engine reports, marked as such.
 pub fn in_force(running: &Running) -> (Accounts, Applied) {
     let accounts = Accounts::of(running.pid).filter(|_| running.pid > 0).unwrap_or_default();
     let mut applied = running.applied.clone();
@@ -285,70 +287,70 @@ pub fn in_force(running: &Running) -> (Accounts, Applied) {
     (accounts, applied)
 }
 
-/// How many processes the kernel has killed on this machine for want of memory. An
-/// engine may not notice that one of them was a container's.
+/// Returns how many processes the kernel has killed on this machine because memory ran
+/// out. An engine may not notice that one of them was a container's.
 pub fn machine_oom_kills() -> u64 {
     let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
 }
 
-/// None where it runs.
+/// Parses how it ended; `None` if it runs.
 fn parse_ended(answer: &str) -> Option<Ended> {
     let mut words = answer.split_whitespace();
     let (code, oom, running) = (words.next()?, words.next()?, words.next()?);
     (running == "false").then_some(Ended { code: code.parse().ok()?, oom: oom.parse().ok()? })
 }
 
-/// The first digest of a list `["name@sha256:…", …]`; an image that was never in a
-/// registry may have none.
+/// Returns the first digest of a list `["name@sha256:…", …]`; an image that was never in
+/// a registry may have none.
 fn parse_digest(answer: &str) -> Option<String> {
     let names: Vec<String> = serde_json::from_str(answer.trim()).ok()?;
     names.iter().find_map(|name| name.split_once('@')).map(|(_, digest)| digest.to_owned())
 }
 
-/// Why a command did not answer.
+/// The reason why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// There is none.
+    /// The command is empty.
     #[error("an empty command")]
     Empty,
     /// Its program cannot be run.
     #[error("`{program}` cannot be run: {source}")]
     NotRun {
-        /// Which.
+        /// The program.
         program: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It took too long, and was killed.
     #[error("`{command}` did not end within {} s", most.as_secs())]
     TooLong {
-        /// Which.
+        /// The command.
         command: String,
-        /// How long it was given.
+        /// Its time limit.
         most: Duration,
     },
-    /// It ended badly.
+    /// It failed.
     #[error("`{command}` ended: {status}: {said}")]
     Ended {
-        /// Which.
+        /// The command.
         command: String,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
-        /// What it said.
+        /// Its output.
         said: String,
     },
-    /// It says what nobody asked.
+    /// The answer is not understood.
     #[error("`{engine} inspect` says `{answer}`")]
     Answer {
-        /// Which engine.
+        /// The engine.
         engine: &'static str,
-        /// What it says.
+        /// Its answer.
         answer: String,
     },
 }
 
-/// The first process of a container that runs here, whoever started it; none where
+/// Returns the first process of a container that runs here, whoever started it; `None` if
 /// no engine knows one of this name.
 pub fn first_process(name: &str) -> Option<i32> {
     let ask = |engine: &Engine| {
@@ -358,8 +360,8 @@ pub fn first_process(name: &str) -> Option<i32> {
     ENGINES.iter().find_map(ask)
 }
 
-/// Removes the containers of coordinators that are no more, of those whose processes
-/// are numbered as those here.
+/// Removes the containers of dead coordinators, if their processes are numbered like
+/// those here.
 pub fn sweep(engine: Engine) {
     let label = format!("label=pubmark.numbers={}", numbers());
     let list = engine.words(&["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
@@ -369,7 +371,7 @@ pub fn sweep(engine: Engine) {
     }
 }
 
-/// What a command prints. It is killed if it takes too long.
+/// Returns a command's output. The command is killed if it takes too long.
 pub fn output(command: &[String], most: Duration) -> Result<String, EngineError> {
     let shown = || command.join(" ");
     let (program, arguments) = command.split_first().ok_or(EngineError::Empty)?;
@@ -492,7 +494,7 @@ mod tests {
     fn what_cannot_be_read_back_is_the_engines_word() {
         let own = std::process::id() as i32;
         let applied = Applied { cpus: Some(0.5), by: "docker".into(), ..Applied::default() };
-        // In the group of pubmark itself: its figures would not be the container's.
+        // In pubmark's own group: its figures would not be the container's.
         let (accounts, applied) = in_force(&Running { pid: own, applied, image_id: String::new() });
         assert_eq!((accounts.version, applied.cpus, applied.by.as_str()), (0, Some(0.5), "docker"));
         assert!(applied.note.unwrap().starts_with("the word of docker"));

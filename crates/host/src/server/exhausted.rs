@@ -1,14 +1,14 @@
-//! A server that has run out of memory, or reached another limit of its own, and lives on: what it
-//! said of it.
+//! Log messages of a server that has run out of memory, or reached another limit of its own, and
+//! still runs.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The longest part of a line that is kept, bytes.
+/// Maximum length of a line that is kept, bytes.
 const LINE: u64 = 500;
 
-/// The first line of a server's log that holds this text, if any does.
+/// Returns the first line of a server's log that contains this text.
 pub fn said(log: &Path, text: &str) -> Option<String> {
     if text.is_empty() {
         return None;
@@ -17,7 +17,7 @@ pub fn said(log: &Path, text: &str) -> Option<String> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // What follows of a longer line is read as the next one.
+        // The rest of a longer line is read as the next one.
         if (&mut log).take(LINE).read_until(b'\n', &mut line).ok()? == 0 {
             return None;
         }
@@ -28,31 +28,31 @@ pub fn said(log: &Path, text: &str) -> Option<String> {
     }
 }
 
-/// Looks in a log that grows for a text: each part of it is read once.
+/// Searches a growing log for a text, and reads each part of it once.
 pub struct LogSearch {
     log: PathBuf,
     text: String,
-    /// How much of the log has been read, bytes.
+    /// Bytes of the log that have been read.
     read_bytes: u64,
     found: Option<String>,
 }
 
 impl LogSearch {
-    /// A search for this text; for an empty one nothing is ever found.
+    /// Makes a search for this text; an empty text is never found.
     pub fn new(log: &Path, text: &str) -> LogSearch {
         LogSearch { log: log.to_owned(), text: text.to_owned(), read_bytes: 0, found: None }
     }
 
-    /// The first line with the text that has come so far.
+    /// Returns the first line with the text so far.
     pub fn look(&mut self) -> Option<&str> {
         if self.found.is_none() && !self.text.is_empty() {
-            // A log that cannot be read says nothing.
+            // A log that cannot be read contains nothing.
             let _ = self.read_on();
         }
         self.found.as_deref()
     }
 
-    /// What has come so far does not count any more.
+    /// Ignores everything that has been logged so far.
     pub fn forget(&mut self) {
         self.look();
         self.found = None;

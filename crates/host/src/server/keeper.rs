@@ -1,13 +1,13 @@
-//! The keeper: the process between coordinator and server that outlives the
-//! one to end the other. It knows that the coordinator has done with the
-//! server, or is dead, by the end of its own standard input.
+//! The keeper: the process between coordinator and server that outlives the former to end
+//! the latter. The end of its standard input tells it that the coordinator has done with
+//! the server, or is dead.
 //!
-//! It is the reaper of its descendants, so that what a server leaves to run in
-//! the background remains below it; and as long as anything of a server runs,
-//! the keeper has a child.
+//! It is the reaper of its descendants, so that processes that a server leaves in the
+//! background remain below it; and as long as any process of a server runs, the keeper
+//! has a child.
 //!
-//! Until then it stops, continues, kills and starts the server again as it is
-//! ordered to: a line of its input each.
+//! Until then it stops, continues, kills and restarts the server by orders: lines of its
+//! input.
 
 use super::accounts::processes_in;
 use super::limits;
@@ -32,46 +32,46 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A plan is never longer than this, bytes.
+/// Maximum length of a plan, bytes.
 const MAX_PLAN: u64 = 16 << 20;
-/// An order is never longer than this, bytes.
+/// Maximum length of an order, bytes.
 const MAX_ORDER: u64 = 64;
-/// How long killing may take, before what cannot be killed is given up.
+/// Time limit for killing, before what cannot be killed is given up.
 pub const KILLING: Duration = Duration::from_secs(10);
-/// How long each command of the clean_up may take.
+/// Time limit of each clean-up command.
 pub const CLEAN_UP: Duration = Duration::from_secs(20);
 
-/// What a keeper is told first: a line of its standard input. One without a command
-/// comes before it, and says what is to be removed if no other follows.
+/// The first line of a keeper's standard input. A plan without a command comes before it,
+/// and lists what is to be removed if no other plan follows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeepPlan {
-    /// By this value of `PUBMARK_SERVER` the server's processes are known.
+    /// Value of `PUBMARK_SERVER` that identifies the server's processes.
     pub marker: String,
     /// The server's program and arguments.
     pub command: Vec<String>,
-    /// Run to their end before it, in order, without limits.
+    /// Commands that run to their end before it, in order, without limits.
     pub prepare: Vec<Vec<String>>,
-    /// What an engine is told for orders, where the server is in a container of its:
-    /// there signals would reach the engine's client alone.
+    /// Commands of the engine for orders, if the server is in a container: signals would
+    /// only reach the engine's client.
     pub engine: Option<EngineOrders>,
-    /// Run at the end: where there is an engine, before anything is signalled.
+    /// Commands that run at the end; with an engine, before anything is signalled.
     pub clean_up: Vec<Vec<String>>,
-    /// Environment variables beside the keeper's own.
+    /// Environment variables in addition to the keeper's own.
     pub environment: Vec<(String, String)>,
     /// Working folder.
     pub folder: PathBuf,
-    /// Where all that they print goes to; appended.
+    /// File for everything that they print; appended.
     pub log: PathBuf,
-    /// What is taken out of that.
+    /// Secrets that are removed from the log.
     #[serde(default)]
     pub secrets: Secrets,
     /// Control groups that the server joins; removed at the end.
     pub groups: Vec<PathBuf>,
-    /// Processors that the server is bound to; empty for all.
+    /// Processors that the server is bound to; all if empty.
     pub cpus: Vec<usize>,
     /// Folders that are removed at the end.
     pub remove: Vec<PathBuf>,
-    /// From SIGTERM to SIGKILL, ms.
+    /// Time from SIGTERM to SIGKILL, ms.
     pub grace_ms: u64,
 }
 
@@ -80,40 +80,40 @@ pub struct KeepPlan {
 pub struct EngineOrders {
     /// Stops all its processes.
     pub stop: Vec<String>,
-    /// Lets them go on.
+    /// Continues them.
     pub go_on: Vec<String>,
     /// Kills them.
     pub kill: Vec<String>,
-    /// Ends when it has ended.
+    /// Returns when the container has ended.
     pub wait: Vec<String>,
     /// Starts it again.
     pub start: Vec<String>,
-    /// In the place of the server when it has been started again; a word
-    /// [`NOW`](EngineOrders::NOW) is the time before that.
+    /// Runs in the place of the server after a restart; a word [`NOW`](EngineOrders::NOW)
+    /// is replaced by the time before that.
     pub follow: Vec<String>,
 }
 
 impl EngineOrders {
-    /// Stands for the time of the day, seconds since 1970.
+    /// Placeholder for the time of day, seconds since 1970.
     pub const NOW: &str = "{now}";
 }
 
-/// What a keeper is told then: a line each. It ends what it keeps at a line
-/// that is none of these.
+/// The orders that follow a plan, a line each. The keeper ends what it keeps at any other
+/// line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperOrder {
-    /// SIGSTOP to every process of the server.
+    /// Send SIGSTOP to every process of the server.
     Stop,
-    /// SIGCONT to them.
+    /// Send SIGCONT to them.
     Continue,
-    /// SIGKILL to them; that the server ends by it is no end of its own.
+    /// Send SIGKILL to them; the end of the server by it is not reported as its own.
     Kill,
-    /// Start the server again, which was killed.
+    /// Start the killed server again.
     Start,
 }
 
-/// What a keeper says: a line of its standard output each. Instants are of
+/// The answers of a keeper, a line of its standard output each. Instants are of
 /// CLOCK_MONOTONIC, ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,9 +128,9 @@ pub enum KeeperAnswer {
     Restarted(Ns, i32),
     /// The server has been started: its process.
     Pid(i32),
-    /// It has ended: how.
+    /// The server has ended: how.
     Exited(String),
-    /// It was not started: why.
+    /// The server was not started: why.
     Failed(String),
 }
 
@@ -143,11 +143,11 @@ impl From<CommandError> for KeeperAnswer {
 enum Event {
     /// A process below the keeper has ended.
     Reaped(i32, ProcessEnd),
-    /// None was left.
+    /// No child was left.
     Childless,
-    /// The coordinator wants something.
+    /// An order of the coordinator.
     KeeperOrder(KeeperOrder),
-    /// The coordinator is done, or gone.
+    /// The coordinator is done, or dead.
     Closed,
 }
 
@@ -157,48 +157,48 @@ struct Keeper<W> {
     output: W,
     events: Receiver<Event>,
     sender: Sender<Event>,
-    /// What came while the server was being killed.
+    /// Events that arrived while the server was being killed.
     pending: VecDeque<Event>,
-    /// Whether a thread waits for children to end; it ends with the last of them.
+    /// True while a thread waits for children to end; it ends with the last of them.
     reaping: bool,
 }
 
-/// Why a command of a server's did not do what it is for.
+/// The reason why a command of a server failed.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
-    /// What it prints has nowhere to go.
+    /// The log cannot be opened.
     #[error("{}: {source}", path.display())]
     Log { path: PathBuf, source: Arc<io::Error> },
-    /// It was not started.
+    /// The command was not started.
     #[error("`{command}`: {source}")]
     Start { command: String, source: io::Error },
-    /// It ended by itself.
+    /// The command ended by itself, with a failure.
     #[error("`{command}` ended: {end}")]
     Ended { command: String, end: ProcessEnd },
-    /// It did not end.
+    /// The command did not end in time.
     #[error("`{command}` did not end within {} s", CLEAN_UP.as_secs())]
     Late { command: String },
 }
 
-/// Why nothing is kept.
+/// The reason why nothing is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// What a server leaves in the background would be out of reach.
+    /// Processes that a server leaves in the background would be out of reach.
     #[error("descendants cannot be kept: {0}")]
     Reaper(#[source] Errno),
-    /// No plan came.
+    /// No plan arrived.
     #[error("no plan: {0}")]
     NoPlan(#[source] io::Error),
-    /// What came is no plan.
+    /// The line is not a plan.
     #[error("the plan: {0}")]
     Plan(#[from] serde_json::Error),
-    /// Nobody would hear orders.
+    /// The thread that reads orders cannot be started.
     #[error("no thread: {0}")]
     Thread(#[source] io::Error),
 }
 
-/// Keeps a server until `input` ends, and then ends it. The caller sees to
-/// that signals do not end this process.
+/// Keeps a server until `input` ends, and then ends it. The caller ensures that signals
+/// do not end this process.
 pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), KeepError> {
     prctl::set_child_subreaper(true).map_err(KeepError::Reaper)?;
     // So that a stopped keeper wakes up when its coordinator dies.
@@ -263,8 +263,8 @@ impl<W: Write> Keeper<W> {
         self.closed();
     }
 
-    /// Does as it is ordered until the server ends by itself, or cannot be
-    /// started again: how; `None` if the coordinator is done first.
+    /// Performs orders until the server ends by itself, or cannot be started again, and
+    /// returns how; `None` if the coordinator is done first.
     fn watch(&mut self, server: i32) -> Option<KeeperAnswer> {
         let mut server = Some(server);
         loop {
@@ -284,7 +284,7 @@ impl<W: Write> Keeper<W> {
                 Event::KeeperOrder(KeeperOrder::Kill) => {
                     server = None;
                     let (_, at_ns) = self.signal(Signal::SIGKILL);
-                    // Its port and its files are free only when all are gone.
+                    // Its port and its files are free only when all processes are gone.
                     self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
                     KeeperAnswer::Killed(at_ns)
                 }
@@ -303,7 +303,7 @@ impl<W: Write> Keeper<W> {
         }
     }
 
-    /// Has the engine carry an order out. `server` is what stands in the container's place.
+    /// Has the engine perform an order. `server` is the process in the container's place.
     fn by_engine(&mut self, order: KeeperOrder, server: &mut Option<i32>) -> Result<KeeperAnswer, CommandError> {
         let engine = self.plan.engine.clone().unwrap_or_default();
         let at_ns = clock::now();
@@ -320,7 +320,7 @@ impl<W: Write> Keeper<W> {
                 *server = None;
                 self.run(&engine.kill)?;
                 let killed_ns = clock::now();
-                // It cannot be started as long as the engine takes it to run.
+                // It cannot be started while the engine considers it running.
                 self.run(&engine.wait)?;
                 KeeperAnswer::Killed(killed_ns)
             }
@@ -336,8 +336,8 @@ impl<W: Write> Keeper<W> {
         })
     }
 
-    /// Runs a command to its end. What happens meanwhile is seen to afterwards. The
-    /// server's folder may be gone by now, and its log is for what it says itself.
+    /// Runs a command to its end. Events meanwhile are handled afterwards. The server's
+    /// folder may be gone by now, and the log contains only the server's own output.
     fn run(&mut self, command: &[String]) -> Result<(), CommandError> {
         let mut launch = launcher();
         launch.arg("--").args(command).current_dir("/").stdout(Stdio::null());
@@ -360,8 +360,8 @@ impl<W: Write> Keeper<W> {
         }
     }
 
-    /// Sends all that is left a signal, and those too that were started
-    /// meanwhile: when the first was sent, and when the last had been.
+    /// Sends a signal to all remaining processes, including those started meanwhile.
+    /// Returns when the first was sent, and when the last had been.
     fn signal(&self, signal: Signal) -> (Ns, Ns) {
         let mut reached: Vec<i32> = Vec::new();
         let mut fresh = self.left();
@@ -377,9 +377,9 @@ impl<W: Write> Keeper<W> {
         (began_ns, done_ns)
     }
 
-    /// A coordinator that cannot hear it is dead, and the end of the input says so.
+    /// If the coordinator cannot read it, the coordinator is dead, and the input ends.
     fn say(&mut self, word: &KeeperAnswer) {
-        // Who hears of an end looks for its reason in the log.
+        // The coordinator reads the reason of an end in the log.
         if let (KeeperAnswer::Exited(_) | KeeperAnswer::Failed(_), Ok(log)) = (word, &mut self.log) {
             log.settle();
         }
@@ -394,7 +394,7 @@ impl<W: Write> Keeper<W> {
         output.map_err(|source| CommandError::Log { path: self.plan.log.clone(), source })
     }
 
-    /// Starts something of the server's, in its folder and with its log.
+    /// Starts a command of the server, in its folder and with its log.
     fn spawn(&mut self, command: &[String], limited: bool) -> Result<i32, CommandError> {
         let (out, err) = (self.log_output()?, self.log_output()?);
         let mut launch = launcher();
@@ -412,7 +412,8 @@ impl<W: Write> Keeper<W> {
     }
 
     fn start(&mut self, launch: &mut Command, command: &[String]) -> Result<i32, CommandError> {
-        // By the first thread, which lives as long as the keeper: a server dies with the thread that starts it.
+        // From the first thread, which lives as long as the keeper: a server dies with the thread that starts
+        // it.
         let failed = |source| CommandError::Start { command: command.join(" "), source };
         let child = launch.spawn().map_err(failed)?;
         self.reap();
@@ -440,7 +441,7 @@ impl<W: Write> Keeper<W> {
         self.reaping = thread::Builder::new().spawn(reap).is_ok();
     }
 
-    /// The next event; `None` when the time is up.
+    /// Returns the next event; `None` when the time is up.
     fn event(&mut self, deadline: Option<Instant>) -> Option<Event> {
         self.pending.pop_front().or_else(|| self.receive(deadline))
     }
@@ -452,7 +453,7 @@ impl<W: Write> Keeper<W> {
         };
         if matches!(event, Some(Event::Childless)) {
             self.reaping = false;
-            // A child may have been started after the thread looked.
+            // A child may have been started after the thread checked.
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Err(_) => {}
                 Ok(status) => {
@@ -464,8 +465,8 @@ impl<W: Write> Keeper<W> {
         event
     }
 
-    /// How a process ended; `None` if the coordinator is done first, or the
-    /// time is up.
+    /// Returns how a process ended; `None` if the coordinator is done first, or the time
+    /// is up.
     fn ended(&mut self, pid: i32, deadline: Option<Instant>) -> Option<ProcessEnd> {
         loop {
             match self.event(deadline) {
@@ -480,7 +481,7 @@ impl<W: Write> Keeper<W> {
         while !matches!(self.event(None), Some(Event::Closed) | None) {}
     }
 
-    /// The processes that are left of the server.
+    /// Returns the remaining processes of the server.
     fn left(&self) -> Vec<i32> {
         let mut left = processes::descendants(std::process::id() as i32);
         left.extend(self.plan.groups.iter().flat_map(|group| processes_in(group)));
@@ -489,7 +490,7 @@ impl<W: Write> Keeper<W> {
         left
     }
 
-    /// Ends all of it, politely first.
+    /// Ends all of it, first with SIGTERM.
     fn end(&mut self) {
         // An engine's helpers are below the keeper too: they are needed until it is done.
         if self.plan.engine.is_some() {
@@ -497,7 +498,7 @@ impl<W: Write> Keeper<W> {
         }
         for pid in self.left() {
             processes::signal(pid, Signal::SIGTERM);
-            // A stopped process takes no SIGTERM.
+            // A stopped process does not handle SIGTERM.
             processes::signal(pid, Signal::SIGCONT);
         }
         self.wait_empty(Instant::now() + Duration::from_millis(self.plan.grace_ms), None);
@@ -519,8 +520,7 @@ impl<W: Write> Keeper<W> {
         }
     }
 
-    /// Waits until nothing is left, and sends what is left a signal each time
-    /// that it looks.
+    /// Waits until no process is left, and sends a signal to those left at each check.
     fn wait_empty(&mut self, deadline: Instant, signal: Option<Signal>) {
         loop {
             let left = self.left();
@@ -536,7 +536,7 @@ impl<W: Write> Keeper<W> {
     }
 }
 
-/// What becomes a command.
+/// Returns the command of the process that becomes a server's command.
 fn launcher() -> Command {
     // This very program, even if its file has been replaced meanwhile.
     let mut launch = Command::new("/proc/self/exe");
@@ -545,14 +545,14 @@ fn launcher() -> Command {
     launch
 }
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Debug)]
 enum ProcessEnd {
     Exit(i32),
     Signal(Signal),
 }
 
-/// In the words of the standard library.
+/// Worded like the standard library.
 impl fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -562,7 +562,7 @@ impl fmt::Display for ProcessEnd {
     }
 }
 
-/// The event of an ended process.
+/// Returns the event of an ended process.
 fn reaped(status: WaitStatus) -> Option<Event> {
     match status {
         WaitStatus::Exited(pid, code) => Some(Event::Reaped(pid.as_raw(), ProcessEnd::Exit(code))),

@@ -13,21 +13,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the keeper does beside killing and waiting, at most.
+/// Maximum time that the keeper needs for anything other than killing and waiting.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What was heard of a keeper.
+/// The result of waiting for a keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromKeeper {
     /// An answer.
     Answer(KeeperAnswer),
     /// Nothing in this time.
     Nothing,
-    /// It has ended, or was killed.
+    /// The keeper has ended, or was killed.
     Gone,
 }
 
-/// A running keeper. It and all that it keeps end when this is dropped.
+/// A running keeper. It and everything that it keeps end on drop.
 pub struct Kept {
     child: Child,
     input: Option<ChildStdin>,
@@ -40,8 +40,9 @@ fn wrong(source: std::io::Error) -> HostError {
 }
 
 impl Kept {
-    /// Starts a keeper, which is a subcommand of `program`, with a plan of what it has
-    /// to remove, without a command yet: what is made from now on is removed whoever dies.
+    /// Starts a keeper, which is a subcommand of `program`, with a plan of what it has to
+    /// remove, without a command yet: what is made from now on is removed, whichever
+    /// process dies.
     pub fn start(program: &Path, plan: KeepPlan) -> Result<Kept, HostError> {
         let log = OpenOptions::new().append(true).create(true).open(&plan.log).map_err(wrong)?;
         let mut child = Command::new(program)
@@ -49,7 +50,7 @@ impl Kept {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
-            // Of its own, so that Ctrl-C reaches the coordinator alone.
+            // Its own process group, so that Ctrl-C reaches only the coordinator.
             .process_group(0)
             .spawn()
             .map_err(wrong)?;
@@ -70,7 +71,7 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Has it keep what is planned now.
+    /// Sends the full plan to the keeper.
     pub fn keep(&mut self, plan: KeepPlan) -> Result<(), HostError> {
         self.plan = plan;
         self.tell()
@@ -83,12 +84,12 @@ impl Kept {
         told.transpose().map(drop).map_err(wrong)
     }
 
-    /// The keeper's process: what it keeps is below it.
+    /// Returns the keeper's process; what it keeps is below it.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// Orders something of the keeper. One that has gone shows when it is heard.
+    /// Sends an order to the keeper. If the keeper has ended, [`Kept::hear`] reports it.
     pub fn order(&mut self, order: KeeperOrder) {
         let Ok(mut line) = serde_json::to_vec(&order) else { return };
         line.push(b'\n');
@@ -97,7 +98,7 @@ impl Kept {
         }
     }
 
-    /// The next word, if there is one within this time.
+    /// Returns the next answer, if one arrives within this time.
     pub fn hear(&self, wait: Duration) -> FromKeeper {
         match self.words.recv_timeout(wait) {
             Ok(word) => FromKeeper::Answer(word),
@@ -106,13 +107,13 @@ impl Kept {
         }
     }
 
-    /// Ends what is kept, and then the keeper. Bounded, and does nothing the
-    /// second time.
+    /// Ends what is kept, and then the keeper. The time is limited; a second call does
+    /// nothing.
     pub fn end(&mut self) {
         if self.input.take().is_none() {
             return;
         }
-        // One that was stopped could not hear it.
+        // A stopped keeper would not notice it.
         processes::signal(self.pid(), Signal::SIGCONT);
         let clean_up = CLEAN_UP * self.plan.clean_up.len() as u32;
         let most = Duration::from_millis(self.plan.grace_ms) + 2 * KILLING + clean_up + MARGIN;
@@ -123,7 +124,7 @@ impl Kept {
             if ended.is_some() {
                 break;
             }
-            // What it still says does not matter; that its output ends shortens the wait.
+            // Its further answers do not matter; the end of its output shortens the wait.
             if self.hear(Duration::from_millis(5)) == FromKeeper::Gone {
                 thread::park_timeout(Duration::from_millis(1));
             }
@@ -135,14 +136,15 @@ impl Kept {
         }
     }
 
-    /// What a keeper does that was killed itself.
+    /// Does the work of a keeper that was killed itself.
     fn clear(&self) {
-        // An engine's helpers bear the mark too: they are needed until it is done.
+        // An engine's helpers bear the marker too: they are needed until it is done.
         if self.plan.engine.is_some() {
             self.clean_up();
         }
         let deadline = Instant::now() + KILLING;
-        // While it becomes another program, a process shows no environment: one look is not enough.
+        // While it becomes another program, a process shows no environment: one check is not
+        // enough.
         let mut empty_looks = 0;
         while empty_looks < 2 && Instant::now() < deadline {
             let left = processes::marked(|marker| marker == self.plan.marker);

@@ -1,4 +1,4 @@
-//! From a keeper's child to the server: limits are set, and then it becomes the command.
+//! Turns a keeper's child into the server: it sets limits and executes the command.
 
 use nix::errno::Errno;
 use nix::sys::prctl;
@@ -10,29 +10,29 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What `launch` does before it becomes the command.
+/// The steps of `launch` before it executes the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     /// The keeper; the command dies with it.
     pub parent: i32,
     /// Control groups to join.
     pub groups: Vec<PathBuf>,
-    /// Processors to be bound to; empty for all.
+    /// Processors to bind to; all if empty.
     pub cpus: Vec<usize>,
     /// Program and arguments.
     pub command: Vec<String>,
 }
 
-/// Why `launch` does not become the command.
+/// The reason why `launch` does not execute the command.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// There is none.
+    /// The command is empty.
     #[error("the command is empty")]
     Empty,
-    /// It would outlive its keeper.
+    /// The command would outlive its keeper.
     #[error("no signal at the keeper's death: {0}")]
     DeathSignal(Errno),
-    /// It has done so already.
+    /// The keeper has died already.
     #[error("the keeper has gone")]
     Orphan,
     /// A control group cannot be joined.
@@ -40,28 +40,28 @@ pub enum LaunchError {
     Group {
         /// The group's list of processes.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Processors cannot be bound to.
+    /// The processors cannot be bound to.
     #[error("processors {cpus:?}: {source}")]
     Cpus {
-        /// Which.
+        /// The processors.
         cpus: Vec<usize>,
-        /// What the system says.
+        /// The system's error.
         source: Errno,
     },
-    /// Its program cannot be run.
+    /// The program cannot be executed.
     #[error("`{command}` cannot be run: {source}")]
     Exec {
         /// Program and arguments.
         command: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Becomes a command under limits. Returns only if it cannot: why.
+/// Executes a command under limits. Returns only if it fails, with the reason.
 pub fn launch(launch: &Launch) -> LaunchError {
     match prepare(launch) {
         Err(why) => why,
@@ -86,7 +86,7 @@ fn prepare(launch: &Launch) -> Result<Command, LaunchError> {
             .and_then(|()| nix::sched::sched_setaffinity(Pid::from_raw(0), &set))
             .map_err(|source| LaunchError::Cpus { cpus: launch.cpus.clone(), source })?;
     }
-    // Every client is an open file of the server's.
+    // Every client is an open file of the server.
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }

@@ -1,4 +1,4 @@
-//! What a system file says of a server, with its places filled in for one run.
+//! The server's part of a system file, with placeholders filled in for one run.
 
 use super::ports;
 use crate::error::HostError;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// All texts of a server in which a port may be asked for.
+/// Returns all texts of a server that may contain a port.
 fn texts(spec: &ServerSpec) -> Vec<&String> {
     let mut texts = vec![&spec.endpoint, &spec.subscriber_endpoint, &spec.ready_log];
     texts.extend(&spec.command);
@@ -56,7 +56,7 @@ pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(),
     Ok(())
 }
 
-/// Writes the files of a container, and says where each is mounted to.
+/// Writes the files of a container, and returns where each is mounted.
 pub fn write_mounts(
     container: &ContainerSpec,
     places: &Places,
@@ -71,8 +71,9 @@ pub fn write_mounts(
     Ok(mounts)
 }
 
-/// Folders that a container writes to: below the server's own where what it leaves can be
-/// removed, whoever it runs as; else with the engine, which removes them.
+/// Makes folders that a container writes to: below the server's own folder if they can be
+/// removed whatever user it runs as; otherwise as volumes of the engine, which removes
+/// them.
 pub fn make_volumes(
     container: &ContainerSpec,
     dir: &Path,
@@ -83,7 +84,7 @@ pub fn make_volumes(
             return Ok((None, within.clone()));
         }
         let here = dir.join("volumes").join(index.to_string());
-        // Whoever the server is within.
+        // For whatever user the server runs as.
         let open = fs::Permissions::from_mode(0o777);
         let made = fs::create_dir_all(&here).and_then(|()| fs::set_permissions(&here, open));
         made.map_err(HostError::io(here.display().to_string()))?;

@@ -1,5 +1,5 @@
-//! Limits of a server: a control group of its own where the kernel gives one,
-//! else the processors that it may run on. What is reported was read back.
+//! Limits of a server: its own control group if the kernel allows one, otherwise the
+//! processors that it may run on. Reported values are read back.
 
 use super::accounts::{Accounts, Hierarchy, hierarchies, processes_in};
 use super::processes;
@@ -15,53 +15,52 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PREFIX: &str = "pubmark-";
-/// Both versions count processors in a quota of this period, µs: the kernel's
-/// default.
+/// Both versions count processors in a quota of this period, µs: the kernel's default.
 const PERIOD_US: f64 = 100_000.0;
-/// Below this the kernel takes no quota, µs.
+/// Minimum quota that the kernel accepts, µs.
 const SHORTEST_QUOTA_US: f64 = 1_000.0;
-/// How long the removal of a group may take, whose processes have just ended.
+/// Time that the removal of a group may take after its processes have ended.
 const REMOVAL: Duration = Duration::from_secs(2);
 
-/// What is in force.
+/// The limits in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
     /// Processors.
     pub cpus: Option<f64>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// Who holds and counts: `cgroup v1`, `cgroup v2`, `affinity`, two of them, `docker` or `nothing`.
+    /// The mechanism: `cgroup v1`, `cgroup v2`, `affinity`, two of them, `docker` or `nothing`.
     pub by: String,
-    /// Why the kernel's limit could not be had, where one was asked for.
+    /// The reason why the kernel's limit is not available, if one was asked for.
     pub note: Option<String>,
 }
 
-/// A name for the control group, marker or container of a server of this
-/// process: `pubmark-PID-NUMBER`.
+/// Returns a name for the control group, marker or container of a server of this process:
+/// `pubmark-PID-NUMBER`.
 pub fn name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Whether this is the name of something whose coordinator is no more.
+/// True if the coordinator in this name is dead.
 pub fn orphaned(name: &str) -> bool {
     let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     parts.and_then(|(pid, number)| number.parse::<u32>().ok().and(pid.parse::<i32>().ok())).is_some_and(processes::gone)
 }
 
-/// The limits of one server; its control group is removed when this is dropped.
+/// The limits of one server; its control group is removed on drop.
 #[derive(Debug)]
 pub struct Group {
-    /// Where to read what is used; without any folder where there is no group.
+    /// Accounts of what is used; without folders if there is no group.
     pub accounts: Accounts,
-    /// What is in force.
+    /// The limits in force.
     pub applied: Applied,
-    /// The processors that the server is bound to; empty where it is not.
+    /// Processors that the server is bound to; empty if it is not.
     pub cpus: Vec<usize>,
 }
 
 impl Group {
-    /// Makes a group with limits; without any it still counts exactly.
+    /// Makes a group with limits; without limits it still counts exactly.
     pub fn create(name: &str, limits: Limits) -> Group {
         let hierarchies = hierarchies("self");
         let mut notes = Vec::new();
@@ -79,7 +78,7 @@ impl Group {
         Group::read_back(accounts, limits, notes)
     }
 
-    /// Binds what it holds to these processors.
+    /// Binds the server to these processors.
     pub fn bind(&mut self, processors: &[usize]) {
         self.cpus = processors.to_vec();
         let in_force = self.applied.cpus.map_or(processors.len() as f64, |cpus| cpus.min(processors.len() as f64));
@@ -115,7 +114,7 @@ impl Group {
         Group { accounts, applied, cpus }
     }
 
-    /// Ends what runs in the group, and removes it.
+    /// Ends the processes in the group, and removes it.
     pub fn remove(&self) {
         remove(&self.accounts.folders());
     }
@@ -153,14 +152,14 @@ fn limit_memory(accounts: &Accounts, bytes: u64) -> Result<(), String> {
         _ => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes),
     };
     write(&folder.join(limit), &bytes.to_string())?;
-    // A server that swaps would be measured as slow, not as one that is out of
-    // memory. Kernels without accounting of swap lack the file.
+    // A server that swaps would be measured as slow instead of out of memory. Kernels
+    // without accounting of swap lack the file.
     let swap = folder.join(swap);
     if swap.exists() { write(&swap, &swap_bytes.to_string()) } else { Ok(()) }
 }
 
-/// Makes the group's folders, by the first version where it has the
-/// controllers, else by the second: no controller is in both.
+/// Makes the group's folders, by the first version if it has the controllers, otherwise
+/// by the second: no controller is in both.
 fn make(hierarchies: &[Hierarchy], name: &str, notes: &mut Vec<String>) -> Accounts {
     let first = make_first(hierarchies, name, notes);
     if !first.folders().is_empty() {
@@ -191,9 +190,9 @@ fn make_first(hierarchies: &[Hierarchy], name: &str, notes: &mut Vec<String>) ->
     if accounts.folders().is_empty() { Accounts::default() } else { accounts }
 }
 
-/// The second version forbids controllers below a group that has processes of
-/// its own: so the group is made beside our own one, if the parent is
-/// delegated to this user, else below it (which the machine's root allows).
+/// Makes a group of the second version. It forbids controllers below a group that has
+/// processes of its own: so the group is made beside pubmark's own one, if the parent is
+/// delegated to this user, otherwise below it (which the machine's root allows).
 fn make_second(hierarchy: &Hierarchy, name: &str, notes: &mut Vec<String>) -> Accounts {
     let beside = hierarchy.own.parent().filter(|parent| parent.starts_with(&hierarchy.mount)).map(Path::to_owned);
     let mut best = Accounts::default();
@@ -228,11 +227,11 @@ fn make_second(hierarchy: &Hierarchy, name: &str, notes: &mut Vec<String>) -> Ac
     best
 }
 
-/// Makes a folder and tries with a process that it can be joined: who may make
-/// a group may not always move processes to it.
+/// Makes a folder and tests with a process that it can be joined: a user who may make a
+/// group may not always move processes to it.
 fn usable(folder: &Path) -> Result<(), String> {
     match fs::create_dir(folder) {
-        // One folder may hold several controllers.
+        // One folder may have several controllers.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
         made => made.map_err(|error| words(folder, &error))?,
     }
@@ -252,7 +251,7 @@ fn usable(folder: &Path) -> Result<(), String> {
     joined
 }
 
-/// Where the folders of a group of this name may be made.
+/// Returns the folders at which a group of this name may be made.
 pub fn places(name: &str) -> Vec<PathBuf> {
     let of = |hierarchy: &Hierarchy| {
         let beside = hierarchy.own.parent().filter(|parent| parent.starts_with(&hierarchy.mount));
@@ -278,8 +277,8 @@ pub fn remove(folders: &[PathBuf]) {
     }
 }
 
-/// Ends the servers of coordinators that are no more, and removes their
-/// groups: of one that was killed together with its keepers, nobody else could.
+/// Ends the servers of dead coordinators, and removes their groups. If a coordinator was
+/// killed together with its keepers, nothing else ends them.
 pub fn sweep() {
     for pid in processes::marked(orphaned) {
         processes::signal(pid, Signal::SIGKILL);
@@ -305,8 +304,8 @@ fn orphans(parent: &Path) -> Vec<PathBuf> {
     let mut found = subfolders(parent);
     found.retain(|folder| {
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Within a container the coordinator may live, under another number;
-        // a process without a number is of one outside.
+        // Within a container the coordinator may live, under another number; a process
+        // without a number is outside.
         let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         let seen = text.lines().all(|pid| pid.parse().is_ok_and(|pid| pid > 0 && processes::same_numbers(pid)));
         orphaned(name) && seen

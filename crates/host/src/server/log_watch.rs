@@ -1,30 +1,30 @@
-//! A text in a server's log that is waited for.
+//! Waits for a text in a server's log.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// So much is read at once, bytes.
+/// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Looks for a text in a log that grows, without reading any of it twice.
+/// Searches a growing log for a text, without reading any of it twice.
 pub struct LogWatch {
     path: PathBuf,
     wanted: Vec<u8>,
     read_bytes: u64,
-    /// What was read last, as far as the text may have begun there.
+    /// The end of the last piece, in which the text may have begun.
     rest: Vec<u8>,
     said: bool,
 }
 
 impl LogWatch {
-    /// For a text that is wanted; none is wanted if it is empty.
+    /// Makes a search for a text; an empty text is found at once.
     pub fn new(path: &Path, wanted: &str) -> LogWatch {
         let said = wanted.is_empty();
         LogWatch { path: path.to_owned(), wanted: wanted.into(), read_bytes: 0, rest: Vec::new(), said }
     }
 
-    /// Whether it has been said by now.
+    /// True if the text is in the log by now.
     pub fn has_said(&mut self) -> bool {
         if self.said {
             return true;

@@ -1,4 +1,4 @@
-//! A password as servers keep it.
+//! Password hashes as servers store them.
 
 use crate::error::HostError;
 use base64::Engine;
@@ -6,14 +6,14 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest::{Context, SHA512};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Bytes of salt, as `mosquitto_passwd` takes.
+/// Bytes of salt, as in `mosquitto_passwd`.
 const SALT: usize = 12;
 
-/// As a password file of Mosquitto's holds it: `$6$SALT$HASH`, of SHA-512 over password
-/// and salt.
+/// Returns a password as in a password file of Mosquitto: `$6$SALT$HASH`, of SHA-512 over
+/// password and salt.
 ///
 /// # Errors
-/// If there is no randomness to be had.
+/// If there is no randomness available.
 pub fn for_mosquitto(password: &str) -> Result<String, HostError> {
     let mut salt = [0; SALT];
     SystemRandom::new().fill(&mut salt).map_err(|_| "this host gives no random bytes")?;

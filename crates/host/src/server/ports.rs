@@ -1,5 +1,5 @@
-//! Ports: free ones for a server, and who listens on one. No socket is opened
-//! to a server; the kernel's tables say who listens.
+//! Free ports for a server, and the listeners on a port. No socket is opened to a server;
+//! the kernel's tables show who listens.
 
 use super::processes;
 use crate::error::HostError;
@@ -9,19 +9,19 @@ use std::hash::{BuildHasher, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::ops::Range;
 
-/// Below these are the well-known ones.
+/// Lowest port that is used; well-known ports are below it.
 const LOWEST: u16 = 10_000;
-/// Linux hands out ephemeral ports from 32768 on; some systems from lower.
+/// Upper bound: Linux uses ephemeral ports from 32768 on; some systems from lower.
 const HIGHEST: u16 = 32_000;
 
-/// Who listens on a port.
+/// The listener on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listener {
-    /// Nobody.
+    /// There is none.
     Nobody,
-    /// One of the processes that were asked about.
+    /// One of the given processes.
     Own,
-    /// Another process: its number and name, where they can be seen.
+    /// Another process: its number and name, if they can be seen.
     Foreign(Option<(i32, String)>),
 }
 
@@ -30,18 +30,18 @@ pub enum Listener {
 struct Socket {
     port: u16,
     listens: bool,
-    /// Whether it is a connection that this end has not closed.
+    /// True if it is a connection that this end has not closed.
     is_open: bool,
     inode: u64,
 }
 
-/// The kernel hands out its table in pieces: a socket may be in two of them when others come and
-/// go meanwhile.
+/// Parses the kernel's table. The kernel returns it in pieces, and a socket may be in two of
+/// them if others come and go meanwhile.
 fn parse_sockets<'a>(text: &'a str) -> Vec<Socket> {
     let mut seen = HashSet::new();
     let socket = |line: &'a str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        // Both addresses; many may listen at one.
+        // Both addresses; many sockets may listen at one.
         let ends = (*fields.get(1)?, *fields.get(2)?, *fields.get(9)?);
         if !seen.insert(ends) {
             return None;
@@ -55,7 +55,7 @@ fn parse_sockets<'a>(text: &'a str) -> Vec<Socket> {
     text.lines().filter_map(socket).collect()
 }
 
-/// The TCP sockets of a process's network namespace; `self` for this one's.
+/// Returns the TCP sockets of a process's network namespace; `self` for this one's.
 fn sockets(process: &str) -> Vec<Socket> {
     let table = |name| read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
     let mut found = parse_sockets(&table("tcp"));
@@ -66,8 +66,8 @@ fn sockets(process: &str) -> Vec<Socket> {
 fn candidates() -> Range<u16> {
     let range = read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let low = range.split_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(HIGHEST);
-    // Where ephemeral ports begin very low, none is safe from them: the usual
-    // ones are as good as any.
+    // If ephemeral ports begin very low, no port is safe from them, and the usual range
+    // is as good as any.
     if low > LOWEST + 1_000 { LOWEST..low.min(HIGHEST) } else { LOWEST..HIGHEST }
 }
 
@@ -77,9 +77,9 @@ fn can_be_bound(port: u16) -> bool {
         && TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
 }
 
-/// That many different free TCP ports below the ephemeral ones, which
-/// connections of the load generator may take at any time. Two coordinators
-/// at once begin their search at different places.
+/// Returns this many different free TCP ports below the ephemeral ones, which connections
+/// of the load generator may use at any time. Two concurrent coordinators begin their
+/// search at different ports.
 pub fn free(count: usize) -> Result<Vec<u16>, HostError> {
     let candidates = candidates();
     let taken: HashSet<u16> = sockets("self").into_iter().map(|socket| socket.port).collect();
@@ -94,7 +94,7 @@ pub fn free(count: usize) -> Result<Vec<u16>, HostError> {
     Ok(found)
 }
 
-/// Who listens on a port of this machine.
+/// Returns the listener on a port of this machine.
 pub fn listener(own: &[i32], port: u16) -> Listener {
     let inodes: HashSet<u64> = sockets("self")
         .into_iter()
@@ -104,8 +104,8 @@ pub fn listener(own: &[i32], port: u16) -> Listener {
     if inodes.is_empty() {
         return Listener::Nobody;
     }
-    // Where a foreign socket listens as well (on another address, or shared),
-    // clients may meet that one: it counts.
+    // If a foreign socket listens as well (on another address, or shared), clients may
+    // reach that one: it counts.
     let own_sockets: HashSet<u64> = own.iter().flat_map(|pid| open_sockets(*pid)).collect();
     if inodes.is_subset(&own_sockets) {
         return Listener::Own;
@@ -114,21 +114,21 @@ pub fn listener(own: &[i32], port: u16) -> Listener {
     Listener::Foreign(processes::all().into_iter().find(foreign).map(|pid| (pid, processes::name(pid))))
 }
 
-/// Whether something listens on a port in the network namespace of a process,
-/// as of one in a container. `None` where that cannot be seen.
+/// True if something listens on a port in the network namespace of a process, for example
+/// in a container. `None` if that cannot be seen.
 pub fn listens_within(pid: i32, port: u16) -> Option<bool> {
     std::fs::metadata(format!("/proc/{pid}/net/tcp")).ok()?;
     Some(sockets(&pid.to_string()).iter().any(|socket| socket.listens && socket.port == port))
 }
 
-/// How many connections to a port are open at its end, in the network namespace of a
-/// process (`self` for this one's). None where that cannot be seen.
+/// Returns how many connections to a port are open at its end, in the network namespace
+/// of a process (`self` for this one's). `None` if that cannot be seen.
 pub fn connections_within(process: &str, port: u16) -> Option<usize> {
     std::fs::metadata(format!("/proc/{process}/net/tcp")).ok()?;
     Some(sockets(process).iter().filter(|socket| socket.is_open && socket.port == port).count())
 }
 
-/// The inodes of the sockets that a process has open.
+/// Returns the inodes of the sockets that a process has open.
 fn open_sockets(pid: i32) -> impl Iterator<Item = u64> {
     let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     links.filter_map(|link| {

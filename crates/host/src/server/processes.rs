@@ -1,14 +1,14 @@
-//! Processes as `/proc` shows them: who belongs to a server, and what each uses.
+//! Processes as `/proc` shows them: which belong to a server, and what each uses.
 
 use pubmark_model::units::Ns;
 use std::collections::{HashMap, HashSet};
 use std::fs::read_to_string;
 
-/// The environment variable by which the processes of a server are known,
-/// whoever their parent is. Its value is the name of the server's group.
+/// The environment variable that identifies the processes of a server, whoever their
+/// parent is. Its value is the name of the server's group.
 pub const MARKER: &str = "PUBMARK_SERVER";
 
-/// Which process, whose child, in which state.
+/// A process, its parent and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
@@ -18,14 +18,14 @@ struct Stat {
     system_ticks: u64,
 }
 
-/// What the kernel has counted of a process, over all its threads that live.
+/// The kernel's counts for a process, over all its live threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// CPU time, ns.
     pub cpu_ns: Ns,
-    /// Clock ticks in user mode: an estimate of the kernel's.
+    /// Clock ticks in user mode, estimated by the kernel.
     pub user_ticks: u64,
-    /// The same within the kernel.
+    /// Clock ticks within the kernel, estimated by the kernel.
     pub system_ticks: u64,
     /// Voluntary context switches.
     pub voluntary: u64,
@@ -34,7 +34,7 @@ pub struct Counters {
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    // A name may hold blanks and parentheses; the last one closes it.
+    // A name may contain blanks and parentheses; the last one closes it.
     let (head, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     Some(Stat {
@@ -50,74 +50,73 @@ fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?))
 }
 
-/// Every process, by number.
+/// Returns every process, by number.
 pub fn all() -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether a process is there and has not ended: a zombie has.
+/// True if a process exists and has not ended; a zombie has ended.
 pub fn lives(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Whether no process has this number, so that what is named after it is an
-/// orphan's.
+/// True if no process has this number, so that what is named after it is orphaned.
 pub fn gone(pid: i32) -> bool {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH)
 }
 
-/// Most processes whose time is added up: to look at them takes 15 µs each.
+/// Maximum number of processes whose time is added up: reading them takes 15 µs each.
 const COUNTED: usize = 2_000;
 
-/// Processor time of all processes, and of all that have ended, in clock ticks: the
-/// exact time of each, rounded down. None where there are too many.
+/// Returns the processor time of all processes, including ended ones, in clock ticks: the
+/// exact time of each, rounded down. `None` if there are too many.
 pub fn ticks_of_all() -> Option<u64> {
     let pids = all();
     let used = |pid: &i32| {
         let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
-        // Its own in user mode and within the kernel, and that of its children that ended.
+        // Its own time in user mode and within the kernel, and that of its ended children.
         let fields = text.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
         Some(fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>())
     };
     (pids.len() <= COUNTED).then(|| pids.iter().filter_map(used).sum())
 }
 
-/// Whether a process counts processes as this one does. One within a container
-/// has other numbers, so that its names must not be understood here.
+/// True if a process numbers processes like this one. A process within a container has
+/// other numbers, so that names with numbers must not be interpreted here.
 pub fn same_numbers(pid: i32) -> bool {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/pid")).ok();
     namespace(&pid.to_string()).is_some_and(|theirs| namespace("self") == Some(theirs))
 }
 
-/// The name of a process, as `ps` shows it.
+/// Returns the name of a process, as `ps` shows it.
 pub fn name(pid: i32) -> String {
     stat(pid).map(|stat| stat.name).unwrap_or_default()
 }
 
-/// Whether a process is called so, as `ps` shows it: the kernel keeps 15 bytes.
+/// True if a process has this name, as `ps` shows it: the kernel keeps 15 bytes.
 pub fn is_called(pid: i32, wanted: &str) -> bool {
     const KEPT: usize = 15;
     let kept = wanted.as_bytes().get(..KEPT).unwrap_or(wanted.as_bytes());
     stat(pid).is_some_and(|stat| stat.name.as_bytes() == kept)
 }
 
-/// The threads of a process.
+/// Returns the number of threads of a process.
 pub fn threads(pid: i32) -> Option<u64> {
-    /// Of the fields behind the name, in `/proc/PID/stat`.
+    /// Index among the fields after the name, in `/proc/PID/stat`.
     const THREADS: usize = 17;
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.rsplit_once(')')?.1.split_whitespace().nth(THREADS)?.parse().ok()
 }
 
-/// All living processes below one, without itself.
+/// Returns all living processes below one, without itself.
 pub fn descendants(root: i32) -> Vec<i32> {
     descendants_of(&[root])
 }
 
-/// The same below several, for the cost of one look at all processes.
+/// Returns all living processes below several, with one walk over all processes.
 pub fn descendants_of(roots: &[i32]) -> Vec<i32> {
     let stats: Vec<(i32, Stat)> = all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
     let links: Vec<(i32, i32)> = stats.iter().map(|(pid, stat)| (*pid, stat.parent)).collect();
@@ -141,9 +140,9 @@ fn below(root: i32, links: &[(i32, i32)]) -> Vec<i32> {
     found
 }
 
-/// The living processes whose environment has the marker with a value that is
-/// wanted. Environments of other users' processes cannot be read, and those of
-/// containers are left alone.
+/// Returns the living processes whose environment has the marker with a wanted value.
+/// Environments of other users' processes cannot be read, and those of containers are
+/// ignored.
 pub fn marked(wanted: impl Fn(&str) -> bool) -> Vec<i32> {
     let prefix = format!("{MARKER}=");
     let bears = |pid: &i32| {
@@ -154,7 +153,7 @@ pub fn marked(wanted: impl Fn(&str) -> bool) -> Vec<i32> {
     all().into_iter().filter(bears).filter(|pid| lives(*pid) && same_numbers(*pid)).collect()
 }
 
-/// Sends a signal; a process that has ended meanwhile is no error.
+/// Sends a signal; a process that has ended meanwhile is not an error.
 pub fn signal(pid: i32, signal: nix::sys::signal::Signal) {
     // Number 0 and negative ones would mean whole groups.
     if pid > 1 {
@@ -162,12 +161,13 @@ pub fn signal(pid: i32, signal: nix::sys::signal::Signal) {
     }
 }
 
-/// What the kernel has counted of a process.
+/// Returns the kernel's counts for a process.
 pub fn counters(pid: i32) -> Option<Counters> {
     counters_and_threads(pid).map(|(counters, _)| counters)
 }
 
-/// The same, and the CPU time of each of its threads by number, ns.
+/// Returns the kernel's counts for a process, and the CPU time of each of its threads by
+/// number, ns.
 pub fn counters_and_threads(pid: i32) -> Option<(Counters, Vec<(i32, Ns)>)> {
     let stat = stat(pid)?;
     let mut counters = Counters { user_ticks: stat.user_ticks, system_ticks: stat.system_ticks, ..Counters::default() };
@@ -199,8 +199,8 @@ fn parse_switches(status: &str) -> (u64, u64) {
     (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
 }
 
-/// Resident and unique set size, bytes. Where the kernel does not let this
-/// user see the pages, the unique size is 0.
+/// Returns resident and unique set size, bytes. If this user may not see the pages, the
+/// unique size is 0.
 pub fn memory(pid: i32) -> Option<(u64, u64)> {
     let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let (rss, uss) = parse_smaps(&rollup);
@@ -210,7 +210,7 @@ pub fn memory(pid: i32) -> Option<(u64, u64)> {
     Some((resident(pid)?, 0))
 }
 
-/// Resident memory of a process, bytes, from the kernel's running sum.
+/// Returns the resident memory of a process, bytes, from the kernel's running sum.
 pub fn resident(pid: i32) -> Option<u64> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
     Some(field(&status, "VmRSS:")? * 1_024)
@@ -256,9 +256,9 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").env(MARKER, "test-marked-child").spawn().unwrap();
         let pid = child.id() as i32;
         assert!(lives(pid) && descendants(std::process::id() as i32).contains(&pid));
-        // The kernel lets the parent of a spawned child go on as soon as the
-        // child's old memory is done with, before the new arguments and
-        // environment are in their place: until then the child shows none.
+        // The kernel lets the parent of a spawned child go on as soon as the child's old
+        // memory is done with, before the new arguments and environment are in place:
+        // until then the child shows none.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while marked(|value| value == "test-marked-child").is_empty() && std::time::Instant::now() < deadline {
             std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! What a server uses, over exactly the window: CPU time from the kernel's
-//! accounts at its edges, memory within it.
+//! Samples a server's usage over exactly the window: CPU time from the kernel's accounts
+//! at its edges, memory within it.
 
 use super::accounts::{Accounts, CpuTime};
 use super::processes::{self, Counters};
@@ -15,31 +15,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The first samples of memory are this far apart; later ones a second.
+/// Time between the first samples of memory; later ones are a second apart.
 const STEP: Ns = 250 * MILLISECOND;
 
-/// Readings on the way through a window without a known end are so far apart at
-/// first.
+/// Initial time between two readings within a window without a known end.
 const READING: Ns = 20 * MILLISECOND;
 
-/// What a server used in the window.
+/// A server's usage in the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUsage {
-    /// Over all its processes. Resident sizes are summed, so that pages which
-    /// processes share count once each; unique sizes have none of them.
+    /// Usage of all its processes. Resident sizes are summed, so that pages shared by
+    /// processes count once each; unique sizes contain none of them.
     pub usage: Usage,
-    /// The most memory that was charged to its control group, page cache
-    /// included, bytes.
+    /// Maximum memory charged to its control group, including page cache, bytes.
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Each process, that with the most memory first.
     pub processes: Vec<ProcessShare>,
-    /// How long the limit of processors kept it waiting, summed over processors, s.
+    /// Time for which the processor limit kept it waiting, summed over processors, s.
     pub throttled_s: f64,
-    /// How late one of the window's edges had been looked at, at worst, ns.
+    /// Greatest delay with which one of the window's edges was read, ns.
     pub late_ns: Ns,
 }
 
-/// One process's part.
+/// One process's share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessShare {
     /// Its number.
@@ -52,22 +50,22 @@ pub struct ProcessShare {
     pub uss_bytes_median: u64,
 }
 
-/// Which processes of a server's member are watched. A server is a slice of them.
+/// The processes of a server's member to sample. A server is a slice of them.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// This process and all below it.
     pub root: i32,
-    /// Not the first one itself, because it is the keeper.
+    /// True if the first process itself is excluded, because it is the keeper.
     pub below_only: bool,
     /// The control group of the server.
     pub accounts: Accounts,
-    /// Whether that group, which counts, ends with the server and is made anew with it,
-    /// as an engine of containers does.
+    /// True if that group, which counts, is removed with the server and made anew with
+    /// it, as a container engine does.
     pub made_anew: bool,
 }
 
 impl Watched {
-    /// The processes that live now.
+    /// Returns the processes that live now.
     pub fn processes(&self) -> Vec<i32> {
         let mut found = processes::descendants(self.root);
         found.extend((!self.below_only && processes::lives(self.root)).then_some(self.root));
@@ -78,12 +76,12 @@ impl Watched {
     }
 }
 
-/// The processes of all that live now.
+/// Returns the living processes of all members.
 pub fn processes_of(watched: &[Watched]) -> Vec<i32> {
     watched.iter().flat_map(Watched::processes).collect()
 }
 
-/// CPU time of all; none unless each is counted by a control group.
+/// Returns the CPU time of all; `None` unless each is counted by a control group.
 pub fn cpu_time_of(watched: &[Watched]) -> Option<CpuTime> {
     if watched.is_empty() { None } else { watched.iter().map(|one| one.accounts.cpu_time()).sum() }
 }
@@ -97,7 +95,7 @@ fn charged_to(watched: &[Watched]) -> Option<u64> {
     each.reduce(|sum, bytes| sum + bytes)
 }
 
-/// What each process has used, and each thread of them, ns.
+/// Returns what each process and each of their threads has used, ns.
 fn counters_of(watched: &[Watched]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, Ns>) {
     let (mut counters, mut threads) = (BTreeMap::new(), BTreeMap::new());
     for pid in processes_of(watched) {
@@ -110,7 +108,7 @@ fn counters_of(watched: &[Watched]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, N
 
 struct Edge {
     at: Ns,
-    /// When all of it had been read.
+    /// Instant at which everything had been read.
     done: Ns,
     group: Option<CpuTime>,
     throttled_ns: Ns,
@@ -119,7 +117,7 @@ struct Edge {
     threads: BTreeMap<i32, Ns>,
 }
 
-/// Watches all members of a server on a thread of its own.
+/// Samples all members of a server on its own thread.
 pub struct Sampler {
     thread: JoinHandle<Seen>,
     stop: Arc<AtomicBool>,
@@ -127,8 +125,8 @@ pub struct Sampler {
     departed: Departed,
 }
 
-/// What processes had used that are to be killed before the window's end, and what had
-/// been counted by those of their groups that end with them.
+/// Usage of processes that are to be killed before the window's end, and counts of their
+/// groups that end with them.
 #[derive(Default)]
 struct Killed {
     counters: BTreeMap<i32, Counters>,
@@ -139,8 +137,8 @@ struct Killed {
 type Departed = Arc<Mutex<Killed>>;
 
 impl Sampler {
-    /// Starts to watch, from one instant of CLOCK_MONOTONIC to another or, if
-    /// there is none, until [`finish`](Sampler::finish).
+    /// Starts to sample, from one instant of CLOCK_MONOTONIC to another or, if there is
+    /// none, until [`finish`](Sampler::finish).
     pub fn start(watched: Vec<Watched>, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let departed = Departed::default();
@@ -149,8 +147,8 @@ impl Sampler {
         Sampler { thread, stop, watched, departed }
     }
 
-    /// To be called before all that is watched is killed: what it has used so
-    /// far would be lost with it.
+    /// Reads the usage of all processes before they are killed; otherwise it would be
+    /// lost with them.
     pub fn before_kill(&self) {
         let (counters, _) = counters_of(&self.watched);
         let anew: Vec<Watched> = self.watched.iter().filter(|one| one.made_anew).cloned().collect();
@@ -160,8 +158,8 @@ impl Sampler {
         departed.throttled_ns += throttled_of(&anew);
     }
 
-    /// Ends, at the window's end or now, whichever is first. Of a window whose
-    /// edges are known only now, what was used between them.
+    /// Ends at the window's end or now, whichever is first. If the edges of the window
+    /// are known only now, returns what was used between them.
     pub fn finish(self, window: Option<(Ns, Ns)>) -> ServerUsage {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
@@ -169,14 +167,14 @@ impl Sampler {
     }
 }
 
-/// What was seen of a server.
+/// The observations of a server.
 #[derive(Default)]
 struct Seen {
     wall_ns: Ns,
-    /// What the busiest thread used meanwhile; none where no thread was seen.
+    /// CPU time of the busiest thread meanwhile; `None` if no thread was seen.
     busiest_ns: Option<Ns>,
     all: Used,
-    /// Where the window has no known end.
+    /// Readings if the window has no known end.
     course: Vec<UsageReading>,
     memory: Memory,
     throttled_ns: Ns,
@@ -223,8 +221,8 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
     let began = edge(watched);
     let mut memory = Memory::default();
     let to = to_ns.unwrap_or(Ns::MAX);
-    // The first sample waits for a quarter of the step, so that even the
-    // shortest window has one, taken under load.
+    // The first sample waits for a quarter of the step, so that even the shortest window
+    // has one taken under load.
     let mut next = from_ns + STEP.min(to_ns.map_or(STEP, |to| to.saturating_sub(from_ns))) / 4;
     let mut course = to_ns.is_none().then(|| UsageReadings::new(READING));
     course.iter_mut().for_each(|course| course.add(UsageReading { at_ns: began.at, ..UsageReading::default() }));
@@ -265,22 +263,22 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
     }
 }
 
-/// What is known without a walk through all processes: that of those which
-/// were there when the window began.
+/// Reads what is known without a walk through all processes: those that existed when the
+/// window began.
 fn glance(watched: &[Watched], began: &Edge) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
     let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
     Edge { at, done: at, group, throttled_ns: 0, counters, threads: BTreeMap::new() }
 }
 
-/// What the thread used that used most between two edges, ns: one that began meanwhile
-/// has used all that it has.
+/// Returns the CPU time of the busiest thread between two edges, ns: a thread that began
+/// meanwhile counts in full.
 fn busiest(began: &BTreeMap<i32, Ns>, ended: &BTreeMap<i32, Ns>) -> Option<Ns> {
     let used = |(number, now): (&i32, &Ns)| now.saturating_sub(began.get(number).copied().unwrap_or_default());
     ended.iter().map(used).max()
 }
 
-/// CPU time and context switches between two edges.
+/// Returns CPU time and context switches between two edges.
 fn spent(began: &Edge, ended: &Edge) -> Used {
     let mut used = Used::default();
     let (mut user, mut system) = (0, 0);
@@ -297,7 +295,7 @@ fn spent(began: &Edge, ended: &Edge) -> Used {
         user = now.user_ns.saturating_sub(then.user_ns);
         system = now.system_ns.saturating_sub(then.system_ns);
     }
-    // The split into user and system is the kernel's estimate; the sum is not.
+    // The split into user and system is the kernel's estimate; the sum is exact.
     let part = u128::from(used.cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
     Used { user_ns: part as Ns, ..used }
 }
@@ -343,7 +341,7 @@ impl Memory {
             rss_bytes_median: rss_of(&sizes),
             uss_bytes_median: uss_of(&sizes),
         };
-        // By number a helper may stand before the server: numbers begin again.
+        // A helper may have a lower number than the server, because numbers wrap around.
         let mut processes: Vec<ProcessShare> = self.each.into_iter().map(share).collect();
         processes.sort_by_key(|process| std::cmp::Reverse(process.rss_bytes_median));
         ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0, late_ns: 0 }
@@ -449,7 +447,7 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
         });
-        // Both are as large: either may come first.
+        // Both are equally large: either may come first.
         let mut seen: Vec<i32> = found.processes.iter().map(|process| process.pid).collect();
         seen.sort_unstable();
         assert_eq!(seen, pids);
@@ -463,7 +461,7 @@ mod tests {
         let pid = child.id() as i32;
         let sampler = Sampler::start(vec![Watched { root: pid, ..Watched::default() }], clock::now(), None);
         let used = || processes::counters(pid).map_or(0, |counters| counters.cpu_ns);
-        // The sampler has looked at it first.
+        // The sampler has read it first.
         let deadline = clock::now() + 30 * SECOND;
         let first = used();
         while used() < first + 100 * MILLISECOND && clock::now() < deadline {

@@ -1,4 +1,4 @@
-//! What a server uses now, for the live display of a run.
+//! Current usage of a server, for the live display of a run.
 
 use super::processes;
 use super::sample::{Watched, cpu_time_of, processes_of};
@@ -8,7 +8,7 @@ use pubmark_model::units::Ns;
 #[derive(Clone, Debug)]
 pub struct ServerWatch(Vec<Watched>);
 
-/// What it uses.
+/// Its current usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerNow {
     /// CPU time since it was started, ns.
@@ -22,9 +22,9 @@ impl ServerWatch {
         ServerWatch(watched)
     }
 
-    /// What it uses now; none once it has ended. A walk through `/proc` that
-    /// takes about a millisecond of this process; the sizes are read where the
-    /// kernel keeps them summed, so that the server is not held up.
+    /// Returns its current usage; `None` once it has ended. It walks through `/proc`,
+    /// which takes about a millisecond of this process; the sizes are the kernel's
+    /// running sums, so that the server is not delayed.
     pub fn now(&self) -> Option<ServerNow> {
         let living = processes_of(&self.0);
         if living.is_empty() {

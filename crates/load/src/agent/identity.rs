@@ -1,4 +1,4 @@
-//! Who an agent is: its name, its version, its drivers.
+//! An agent's identity: its name, version and drivers.
 
 use crate::drivers::{self, DriverKind};
 use crate::simulation;
@@ -8,30 +8,30 @@ use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT};
 use pubmark_model::workload::{Pacing, Transport, Verify};
 use std::collections::BTreeMap;
 
-/// The name of the driver that runs in virtual time.
+/// Name of the driver that runs in virtual time.
 pub const MOCK: &str = "mock";
 
-/// Who an agent is, and which drivers it has: the program that calls
-/// [`serve`](super::serve) says so.
+/// Identity and drivers of an agent, given by the program that calls
+/// [`serve`](super::serve).
 #[derive(Clone, Copy, Debug)]
 pub struct AgentInfo {
-    /// Its name, for `hello`.
+    /// The agent's name, for `hello`.
     pub name: &'static str,
-    /// Its version, for `hello`.
+    /// The agent's version, for `hello`.
     pub version: &'static str,
-    /// Its drivers, by name; the mock comes on top.
+    /// The agent's drivers by name, without the mock, which every agent has.
     pub drivers: &'static [(&'static str, DriverKind)],
-    /// The versions of what it is built on, by name, for `hello`.
+    /// Versions of the libraries that the agent is built on, by name, for `hello`.
     pub versions: &'static [(&'static str, &'static str)],
-    /// The options that each driver knows, those of the mock left out.
+    /// Returns the options that a driver knows. Not called for the mock.
     pub options: fn(driver: &str) -> Vec<String>,
-    /// Whether its drivers can close their connections without a word, so that
-    /// clients can be killed.
+    /// True if the drivers can close their connections abruptly, so that clients can be
+    /// killed.
     pub crash: bool,
 }
 
 impl AgentInfo {
-    /// Its drivers, the mock among them, each with the options that it knows.
+    /// Returns the options that each driver knows, by driver, with the mock.
     pub fn options(&self) -> BTreeMap<String, Vec<String>> {
         let own = self.drivers.iter().map(|(name, _)| ((*name).to_owned(), (self.options)(name)));
         let mut mock = drivers::options(MOCK);
@@ -39,7 +39,7 @@ impl AgentInfo {
         own.chain([(MOCK.to_owned(), mock)]).collect()
     }
 
-    /// What is wrong with an order that has an option that its driver does not know.
+    /// Returns an error text if `prepare` has an option that its driver does not know.
     pub fn unknown_option(&self, prepare: &Prepare) -> Option<String> {
         let known = self.options().remove(&prepare.driver)?;
         let unknown = prepare.options.keys().find(|name| !known.contains(name))?;
@@ -58,7 +58,7 @@ pub const BUILT_IN: AgentInfo = AgentInfo {
     crash: true,
 };
 
-/// What every agent can play that serves as this one does, and whether its
+/// Returns the features of every agent that uses this module; `crash` is true if its
 /// clients can be killed.
 pub fn features(crash: bool) -> Features {
     fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What runs have left at servers: listed, and removed.
+//! Lists and removes what runs leave at servers.
 
 use super::tasks::{OpenError, reach};
 use crate::clock;
@@ -10,19 +10,19 @@ use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::ServerAddress;
 use pubmark_model::units::Ns;
 
-/// Why what a run leaves is not known.
+/// The reason why the leftovers of a run cannot be listed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LeftoversError {
-    /// The built-in agent has no such driver, or it leaves nothing.
+    /// The built-in agent has no such driver, or the driver leaves nothing.
     #[error("the driver `{0}` is not pubmark's own: it removes what it makes by itself")]
     Driver(String),
-    /// The endpoint is none.
+    /// The endpoint is malformed.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The options are of no use.
+    /// The options are not valid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The server cannot be found, or not be spoken to.
+    /// The server cannot be found or reached.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
@@ -42,16 +42,16 @@ fn endpoint(leftovers: &Leftovers) -> &str {
 /// Lists what a run leaves at its server if nobody removes it.
 ///
 /// # Errors
-/// If its driver is not built in, or its options are of no use.
+/// If the driver is not built in, or its options are not valid.
 pub fn list(leftovers: &Leftovers) -> Result<Vec<Leftover>, LeftoversError> {
     let endpoint = Endpoint::parse(endpoint(leftovers))?;
     Ok((driver(leftovers)?.list)(leftovers, &endpoint)?)
 }
 
-/// Removes what a run has left at its server, in the time that it may take.
+/// Removes what a run has left at its server, within the given time.
 ///
 /// # Errors
-/// If its driver is not built in, or its server cannot be found.
+/// If the driver is not built in, or its server cannot be found.
 pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
     let server = ServerAddress {
         endpoint: endpoint(leftovers).to_owned(),

@@ -1,5 +1,5 @@
-//! From the clients of a run to the agent's threads: a client with its socket on
-//! each, or an event loop with many.
+//! Makes a run's clients into jobs for the agent's threads: one client with its socket,
+//! or one event loop with many clients, on each thread.
 
 use super::identity::{AgentInfo, MOCK};
 use crate::control::{Counter, ThreadContext, ThreadReport};
@@ -19,19 +19,19 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// Stack of a thread with one client: there may be thousands.
+/// Stack of a thread with one client. It is small, because there may be thousands.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Wakes a thread with clients.
+/// Wakes a thread that has clients.
 pub enum Waker {
-    /// One that parks.
+    /// A parked thread.
     Thread(thread::Thread),
-    /// One that waits for events.
+    /// An event loop.
     Shard(Notifier),
 }
 
 impl Waker {
-    /// Wakes it.
+    /// Wakes the thread.
     pub fn wake(&self) {
         match self {
             Waker::Thread(thread) => thread.unpark(),
@@ -40,16 +40,16 @@ impl Waker {
     }
 }
 
-/// What one thread is to do.
+/// The work of one thread.
 pub enum Job {
-    /// A client with its socket.
+    /// One client with its socket.
     Client(Box<ClientThread>),
-    /// An event loop with many.
+    /// One event loop with many clients.
     Shard(RunShard, Box<Assignment>),
 }
 
 impl Job {
-    /// The role of its clients.
+    /// Returns the role of the job's clients.
     pub fn role(&self) -> Role {
         match self {
             Job::Client(client) => client.client.role,
@@ -57,12 +57,12 @@ impl Job {
         }
     }
 
-    /// Whether it says by itself when its clients are connected.
+    /// True if the job reports by itself when its clients are connected.
     pub fn connects(&self) -> bool {
         matches!(self, Job::Shard(..))
     }
 
-    /// Whether it has something to wait for after the last message was sent:
+    /// True if the job has something to wait for after the last message was sent:
     /// messages, or a broker's acknowledgements.
     pub fn drains(&self, qos: u8) -> bool {
         match self.role() {
@@ -71,7 +71,7 @@ impl Job {
         }
     }
 
-    /// Its counter for the live display.
+    /// Returns the job's counter for the live display.
     pub fn counter(&self) -> Arc<Counter> {
         match self {
             Job::Client(client) => client.counter.clone(),
@@ -79,7 +79,7 @@ impl Job {
         }
     }
 
-    /// Puts it on a thread.
+    /// Starts the job on a thread of its own.
     pub fn start(self, context: &Arc<ThreadContext>, reports: &Sender<ThreadReport>) -> std::io::Result<Waker> {
         let (context, reports) = (context.clone(), reports.clone());
         match self {
@@ -96,7 +96,7 @@ impl Job {
                         Ok(outcome) => ThreadReport::Ended(Box::new(outcome)),
                         Err(error) => ThreadReport::Failed(error.to_string()),
                     };
-                    // The agent may be gone already; then nobody wants the report.
+                    // The agent may have ended already; then nobody reads the report.
                     let _ = reports.send(report);
                 })?;
                 Ok(Waker::Shard(notifier))
@@ -105,76 +105,76 @@ impl Job {
     }
 }
 
-/// Why a run cannot be prepared.
+/// The reason why a run cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The agent has no such driver.
     #[error("this agent has no driver `{wanted}`; it has: {known}, {MOCK}")]
     NoDriver {
-        /// The driver.
+        /// The driver that was asked for.
         wanted: String,
-        /// Those that there are.
+        /// The drivers that the agent has.
         known: String,
     },
     /// A library's sockets need a transport.
     #[error("the workload names no transport")]
     NoTransport,
-    /// The driver, or one of its sockets, cannot be opened.
+    /// The driver or one of its sockets cannot be opened.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// Nobody said where the server is.
+    /// The endpoint of the server is missing.
     #[error("the driver speaks to a server, and no server is named")]
     NoServer,
-    /// The server's endpoint is none.
+    /// The server's endpoint is malformed.
     #[error("{0}")]
     Endpoint(EndpointError),
-    /// Clients of this role have nothing to do at a broker.
+    /// Clients of this role cannot run at a broker.
     #[error("a broker has no part for a {0}")]
     NotAtBrokers(String),
-    /// The server's host is not known.
+    /// The server's host name cannot be resolved.
     #[error("cannot find the host of {endpoint}: {source}")]
     Host {
-        /// The server.
+        /// The server's endpoint.
         endpoint: String,
-        /// Why.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// Its name stands for nothing.
+    /// The server's host name has no address.
     #[error("the host of {0} has no address")]
     NoAddress(String),
-    /// What is to be connected from is no address.
+    /// A source address is malformed.
     #[error("`{text}` is no address to connect from")]
     Source {
-        /// What is given in its place.
+        /// The text given as address.
         text: String,
-        /// What is wrong with it.
+        /// The parser's error.
         source: AddrParseError,
     },
-    /// TLS cannot be spoken.
+    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// All tasks of a run, and where their clients can be reached.
+/// All jobs of a run, and the endpoints at which its clients can be reached.
 pub struct Opened {
-    /// The library, where there is one.
+    /// The library, if the run uses one.
     pub driver: Option<Box<dyn Driver>>,
     /// A job for each thread.
     pub jobs: Vec<Job>,
-    /// What was bound.
+    /// Endpoints that were bound.
     pub bound: Vec<BoundEndpoint>,
     /// Options as they took effect.
     pub applied: Map<String, Value>,
 }
 
 impl Opened {
-    /// Whether clients connect to a server by themselves, and say when they have.
+    /// True if clients connect to a server by themselves and report when they have.
     pub fn connecting(&self) -> bool {
         self.jobs.iter().any(Job::connects)
     }
 }
 
-/// Finds the driver and opens what can be opened at once.
+/// Finds the driver and opens everything that can be opened before the start.
 pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let names = || identity.drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let (_, kind) = identity
@@ -188,9 +188,9 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Res
     }
 }
 
-/// A socket for each client: those that bind come first.
+/// Opens a socket for each client, those that bind first.
 fn sockets(load: LoadDriver, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
-    // To a server, the endpoint says how bytes are carried.
+    // If clients connect to a server, the endpoint defines how bytes are carried.
     let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
     let transport = workload.transport.or(to_server).ok_or(OpenError::NoTransport)?;
     let mut driver = load(&prepare.options)?;
@@ -238,7 +238,8 @@ fn sockets(load: LoadDriver, prepare: &Prepare, workload: &Workload) -> Result<O
     Ok(opened)
 }
 
-/// The processors that so many of an agent's publishers may keep awake.
+/// Returns the share of the processors that this many of an agent's publishers may keep
+/// awake.
 fn spin_share(prepare: &Prepare, publishers: usize) -> f64 {
     let sends = |client: &&Client| client.role.sends();
     let all = prepare.clients.iter().filter(sends).count().max(1);
@@ -252,7 +253,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
     }
 }
 
-/// Clients dealt out to event loops: by role, and then evenly.
+/// Assigns clients to event loops: by role, and then evenly.
 fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
     let (endpoint, dial) = reach(server, &prepare.options)?;
@@ -265,7 +266,7 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
         return Err(OpenError::NotAtBrokers(format!("{:?}", other.role).to_lowercase()));
     }
     let asked = match prepare.options.number("shards") as usize {
-        // Half the processors: there is another side, and there may be a server.
+        // Half the processors: the other role needs some, and so may a server.
         0 => (thread::available_parallelism().map_or(1, usize::from) / 2).max(1),
         asked => asked.min(1_024),
     };
@@ -273,7 +274,8 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
         let clients: Vec<Client> = of_role(role).cloned().collect();
         let shards = asked.min(clients.len());
         for shard in 0..shards {
-            // Neighbours in number go to different loops: their due times are near.
+            // Clients with neighbouring numbers go to different loops, because their due
+            // times are close.
             let mine: Vec<Client> = clients.iter().skip(shard).step_by(shards).cloned().collect();
             let share = mine.len() as f64 / prepare.clients.len().max(1) as f64;
             let spin_cores = if role == Role::Publisher { spin_share(prepare, mine.len()) } else { 0.0 };
@@ -304,7 +306,7 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
     Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
 }
 
-/// Where the server is, and how to get there.
+/// Returns the server's endpoint and how to connect to it.
 pub fn reach(server: &ServerAddress, options: &Options) -> Result<(Endpoint, Dial), OpenError> {
     let endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
     let dial = dial(&endpoint, server, &endpoint.applied_to(options))?;
@@ -315,7 +317,7 @@ fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options) -> Resul
     let found: Result<Vec<SocketAddr>, _> =
         (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map(Iterator::collect);
     let found = found.map_err(|source| OpenError::Host { endpoint: endpoint.to_string(), source })?;
-    // IPv4 comes first: servers often listen on no other.
+    // IPv4 comes first: many servers do not listen on IPv6.
     let (mut to, six): (Vec<SocketAddr>, Vec<SocketAddr>) = found.into_iter().partition(SocketAddr::is_ipv4);
     to.extend(six);
     to.dedup();

@@ -1,17 +1,17 @@
 //! AMQP 0-9-1, as RabbitMQ speaks it: a session on one channel.
 //!
-//! A subscriber has a queue of its own, or shares one with its group. It is
-//! bound to `amq.direct` by its topic, or to `amq.topic` by its pattern; both
-//! exchanges are in every virtual host. Publishers to several leaves use
-//! `amq.topic`. Where the user gives a prefix, the run makes an exchange of its
-//! own in their place, for the rights to these two may be others'.
+//! A subscriber has its own queue, or shares one with its group. The queue is bound to
+//! `amq.direct` by its topic, or to `amq.topic` by its pattern; both exchanges exist in
+//! every virtual host. Publishers to several leaves use `amq.topic`. If the user gives a
+//! prefix, the run makes its own exchange instead, because the user may have no
+//! permission for these two.
 //!
-//! Who comes back begins a new channel, and publishes again what the server had
-//! not confirmed on the old one: the server knows of no connection between the
-//! two, so what it had taken comes twice.
+//! A client that reconnects opens a new channel and publishes again what the server had
+//! not confirmed on the old one. The server does not connect the two, so messages that it
+//! had already accepted arrive twice.
 //!
-//! Memory: up to 8 bytes for each unconfirmed message (`inflight`), and the
-//! body of a message that comes in several frames, until it is whole.
+//! Memory: up to 8 bytes for each unconfirmed message (`inflight`), and the body of a
+//! message in several frames until it is complete.
 
 mod confirms;
 mod settings;
@@ -32,27 +32,27 @@ use pubmark_wire::amqp::{
 use settings::CHANNEL;
 use std::collections::VecDeque;
 
-/// What the error of a foreign peer calls what was expected.
+/// Name of the expected peer in the error for a foreign one.
 const EXPECTED: &str = "AMQP 0-9-1 server";
 const DIRECT: &str = "amq.direct";
 const TOPIC: &str = "amq.topic";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
-/// The client goes, because it wants to.
+/// Close method of a client that disconnects by itself.
 const DONE: Method<'static> = Method::Close { code: 200, text: Short(b"done"), class: 0, method: 0 };
-/// RabbitMQ gives no reason with a basic.nack. It sends one where a queue is full and rejects what is
-/// published to it, or where a queue cannot take a message.
+/// RabbitMQ gives no reason with a basic.nack. It sends one if a queue is full and rejects what is
+/// published to it, or if a queue cannot take a message.
 const NACK: MessageRefusal<'static> = MessageRefusal {
     code: None,
     words: "basic.nack without a reason: RabbitMQ sends it for a full queue (overflow = reject-publish), or for one \
             that cannot take the message",
     is_limit: true,
 };
-/// Of a body in several frames, memory for so much is taken before it has come.
+/// Maximum memory taken in advance for a body in several frames, bytes.
 const BODY_AHEAD_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The protocol header is sent, Start has not come.
+    /// The protocol header is sent; Start has not arrived.
     Silent,
     /// StartOk is sent.
     LoggedIn,
@@ -61,21 +61,21 @@ enum State {
     /// ChannelOpen is sent, and ConfirmSelect at QoS 1.
     Connecting,
     Connected,
-    /// Close is sent: what the server complains of does not matter any more.
+    /// Close is sent: errors of the server are ignored from now on.
     Closing,
 }
 
-/// A message that is on its way in.
+/// State of a message that is arriving.
 #[derive(Clone, Copy)]
 enum Incoming {
     Nothing,
-    /// Deliver has come, with this number.
+    /// Deliver has arrived, with this number.
     Header(u64),
-    /// And the header: so many bytes of the body are missing.
+    /// The header has arrived as well; this many bytes of the body are missing.
     Body(u64, u64),
 }
 
-/// Why a message comes back to its publisher.
+/// The reason why a message is returned to its publisher.
 struct Returned(String);
 
 /// One client.
@@ -86,15 +86,15 @@ pub struct Amqp {
     leaves: Leaves,
     exchange: &'static str,
     confirms: Confirms,
-    /// What was not confirmed on connections before this one, and is to be
-    /// published again.
+    /// Messages that were not confirmed on earlier connections and have to be published
+    /// again.
     again: VecDeque<u32>,
     incoming: Incoming,
-    /// What has come of a body in several frames.
+    /// The received part of a body in several frames.
     body: Vec<u8>,
-    /// Why the message that is on its way in comes back to its publisher, if it does.
+    /// The reason why the arriving message is returned to its publisher, if it is.
     returned: Option<Box<Returned>>,
-    /// The last delivery that is whole and not acknowledged; 0 if there is none.
+    /// The last complete and unacknowledged delivery; 0 if there is none.
     acknowledge: u64,
 }
 
@@ -171,7 +171,8 @@ impl Session for Amqp {
         Ok(taken)
     }
 
-    /// Frames are short; the body of a message is put together of several.
+    /// Returns the announced length. Frames are short; the body of a message consists of
+    /// several.
     fn announced(&self, rest: &[u8]) -> u64 {
         let missing = if let Incoming::Body(_, missing_bytes) = self.incoming { missing_bytes } else { 0 };
         (self.body.len() + rest.len()) as u64 + missing
@@ -219,7 +220,8 @@ impl Session for Amqp {
 
     fn close(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         if settings.durable && spec.role == Role::Subscriber && self.state == State::Connected {
-            // Of a group, the last one removes the queue; the others are told that it is in use.
+            // In a group, the last client removes the queue; the server answers the others that
+            // it is in use.
             put(out, Method::Cancel { consumer: Short::from(&*spec.name), no_wait: true });
             let name = queue(settings, spec);
             put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*name), flags: Method::IF_UNUSED });
@@ -228,7 +230,7 @@ impl Session for Amqp {
         Frame::Method(0, DONE).put(out);
     }
 
-    /// The queue of a group goes with its last consumer, but one that never had a
+    /// The queue of a group is removed with its last consumer, but one that never had a
     /// consumer stays.
     fn leaves(settings: &AmqpSettings, spec: &ClientSpec) -> Vec<Leftover> {
         let stays = spec.role == Role::Subscriber && (settings.durable || spec.group.is_some());
@@ -236,7 +238,7 @@ impl Session for Amqp {
         queue.into_iter().chain(settings.exchange.clone().map(Leftover::Exchange)).collect()
     }
 
-    /// Whoever still consumes: the run is over.
+    /// Removes the queue even if it has consumers: the run is over.
     fn remove(&mut self, _: &AmqpSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
         let delete = match thing {
             Leftover::Queue(name) => Method::QueueDelete { reserved: 0, queue: Short::from(&**name), flags: 0 },
@@ -276,7 +278,7 @@ impl Amqp {
                 return known.then_some(()).ok_or_else(|| out_of_turn("a nack of what was never published"));
             }
             Method::ConsumeOk { .. } => heard(SessionEvent::Subscribed),
-            // One that takes its leave has no use for it.
+            // A client that disconnects ignores it.
             Method::QueueDeleteOk { .. } if self.state == State::Closing => {}
             Method::QueueDeleteOk { .. } | Method::ExchangeDeleteOk {} => heard(SessionEvent::Acknowledged(0)),
             Method::Close { code, text, .. } => {
@@ -296,7 +298,8 @@ impl Amqp {
             Method::ChannelFlow { active } => put(out, Method::ChannelFlowOk { active }),
             Method::Blocked { reason } => heard(SessionEvent::Blocked(&String::from_utf8_lossy(reason.0))),
             Method::Unblocked {} => heard(SessionEvent::Unblocked),
-            // A message that no queue takes. It is not asked for, and its content follows.
+            // A message that no queue takes. The server sends it unasked, and its content
+            // follows.
             Method::Return { code, text, .. } => {
                 self.returned = Some(Box::new(Returned(format!("basic.return: {code} {}", printable(text.0)))));
                 self.incoming = Incoming::Header(0);
@@ -308,7 +311,7 @@ impl Amqp {
         Ok(())
     }
 
-    /// The steps from the protocol header to an open channel.
+    /// Handles the steps from the protocol header to an open channel.
     fn greeting(
         &mut self,
         settings: &AmqpSettings,
@@ -349,7 +352,7 @@ impl Amqp {
                 }
                 State::Connecting
             }
-            // The last of the answers ends it.
+            // The last answer ends this state.
             (State::Connecting, Method::ChannelOpenOk { .. }) if settings.qos > 0 || settings.exchange.is_some() => {
                 State::Connecting
             }
@@ -376,7 +379,7 @@ impl Amqp {
         if body_bytes == 0 { self.piece(&[], heard) } else { Ok(()) }
     }
 
-    /// A body in one frame is handed on as it lies there; one in several is put together.
+    /// Passes on a body in one frame without a copy; assembles a body in several frames.
     fn piece(&mut self, piece: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let Incoming::Body(delivery, missing_bytes) = self.incoming else { return Err(out_of_turn("a body")) };
         let Some(missing_bytes) = missing_bytes.checked_sub(piece.len() as u64) else {
@@ -390,7 +393,7 @@ impl Amqp {
             self.incoming = Incoming::Body(delivery, missing_bytes);
             return Ok(());
         }
-        // Freed at once: thousands of clients would keep it for nothing.
+        // Freed at once: thousands of clients would keep unused memory.
         let mut whole = std::mem::take(&mut self.body);
         let message = if whole.is_empty() {
             piece
@@ -416,7 +419,7 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
     Frame::Method(CHANNEL, method).put(out);
 }
 
-/// A subscriber's queue. Members of a group share one for each topic.
+/// Returns the name of a subscriber's queue. Members of a group share one for each topic.
 fn queue(settings: &AmqpSettings, spec: &ClientSpec) -> String {
     let prefix = &settings.prefix;
     match &spec.group {
@@ -430,7 +433,7 @@ fn out_of_turn(what: &str) -> SessionError {
     SessionError::Foreign(format!("the server breaks AMQP 0-9-1: {what}, out of turn"))
 }
 
-/// What the server's reply code means. Source: the specification's list, and
+/// Makes the error for a reply code of the server. Source: the specification's list, and
 /// what RabbitMQ writes for each.
 fn closed(what: &str, code: u16, text: Short<'_>) -> SessionError {
     let text = String::from_utf8_lossy(text.0);
@@ -438,14 +441,14 @@ fn closed(what: &str, code: u16, text: Short<'_>) -> SessionError {
     match code {
         _ if text.contains("limit") => SessionError::Limit(said),
         506 => SessionError::Limit(said),
-        // Of a connection: the login. RabbitMQ's text ends in a full stop.
+        // On a connection, it is the login. RabbitMQ's text ends in a full stop.
         403 if what == "connection" => {
             SessionError::Denied(format!("{}: check user and password", said.trim_end_matches('.')))
         }
         // Content too large.
         311 | 402..=404 | 406 | 530 => SessionError::Denied(said),
-        // Forced by an operator, an error of its own. And a queue that belongs
-        // to a connection which the server does not know to be dead.
+        // Forced by an operator, or an error of the server itself. Also a queue that
+        // belongs to a connection which the server does not yet know to be dead.
         320 | 405 | 541 => SessionError::Busy(said),
         _ => SessionError::Foreign(said),
     }

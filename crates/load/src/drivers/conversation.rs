@@ -1,5 +1,5 @@
-//! For tests: a session talks to what a server would say, whole or
-//! cut into pieces.
+//! Test support: a session in conversation with a simulated server, whose bytes arrive
+//! whole or in pieces.
 
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
@@ -7,7 +7,7 @@ use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::wire_protocol::Protocol;
 
-/// What was heard, to be compared.
+/// An event of the session, for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeardEvent {
     Server(String),
@@ -15,7 +15,7 @@ pub enum HeardEvent {
     Subscribed,
     Message(Vec<u8>),
     Acknowledged(u32),
-    /// The message's sequence, and the server's words.
+    /// The message's sequence, and the server's text.
     Refused(u32, String),
     Blocked(String),
     Unblocked,
@@ -29,7 +29,7 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
     ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None }
 }
 
-/// The options of a protocol's driver with their defaults, and these besides.
+/// Returns the default options of a protocol's driver, with these set in addition.
 pub fn options(protocol: Protocol, set: &[(&str, &str)]) -> Options {
     let mut options = Options::new();
     for spec in protocol.options() {
@@ -59,7 +59,7 @@ pub fn settings<S: Session>(
     })
 }
 
-/// A session, what it has heard, and what it has not taken yet.
+/// A session, its events, and the bytes that it has not consumed yet.
 pub struct Conversation<'a, S: Session> {
     pub settings: &'a S::Settings,
     pub spec: ClientSpec,
@@ -77,7 +77,7 @@ impl<'a, S: Session> Conversation<'a, S> {
         Conversation { settings, spec, session, out, notes: Vec::new(), pending: Vec::new() }
     }
 
-    /// Hands on what the server says.
+    /// Passes bytes of the server to the session.
     pub fn say(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
         self.pending.extend_from_slice(bytes);
         let notes = &mut self.notes;
@@ -98,7 +98,7 @@ impl<'a, S: Session> Conversation<'a, S> {
         Ok(())
     }
 
-    /// The same, cut in two at `cut`.
+    /// Passes bytes of the server to the session in two pieces, cut at `cut`.
     pub fn say_cut(&mut self, bytes: &[u8], cut: usize) -> Result<(), SessionError> {
         let (first, second) = bytes.split_at(cut.min(bytes.len()));
         self.say(first)?;
@@ -113,12 +113,12 @@ impl<'a, S: Session> Conversation<'a, S> {
         self.session.publish(self.settings, message, sequence, &mut self.out)
     }
 
-    /// What the session has said since the last look.
+    /// Returns the bytes that the session has sent since the last call.
     pub fn said(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// What the session has heard since the last look.
+    /// Returns the events of the session since the last call.
     pub fn heard(&mut self) -> Vec<HeardEvent> {
         std::mem::take(&mut self.notes)
     }

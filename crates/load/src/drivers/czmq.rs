@@ -1,9 +1,10 @@
-//! CZMQ (libczmq 4): libzmq through the C interface that its makers recommend.
+//! CZMQ (libczmq 4): libzmq through the high-level C interface that its authors
+//! recommend.
 //!
-//! Messages are frames: one is made for each message that is sent, and one comes
-//! for each that is received, as the library's own examples do it. Sockets, queues
-//! and waits are those of [`super::zeromq`], so that what differs is the layer.
-//! The library's context is one for the process; its signal handlers are left out.
+//! Messages are frames: one is made for each message that is sent, and one is returned
+//! for each that is received, as in the library's own examples. Sockets, queues and waits
+//! are those of [`super::zeromq`], so that only the layer differs. The process has one
+//! context of the library; its signal handlers are disabled.
 
 use super::interrupt::{Calls, receive_limit};
 use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, clamped, function_table};
@@ -26,15 +27,16 @@ const RECONNECT_MS: c_int = 10;
 /// Sockets that one process may open, as in [`super::zeromq`].
 const SOCKETS: usize = 16_383;
 
-/// Set once: the I/O threads of the process's context, none where it could not be made.
+/// The I/O threads of the process's context, set once; `None` if the context could not be
+/// made.
 static CONTEXT: OnceLock<Option<usize>> = OnceLock::new();
 
-/// libzmq's number for what a requester cannot do now.
+/// libzmq's error number for an operation that a requester cannot do now.
 const EFSM: i32 = 156_384_712 + 51;
 
 function_table! {
-    /// The functions of libczmq that are used, by their names in its headers, and
-    /// one of libzmq's below it.
+    /// The functions of libczmq that are used, by their names in its headers, and one of
+    /// libzmq.
     struct Czmq {
         fn zmq_version(*mut c_int, *mut c_int, *mut c_int);
         fn zmq_strerror(c_int) -> *const c_char;
@@ -120,7 +122,7 @@ pub(super) fn load(options: &Options) -> Result<Box<dyn Driver>, DriverError> {
         let made = !(czmq.zsys_init)().is_null();
         if made {
             (czmq.zsys_handler_set)(std::ptr::null());
-            // It would write to standard output, which is the protocol's.
+            // The library would log to standard output, which carries the protocol.
             (czmq.zsys_set_logstream)(std::ptr::null_mut());
             (czmq.zsys_set_io_threads)(io_threads);
             (czmq.zsys_set_max_sockets)(SOCKETS);
@@ -167,7 +169,7 @@ impl CzmqDriver {
 struct CzmqSocket {
     czmq: Arc<Czmq>,
     socket: *mut c_void,
-    /// Those that may wait.
+    /// Calls that may wait.
     calls: Calls,
     kind: Kind,
     /// The last frame received, owned; null if none.
@@ -236,7 +238,7 @@ impl CzmqSocket {
         self.applied = applied;
     }
 
-    /// Binds (`@`) or connects (`>`); false where the address is in use.
+    /// Binds (`@`) or connects (`>`); false if the address is in use.
     fn attach(&self, endpoint: &str) -> Result<bool, DriverError> {
         let address = shared_library::c_endpoint(endpoint)?;
         let address: &CStr = &address;
@@ -268,12 +270,13 @@ impl Socket for CzmqSocket {
             return Err(DriverError::new("czmq: cannot make a frame: out of memory"));
         }
         let send = self.czmq.zframe_send;
-        // SAFETY: frame and socket are live. What was sent is the library's, which sets the pointer to null.
+        // SAFETY: frame and socket are live. A frame that was sent belongs to the library, which sets the
+        // pointer to null.
         if self.calls.make(|| unsafe { send(&mut frame, self.socket, 0) }) == 0 {
             return Ok(Sent::Accepted);
         }
         let error = Errno::last();
-        // SAFETY: what was not sent is still owned here, or null.
+        // SAFETY: a frame that was not sent is still owned here, or null.
         unsafe { (self.czmq.zframe_destroy)(&mut frame) };
         match error {
             Errno::EAGAIN | Errno::EINTR => Ok(Sent::Full),
@@ -293,7 +296,8 @@ impl Socket for CzmqSocket {
             return Ok(Some(unsafe { std::slice::from_raw_parts(data, size) }));
         }
         match Errno::last_raw() {
-            // A late reply was taken for the one awaited, so none is due: nothing can come.
+            // A late reply was taken for the expected one, so no reply is due and none can
+            // arrive.
             EFSM if self.kind == Kind::Req => {
                 std::thread::sleep(shared_library::WAIT);
                 Ok(None)
@@ -310,7 +314,7 @@ impl Socket for CzmqSocket {
     }
 
     fn crash(self: Box<Self>) {
-        // SAFETY: the socket is live. Closing then throws away what is queued.
+        // SAFETY: the socket is live. Closing then discards what is queued.
         unsafe { (self.czmq.zsock_set_linger)(self.socket, 0) };
     }
 }

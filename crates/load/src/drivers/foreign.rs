@@ -1,16 +1,17 @@
-//! How sessions show what came instead of what was expected.
+//! Errors for peers that speak another protocol than the expected one.
 
 use crate::session::SessionError;
 
 /// Bytes of the peer that an error shows.
 const SHOWN_BYTES: usize = 40;
 
-/// The peer speaks something else than `expected`: the error shows how it began.
+/// Makes the error for a peer that does not speak `expected`. It shows the peer's first
+/// bytes.
 pub fn foreign(expected: &str, bytes: &[u8], why: &str) -> SessionError {
     SessionError::Foreign(format!("this is no {expected}: it sent \"{}\" ({why})", printable(bytes)))
 }
 
-/// The first bytes, with a dot for each that cannot be printed.
+/// Returns the first bytes as text, with a dot for each that cannot be printed.
 pub fn printable(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
     shown.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' }).collect()

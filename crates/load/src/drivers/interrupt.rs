@@ -1,10 +1,10 @@
 //! Ends a library's call that has waited long enough, by a signal.
 //!
-//! A library that is given a time limit sets a timer each time that it waits, and the
-//! timer is then part of the figure that the library is measured by. Here its calls
-//! have no limit. A thread looks at all of them every [`WAIT`], and sends a signal, which
-//! does nothing, to each thread that is still in the call in which it was at the last
-//! look: the call then ends with `EINTR`, after one [`WAIT`] to two.
+//! A library with a time limit sets a timer each time that it waits, and the timer's cost
+//! then becomes a part of the library's figure. Here its calls have no limit. A thread
+//! checks all calls every [`WAIT`], and sends a signal with an empty handler to each
+//! thread that is still in the same call as at the last check. The call then ends with
+//! `EINTR`, after one to two [`WAIT`]s.
 
 use super::shared_library::WAIT;
 use super::socket::{DriverError, SocketSpec};
@@ -16,41 +16,41 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 
-/// The time limit of receiving, as these libraries write it: none, and none to wait for
-/// where the socket is to spin.
+/// Returns the receive time limit in the form that these libraries use: no limit, or no
+/// wait if the socket is to spin.
 pub(super) fn receive_limit(spec: &SocketSpec<'_>) -> c_int {
     if spec.spin { 0 } else { -1 }
 }
 
-/// Does nothing where nobody handles it, and nothing else here sends it.
+/// A signal that is ignored by default and that nothing else here sends.
 const SIGNAL: Signal = Signal::SIGURG;
 
-/// All that are looked at; why they cannot be.
+/// All watched calls, or the reason why they cannot be watched.
 static WATCH: OnceLock<Result<Mutex<Vec<Look>>, String>> = OnceLock::new();
 
 thread_local! {
     static THREAD: i32 = gettid().as_raw();
 }
 
-/// The calls of one socket, of which one is made at a time.
+/// The calls of one socket, which makes one at a time.
 pub(super) struct Calls(Arc<Call>);
 
 #[derive(Default)]
 struct Call {
-    /// Goes up as a call begins and as it ends: odd while one is on.
+    /// Incremented as a call begins and as it ends: odd during a call.
     edges: AtomicU32,
-    /// The thread that made the last one, by the kernel's number.
+    /// The kernel's number of the thread that made the last call.
     thread: AtomicI32,
 }
 
-/// What was seen last.
+/// The state of a call at the last check.
 struct Look {
     call: Weak<Call>,
     edges: u32,
 }
 
 impl Calls {
-    /// Has the calls of a socket watched, for as long as this lives.
+    /// Has the calls of a socket watched until this value is dropped.
     pub(super) fn new() -> Result<Calls, DriverError> {
         match WATCH.get_or_init(watch) {
             Ok(looks) => {
@@ -63,7 +63,7 @@ impl Calls {
         }
     }
 
-    /// Makes a call, which ends with `EINTR` should it wait.
+    /// Makes a call, which ends with `EINTR` if it waits too long.
     #[inline]
     pub(super) fn make<T>(&self, call: impl FnOnce() -> T) -> T {
         let Call { edges, thread } = &*self.0;
@@ -76,18 +76,18 @@ impl Calls {
     }
 }
 
-/// Starts the thread that looks.
+/// Starts the watching thread.
 fn watch() -> Result<Mutex<Vec<Look>>, String> {
     extern "C" fn nothing(_: c_int) {}
-    // Without SA_RESTART: a call that is interrupted is not to go on.
+    // Without SA_RESTART, so that an interrupted call does not continue.
     let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
-    // SAFETY: the handler does nothing, which may be done at any point.
+    // SAFETY: the handler does nothing, which is allowed at any point.
     unsafe { sigaction(SIGNAL, &action) }.map_err(|error| format!("{SIGNAL}: {error}"))?;
     thread::Builder::new().name("interrupt".into()).spawn(look_on).map_err(|error| format!("no thread: {error}"))?;
     Ok(Mutex::default())
 }
 
-/// Until the process ends.
+/// Checks all calls until the process ends.
 fn look_on() {
     loop {
         thread::sleep(WAIT);
@@ -98,14 +98,14 @@ fn look_on() {
 }
 
 impl Look {
-    /// Looks whether the call of the last time is still on, and ends it; whether there
-    /// is still somebody to look at.
+    /// Ends the call if it is still the one of the last check. Returns false if the
+    /// socket is gone.
     fn again(&mut self) -> bool {
         let Some(call) = self.call.upgrade() else { return false };
         let before = std::mem::replace(&mut self.edges, call.edges.load(Ordering::Acquire));
         if self.edges == before && before % 2 == 1 {
-            // Should the call end right now, the signal meets a thread that it does nothing to, or none.
-            // SAFETY: three numbers; a thread that is not one of this process is refused.
+            // If the call ends right now, the signal has no effect on its thread, or the thread is gone.
+            // SAFETY: three numbers; a thread of another process is refused.
             unsafe {
                 libc::syscall(libc::SYS_tgkill, libc::getpid(), call.thread.load(Ordering::Relaxed), SIGNAL as c_int)
             };
@@ -143,7 +143,7 @@ mod tests {
             calls.make(|| ());
             read(&reader, &mut [0])
         });
-        // Two looks at least.
+        // At least two checks.
         for _ in 0..2 {
             assert_eq!(waiting.make(|| read(&another.0, &mut [0])), Err(Errno::EINTR));
         }

@@ -1,5 +1,5 @@
-//! The floor: the same bytes by the same patterns over what the kernel has
-//! (TCP, Unix sockets, UDP) or an in-process ring, with no messaging library.
+//! The floor: the same bytes in the same patterns over kernel transports (TCP, Unix
+//! sockets, UDP) or an in-process ring, without a messaging library.
 
 mod datagram;
 mod ring;
@@ -44,10 +44,10 @@ impl Unassigned {
     }
 }
 
-/// Ends the taking in of peers.
+/// Stops accepting peers.
 type EndListening = Box<dyn FnOnce() + Send>;
 
-/// What is bound in this process, by name: what connecting clients are handed to.
+/// Bound endpoints of this process by name, to which connecting clients are passed.
 type Listeners = HashMap<String, (Arc<Unassigned>, ring::Wakeup)>;
 
 struct Kernel {
@@ -204,8 +204,8 @@ impl Kernel {
     }
 }
 
-/// What ends the thread that waits at a listener: from then on its `accept`
-/// fails.
+/// Returns a function that ends the thread waiting at a listener: from then on its
+/// `accept` fails.
 fn end_of<L: AsRawFd + Send + Sync + 'static>(listener: &Arc<L>) -> EndListening {
     let listener = listener.clone();
     Box::new(move || {
@@ -213,7 +213,7 @@ fn end_of<L: AsRawFd + Send + Sync + 'static>(listener: &Arc<L>) -> EndListening
     })
 }
 
-/// Takes in peers on a thread of its own, until its listener is shut down.
+/// Accepts peers on a thread of its own until its listener is shut down.
 fn accept<P: 'static>(
     mut wait: impl FnMut() -> io::Result<P> + Send + 'static,
     make: impl Fn(P) -> io::Result<Box<dyn Wire>> + Send + 'static,
@@ -221,7 +221,7 @@ fn accept<P: 'static>(
 ) -> io::Result<()> {
     let accepting = move || {
         while let Ok(peer) = wait() {
-            // A peer that is gone before it is set up needs no wire.
+            // A peer that disconnects before it is set up needs no wire.
             if let Ok(wire) = make(peer) {
                 unassigned.add(wire);
             }
@@ -232,14 +232,14 @@ fn accept<P: 'static>(
 
 struct KernelSocket {
     endpoint: Option<String>,
-    /// What ends the thread that takes in peers, if it was bound.
+    /// Ends the thread that accepts peers, if the socket was bound.
     listening: Option<EndListening>,
     unassigned: Arc<Unassigned>,
     wakeup: ring::Wakeup,
     wires: Vec<Box<dyn Wire>>,
     competing: bool,
     answering: bool,
-    /// Whether it does not sleep while nothing has come.
+    /// True if it polls instead of sleeping while no message is there.
     spin: bool,
     last: usize,
     orderly: bool,
@@ -277,8 +277,8 @@ impl Socket for KernelSocket {
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
         self.admit();
         if self.wires.is_empty() {
-            // As PUB does, without a subscriber: the message is dropped. The
-            // others wait for a peer.
+            // Like PUB without a subscriber: the message is dropped. The other kinds wait
+            // for a peer.
             if self.competing || self.answering {
                 self.idle();
                 return Ok(Sent::Full);
@@ -346,8 +346,8 @@ impl Socket for KernelSocket {
 }
 
 impl KernelSocket {
-    /// Every peer gets the message, or none does yet: one that still owes an
-    /// earlier message holds all of them back.
+    /// Sends the message to every peer, or to none yet: a peer with an unfinished earlier
+    /// message holds all of them back.
     fn send_to_all(&mut self, message: &[u8]) -> io::Result<Sent> {
         let mut gone = false;
         while self.last < self.wires.len() {

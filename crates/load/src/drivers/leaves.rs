@@ -1,4 +1,4 @@
-//! The topics that a publisher takes in turn.
+//! The topics that a publisher uses in turn.
 
 use crate::session::ClientSpec;
 use std::io::Write;
@@ -6,13 +6,14 @@ use std::io::Write;
 /// A publisher's topic, or the topics below it.
 pub struct Leaves {
     text: Vec<u8>,
-    /// Bytes of the topic itself, and of the separator behind it if there are topics below it.
+    /// Bytes of the topic itself, including the separator after it if there are topics below
+    /// it.
     stem_bytes: usize,
     count: u32,
 }
 
 impl Leaves {
-    /// The client's topics, in a protocol that separates levels by `separator`.
+    /// Makes the client's topics, for a protocol that separates levels by `separator`.
     pub fn new(spec: &ClientSpec, separator: char) -> Self {
         let mut text = spec.topic.clone().into_bytes();
         if spec.leaves > 1 {
@@ -21,12 +22,12 @@ impl Leaves {
         Leaves { stem_bytes: text.len(), text, count: spec.leaves }
     }
 
-    /// Whether all messages go to one topic.
+    /// True if all messages go to one topic.
     pub fn is_one(&self) -> bool {
         self.count <= 1
     }
 
-    /// Where the message of this sequence goes to.
+    /// Returns the topic of the message of this sequence.
     pub fn of(&mut self, sequence: u32) -> &[u8] {
         if self.count > 1 {
             self.text.truncate(self.stem_bytes);

@@ -1,8 +1,8 @@
-//! How drivers in Rust are made, for the record.
+//! Build info of drivers in Rust, for the record.
 
 use std::collections::BTreeMap;
 
-/// What every driver in Rust says of how it is made, and `texts` of its own.
+/// Returns the build info that all drivers in Rust share, with `texts` in addition.
 pub fn in_rust(texts: &[(&str, &str)]) -> BTreeMap<String, String> {
     let build = if cfg!(debug_assertions) { "cargo, debug" } else { "cargo, release" };
     let all = [("language", "Rust"), ("runtime", "none"), ("memory", "ownership"), ("build", build)];

@@ -15,13 +15,13 @@ use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, ack_text, 
 pub use settings::MqttSettings;
 use std::collections::VecDeque;
 
-/// Packet identifiers there are: 1 to 65535.
+/// Number of packet identifiers: 1 to 65535.
 const IDENTIFIERS: usize = u16::MAX as usize;
-/// The first byte of a CONNACK, the only packet that a server may begin with.
+/// First byte of a CONNACK, the only packet that a server may begin with.
 const CONNACK: u8 = 0x20;
-/// Bytes of a foreign answer that are shown.
+/// Bytes of a foreign answer that an error shows.
 const EXCERPT_BYTES: usize = 40;
-/// How other protocols begin.
+/// First bytes of other protocols.
 const OTHERS: [(&[u8], &str); 6] = [
     (b"HTTP/", "HTTP"),
     (b"INFO ", "NATS"),
@@ -31,7 +31,7 @@ const OTHERS: [(&[u8], &str); 6] = [
     (b"\x15\x03", "TLS: write mqtts://"),
 ];
 
-/// How far an exchange that the client began has come.
+/// State of an exchange that the client began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// PUBLISH is sent: PUBACK or PUBREC comes next.
@@ -42,23 +42,22 @@ enum Step {
     Subscribing,
     /// UNSUBSCRIBE is sent.
     Unsubscribing,
-    /// It is over, but one begun earlier is not.
+    /// The exchange is over, but an earlier one is not.
     Over,
 }
 
-/// An exchange under a packet identifier of the client's.
+/// An exchange with a packet identifier of the client.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     sequence: u32,
     step: Step,
 }
 
-/// One client. What is under way at QoS 1 and 2 is held in a ring: the
-/// identifiers of its exchanges follow one another, so an acknowledgement is
-/// found by subtraction.
+/// One client. Exchanges of QoS 1 and 2 are held in a ring: their identifiers are
+/// consecutive, so an acknowledgement is found by subtraction.
 pub struct Mqtt {
     needs: SessionNeeds,
-    /// A publisher's topic. With leaves, the last one's number stands at its end.
+    /// A publisher's topic. With leaves, it ends in the number of the last one used.
     topic: String,
     /// Length of `topic` without a leaf.
     trunk_bytes: usize,
@@ -68,18 +67,17 @@ pub struct Mqtt {
     first_id: u16,
     /// PUBLISH packets whose acknowledgement is outstanding.
     unacknowledged: u16,
-    /// How many there may be.
+    /// Maximum number of unacknowledged packets.
     window: u16,
     greeted: bool,
-    /// Whether the server had a session when it accepted the client.
+    /// True if the server had a session when it accepted the client.
     kept: bool,
-    /// Whether that session has the subscription.
+    /// True if that session has the subscription.
     subscribed: bool,
-    /// Place in the ring of the next exchange to be told of on a connection
-    /// after the first.
+    /// Index in the ring of the next exchange to resend after a reconnection.
     again: u16,
-    /// Identifiers, in order, of QoS 2 messages that were delivered and that
-    /// the server has not released yet.
+    /// Identifiers, in order, of delivered QoS 2 messages that the server has not
+    /// released yet.
     unreleased: VecDeque<u16>,
 }
 
@@ -147,8 +145,8 @@ impl Session for Mqtt {
             self.again += 1;
             match step {
                 Step::Published => return self.put(settings, copies.message(sequence), sequence, id, self.kept, out),
-                // The server has taken the message with its PUBREC: it must not come again (4.3.3),
-                // whether or not the server remembers.
+                // With its PUBREC the server has taken the message: it must not be sent again
+                // (4.3.3), whether or not the server remembers.
                 Step::Released => {
                     encode::pubrel(out, settings.version, Ack { id, reason: 0 });
                     return true;
@@ -201,7 +199,8 @@ impl Session for Mqtt {
             return;
         }
         if let Some(id) = self.begin(0, Step::Subscribing) {
-            // A topic that is too long for MQTT is never subscribed: the deadline says so.
+            // A topic that is too long for MQTT is never subscribed, and the deadline
+            // reports it.
             let _ = encode::subscribe(out, settings.version, id, &[(&filter(spec), settings.qos)]);
         }
     }
@@ -247,8 +246,8 @@ impl Session for Mqtt {
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
     }
 
-    /// A DISCONNECT of MQTT 3.1.1 leaves the session behind; one of MQTT 5 does where it
-    /// is never said.
+    /// A DISCONNECT of MQTT 3.1.1 leaves the session behind. With MQTT 5 the session
+    /// stays only if DISCONNECT is never sent.
     fn leaves(settings: &MqttSettings, spec: &ClientSpec) -> Vec<Leftover> {
         let session = settings.remembers(spec).then(|| Leftover::Session(spec.name.clone()));
         let retains = settings.retain && spec.role == Role::Publisher;
@@ -260,7 +259,7 @@ impl Session for Mqtt {
         session.into_iter().chain(retained).collect()
     }
 
-    /// An empty message takes the place of the one that is retained (3.3.1.3).
+    /// An empty message replaces the retained one (3.3.1.3).
     fn remove(&mut self, settings: &MqttSettings, thing: &Leftover, number: u32, out: &mut Vec<u8>) -> bool {
         let Leftover::Retained(topic) = thing else { return false };
         topic.clone_into(&mut self.topic);
@@ -273,14 +272,14 @@ impl Session for Mqtt {
 }
 
 impl Mqtt {
-    /// Whether the subscription stands without being asked for: the server has
-    /// kept it. To ask again is safer still, as other clients do, but it would
-    /// bring what is retained once more.
+    /// True if the subscription is active without a SUBSCRIBE, because the server has
+    /// kept it. Other clients subscribe again to be safe, but that would deliver retained
+    /// messages once more.
     fn is_subscribed(&self, settings: &MqttSettings) -> bool {
         self.subscribed && settings.retain
     }
 
-    /// Appends a PUBLISH; false where it is too long for MQTT.
+    /// Appends a PUBLISH; false if it is too long for MQTT.
     #[inline]
     fn put(
         &mut self,
@@ -308,7 +307,7 @@ impl Mqtt {
         encode::publish(out, settings.version, &publish).is_ok()
     }
 
-    /// The server's first answer.
+    /// Handles the server's first answer.
     fn greet(&mut self, settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), SessionError> {
         if connack.code != 0 {
             let temporary = reason::connack_is_temporary(connack.code);
@@ -373,7 +372,7 @@ impl Mqtt {
         }
     }
 
-    /// A message for this client.
+    /// Handles a message for this client.
     fn message(
         &mut self,
         settings: &MqttSettings,
@@ -392,7 +391,7 @@ impl Mqtt {
                 encode::puback(out, settings.version, ack);
             }
             Qos::ExactlyOnce => {
-                // Until the server releases the identifier it is the same message again.
+                // Until the server releases the identifier, it is the same message again.
                 if let Err(place) = self.unreleased.binary_search(&ack.id) {
                     self.unreleased.insert(place, ack.id);
                     heard(SessionEvent::Message(publish.payload));
@@ -403,8 +402,8 @@ impl Mqtt {
         Ok(())
     }
 
-    /// PUBREC: the server has the message, and is told to hand it on. One that
-    /// comes again is answered again.
+    /// Handles PUBREC: the server has the message, and the client releases it. A repeated
+    /// one is answered again.
     fn release(
         &mut self,
         settings: &MqttSettings,
@@ -427,8 +426,8 @@ impl Mqtt {
         Ok(())
     }
 
-    /// PUBACK or PUBCOMP: a publication is over. What is at another step, or
-    /// over already, is left as it is, so that no message counts twice.
+    /// Handles PUBACK or PUBCOMP, which end a publication. An exchange at another step,
+    /// or already over, is left unchanged, so that no message counts twice.
     fn finish(
         &mut self,
         ack: Ack,
@@ -442,7 +441,7 @@ impl Mqtt {
         Ok(())
     }
 
-    /// Frees the place of a message, which the server has acknowledged or refused.
+    /// Frees the slot of a message that the server has acknowledged or refused.
     fn settle(&mut self, index: usize, ack: Ack, whole: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) {
         let sequence = self.exchanges[index].sequence;
         self.unacknowledged -= 1;
@@ -481,7 +480,7 @@ impl Mqtt {
         Ok(())
     }
 
-    /// Begins an exchange; none where all identifiers are in use.
+    /// Begins an exchange; `None` if all identifiers are in use.
     fn begin(&mut self, sequence: u32, step: Step) -> Option<u16> {
         let free = self.exchanges.len() < IDENTIFIERS;
         free.then(|| {
@@ -490,12 +489,12 @@ impl Mqtt {
         })
     }
 
-    /// The identifier of a place in the ring.
+    /// Returns the identifier of an index in the ring.
     fn id_at(&self, index: usize) -> u16 {
         ((usize::from(self.first_id) - 1 + index) % IDENTIFIERS + 1) as u16
     }
 
-    /// The place of an exchange that is at this step.
+    /// Returns the index of the exchange if it is at this step.
     fn at_step(&self, id: u16, step: Step) -> Option<usize> {
         let index = (usize::from(id) + IDENTIFIERS - usize::from(self.first_id)) % IDENTIFIERS;
         self.exchanges.get(index).filter(|exchange| exchange.step == step).map(|_| index)
@@ -507,7 +506,7 @@ impl Mqtt {
         self.tidy();
     }
 
-    /// Takes from the ring what is over at its front.
+    /// Removes ended exchanges from the front of the ring.
     fn tidy(&mut self) {
         while self.exchanges.front().is_some_and(|exchange| exchange.step == Step::Over) {
             self.exchanges.pop_front();
@@ -517,8 +516,8 @@ impl Mqtt {
     }
 }
 
-/// What a subscriber asks for. Servers of MQTT 3.1.1 that share subscriptions
-/// among a group spell it as MQTT 5 does (4.8.2).
+/// Returns a subscriber's topic filter. Servers of MQTT 3.1.1 with shared subscriptions
+/// spell them like MQTT 5 (4.8.2).
 fn filter(spec: &ClientSpec) -> String {
     match &spec.group {
         Some(group) => format!("$share/{group}/{}", spec.topic),
@@ -526,7 +525,8 @@ fn filter(spec: &ClientSpec) -> String {
     }
 }
 
-/// Appends a number without the machinery of formatting: this is done for each message.
+/// Appends a number without the formatting machinery, because it is done for each
+/// message.
 fn push_number(text: &mut String, number: u32) {
     if number > 9 {
         push_number(text, number / 10);
@@ -539,7 +539,7 @@ fn detail(words: &str, code: u8, text: Option<&str>) -> String {
     format!("{words} (code 0x{code:02X}{text})")
 }
 
-/// The error for a code of the server's.
+/// Makes the error for a code of the server.
 fn refused(said: String, code: u8, is_temporary: bool) -> SessionError {
     match is_temporary {
         true if reason::is_limit(code) => SessionError::Limit(said),
@@ -552,7 +552,7 @@ fn broken(settings: &MqttSettings, why: &Malformed) -> SessionError {
     SessionError::Foreign(format!("the server does not keep to MQTT {}: {why}", settings.version))
 }
 
-/// An answer that begins with no CONNACK.
+/// Makes the error for an answer that does not begin with a CONNACK.
 fn foreign(bytes: &[u8]) -> SessionError {
     let shown = bytes[..bytes.len().min(EXCERPT_BYTES)].escape_ascii();
     let other = OTHERS.iter().find(|(beginning, _)| bytes.starts_with(beginning));

@@ -1,19 +1,19 @@
 //! nanomsg 1.x, loaded at run time.
 //!
-//! What the library does with what it is asked:
-//! - `NN_SNDBUF` and `NN_RCVBUF` count bytes. Over inproc the receiver's
-//!   `NN_RCVBUF` is the whole queue (two messages always fit). Over ipc and tcp
-//!   the library has no queue at all, only one message in hand each way: it
-//!   passes both on as SO_SNDBUF and SO_RCVBUF, which turns the kernel's
-//!   automatic sizes off. They are `queue_messages` times the payload here; a
-//!   `socket_buffer` other than 0 takes their place over ipc and tcp.
-//! - Nothing lingers: since 1.0 `NN_LINGER` has no effect, and what a socket had
-//!   not yet given to the kernel is lost when it closes. Whoever sends keeps the
-//!   socket open until its receivers have drained.
-//! - PUB never blocks: it drops for a subscriber that cannot take a message.
-//! - REQ would send a request again after `NN_REQ_RESEND_IVL`; that is set so
-//!   long here that it never happens, since it would count as a duplicate. It
-//!   still does so when a connection breaks. A new request gives up the old one.
+//! How the library behaves:
+//! - `NN_SNDBUF` and `NN_RCVBUF` count bytes. Over inproc the receiver's `NN_RCVBUF` is
+//!   the whole queue (two messages always fit). Over ipc and tcp the library has no queue
+//!   at all, only one message in hand each way: it passes both on as SO_SNDBUF and
+//!   SO_RCVBUF, which turns off the kernel's automatic sizes. They are `queue_messages`
+//!   times the payload here; a `socket_buffer` other than 0 replaces them over ipc and
+//!   tcp.
+//! - Nothing lingers: since 1.0 `NN_LINGER` has no effect, and what a socket had not yet
+//!   passed to the kernel is lost when it closes. A sender keeps its socket open until
+//!   its receivers have drained.
+//! - PUB never blocks: it drops messages for a subscriber that cannot take them.
+//! - REQ repeats a request after `NN_REQ_RESEND_IVL`. The interval is so long here that
+//!   this never happens, since it would count as a duplicate. REQ still repeats a request
+//!   when a connection breaks. A new request abandons the old one.
 //! - One worker thread serves all sockets of a process, at most 512 of them.
 
 use super::interrupt::{Calls, receive_limit};
@@ -58,7 +58,7 @@ const EFSM: c_int = 156_384_712 + 54;
 /// Time between two attempts to connect, ms.
 const RECONNECT_MS: c_int = 10;
 
-/// The oldest interface that has all that is used here: that of release 1.0.
+/// Oldest ABI version that has every function used here: that of release 1.0.
 const OLDEST_ABI: c_int = 5;
 
 const OTHERS: Others = &[
@@ -105,8 +105,8 @@ impl Nanomsg {
         DriverError::new(format!("nanomsg: cannot {what}: {reason}{advice}"))
     }
 
-    /// The value of one of the library's symbols. It has no version call: its
-    /// table of symbols is where it says what it is.
+    /// Returns the value of one of the library's symbols. The library has no version
+    /// call: its version is only in its table of symbols.
     fn symbol(&self, name: &str) -> Option<c_int> {
         let mut value = 0;
         for index in 0.. {
@@ -123,7 +123,8 @@ impl Nanomsg {
         None
     }
 
-    /// Current, revision and age of the interface; the release is not told.
+    /// Returns current, revision and age of the interface; the library does not report
+    /// its release.
     fn abi(&self) -> Option<(c_int, c_int, c_int)> {
         Some((self.symbol("NN_VERSION_CURRENT")?, self.symbol("NN_VERSION_REVISION")?, self.symbol("NN_VERSION_AGE")?))
     }
@@ -182,7 +183,7 @@ impl NanomsgDriver {
 struct NanomsgSocket {
     nanomsg: Arc<Nanomsg>,
     socket: c_int,
-    /// Those that may wait.
+    /// Calls that may wait.
     calls: Calls,
     kind: Kind,
     /// The last message received, owned; null if none.
@@ -255,7 +256,7 @@ impl NanomsgSocket {
         self.record(spec.transport)
     }
 
-    /// Reads back what took effect.
+    /// Reads back the options as they took effect.
     fn record(&mut self, transport: Transport) -> Result<(), DriverError> {
         let mut applied = Map::new();
         applied.insert("linger".into(), "unsupported".into());
@@ -279,7 +280,7 @@ impl NanomsgSocket {
     }
 
     fn set_bytes(&self, level: c_int, option: c_int, value: &[u8]) -> Result<(), DriverError> {
-        // SAFETY: the library copies the `len` bytes that it is shown.
+        // SAFETY: the library copies the `len` bytes at the pointer.
         match unsafe { (self.nanomsg.nn_setsockopt)(self.socket, level, option, value.as_ptr().cast(), value.len()) } {
             0 => Ok(()),
             _ => Err(self.nanomsg.error(&format!("set socket option {option} at level {level} of {:?}", self.kind))),
@@ -288,7 +289,7 @@ impl NanomsgSocket {
 
     fn get(&self, level: c_int, option: c_int) -> Result<c_int, DriverError> {
         let (mut value, mut size): (c_int, usize) = (0, size_of::<c_int>());
-        // SAFETY: `size` says how many bytes `value` has room for.
+        // SAFETY: `size` is the number of bytes that `value` has room for.
         match unsafe { (self.nanomsg.nn_getsockopt)(self.socket, level, option, (&raw mut value).cast(), &mut size) } {
             0 => Ok(value),
             _ => Err(self.nanomsg.error(&format!("read socket option {option} at level {level} of {:?}", self.kind))),
@@ -344,7 +345,8 @@ impl Socket for NanomsgSocket {
         self.free_message();
         let receive = self.nanomsg.nn_recv;
         let (socket, message) = (self.socket, (&raw mut self.message).cast());
-        // SAFETY: with NN_MSG the library writes the address of a message, which is owned here from then on, to the pointer that it is shown.
+        // SAFETY: with NN_MSG the library writes the address of a message, which is owned here from then on, to the
+        // given pointer.
         let length = self.calls.make(|| unsafe { receive(socket, message, MSG, 0) });
         if let Ok(length) = usize::try_from(length) {
             // SAFETY: the message has `length` bytes, and is freed by the next call only; that needs `&mut self`.
@@ -352,7 +354,7 @@ impl Socket for NanomsgSocket {
         }
         match self.nanomsg.errno() {
             libc::ETIMEDOUT | libc::EAGAIN | libc::EINTR => Ok(None),
-            // No request is under way, so no reply is due: nothing can come.
+            // No request is active, so no reply is due and none can arrive.
             EFSM if matches!(self.kind, Kind::Req | Kind::Surveyor) => {
                 std::thread::sleep(shared_library::WAIT);
                 Ok(None)
@@ -373,7 +375,7 @@ impl Socket for NanomsgSocket {
 impl Drop for NanomsgSocket {
     fn drop(&mut self) {
         self.free_message();
-        // SAFETY: this is the socket's last use, unless the call was interrupted and is to be made again.
+        // SAFETY: this is the socket's last use, unless the call was interrupted and has to be repeated.
         while unsafe { (self.nanomsg.nn_close)(self.socket) } != 0 && self.nanomsg.errno() == libc::EINTR {}
     }
 }

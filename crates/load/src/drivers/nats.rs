@@ -1,7 +1,7 @@
 //! NATS core: a session of the client protocol.
 //!
-//! The server speaks first. A subscriber's and a publisher's words are
-//! followed by a PING, whose PONG tells that they were taken.
+//! The server speaks first. Subscribers and publishers send a PING after their commands;
+//! its PONG confirms that the commands were processed.
 
 mod login;
 
@@ -14,23 +14,23 @@ use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
 use serde_json::{Map, Value, json};
 
-/// A session holds one subscription: this is its name.
+/// Identifier of a session's only subscription.
 const SUBSCRIPTION: &[u8] = b"1";
-/// A line of the protocol has 4,096 bytes at most. Subjects with a dollar are the system's own.
+/// A line of the protocol has 4,096 bytes at most. Subjects with a dollar belong to the system.
 const PREFIX: PrefixRules = PrefixRules { what: "a subject", forbidden: "*> ", first: "$", most_bytes: 1_024 };
 
 /// The settings of all clients.
 pub struct NatsSettings {
-    /// What every CONNECT says; each client adds its name.
+    /// Common fields of every CONNECT; each client adds its name.
     connect: Value,
-    /// Signs what the server says, where that is how the client logs in.
+    /// Signs the server's nonce, if the client logs in with a key.
     signer: Option<Signer>,
     tls: bool,
     payload_bytes: u64,
 }
 
 enum State {
-    /// INFO has not come yet.
+    /// INFO has not arrived yet.
     Silent,
     /// CONNECT and PING are sent.
     Greeted,
@@ -40,14 +40,14 @@ enum State {
 /// One client.
 pub struct Nats {
     state: State,
-    /// PINGs whose PONG has not come yet.
+    /// PINGs whose PONG has not arrived yet.
     unanswered: u32,
-    /// How many of them until the subscription stands; 0 if none is asked for.
+    /// PONGs until the subscription is active; 0 if none is requested.
     until_subscribed: u32,
     name: Box<str>,
     publishes: bool,
     leaves: Leaves,
-    /// The server takes signatures of clients.
+    /// True if the server accepts signatures of clients.
     takes_signatures: bool,
 }
 
@@ -140,7 +140,7 @@ impl Session for Nats {
         true
     }
 
-    /// A line's end.
+    /// The end of the line.
     fn tail_bytes(&self, _: &NatsSettings) -> Option<usize> {
         self.leaves.is_one().then_some(2)
     }
@@ -149,12 +149,12 @@ impl Session for Nats {
         self.ping(out);
     }
 
-    /// The server asks for signs of life by itself.
+    /// The server itself sends PINGs.
     fn keep_alive_s(_: &NatsSettings) -> u32 {
         0
     }
 
-    /// NATS has no word for disconnecting: closing the connection is the end of all that the client had.
+    /// NATS has no disconnect command: closing the connection removes everything that the client had.
     fn close(&mut self, _: &NatsSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
 
     fn unacknowledged(&self) -> usize {
@@ -181,7 +181,7 @@ impl Nats {
         }
     }
 
-    /// Answers the first INFO; later ones tell of changes in the cluster, and change nothing here.
+    /// Answers the first INFO; later ones report changes in the cluster and have no effect here.
     fn greet(
         &mut self,
         settings: &NatsSettings,
@@ -229,8 +229,8 @@ impl Nats {
     }
 }
 
-/// What an -ERR means. The words are those of nats-server, which writes some
-/// of them in more than one case.
+/// Makes the error for an -ERR. The texts are those of nats-server, which writes some of
+/// them in upper and lower case.
 fn refusal(text: &str, takes_signatures: bool) -> SessionError {
     let words = text.to_ascii_lowercase();
     let any = |known: &[&str]| known.iter().any(|known| words.contains(known));

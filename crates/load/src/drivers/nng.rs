@@ -1,24 +1,23 @@
 //! NNG 1.x (nanomsg next generation), loaded at run time.
 //!
-//! What the library does with what it is asked:
-//! - Queues count messages, 8,192 at most. PUSH and PUB have one to send from,
-//!   SUB one to receive into. PULL, REQ and REP have none: 1.5 accepts the options
-//!   on every socket, but they change nothing there, so the record says
-//!   "unsupported".
+//! How the library behaves:
+//! - Queues count messages, 8,192 at most. PUSH and PUB have a send queue, SUB a receive
+//!   queue. PULL, REQ and REP have none: 1.5 accepts the options on every socket, but
+//!   they have no effect there, so the record says "unsupported".
 //! - There is no option for the kernel's socket buffers and none for I/O threads.
-//! - Nothing lingers: what a socket has queued is lost when it closes. Whoever
-//!   sends keeps the socket open until its receivers have drained.
+//! - Nothing lingers: what a socket has queued is lost when it closes. A sender keeps its
+//!   socket open until its receivers have drained.
 //! - PUB never blocks. A full queue, of PUB or SUB, drops its oldest message.
-//! - REQ would send a request again after a while; that is set so long here
-//!   that it never happens, since it would count as a duplicate. It still does
-//!   so when a connection breaks. A new request gives up the old one.
-//! - A time limit on receiving a reply would give the request up with it, so REQ
-//!   waits on the library's file descriptor instead.
-//! - A reply that its requester does not take within [`REPLY_MS`] is dropped:
-//!   the library gives it up with the call. The other libraries drop it at once.
+//! - REQ repeats a request after an interval. It is so long here that this never happens,
+//!   since it would count as a duplicate. REQ still repeats a request when a connection
+//!   breaks. A new request abandons the old one.
+//! - A time limit on receiving a reply would abandon the request as well, so REQ waits on
+//!   the library's file descriptor instead.
+//! - A reply that its requester does not take within [`REPLY_MS`] is dropped: the library
+//!   abandons it with the call. The other libraries drop it at once.
 //!
-//! Sending takes `nng_send`, which makes a message, copies into it and sends
-//! it in one call: the same three steps by hand, with two calls more.
+//! Messages are sent by `nng_send`, which makes a message, copies into it and sends it in
+//! one call: the same three steps by hand would take two calls more.
 
 use super::shared_library::{
     self, Kind, Names, Others, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table,
@@ -69,10 +68,10 @@ const RECONNECT_MS: c_int = 10;
 /// The longest wait for a socket to close.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// How long a reply waits for its requester to take it, ms.
+/// Time that a reply waits for its requester to take it, ms.
 const REPLY_MS: c_int = 1000;
 
-/// A socket, listener or dialer, as nng.h has it: a struct of one number.
+/// A socket, listener or dialer as defined in nng.h: a struct of one number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Id(u32);
@@ -123,7 +122,7 @@ function_table! {
 }
 
 impl Nng {
-    /// A result of the library, as an error unless it is 0.
+    /// Turns a result code of the library into an error unless it is 0.
     fn check(&self, code: c_int, what: impl FnOnce() -> String) -> Result<(), DriverError> {
         match code {
             0 => Ok(()),
@@ -200,8 +199,8 @@ struct NngSocket {
     kind: Kind,
     /// The last message received, owned; null if none.
     message: *mut c_void,
-    /// Readable while a reply is there; of those that ask alone, -1 for the others. It is
-    /// the library's, and closes with the socket.
+    /// Descriptor that is readable while a reply is there, for sockets that send
+    /// requests; -1 for the others. It belongs to the library and closes with the socket.
     reply_fd: c_int,
     endpoint: Option<String>,
     applied: Map<String, Value>,
@@ -287,7 +286,7 @@ impl NngSocket {
         Ok(())
     }
 
-    /// The length that a queue took; none if the library has no such queue.
+    /// Returns the length that a queue took; `None` if the library has no such queue.
     fn set_queue(&self, option: &CStr, queue: c_int) -> Result<Option<c_int>, DriverError> {
         let what = || format!("set {} to {queue} messages", option.to_string_lossy());
         // SAFETY: the option's name is NUL-terminated.
@@ -324,7 +323,7 @@ impl NngSocket {
             self.nng.check(code, what)?;
             self.applied.insert("tcp_nodelay".into(), on.into());
         }
-        // SAFETY: takes numbers alone.
+        // SAFETY: takes only numbers.
         match unsafe { (self.nng.nng_listener_start)(listener, 0) } {
             0 => Ok(true),
             EADDRINUSE => {
@@ -336,8 +335,7 @@ impl NngSocket {
         }
     }
 
-    /// Starts to connect; the library goes on trying in the background, also
-    /// over inproc.
+    /// Starts to connect; the library keeps trying in the background, also over inproc.
     fn connect(&mut self, endpoint: &str, nodelay: Option<bool>) -> Result<(), DriverError> {
         let address = shared_library::c_endpoint(endpoint)?;
         let what = || format!("connect to {endpoint}");
@@ -351,11 +349,11 @@ impl NngSocket {
             self.nng.check(unsafe { (self.nng.nng_dialer_get_bool)(dialer, TCP_NODELAY.as_ptr(), &mut on) }, what)?;
             self.applied.insert("tcp_nodelay".into(), on.into());
         }
-        // SAFETY: takes numbers alone.
+        // SAFETY: takes only numbers.
         self.nng.check(unsafe { (self.nng.nng_dialer_start)(dialer, NONBLOCK) }, what)
     }
 
-    /// Whether it waits for replies: a wait that times out would give them up.
+    /// True if the socket waits for replies: a wait that times out would abandon them.
     fn asks(&self) -> bool {
         matches!(self.kind, Kind::Req | Kind::Surveyor)
     }
@@ -369,18 +367,18 @@ impl NngSocket {
     }
 
     fn receive_message(&mut self, flags: c_int) -> c_int {
-        // SAFETY: the library writes the address of a message, which is owned here from then on, to the field that it is shown.
+        // SAFETY: the library writes the address of a message, which is owned here from then on, to the given field.
         unsafe { (self.nng.nng_recvmsg)(self.socket, &mut self.message, flags) }
     }
 
-    /// Receives a reply without a limit in time of the library's.
+    /// Receives a reply without a time limit of the library.
     fn receive_reply(&mut self) -> c_int {
         let code = self.receive_message(NONBLOCK);
         if code != EAGAIN {
             return code;
         }
         let mut readable = libc::pollfd { fd: self.reply_fd, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd, which outlives the call. Whatever ends the wait, the next line finds out what there is.
+        // SAFETY: one pollfd, which outlives the call. Whatever ends the wait, the next line checks what is there.
         unsafe { libc::poll(&mut readable, 1, WAIT_MS) };
         self.receive_message(NONBLOCK)
     }
@@ -395,7 +393,7 @@ impl Socket for NngSocket {
         // SAFETY: without NNG_FLAG_ALLOC the library only reads the bytes, and copies them before it returns.
         match unsafe { (self.nng.nng_send)(self.socket, message.as_ptr().cast(), message.len(), 0) } {
             0 => Ok(Sent::Accepted),
-            // The library has given the reply up, so there is nothing to try again.
+            // The library has abandoned the reply, so a retry is useless.
             ETIMEDOUT if self.kind == Kind::Rep => Ok(Sent::Accepted),
             ETIMEDOUT | EAGAIN | EINTR => Ok(Sent::Full),
             code => Err(self.nng.error(code, "send")),
@@ -414,7 +412,7 @@ impl Socket for NngSocket {
                 Ok(Some(unsafe { std::slice::from_raw_parts(body.cast(), length) }))
             }
             ETIMEDOUT | EAGAIN | EINTR => Ok(None),
-            // No request is under way, so no reply is due: nothing can come.
+            // No request is active, so no reply is due and none can arrive.
             ESTATE if self.asks() => {
                 std::thread::sleep(shared_library::WAIT);
                 Ok(None)
@@ -439,12 +437,12 @@ impl Drop for NngSocket {
     }
 }
 
-/// Closes a socket without ever waiting for longer than [`CLOSE`]: in releases
-/// before 1.8 nng_close may hang for good when a message arrives meanwhile
-/// (nanomsg/nng issue 1813). Such a close is left to its thread, and to the end
-/// of the process.
+/// Closes a socket without waiting longer than [`CLOSE`]: in releases before 1.8
+/// nng_close may hang for ever if a message arrives meanwhile (nanomsg/nng issue 1813).
+/// Such a close is left to its thread until the process ends.
 fn close(nng: Arc<Nng>, socket: Id) {
-    // Once one hangs, later ones hang behind it; each still starts, so that peers see it.
+    // Once one close hangs, later ones hang behind it; each still starts, so that peers
+    // notice it.
     static HANGS: AtomicBool = AtomicBool::new(false);
     let (done, closed) = mpsc::channel();
     let closer = std::thread::Builder::new().name("nng-close".into()).spawn(move || {

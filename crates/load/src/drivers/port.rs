@@ -1,4 +1,4 @@
-//! Free TCP and UDP ports, below the range that the kernel gives to clients.
+//! Free TCP and UDP ports, below the kernel's ephemeral range.
 
 use std::net::{IpAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,9 +7,9 @@ const FIRST: u32 = 10_000;
 const COUNT: u32 = 22_000;
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Ports of this address that were free a moment ago, in an order of this
-/// process's own, so that agents started together do not race for one. The
-/// caller binds, and takes the next one if another was faster.
+/// Returns ports of this address that were just free, in an order that differs by
+/// process, so that agents started together do not compete for one. The caller binds, and
+/// takes the next port if another process was faster.
 pub fn candidates(address: IpAddr) -> impl Iterator<Item = u16> {
     let origin = std::process::id().wrapping_mul(7919);
     (0..COUNT)

@@ -1,7 +1,7 @@
 //! Redis and Valkey: a session of RESP 2 or 3.
 //!
-//! Groups of competing subscribers are unknown to the protocol: a client's group
-//! is not looked at, and the system's file leaves such patterns out.
+//! The protocol has no groups of competing subscribers: a client's group is ignored, and
+//! the system's file excludes such patterns.
 
 mod replies;
 
@@ -13,24 +13,24 @@ use pubmark_model::options::OptionValues;
 use pubmark_wire::resp::{Item, Values, put_command};
 use replies::Replies;
 
-/// What a pattern makes something else of.
+/// Forbidden are the special characters of patterns.
 const PREFIX: PrefixRules = PrefixRules { what: "a channel", forbidden: "*?[]\\", first: "", most_bytes: 65_000 };
 
 /// The settings of all clients.
 pub struct RedisSettings {
-    /// RESP 3, not 2.
+    /// True for RESP 3, false for RESP 2.
     three: bool,
-    /// User and password, where there is a password.
+    /// User and password, if there is a password.
     login: Option<(String, String)>,
-    /// The database to select; 0 is selected anyway.
+    /// The database to select; 0 is selected by default.
     database: u64,
 }
 
 enum State {
-    /// RESP 3: HELLO is sent, which says who the client is, too.
+    /// RESP 3: HELLO is sent, which also identifies the client.
     Greeting,
-    /// RESP 2: AUTH is sent, if there is a password, SELECT, if there is a
-    /// database, then INFO and PING.
+    /// RESP 2: AUTH is sent if there is a password, SELECT if there is a database, then
+    /// INFO and PING.
     Asking,
     /// RESP 3: HELLO is answered, SELECT is not.
     Selecting,
@@ -47,8 +47,8 @@ pub struct Redis {
 impl Session for Redis {
     type Settings = RedisSettings;
 
-    /// The one that the servers' own documentation of patterns uses. To the
-    /// servers it is a character as any other.
+    /// The separator that the servers' own documentation of patterns uses. For the
+    /// servers it is an ordinary character.
     const SEPARATOR: char = '.';
     const REST: &'static str = "*";
     const HINT: &'static str = "it may not speak RESP, or it may expect TLS (rediss://)";
@@ -103,7 +103,7 @@ impl Session for Redis {
             return;
         }
         match login {
-            // Servers before Redis 6 know no users.
+            // Servers before Redis 6 have no users.
             Some((b"default", password)) => put_command(out, &[b"AUTH", password]),
             Some((user, password)) => put_command(out, &[b"AUTH", user, password]),
             None => {}
@@ -136,7 +136,7 @@ impl Session for Redis {
                 _ if matches!(self.state, State::Greeting) => {
                     return Err(foreign("Redis server", rest, "that does not answer HELLO"));
                 }
-                // PUBLISH's answer: how many have received it.
+                // The answer to PUBLISH: the number of receivers.
                 Item::Integer(_) => self.replies.count(),
                 Item::Bulk(text) if matches!(self.state, State::Asking) => {
                     if let Some(server) = server_of_info(text) {
@@ -167,7 +167,7 @@ impl Session for Redis {
         true
     }
 
-    /// A line's end.
+    /// The end of the line.
     fn tail_bytes(&self, _: &RedisSettings) -> Option<usize> {
         self.leaves.is_one().then_some(2)
     }
@@ -181,8 +181,9 @@ impl Session for Redis {
         0
     }
 
-    /// The server closes when it has done what was asked before. A client that
-    /// closed first, with answers unread, might have its last messages thrown away.
+    /// Asks the server to close after it has processed all earlier commands. If the
+    /// client closed first, with unread answers, the server might discard its last
+    /// messages.
     fn close(&mut self, _: &RedisSettings, _: &ClientSpec, out: &mut Vec<u8>) {
         put_command(out, &[b"QUIT"]);
     }
@@ -193,7 +194,7 @@ impl Session for Redis {
 }
 
 impl RedisSettings {
-    /// Selects the database, where another than the first is asked for.
+    /// Selects the database, if it is not the first.
     fn select(&self, out: &mut Vec<u8>) {
         if self.database > 0 {
             put_command(out, &[b"SELECT", self.database.to_string().as_bytes()]);
@@ -202,7 +203,8 @@ impl RedisSettings {
 }
 
 impl Redis {
-    /// HELLO's answer: names and values in turn, be it as a map or as an array.
+    /// Handles the answer to HELLO: alternating names and values, as a map or as an
+    /// array.
     fn greeted(&mut self, settings: &RedisSettings, values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         let find = |name: &[u8]| {
             let mut values = values;
@@ -227,7 +229,7 @@ impl Redis {
         heard(SessionEvent::Connected);
     }
 
-    /// What an error means. Of a client that is connected, it answers a PUBLISH, or a subscription.
+    /// Handles an error. For a connected client, it answers a PUBLISH or a subscription.
     fn failed(&mut self, text: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let text = String::from_utf8_lossy(text);
         let code = text.split(' ').next().unwrap_or_default();
@@ -240,7 +242,8 @@ impl Redis {
         }
         let said = format!("the server says '{text}'");
         match code {
-            // Whoever may not ask for the version may still publish and subscribe.
+            // A client without permission to ask for the version may still publish and
+            // subscribe.
             "NOPERM" if matches!(self.state, State::Asking) && text.contains("'info") => Ok(()),
             "NOPROTO" => Err(SessionError::Denied(format!("{said}: set resp = 2"))),
             "ERR" if matches!(self.state, State::Greeting) && text.contains("unknown command") => {
@@ -255,7 +258,7 @@ impl Redis {
     }
 }
 
-/// What the server says unasked, and its answers to subscriptions: a word and what belongs to it.
+/// Handles push messages and answers to subscriptions: a word and its arguments.
 fn told(mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
     match values.next().and_then(|word| word.text()) {
         Some(b"message") => {
@@ -273,7 +276,7 @@ fn told(mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
     }
 }
 
-/// Name and version among the lines of INFO. Valkey names Redis's version, too.
+/// Finds name and version among the lines of INFO. Valkey also gives Redis's version.
 fn server_of_info(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let find = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,8 +1,8 @@
-//! What the drivers of C libraries share: a library loaded at run time, its
-//! functions in one table, and a bind that finds a free port.
+//! Common parts of the drivers of C libraries: loading a library at run time, a table of
+//! its functions, and a bind that finds a free port.
 //!
-//! Nothing is linked: a build needs no C library, and two versions of one
-//! library can be compared by naming their paths.
+//! Nothing is linked: a build needs no C library, and two versions of one library can be
+//! compared by their paths.
 
 use super::socket::{DriverError, SocketSpec, WAIT_MS};
 use super::{made, port};
@@ -20,21 +20,20 @@ use std::time::Duration;
 /// [`WAIT_MS`] as a duration.
 pub(super) const WAIT: Duration = Duration::from_millis(WAIT_MS as u64);
 
-/// How a library is called, here and where it can be had.
+/// Names of a library, here and in packages.
 pub(super) struct Names {
     /// The system that it belongs to: `zeromq`.
     pub(super) system: &'static str,
-    /// The library as people call it: `libzmq`.
+    /// The library's common name: `libzmq`.
     pub(super) library: &'static str,
-    /// What the loader is asked for, in this order.
+    /// Names passed to the loader, in this order.
     pub(super) sonames: &'static [&'static str],
-    /// The Debian package that has it.
+    /// The Debian package that contains it.
     pub(super) debian: &'static str,
 }
 
-/// A loaded library. It stays loaded until the process ends, since some of
-/// these libraries keep threads of their own to the end: pointers into it
-/// never dangle.
+/// A loaded library. It stays loaded until the process ends, since some of these
+/// libraries keep their own threads until then: pointers into it never dangle.
 pub(super) struct SharedLibrary {
     names: &'static Names,
     handle: Library,
@@ -42,7 +41,7 @@ pub(super) struct SharedLibrary {
 }
 
 impl SharedLibrary {
-    /// Loads the path in the option `library`, or else what the loader finds.
+    /// Loads the path in the option `library`, or else the library that the loader finds.
     pub(super) fn open(names: &'static Names, options: &Options) -> Result<Self, DriverError> {
         match options.text("library") {
             Some(path) => Self::open_named(names, path),
@@ -87,11 +86,11 @@ impl SharedLibrary {
         Ok(SharedLibrary { names, handle, asked: path.into() })
     }
 
-    /// The address of a function, as a function pointer.
+    /// Returns the address of a function as a function pointer.
     ///
     /// # Safety
-    /// `F` must be the type of an `extern "C"` function pointer that matches
-    /// the C declaration of `name`.
+    /// `F` must be the type of an `extern "C"` function pointer that matches the C
+    /// declaration of `name`.
     pub(super) unsafe fn function<F: Copy>(&self, name: &'static CStr) -> Result<F, DriverError> {
         // SAFETY: the caller vouches for the type. The library is never unloaded, so the copied pointer stays valid.
         match unsafe { self.handle.get::<F>(name.to_bytes_with_nul()) } {
@@ -104,7 +103,7 @@ impl SharedLibrary {
         }
     }
 
-    /// An error that says why this library cannot be used, and the way out.
+    /// Makes an error with the reason why this library cannot be used, and advice.
     pub(super) fn refuse(&self, why: &str) -> DriverError {
         let Names { system, library, debian, .. } = self.names;
         DriverError::new(format!(
@@ -114,7 +113,7 @@ impl SharedLibrary {
         ))
     }
 
-    /// The real path of the file that a function of this library lies in.
+    /// Returns the real path of the file that contains a function of this library.
     pub(super) fn path_of(&self, function: *const c_void) -> String {
         // SAFETY: Dl_info is a C struct of pointers, for which all zeroes is a value.
         let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -128,8 +127,8 @@ impl SharedLibrary {
         std::fs::canonicalize(&path).map_or(path, |real| real.display().to_string())
     }
 
-    /// Keeps the library to the end of the process and hands out what the
-    /// record says of it.
+    /// Keeps the library until the end of the process and returns its fields of the
+    /// record.
     pub(super) fn keep(self, version: &str, function: *const c_void) -> Map<String, Value> {
         let mut versions = Map::new();
         versions.insert("library".into(), self.names.library.into());
@@ -140,7 +139,8 @@ impl SharedLibrary {
     }
 }
 
-/// How a driver is made that calls the functions of a library, whose `versions` these are.
+/// Returns the build info of a driver that calls the functions of a library with these
+/// `versions`.
 pub(super) fn made(versions: &Map<String, Value>, copies: &str) -> BTreeMap<String, String> {
     let text = |key: &str| versions.get(key).and_then(Value::as_str).unwrap_or_default();
     let library = format!("{} {}", text("library"), text("version"));
@@ -158,11 +158,11 @@ fn load(name: &str) -> Result<Library, String> {
     })
 }
 
-/// A C string as text.
+/// Returns a C string as text.
 ///
 /// # Safety
-/// `pointer` must be null, or point at a NUL-terminated string that no one
-/// changes during the call.
+/// `pointer` must be null, or point at a NUL-terminated string that no one changes during
+/// the call.
 pub(super) unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return "unknown error".into();
@@ -171,14 +171,15 @@ pub(super) unsafe fn text(pointer: *const c_char) -> String {
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
-/// Declares a struct of C function pointers and how to fill it from a library.
+/// Declares a struct of C function pointers, and how to fill it from a library.
 macro_rules! function_table {
     ($(#[$doc:meta])* struct $table:ident { $(fn $name:ident($($argument:ty),* $(,)?) $(-> $result:ty)?;)+ }) => {
         $(#[$doc])*
         struct $table { $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?),+ }
 
         impl $table {
-            /// Looks every function up, so that a library which lacks one is refused at once.
+            /// Looks up every function, so that a library without one of them is refused at
+            /// once.
             fn load(library: &$crate::drivers::shared_library::SharedLibrary) -> Result<Self, $crate::drivers::socket::DriverError> {
                 const fn name(bytes: &'static [u8]) -> &'static std::ffi::CStr {
                     match std::ffi::CStr::from_bytes_with_nul(bytes) { Ok(name) => name, Err(_) => c"" }
@@ -193,9 +194,9 @@ macro_rules! function_table {
 }
 pub(super) use function_table;
 
-/// Binds an endpoint, or for `tcp://HOST:0` the first free port, and returns
-/// the endpoint that others can connect to. `bind` says whether it succeeded,
-/// or that the address is in use.
+/// Binds an endpoint, or for `tcp://HOST:0` the first free port, and returns the endpoint
+/// that others can connect to. `bind` returns whether it succeeded or the address is in
+/// use.
 pub fn bind_free(
     endpoint: &str,
     mut bind: impl FnMut(&str) -> Result<bool, DriverError>,
@@ -241,13 +242,13 @@ pub fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), DriverError
     Ok(())
 }
 
-/// An endpoint as C wants it.
+/// Converts an endpoint to a C string.
 pub(super) fn c_endpoint(endpoint: &str) -> Result<CString, DriverError> {
     CString::new(endpoint)
         .map_err(|_| DriverError::new(format!("the endpoint {endpoint:?} has a NUL in it: leave it out")))
 }
 
-/// Refuses a number of I/O threads other than 1, for libraries that have no choice.
+/// Refuses a number of I/O threads other than 1, for libraries without such an option.
 pub(super) fn check_one_io_thread(system: &str, threads: &str, options: &Options) -> Result<(), DriverError> {
     match options.get("io_threads").and_then(Value::as_u64) {
         None | Some(1) => Ok(()),
@@ -257,41 +258,43 @@ pub(super) fn check_one_io_thread(system: &str, threads: &str, options: &Options
     }
 }
 
-/// The socket types, which the libraries name alike; none has all of them.
+/// The socket types, which have the same names in all libraries; no library has all of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Copies each message to every subscriber.
     Pub,
-    /// Hears what publishers send.
+    /// Receives what publishers send.
     Sub,
-    /// Deals messages out to pullers.
+    /// Distributes messages among pullers.
     Push,
-    /// Takes its share of what is pushed.
+    /// Receives its share of pushed messages.
     Pull,
-    /// Asks, then waits for the reply.
+    /// Sends a request, then waits for the reply.
     Req,
     /// Waits for a request, then replies.
     Rep,
-    /// One end of two: what is sent waits for the other.
+    /// One end of a pair: sent messages wait for the other end.
     Pair,
-    /// Asks without having to wait.
+    /// Sends requests without having to wait for replies.
     Dealer,
-    /// Replies to whom it names.
+    /// Replies to the requester that it names.
     Router,
-    /// Asks all respondents.
+    /// Sends a request to all respondents.
     Surveyor,
     /// Replies to a survey.
     Respondent,
-    /// Sends to all that are connected, and hears all of them.
+    /// Sends to all connected peers, and receives from all of them.
     Bus,
 }
 
-/// Socket types that a library has beside the usual ones, by the option that asks
-/// for them: its name, its word, who sends or asks, who hears or replies.
+/// Socket types that a library has in addition to the usual ones, by the option that
+/// selects them: the option's name, its value, the type that sends or requests, and the
+/// type that receives or replies.
 pub type Others = &'static [(&'static str, &'static str, Kind, Kind)];
 
 impl Kind {
-    /// The socket type of a client.
+    /// Returns the socket type of a client.
     pub fn of(spec: &SocketSpec<'_>, others: Others) -> Result<Kind, DriverError> {
         let (option, usual, (sends, hears)) = match spec.pattern {
             Pattern::Pairs => ("pairs", "pub-sub", (Kind::Pub, Kind::Sub)),
@@ -317,14 +320,14 @@ impl Kind {
     }
 }
 
-/// A count as the C `int` of a socket option, at most `most`.
+/// Returns a count as the C `int` of a socket option, at most `most`.
 pub fn clamped(value: u64, most: i32) -> i32 {
     i32::try_from(value).unwrap_or(most).min(most)
 }
 
-/// What the kernel makes of a socket buffer that a process asks for: at most
-/// its limit (`net.core.wmem_max` for sending, `net.core.rmem_max` for
-/// receiving), bytes. It then doubles the figure for its own book-keeping.
+/// Returns the buffer that the kernel grants a process that asks for `asked` bytes: at
+/// most its limit (`net.core.wmem_max` for sending, `net.core.rmem_max` for receiving).
+/// It then doubles the figure for its own book-keeping.
 pub fn kernel_grants(asked: i32, limit: &str) -> i64 {
     let limit = std::fs::read_to_string(format!("/proc/sys/net/core/{limit}")).ok();
     let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(i64::MAX);

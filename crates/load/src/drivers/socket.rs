@@ -1,5 +1,4 @@
-//! What a driver offers whose sockets block: what is asked of it, and what it
-//! answers.
+//! The interface of drivers with blocking sockets.
 
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -7,78 +6,78 @@ use pubmark_model::workload::{Pattern, Transport};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Why a driver could not do what it was asked: what, where, what to do.
+/// The reason why a driver failed: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DriverError(pub String);
 
 impl DriverError {
-    /// An error with this text.
+    /// Makes an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         DriverError(text.into())
     }
 }
 
-/// The longest that `send` or `recv` blocks before it hands control back, ms.
-/// Short enough that stops and deadlines are noticed, long enough to cost nothing.
+/// Maximum time that `send` or `recv` blocks before it returns, ms. Short enough that
+/// stops and deadlines are noticed, long enough to cost nothing.
 pub const WAIT_MS: i32 = 20;
 
 /// A socket to open.
 pub struct SocketSpec<'a> {
-    /// What its client does.
+    /// Role of its client.
     pub role: Role,
-    /// Its client's number.
+    /// Number of its client.
     pub id: u32,
-    /// Which of the system's socket types is wanted: `fan-out`, `fan-in` and
-    /// `pairs` are PUB/SUB, `pipeline` is PUSH/PULL, `request-reply` REQ/REP. In
-    /// `fan-out-echo` a publisher also receives, and subscriber 0 also sends.
+    /// Selects the system's socket type: `fan-out`, `fan-in` and `pairs` are PUB/SUB,
+    /// `pipeline` is PUSH/PULL, `request-reply` REQ/REP. In `fan-out-echo` a publisher
+    /// also receives, and subscriber 0 also sends.
     pub pattern: Pattern,
-    /// How bytes cross.
+    /// The transport.
     pub transport: Transport,
-    /// Bytes of each message.
+    /// Length of each message, bytes.
     pub payload_bytes: u64,
-    /// Whether `recv` comes back at once where nothing has come
-    /// (`receive = "spin"`), as far as the system can do that.
+    /// True if `recv` returns at once when there is no message (`receive = "spin"`), as
+    /// far as the system can do that.
     pub spin: bool,
-    /// Whether messages go out as fast as possible, so that latency does not matter.
+    /// True if messages are sent as fast as possible, so that latency does not matter.
     pub unthrottled: bool,
-    /// `tcp://127.0.0.1:0` (any free port below the ephemeral range),
+    /// Endpoint to bind: `tcp://127.0.0.1:0` (any free port below the ephemeral range),
     /// `ipc:///path`, `udp://127.0.0.1:0`, `inproc://name`.
     pub bind: Option<&'a str>,
-    /// Endpoints to connect to, as their binders reported them; of a server, its own.
+    /// Endpoints to connect to, as their binders reported them; for a server, its own.
     pub connect: &'a [String],
-    /// In `fan-out-echo`, where answers go, if that is another way than the
-    /// messages': the publisher binds it, and who answers connects to it.
+    /// Endpoint for answers in `fan-out-echo`, if it differs from that of the messages:
+    /// the publisher binds it, and the subscriber that answers connects to it.
     pub answers: Option<&'a str>,
-    /// The run's own name at a server; empty where there is none.
+    /// Name of the run at a server; empty without a server.
     pub run: &'a str,
     /// All options of the driver.
     pub options: &'a Options,
 }
 
 impl SocketSpec<'_> {
-    /// How long `recv` waits for a message, ms.
+    /// Returns how long `recv` waits for a message, ms.
     pub fn receive_ms(&self) -> i32 {
         if self.spin { 0 } else { WAIT_MS }
     }
 }
 
-/// What became of a send.
+/// The result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The system has taken the message.
     Accepted,
-    /// The system's queues are full, for as long as [`WAIT_MS`]: try again.
+    /// The system's queues have been full for [`WAIT_MS`]: try again.
     Full,
 }
 
-/// An open socket of one client. Used by one thread at a time; closed, with
-/// the linger that the options ask for, when dropped.
+/// An open socket of one client. It is used by one thread at a time, and closed on drop
+/// with the linger of its options.
 pub trait Socket: Send {
-    /// Where others can connect to, if it was bound.
+    /// Returns the endpoint that others can connect to, if the socket was bound.
     fn endpoint(&self) -> Option<&str>;
 
-    /// Where answers are to go, if it was bound for them elsewhere.
+    /// Returns the endpoint for answers, if a separate one was bound.
     fn answers(&self) -> Option<&str> {
         None
     }
@@ -86,44 +85,44 @@ pub trait Socket: Send {
     /// Offers a message, blocking for at most about [`WAIT_MS`].
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError>;
 
-    /// Hands on what was accepted and held back to go out together with later
-    /// messages. The libraries see to that by themselves.
+    /// Sends what was accepted and held back to be sent together with later messages. The
+    /// libraries do that by themselves.
     fn flush(&mut self) -> Result<(), DriverError> {
         Ok(())
     }
 
-    /// The next message, or none after about [`WAIT_MS`] without one; at once
-    /// where the socket was opened to spin.
+    /// Returns the next message, or `None` after about [`WAIT_MS`] without one; at once
+    /// if the socket was opened to spin.
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError>;
 
-    /// Whether messages of one publisher arrive in the order in which they
-    /// were sent, if they arrive.
+    /// True if messages of one publisher arrive in the order in which they were sent, if
+    /// they arrive.
     fn orderly(&self) -> bool {
         true
     }
 
-    /// Whether a request is lost where nobody is there yet to take it, and a late
-    /// reply is thrown away: then a probe is to be sent again.
+    /// True if a request is lost when no replier is there yet, and a late reply is
+    /// discarded: then a probe has to be sent again.
     fn loses_requests(&self) -> bool {
         false
     }
 
-    /// Options as they took effect, for the record.
+    /// Returns the options as they took effect, for the record.
     fn applied(&self) -> Map<String, Value>;
 
-    /// Closes it at once, as the kernel does where a process is killed: nothing
-    /// is said to its peers, and what waits in its queues goes with it.
+    /// Closes the socket at once, as the kernel does when a process is killed: without a
+    /// word to its peers, and discarding its queues.
     fn crash(self: Box<Self>) {
         drop(self);
     }
 }
 
-/// The socket of a client of `fan-out-echo` that sends and receives, made of one
-/// for each way.
+/// The socket of a `fan-out-echo` client that sends and receives: one socket for each
+/// direction.
 pub struct TwoWays {
     out: Box<dyn Socket>,
     back: Box<dyn Socket>,
-    /// Whether it is the publisher's.
+    /// True if it belongs to the publisher.
     publishes: bool,
 }
 
@@ -131,7 +130,7 @@ pub struct TwoWays {
 pub type Open<'a> = dyn FnMut(&SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> + 'a;
 
 impl TwoWays {
-    /// Opens the sockets of a client that needs two, and of all others the one.
+    /// Opens two sockets for a client that needs them, and one for every other.
     pub fn open(spec: &SocketSpec<'_>, open: &mut Open<'_>) -> Result<Box<dyn Socket>, DriverError> {
         let publishes = spec.role == Role::Publisher;
         if !spec.pattern.echoed() || !(publishes || spec.id == 0) {
@@ -194,18 +193,17 @@ impl Socket for TwoWays {
 
 /// A driver, loaded into this process.
 pub trait Driver: Send {
-    /// Names and versions of what was loaded and from where: `library`,
+    /// Returns names and versions of what was loaded and from where: `library`,
     /// `version`, `path`, as the library itself reports them.
     fn versions(&self) -> Map<String, Value>;
 
-    /// How what is measured is made, in the agent's own words: `language`,
-    /// `runtime`, `binding`, `library`, `call`, `copies`, `memory`, `build`,
-    /// `flags`, as far as there is something to say.
+    /// Returns the build info of the measured code: `language`, `runtime`, `binding`,
+    /// `library`, `call`, `copies`, `memory`, `build`, `flags`, as far as they apply.
     fn made(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// Opens a socket and starts to bind and connect. Connecting may go on in
-    /// the background; probes tell when it is done.
+    /// Opens a socket and starts to bind and connect. Connecting may go on in the
+    /// background; probes show when it is done.
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError>;
 }

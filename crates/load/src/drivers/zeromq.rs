@@ -1,23 +1,23 @@
 //! ZeroMQ (libzmq 4), loaded at run time.
 //!
-//! What the library does with what it is asked:
+//! How the library behaves:
 //! - Queues count messages. Over ipc and tcp each side has one per connection
-//!   (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`) and the kernel's socket buffers lie between;
-//!   over inproc sender and receiver share one of twice `queue_messages`.
-//! - PUB never blocks: it drops for a subscriber whose queue is full.
-//! - `ZMQ_IMMEDIATE` stays 0, its default: what is accepted before a connection
-//!   is up, or while it is being restored, waits in its queue. With 1, a broken
-//!   connection would take its queue with it.
-//! - `ZMQ_REQ_RELAXED` lets a requester go on whose reply never comes. Without
-//!   `ZMQ_REQ_CORRELATE`, which puts a frame more on each message both ways, a
-//!   late reply may arrive in place of the next one: the sequence number in the
-//!   message header tells.
-//! - `fan-out-echo` has a second PUB and SUB for the way back: the publisher binds
-//!   the SUB.
-//! - With a time limit (`ZMQ_SNDTIMEO`, `ZMQ_RCVTIMEO`) it sets a timer each time that it
-//!   waits, 0.35 µs of its caller's time. So there is none, and a signal ends what waits.
-//! - A closed socket goes on sending for `linger` in the background; the last
-//!   of driver and sockets to be dropped waits for that.
+//!   (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), with the kernel's socket buffers between them; over
+//!   inproc sender and receiver share one of twice `queue_messages`.
+//! - PUB never blocks: it drops messages for a subscriber whose queue is full.
+//! - `ZMQ_IMMEDIATE` stays 0, its default: what is accepted before a connection is up, or
+//!   while it is being restored, waits in its queue. With 1, a broken connection would
+//!   discard its queue.
+//! - `ZMQ_REQ_RELAXED` lets a requester go on if its reply never arrives. Without
+//!   `ZMQ_REQ_CORRELATE`, which adds a frame to each message both ways, a late reply may
+//!   arrive in place of the next one: the sequence number in the message header shows it.
+//! - `fan-out-echo` has a second PUB and SUB for the way back: the publisher binds the
+//!   SUB.
+//! - With a time limit (`ZMQ_SNDTIMEO`, `ZMQ_RCVTIMEO`) the library sets a timer each
+//!   time that it waits, which takes 0.35 µs of its caller's time. The driver sets no
+//!   limit; a signal ends calls that wait.
+//! - A closed socket continues to send for `linger` in the background; the last of driver
+//!   and sockets to be dropped waits for that.
 
 use super::interrupt::{Calls, receive_limit};
 use super::shared_library::{
@@ -91,8 +91,8 @@ function_table! {
 #[repr(C, align(8))]
 struct Message([u8; 64]);
 
-/// The library and its one context, which all sockets share: inproc endpoints
-/// are names within a context.
+/// The library and its one context, which all sockets share: inproc endpoints are names
+/// within a context.
 struct Context {
     zmq: Zmq,
     context: *mut c_void,
@@ -124,9 +124,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // Sockets hold the context, so all are closed by now, each with a
-        // finite linger: this waits for that long and no longer.
-        // SAFETY: the context is live, and this is its last use unless the call was interrupted and did nothing.
+        // Sockets hold the context, so all are closed by now, each with a finite linger: this waits no longer
+        // than that. SAFETY: the context is live, and this is its last use unless the call was interrupted and
+        // did nothing.
         while unsafe { (self.zmq.zmq_ctx_term)(self.context) } != 0 && self.errno() == libc::EINTR {}
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn load(options: &Options) -> Result<Box<dyn Driver>, DriverError> {
         return Err(library.refuse(&format!("is libzmq {major}.{minor}.{patch}, and this driver speaks to libzmq 4")));
     }
     let versions = library.keep(&format!("{major}.{minor}.{patch}"), zmq.zmq_version as *const c_void);
-    // SAFETY: takes nothing; null, its failure, is checked for.
+    // SAFETY: takes no arguments; null, its failure, is checked for.
     let context = unsafe { (zmq.zmq_ctx_new)() };
     if context.is_null() {
         return Err(DriverError::new("zeromq: cannot make a context: out of memory"));
@@ -207,12 +207,12 @@ impl ZeroMq {
 struct ZeroMqSocket {
     context: Arc<Context>,
     socket: *mut c_void,
-    /// Those that may wait.
+    /// Calls that may wait.
     calls: Calls,
     kind: Kind,
-    /// The last message received; boxed since the library's messages must not move.
+    /// The last message received; boxed because the library's messages must not move.
     message: Box<Message>,
-    /// Of a router: who asked last, and is replied to.
+    /// The last requester, to which a router replies.
     asker: Vec<u8>,
     endpoint: Option<String>,
     applied: Map<String, Value>,
@@ -274,7 +274,7 @@ impl ZeroMqSocket {
         self.record(spec.transport)
     }
 
-    /// Reads back what took effect.
+    /// Reads back the options as they took effect.
     fn record(&mut self, transport: Transport) -> Result<(), DriverError> {
         let linger_ms = u64::try_from(self.get(LINGER)?).unwrap_or_default();
         // SAFETY: the context is live.
@@ -307,7 +307,7 @@ impl ZeroMqSocket {
     }
 
     fn set_bytes(&self, option: c_int, value: &[u8]) -> Result<(), DriverError> {
-        // SAFETY: the socket is live, and the library copies the `len` bytes that it is shown.
+        // SAFETY: the socket is live, and the library copies the `len` bytes at the pointer.
         match unsafe { (self.context.zmq.zmq_setsockopt)(self.socket, option, value.as_ptr().cast(), value.len()) } {
             0 => Ok(()),
             _ => Err(self.context.error(&format!("set socket option {option} of {:?}", self.kind))),
@@ -316,7 +316,8 @@ impl ZeroMqSocket {
 
     fn get(&self, option: c_int) -> Result<c_int, DriverError> {
         let (mut value, mut size): (c_int, usize) = (0, size_of::<c_int>());
-        // SAFETY: the socket is live, and `size` says how many bytes `value` has room for.
+        // SAFETY: the socket is live, and `size` is the number of bytes that `value` has
+        // room for.
         match unsafe { (self.context.zmq.zmq_getsockopt)(self.socket, option, (&raw mut value).cast(), &mut size) } {
             0 => Ok(value),
             _ => Err(self.context.error(&format!("read socket option {option} of {:?}", self.kind))),
@@ -369,7 +370,8 @@ impl ZeroMqSocket {
         }
         match self.context.errno() {
             libc::EAGAIN | libc::EINTR => Ok(None),
-            // A late reply was taken for the one awaited, so none is due: nothing can come.
+            // A late reply was taken for the expected one, so no reply is due and none can
+            // arrive.
             EFSM if self.kind == Kind::Req => {
                 std::thread::sleep(shared_library::WAIT);
                 Ok(None)
@@ -385,7 +387,8 @@ impl Socket for ZeroMqSocket {
     }
 
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
-        // Whoever has gone cannot be replied to, which a router is not told.
+        // A requester that has disconnected cannot get a reply, and a router is not
+        // notified of it.
         if self.kind == Kind::Router && self.send_part(&self.asker, SEND_MORE)? == Sent::Full {
             return Ok(Sent::Full);
         }
@@ -408,7 +411,7 @@ impl Socket for ZeroMqSocket {
     }
 
     fn crash(self: Box<Self>) {
-        // Closing then throws away what is queued. It is refused for no live socket.
+        // Closing then discards what is queued. The call is refused for no live socket.
         let _ = self.set(LINGER, 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Messages that a publisher makes beside those of its schedule: probes and end markers, and what it
-//! may have to send once more.
+//! Messages of a publisher beside those of its schedule: probes, end markers, and copies that are
+//! sent once more.
 
 use crate::seal::seal;
 use pubmark_model::header::{Header, MIN_LEN, pattern};
@@ -7,40 +7,41 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 use std::collections::VecDeque;
 
-/// Builds the messages that are no data: probes and end markers.
+/// Builds probes and end markers.
 pub struct Marker {
     publisher: u32,
     message: Vec<u8>,
-    /// Whether messages carry the checksum of their header.
+    /// True if messages carry the checksum of their header.
     seals: bool,
 }
 
 impl Marker {
-    /// Markers of publisher `id`, as long as the workload's messages.
+    /// Makes a builder for publisher `id`; its markers are as long as the workload's
+    /// messages.
     pub fn new(workload: &Workload, id: u32) -> Marker {
         let message = pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize);
         Marker { publisher: id, message, seals: workload.header_checksum }
     }
 
-    /// A marker with this sequence: `PROBE` or `END`.
+    /// Returns a marker with this sequence: `PROBE` or `END`.
     pub fn message(&mut self, sequence: u32, now: Ns) -> &[u8] {
         self.of(self.publisher, sequence, now)
     }
 
-    /// The same, of another publisher.
+    /// Returns a marker of another publisher.
     pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
         let header = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now), free_ns: Some(now) };
         write(&header, self.seals, &mut self.message);
         &self.message
     }
 
-    /// Writes a header over the front of a message of the same workload.
+    /// Writes a header to the beginning of a message of the same workload.
     pub fn stamp(&self, header: &Header, message: &mut [u8]) {
         write(header, self.seals, message);
     }
 }
 
-/// Writes a header over the front of a message, with its checksum where messages carry it.
+/// Writes a header to the beginning of a message, with its checksum if messages carry it.
 #[inline]
 pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
     let _ = header.write(message);
@@ -49,19 +50,19 @@ pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
     }
 }
 
-/// The messages of one publisher that the server has not acknowledged, as far
-/// as they must be known to write each once more, byte for byte: 48 bytes a
-/// message.
+/// The unacknowledged messages of one publisher: the data needed to write each once more,
+/// byte for byte, at 48 bytes a message.
 #[derive(Default)]
 pub struct InFlight(VecDeque<Header>);
 
 impl InFlight {
-    /// A message was sent.
+    /// Adds a message that was sent.
     pub fn sent(&mut self, header: Header) {
         self.0.push_back(header);
     }
 
-    /// The message of this sequence is acknowledged or refused: it does not go again.
+    /// Removes the message of this sequence, which was acknowledged or refused and is not
+    /// sent again.
     pub fn settled(&mut self, sequence: u32) {
         if self.0.front().is_some_and(|front| front.sequence == sequence) {
             self.0.pop_front();
@@ -70,7 +71,7 @@ impl InFlight {
         }
     }
 
-    /// The header that a message had.
+    /// Returns the header of a message.
     pub fn header(&self, sequence: u32) -> Option<Header> {
         let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
         self.0.get(at).copied()

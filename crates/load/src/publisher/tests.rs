@@ -4,7 +4,7 @@ fn workload(pairs: &[(&str, &str)]) -> Workload {
     Workload::of(pairs.iter().copied()).unwrap()
 }
 
-/// Plays a publisher whose clock is ours: each send takes `cost`.
+/// Plays a publisher on a simulated clock; each send takes `cost`.
 fn play(workload: &Workload, cost: Ns, stall: Option<(Ns, Ns)>) -> Publisher {
     let start = 1_000_000;
     let mut publisher = Publisher::new(workload, 0, Window::new(workload, start), 10_000_000);
@@ -150,7 +150,7 @@ fn a_quantum_joins_wakeups_and_sends_nothing_early() {
 fn the_dead_owe_nothing_that_falls_due_later_and_what_was_not_handed_over_was_not_sent() {
     let workload = workload(&[("rate", "1000"), ("warmup", "1s"), ("duration", "10s"), ("qos", "1")]);
     let window = Window::new(&workload, 0);
-    // The system takes nothing from 3 s on; at 3.5 s the client is killed.
+    // The system accepts nothing from 3 s on; at 3.5 s the client is killed.
     let killed = |taken_back: u64| {
         let mut outgoing = Outgoing::new(&workload, 0, 20_000);
         let mut recorder = SendRecorder::new(&workload, window);
@@ -167,7 +167,7 @@ fn the_dead_owe_nothing_that_falls_due_later_and_what_was_not_handed_over_was_no
     let total = |sent| PublisherTotal { publisher: 0, sent, window_first: 1_000, window_end: sent, offered: 2_501 };
     assert_eq!(killed(0), (total(3_000), 3_000, 2_000));
     assert_eq!(killed(2), (total(2_998), 2_998, 1_998));
-    // All of the window, and of the warm-up.
+    // All messages of the window and of the warm-up.
     let (nothing, recorded, unacked) = killed(2_500);
     assert_eq!((nothing.sent, nothing.window_first, nothing.window_end, recorded, unacked), (500, 500, 500, 500, 0));
 }

@@ -10,7 +10,7 @@ use pubmark_model::units::{MILLISECOND, SECOND};
 
 const START: Ns = 1_000_000_000;
 const FROM: Ns = START + SECOND;
-/// Of a message that is sent in time: due, ready and sent at once.
+/// Latency of a message that is due, ready and sent at the same instant.
 const WAY: Ns = 100_000;
 
 fn workload(more: &[(&str, &str)]) -> Workload {
@@ -22,7 +22,7 @@ fn client(role: Role, hears_count: u32) -> Client {
     Client { role, id: 0, flow: 0, bind: None, connect: Vec::new(), answers: None, hears_first: 0, hears_count }
 }
 
-/// A publisher and a subscriber that hears it, and the file of their rows.
+/// A publisher, a subscriber that receives from it, and the file of their rows.
 struct Script {
     workload: Workload,
     clients: Vec<Client>,
@@ -59,7 +59,7 @@ impl Script {
         self.replay().publisher(0, sections, rows.len() as u64)
     }
 
-    /// What the whole run comes to.
+    /// Returns the result of the whole run.
     fn flow<R: FixedRow + Copy>(&self, sent: &[SentRow], received: &[R]) -> FlowResult {
         let publisher = self.sent(sent).unwrap();
         let totals = Totals::new(&[publisher.total()]);
@@ -78,7 +78,7 @@ impl Script {
     }
 }
 
-/// All that is due, sent in time.
+/// Returns the rows of all due messages, sent in time.
 fn all_sent(script: &Script) -> Vec<SentRow> {
     let mut rows = Vec::new();
     let due = script.file.plan.clients[0].due;
@@ -100,7 +100,7 @@ fn head(header: Header, has_checksum: bool) -> [u8; SEALED_LEN] {
     message[..SEALED_LEN].try_into().unwrap()
 }
 
-/// The arrival of a message that was sent in time.
+/// Returns the arrival of a message that was sent in time.
 fn arrival(sequence: u32, due_ns: Ns, arrived_ns: Ns) -> ArrivalRow {
     let (sent_ns, free_ns) = (Some(due_ns), Some(due_ns));
     let header = Header { intended_ns: due_ns, publisher: 0, sequence, sent_ns, free_ns };
@@ -118,8 +118,8 @@ fn lost_doubled_reordered_and_damaged_messages_are_counted_exactly() {
     let sent = all_sent(&script);
     let mut received = arrivals(&sent);
     assert_eq!(received.len(), 2_000);
-    // Of the window: 1,100 and 1,101 are lost, 1,200 comes twice, 1,301 overtakes 1,300, 1,400 has another body,
-    // 1,500 another length; and one comes of a publisher that nobody hears.
+    // Of the window: 1,100 and 1,101 are lost, 1,200 arrives twice, 1,301 overtakes 1,300, 1,400 has another
+    // body, 1,500 another length; and one message is of a publisher without subscribers.
     let late_ns = received[1_301].arrived_ns;
     received[1_300] = arrival(1_301, sent[1_301].due_ns, late_ns);
     received[1_301] = arrival(1_300, sent[1_300].due_ns, late_ns + 1);
@@ -141,7 +141,8 @@ fn lost_doubled_reordered_and_damaged_messages_are_counted_exactly() {
         996,
         "one has another body"
     );
-    // Not behind their predecessor: the first, 1,102, 1,301, 1,300, 1,302, 1,401 and 1,501.
+    // Messages that do not follow their predecessor: the first, 1,102, 1,301, 1,300, 1,302,
+    // 1,401 and 1,501.
     assert_eq!(flow.jitter_pairs, 996 - 7);
     assert_eq!(flow.publishers[0].sent, 2_000);
 }
@@ -150,9 +151,10 @@ fn lost_doubled_reordered_and_damaged_messages_are_counted_exactly() {
 fn times_are_those_of_the_rows() {
     let script = Script::new(&[]);
     let mut sent = all_sent(&script);
-    // A wake-up that is late by 300 us: it is the agent's own delay, and so is what it delays.
+    // A wake-up that is late by 300 us: it is generator delay, and so is the delay that it
+    // causes.
     sent[1_500].sent_ns += 300_000;
-    // The system made it wait 200 us before it could send.
+    // The system made the publisher wait 200 us before it could send.
     (sent[1_700].ready_ns, sent[1_700].sent_ns) = (sent[1_700].due_ns + 200_000, sent[1_700].due_ns + 200_000);
     let mut received = arrivals(&sent);
     for at in [1_500, 1_700] {
@@ -161,7 +163,7 @@ fn times_are_those_of_the_rows() {
         let header = Header { intended_ns: due_ns, publisher: 0, sequence: at as u32, sent_ns, free_ns };
         received[at].head = head(header, false);
     }
-    // 40 us later than the one before it.
+    // 40 us later than the message before it.
     received[1_800].arrived_ns += 40_000;
     let flow = script.flow(&sent, &received);
     let read = |packed: &Option<PackedHistogram>| packed.as_ref().unwrap().read(PackedHistogram::DIGITS).unwrap();
@@ -211,7 +213,8 @@ fn a_requester_has_both_sides() {
     assert!(flow.histograms.receive_lag.is_none() && flow.histograms.own_lag.is_none());
 }
 
-/// The mock plays the same machines: what it says of a run without faults is what rows of the same run say.
+/// The mock uses the same state machines: its result for a run without faults is equal to the result of
+/// rows of the same run.
 #[test]
 fn rows_of_a_run_say_what_the_machines_said_while_it_ran() {
     let script = Script::new(&[("rate", "500"), ("arrival", "poisson")]);
@@ -316,13 +319,14 @@ fn ticks_that_are_far_apart_have_a_pause_between_them() {
 fn more_rows_than_there_is_memory_for_are_refused_with_the_number() {
     let clients = [client(Role::Publisher, 0), client(Role::Subscriber, 1)];
     let plan = |more: &[(&str, &str)]| RowPlan::of(&workload(more), &clients);
-    // Per message: a due time (8), a send (32) and an arrival with a quarter to spare (70).
+    // For each message: a due time (8), a send (32) and an arrival with a quarter to spare
+    // (70).
     let bytes = plan(&[("rate", "20000"), ("duration", "9s")]).unwrap().bytes;
     assert!((200_000 * 110..200_000 * 115).contains(&bytes), "{bytes}");
     let refused = plan(&[("rate", "1000000"), ("duration", "9s")]).unwrap_err();
     assert_eq!(refused.bytes >> 20, 1_049);
     assert!(refused.to_string().contains("1049 MiB") && refused.to_string().contains("512 MiB"), "{refused}");
-    // Where no latency is measured, a row holds many messages.
+    // If no latency is measured, a row holds many messages.
     assert!(plan(&[("rate", "max"), ("pattern", "pipeline"), ("duration", "30s")]).is_ok());
 }
 

@@ -1,8 +1,8 @@
-//! Connections that end while they are needed, and, where the workload says
-//! so, clients that come back with their session.
+//! Connections that end during a run, and clients that resume their session if the
+//! workload says so.
 //!
-//! Nothing is kept for a client that is not away. Attempts are spread out and
-//! few at a time, so that the others of the shard hardly notice.
+//! Connected clients take no memory here. Attempts are spread out and few at a time, so
+//! that they hardly affect the other clients of the shard.
 
 use super::connection::{Loss, State};
 use super::errors::ShardError;
@@ -12,20 +12,20 @@ use crate::session::{Session, SessionError};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::cmp::Reverse;
 
-/// The pause before the first attempt; it doubles from one to the next.
+/// Pause before the first attempt; it doubles with each further one.
 const PAUSE: Ns = 10 * MILLISECOND;
-/// The longest pause, before up to a half of it is added by the client's number.
+/// Maximum pause, before up to half of it is added depending on the client's number.
 const LONGEST_PAUSE: Ns = 500 * MILLISECOND;
-/// How long an attempt may take until the server has accepted the client. A
-/// server that has just been started takes seconds to answer thousands; a client
-/// that gives up before its turn finds its own half-open session in the way.
+/// Time that an attempt may take until the server has accepted the client. A server that
+/// has just been started takes seconds to answer thousands; a client that gives up too
+/// early is blocked by its own half-open session.
 const ATTEMPT: Ns = 5 * SECOND;
-/// Attempts that may be under way at once: servers' backlogs are short.
+/// Maximum number of concurrent attempts: servers' backlogs are short.
 const AT_ONCE: usize = 256;
-/// Attempts begun between two looks at what has arrived.
+/// Attempts begun between two checks for arrivals.
 const DIALS: usize = 16;
-/// The pause after so many failed attempts of a client: the same in every run,
-/// and different for each client, so that they do not come back all at once.
+/// Returns the pause after this many failed attempts of a client, ns. It is the same in
+/// every run, and differs between clients, so that they do not all reconnect at once.
 fn pause_ns(client: u32, failed: u32) -> Ns {
     let pause = (PAUSE << failed.min(16)).min(LONGEST_PAUSE);
     // Fibonacci hashing: the golden ratio spreads neighbouring numbers evenly.
@@ -34,7 +34,7 @@ fn pause_ns(client: u32, failed: u32) -> Ns {
 }
 
 impl<S: Session> Shard<'_, S> {
-    /// Sees to a write that failed where nothing else can be done about it.
+    /// Handles a failed write where the caller can do nothing else about it.
     pub(super) fn settle(&mut self, index: usize, written: Result<(), Loss>) {
         if let Err(loss) = written
             && self.connections[index].state == State::Up
@@ -44,8 +44,8 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// Nothing can be written any more. What has arrived is read all the same: acknowledgements,
-    /// and above all why the server has ended the connection, which is returned.
+    /// Reads what has arrived on a connection that can no longer be written: acknowledgements,
+    /// and the server's reason for ending the connection, which is returned.
     pub(super) fn cut_off(&mut self, index: usize) -> Option<Loss> {
         let mut said = None;
         while said.is_none()
@@ -80,7 +80,7 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// A connection that was up is no more.
+    /// Handles the loss of a connection that was up.
     fn gone(&mut self, index: usize, loss: &Loss) {
         let now = clock::now();
         self.ramp.counts.lost += 1;
@@ -105,7 +105,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// A client will not be back.
+    /// Handles a client that will not reconnect.
     fn part_with(&mut self, index: usize) {
         self.connections[index].drop_carrier(State::Gone);
         if let Some(client) = self.inbound.clients.get(index) {
@@ -116,11 +116,11 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// Until then the client has no connection, and keeps its session.
+    /// Leaves the client without a connection, but with its session, until then.
     fn rest(&mut self, index: usize, until_ns: Ns) {
         let spec = self.spec(index);
         let connection = &mut self.connections[index];
-        // What it could not send before it cannot send now: that stays.
+        // Messages that it could not send before stay unsent.
         let blocked = connection.blocked;
         connection.drop_carrier(State::Waiting);
         connection.blocked = blocked;
@@ -128,7 +128,8 @@ impl<S: Session> Shard<'_, S> {
         self.away.due.push(Reverse((until_ns, index as u32)));
     }
 
-    /// An attempt to come back failed: there is always another one.
+    /// Schedules another attempt after a failed reconnection; their number is not
+    /// limited.
     pub(super) fn try_later(&mut self, index: usize, why: &str) {
         self.ramp.failed(why);
         self.away.ended(index);
@@ -138,8 +139,8 @@ impl<S: Session> Shard<'_, S> {
         self.rest(index, clock::now() + pause_ns(self.ids[index], failed));
     }
 
-    /// Begins the attempts that are due, and ends those that have taken too
-    /// long. The instant when there is more to do.
+    /// Begins the attempts that are due, and ends those that have taken too long. Returns
+    /// the instant at which more is due.
     pub(super) fn bring_back(&mut self, now: Ns) -> Ns {
         if self.away.absent.is_empty() {
             return Ns::MAX;
@@ -176,8 +177,8 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// The server has accepted a publisher that comes back: what it has not
-    /// acknowledged goes out first.
+    /// Continues a publisher that has reconnected: its unacknowledged messages are sent
+    /// first.
     pub(super) fn go_on(&mut self, index: usize) -> Result<(), ShardError> {
         match self.resend(index) {
             Ok(true) => self.up(index, clock::now()),
@@ -187,7 +188,7 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// A client that was away is back. False if it was not away.
+    /// Notes that a client is back. Returns false if it was not away.
     pub(super) fn returned(&mut self, index: usize, now: Ns) -> bool {
         let Some(absence) = self.away.remove(index) else { return false };
         self.connections[index].state = State::Up;

@@ -1,9 +1,7 @@
-//! How the bytes of a connection travel: TCP as it is, or with TLS or
-//! WebSocket in between, or both.
+//! Carriers of a connection's bytes: plain TCP, or TCP with TLS, WebSocket or both.
 //!
-//! Nothing here blocks. Handshakes go on within `read`, `write` and `flush`;
-//! what is written before they are over waits for them, so the event loop
-//! need not know of them.
+//! No call blocks. Handshakes proceed within `read`, `write` and `flush`; bytes written
+//! before their end wait for it, so the event loop does not need to know about them.
 
 mod errors;
 mod tls;
@@ -21,28 +19,29 @@ pub use tls::{TlsDial, TlsError};
 pub use websocket::{WebSocket, WebSocketDial};
 use wire::RawStream;
 
-/// How connections are made.
+/// Addresses and settings of connections.
 #[derive(Clone, Debug)]
 pub struct Dial {
-    /// Where to: the addresses of one server, one at least. The first is tried
-    /// first, and the next where no connection comes about.
+    /// Addresses of one server, at least one. The first is tried first, and the next if
+    /// no connection is made.
     pub to: Vec<SocketAddr>,
-    /// From where, in turn, as far as they are of the same family; empty leaves it to the kernel.
+    /// Source addresses, used in turn if they are of the same family; if empty, the kernel
+    /// chooses.
     pub sources: Vec<IpAddr>,
-    /// Nagle's algorithm off.
+    /// True to turn Nagle's algorithm off.
     pub nodelay: bool,
-    /// SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's.
+    /// SO_SNDBUF and SO_RCVBUF, bytes; 0 for the kernel's defaults.
     pub buffer_bytes: usize,
-    /// TLS, if it is to be spoken.
+    /// TLS settings; `None` without TLS.
     pub tls: Option<TlsDial>,
-    /// WebSocket, if it is to be spoken.
+    /// WebSocket settings; `None` without WebSocket.
     pub websocket: Option<WebSocketDial>,
 }
 
-/// An open connection, or one that is being opened. Never blocks.
+/// A connection that is open or being opened. Its calls never block.
 ///
-/// An error of the kind `PermissionDenied` is one that another attempt would
-/// meet again; `InvalidData` says that the peer speaks something else.
+/// An error of the kind `PermissionDenied` would occur at another attempt again;
+/// `InvalidData` means that the peer speaks another protocol.
 pub struct ByteStream {
     wire: RawStream,
     websocket: Option<Box<WebSocket>>,
@@ -78,14 +77,14 @@ impl ByteStream {
         Ok(ByteStream { wire, websocket: websocket.map(Box::new) })
     }
 
-    /// What became of the connecting. Where it came about, handshakes begin.
+    /// Checks the result of connecting. If it succeeded, handshakes begin.
     pub fn connected(&mut self) -> io::Result<()> {
         self.wire.stream().take_error()?.map_or(Ok(()), Err)?;
         self.flush()
     }
 
-    /// Reads what is there, and says whether more may be: `WouldBlock` if
-    /// nothing is, 0 bytes at the end.
+    /// Reads what is there. Returns how many bytes, and whether there may be more:
+    /// `WouldBlock` if nothing is there, 0 bytes at the end.
     #[inline]
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         match &mut self.websocket {
@@ -94,7 +93,7 @@ impl ByteStream {
         }
     }
 
-    /// Takes bytes, some of them at least: `WouldBlock` if it can take none.
+    /// Accepts at least some of the bytes: `WouldBlock` if it can accept none.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.websocket {
@@ -103,13 +102,13 @@ impl ByteStream {
         }
     }
 
-    /// Whether bytes that were taken wait here for the kernel.
+    /// True if accepted bytes wait here for the kernel.
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.wire.is_behind() || self.websocket.as_ref().is_some_and(|websocket| websocket.is_behind())
     }
 
-    /// Hands on what waits here, as far as the kernel takes it.
+    /// Writes waiting bytes, as far as the kernel takes them.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.websocket {
             None => self.wire.flush(),
@@ -117,13 +116,13 @@ impl ByteStream {
         }
     }
 
-    /// Throws away what waits here; how much of what was taken nobody will get,
-    /// bytes. Of what WebSocket holds back nobody knows: it counts as taken.
+    /// Discards waiting bytes. Returns how many accepted bytes will not arrive. Bytes
+    /// that WebSocket holds back are unknown and count as sent.
     pub fn abandon(&mut self) -> usize {
         if self.websocket.is_some() { 0 } else { self.wire.abandon() }
     }
 
-    /// Says that nothing more will be written.
+    /// Closes the writing side.
     pub fn finish(&mut self) {
         if let Some(websocket) = &mut self.websocket {
             let _ = websocket.finish(&mut self.wire);

@@ -1,6 +1,6 @@
-//! The end of a shard's connections: what the clients have to say is said, and
-//! what the servers answer is waited for. A socket that is closed with input
-//! unread resets its connection, and the server may lose what it was told.
+//! The end of a shard's connections: clients send what is left, and wait for the servers'
+//! answers. A socket that is closed with unread input resets its connection, and the
+//! server may lose what was sent to it.
 
 use super::carrier::ByteStream;
 use super::connection::{Changes, State};
@@ -11,16 +11,16 @@ use crate::session::{Session, SessionEvent};
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::epoll;
 
-/// How long servers may take to close their side, all of them together.
+/// Maximum time that all servers together may take to close their side.
 const PATIENCE: Ns = SECOND;
-/// How long a server may take to answer what was said before its client shuts
-/// down its own side. Not at once: over TLS, RabbitMQ takes that for a broken
-/// connection and does not look at what was said before it.
+/// Time that a server may take to answer before its client shuts down its own side. The
+/// client waits because RabbitMQ, over TLS, takes an immediate shutdown for a broken
+/// connection and ignores what was sent before it.
 const ANSWER: Ns = SECOND / 2;
 
 impl<S: Session> Shard<'_, S> {
-    /// Disconnects from the server on every connection that is up, and waits
-    /// until it has closed them all, for [`PATIENCE`] at most.
+    /// Disconnects from the server on every connection that is up, and waits until the
+    /// server has closed all of them, for [`PATIENCE`] at most.
     pub(super) fn close_all(&mut self) {
         let began_ns = clock::now();
         let mut deadline_ns = began_ns + ANSWER;
@@ -58,7 +58,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// Whether there is an answer to wait for.
+    /// Disconnects a client; returns true if there is an answer to wait for.
     fn disconnect(&mut self, index: usize, until_ns: Ns) -> bool {
         let spec = self.spec(index);
         let connection = &mut self.connections[index];
@@ -67,7 +67,7 @@ impl<S: Session> Shard<'_, S> {
         if connection.write(&self.answers).is_err() {
             return false;
         }
-        // Where there is nothing to say, there is no answer either.
+        // If there is nothing to send, there is no answer either.
         if self.answers.is_empty()
             && let Some(carrier) = &mut connection.carrier
         {
@@ -76,13 +76,13 @@ impl<S: Session> Shard<'_, S> {
         self.hear_out(index, until_ns)
     }
 
-    /// Says that nothing more will be written, on every connection that is left.
+    /// Closes the writing side of every remaining connection.
     fn shut_down(&mut self) {
         let left = self.connections.iter_mut().filter(|connection| connection.state == State::Up);
         left.filter_map(|connection| connection.carrier.as_mut()).for_each(ByteStream::finish);
     }
 
-    /// Hands the ledger what still comes while a client takes its leave.
+    /// Passes messages that arrive while a client disconnects to the ledger.
     fn overhear(&mut self, index: usize, count: usize) {
         let Shard { connections, settings, buffer, answers, inbound, longest_bytes, .. } = self;
         let mut heard = |heard: SessionEvent<'_>, _: &mut Changes| {
@@ -91,13 +91,12 @@ impl<S: Session> Shard<'_, S> {
             }
         };
         answers.clear();
-        // A session that has disconnected may take what still comes for an error.
+        // A session that has disconnected may treat further input as an error.
         let _ = connections[index].feed(settings, &buffer[..count], *longest_bytes, answers, &mut heard);
     }
 
-    /// Writes what is left to say, and reads what is left to hear until then:
-    /// nobody waits for it any more. False at the connection's end, and where
-    /// there is no end to it.
+    /// Writes and reads what is left until `until_ns`. Returns false at the connection's
+    /// end, or if input never ends.
     fn hear_out(&mut self, index: usize, until_ns: Ns) -> bool {
         let connection = &mut self.connections[index];
         if connection.has_pending() && connection.flush().is_err() {

@@ -1,4 +1,4 @@
-//! One client's connection: its carrier, its session, and the bytes between.
+//! One client's connection: its carrier, its session, and the bytes between them.
 
 use super::carrier::ByteStream;
 use crate::clock;
@@ -7,13 +7,13 @@ use pubmark_model::units::Ns;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-/// Spare buffers that a thread keeps, and the bytes that one of them may have.
+/// Spare buffers that a thread keeps, and the maximum bytes of one of them.
 const SPARES: usize = 64;
 const SPARE_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// Buffers that are empty: the few connections that need one at a time
-    /// take turns, so that the many need none, and no message an allocation.
+    /// Empty buffers. The few connections that need one at a time share them, so that
+    /// most connections hold none, and no message costs an allocation.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -26,7 +26,7 @@ fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
     buffer.extend_from_slice(bytes);
 }
 
-/// Gives a buffer back that is of no more use.
+/// Returns an unused buffer to the spares.
 fn release(buffer: &mut Vec<u8>) {
     let mut buffer = std::mem::take(buffer);
     if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES {
@@ -39,22 +39,22 @@ fn release(buffer: &mut Vec<u8>) {
     }
 }
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Its turn has not come, or it waits for its next attempt.
     Waiting,
     /// The carrier is connecting.
     Opening,
-    /// The session is talking its way in.
+    /// The session is in its handshake.
     Greeting,
-    /// Its subscription has been asked for.
+    /// Its subscription has been requested.
     Subscribing,
-    /// It is back, and sends again what the server has not acknowledged.
+    /// It has reconnected, and sends unacknowledged messages again.
     Resending,
     /// It is connected, and subscribed if it is to be.
     Up,
-    /// It ended, or never came about.
+    /// It has ended, or was never established.
     Gone,
 }
 
@@ -63,11 +63,11 @@ pub struct Connection<S> {
     pub session: S,
     pub carrier: Option<ByteStream>,
     pub state: State,
-    /// It has something to send, and cannot: bytes are left over, or the
-    /// session's window is full.
+    /// True if it has something to send and cannot: bytes are left over, or the session's
+    /// window is full.
     pub blocked: bool,
     pub attempts: u8,
-    /// Number of the server's address that the last attempt went to.
+    /// Number of the server's address used by the last attempt.
     pub place: u8,
     pub began_ns: Ns,
     pending: Vec<u8>,
@@ -75,7 +75,7 @@ pub struct Connection<S> {
     unwritten: Unwritten,
 }
 
-/// What `pending` has of messages, as far as that was ever the case.
+/// Messages in `pending`, as far as it contained only messages.
 #[derive(Clone, Copy, Default)]
 struct Unwritten {
     /// Bytes up to the end of the last message.
@@ -84,7 +84,7 @@ struct Unwritten {
     of_each: u32,
 }
 
-/// What a batch of bytes has changed.
+/// Changes caused by a batch of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes {
     pub connected: bool,
@@ -92,12 +92,12 @@ pub struct Changes {
     pub room: bool,
 }
 
-/// Why a connection is of no more use.
+/// The reason why a connection cannot be used any more.
 #[derive(Debug)]
 pub enum Loss {
-    /// The server ended the connection, in no words of any protocol.
+    /// The server ended the connection without a message.
     Ended(String),
-    /// The connection failed, or the server said that it closes it.
+    /// The connection failed, or the server announced that it closes it.
     Closed(String),
     /// The session cannot go on.
     Session(SessionError),
@@ -124,7 +124,7 @@ impl From<io::Error> for Loss {
     }
 }
 
-/// Writes as much as the carrier takes; how many bytes that is.
+/// Writes as much as the carrier takes, and returns how many bytes.
 #[inline]
 fn write(carrier: &mut ByteStream, bytes: &[u8]) -> Result<usize, Loss> {
     let mut taken = 0;
@@ -168,7 +168,7 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    /// Drops the carrier and what was on its way, for a new attempt or for good.
+    /// Drops the carrier and what was in transit, for a new attempt or for good.
     pub fn reset(&mut self, session: S, state: State) {
         self.session = session;
         self.drop_carrier(state);
@@ -181,12 +181,12 @@ impl<S: Session> Connection<S> {
         (self.state, self.blocked, self.unwritten) = (state, false, Unwritten::default());
     }
 
-    /// Whether it is not up, and may be.
+    /// True if it is not up, and may come up.
     pub fn is_away(&self) -> bool {
         !matches!(self.state, State::Up | State::Gone)
     }
 
-    /// Whether bytes wait for the kernel to take them.
+    /// True if bytes wait for the kernel to take them.
     #[inline]
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty() || self.carrier.as_ref().is_some_and(ByteStream::is_behind)
@@ -206,7 +206,7 @@ impl<S: Session> Connection<S> {
         Ok(())
     }
 
-    /// Writes messages, so many in these bytes. No others may be waiting.
+    /// Writes `count` messages, which `bytes` contains. No others may be waiting.
     #[inline]
     pub fn write_messages(&mut self, bytes: &[u8], count: u64) -> Result<(), Loss> {
         let written = self.write(bytes);
@@ -217,14 +217,14 @@ impl<S: Session> Connection<S> {
         written
     }
 
-    /// Messages that the kernel has not taken completely, and now never will.
-    /// (Of those that WebSocket holds back nobody knows.)
+    /// Returns how many messages the kernel has not taken completely, and now never will.
+    /// (Those that WebSocket holds back are unknown.)
     pub fn abandon_messages(&mut self) -> u64 {
         let held = self.carrier.as_mut().map_or(0, ByteStream::abandon) as u64;
         (u64::from(self.unwritten.bytes) + held).div_ceil(u64::from(self.unwritten.of_each.max(1)))
     }
 
-    /// Writes what was kept. True if nothing is left.
+    /// Writes kept bytes. Returns true if none are left.
     pub fn flush(&mut self) -> Result<bool, Loss> {
         let Some(carrier) = &mut self.carrier else { return Ok(self.pending.is_empty()) };
         carrier.flush()?;
@@ -239,9 +239,9 @@ impl<S: Session> Connection<S> {
         Ok(!self.has_pending())
     }
 
-    /// Hands `bytes`, just arrived, to the session, which appends its answers to
-    /// `answers`. Of an item that is not whole nothing is kept where the server
-    /// announces more than `longest_bytes`.
+    /// Passes `bytes`, just arrived, to the session, which appends its answers to
+    /// `answers`. Of an incomplete item nothing is kept if the server announces more than
+    /// `longest_bytes`.
     #[inline]
     pub fn feed(
         &mut self,
@@ -275,8 +275,8 @@ impl<S: Session> Connection<S> {
         Ok(changes)
     }
 
-    /// Reads what has arrived. None if nothing has; otherwise how much, whether
-    /// there may be more, and the instant.
+    /// Reads what has arrived. Returns how much, whether there may be more, and the
+    /// instant; `None` if nothing has arrived.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool, Ns)>, Loss> {
         let Some(carrier) = &mut self.carrier else { return Ok(None) };

@@ -1,6 +1,6 @@
-//! Clients that are killed. Their connections are closed as the kernel closes
-//! those of a process that is killed, with nothing said before; nobody comes
-//! back, and the books stay.
+//! Clients that are killed. Their connections are closed as the kernel closes those of a
+//! killed process, without a disconnect; clients do not reconnect, and their results are
+//! kept.
 
 use super::connection::State;
 use super::state::Shard;
@@ -9,8 +9,8 @@ use crate::session::Session;
 use pubmark_model::units::Ns;
 
 impl<S: Session> Shard<'_, S> {
-    /// What there is to do when all clients are dead: to say what they had sent,
-    /// and that nothing more will come.
+    /// Reports, once all clients are dead, what they had sent and that nothing more will
+    /// come.
     pub(super) fn keep_books(&mut self, now: Ns) -> Ns {
         if !std::mem::replace(&mut self.crashed, true) {
             self.crash();
@@ -26,7 +26,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Kills all clients.
     fn crash(&mut self) {
-        // The start may have been told, and not been seen yet.
+        // The start may be set but not noticed yet.
         self.begin();
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];

@@ -1,47 +1,47 @@
-//! Why a shard cannot go on.
+//! Errors that end a shard.
 
 use crate::session::{SessionError, SettingsError};
 use rustix::io::Errno;
 
-/// Why a shard cannot go on. One connection that fails is no reason, unless it
-/// is the first, or would fail again and again.
+/// The reason why a shard cannot go on. One failed connection is not enough, unless it is
+/// the first, or would fail again and again.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// The protocol's settings are of no use.
+    /// The protocol's settings are not valid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// Waiting for events failed.
     #[error("epoll: {0}")]
     Epoll(#[from] Errno),
-    /// The server cannot be reached, or does not let the clients in.
+    /// The server cannot be reached, or does not accept the clients.
     #[error(transparent)]
     Connect(Box<ConnectError>),
-    /// The server does not take what publishers send, or ends their connections.
+    /// The server refuses what publishers send, or ends their connections.
     #[error("{0}")]
     Refused(Box<str>),
-    /// Nothing that publishers send arrives.
+    /// No message of the publishers arrives.
     #[error("no probe arrived: the server took subscriptions and refused no message, and does not deliver{0}")]
     NoProbe(&'static str),
 }
 
-/// A server that cannot be reached, or that does not let the clients in.
+/// A server that cannot be reached, or that does not accept the clients.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot connect to {to}: {why}")]
 pub struct ConnectError {
     /// The server.
     pub to: String,
-    /// What the last attempt met.
+    /// Error of the last attempt.
     #[source]
     pub why: ConnectFailure,
 }
 
-/// What attempts to connect met.
+/// The failure of attempts to connect.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectFailure {
     /// The connection failed, or took too long.
     #[error("{0}")]
     Failed(String),
-    /// The server said no, or speaks something else.
+    /// The server refused, or speaks another protocol.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
@@ -50,7 +50,7 @@ pub enum ConnectFailure {
 mod tests {
     use super::*;
 
-    /// It is handed up from each event: no more than a text took there.
+    /// The error is returned for each event, so it must not be larger than a text.
     #[test]
     fn an_error_is_no_larger_than_a_text() {
         assert_eq!(size_of::<Result<(), ShardError>>(), size_of::<String>());

@@ -1,5 +1,5 @@
-//! Gathers messages of one publisher for one write, as fast as they can be
-//! made: without a socket, and with the clock passed in.
+//! Gathers messages of one publisher for one write, as fast as possible: without a
+//! socket, and with the clock passed in.
 
 use crate::publisher::{InFlight, Next, Outgoing, SendRecorder};
 use crate::session::Session;
@@ -7,56 +7,58 @@ use crate::window::Window;
 use pubmark_model::header;
 use pubmark_model::units::Ns;
 
-/// Bytes that are copied at once where a frame's front fits into them: so many
-/// stay in registers.
+/// Bytes copied at once if the beginning of a frame fits into them: this many stay in
+/// registers.
 const FRONT_BYTES: usize = 64;
 
-/// How much is gathered.
+/// Limits of gathering.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// Bytes after which no further message begins.
     pub bytes: usize,
-    /// Messages between two looks at the clock, at least 1.
+    /// Messages between two readings of the clock, at least 1.
     pub stride: u32,
-    /// When a publisher gives up on what is due, ns.
+    /// Instant at which a publisher gives up on what is due, ns.
     pub give_up_ns: Option<Ns>,
 }
 
-/// Why nothing more was gathered.
+/// The reason why gathering ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathered {
     /// There is enough, or nothing more is due now.
     Enough,
-    /// The session takes no more before it has heard from the server.
+    /// The session takes no more until the server answers.
     Refused,
-    /// The publisher has sent all that it will send.
+    /// The publisher has sent everything that it will send.
     Over,
 }
 
-/// What is to be written next, one frame behind the other.
+/// Frames to be written next, one after another.
 ///
-/// Where frames are alike, they stay in place from one write to the next, and
-/// each gets another front: the body of a message, which is always the same, is
-/// not copied again.
+/// If frames differ only at their beginning, they stay in place from one write to the
+/// next, and each gets a new beginning: the body of a message, which is always the same,
+/// is not copied again.
 #[derive(Default)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// How many of the bytes are to be written.
+    /// Number of bytes to be written.
     used: usize,
-    /// A frame like all those of `bytes`, but for their fronts; empty where they differ in more.
+    /// The template of the frames in `bytes`, which differ only at their beginning; empty if
+    /// they differ in more.
     model: Vec<u8>,
-    /// Where the message begins in it.
+    /// Offset of the message in the template.
     payload_at: usize,
 }
 
 impl Frames {
-    /// What is to be written.
+    /// Returns the bytes to be written.
     pub fn ready(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    /// Appends `count` frames like the model with this front of a message, numbered from
-    /// `first` on. One whose header has a checksum is alone.
+    /// Appends `count` copies of the template with `message` as the beginning of the
+    /// message, numbered from `first` on. A message whose header has a checksum is
+    /// appended alone.
     #[inline]
     fn append(&mut self, message: &[u8], count: u32, first: u32) {
         let body_at = message.len();
@@ -74,7 +76,7 @@ impl Frames {
     }
 }
 
-/// Gives each frame its front, and its message a number.
+/// Writes `front` to the beginning of each frame, and a number into its message.
 #[inline(always)]
 fn stamp<'a>(frames: impl Iterator<Item = &'a mut [u8]>, front: &[u8], payload_at: usize, first: u32) {
     for (frame, sequence) in frames.zip(first..) {
@@ -83,13 +85,13 @@ fn stamp<'a>(frames: impl Iterator<Item = &'a mut [u8]>, front: &[u8], payload_a
     }
 }
 
-/// A publisher, and where its messages go.
+/// A publisher, and the destination of its messages.
 pub struct Gathering<'a> {
     pub client: &'a mut Outgoing,
     pub recorder: &'a mut SendRecorder,
     pub flight: Option<&'a mut InFlight>,
     pub window: &'a Window,
-    /// Where a message is made, its body in place.
+    /// Buffer in which a message is made, with its body in place.
     pub message: &'a mut [u8],
     pub frames: &'a mut Frames,
 }
@@ -97,10 +99,9 @@ pub struct Gathering<'a> {
 impl Gathering<'_> {
     /// Gathers from the instant `now` on, and leaves the last instant there.
     ///
-    /// Where all frames of the publisher are alike, with `tail_bytes` behind
-    /// the message, those between two looks at the clock differ in their
-    /// sequence alone: they are made from one, numbered, and entered into the
-    /// books together.
+    /// If all frames of the publisher are alike, with `tail_bytes` after the message,
+    /// those between two readings of the clock differ only in their sequence: they are
+    /// copied from one template, numbered, and recorded together.
     pub fn run<S: Session>(
         mut self,
         (session, settings): (&mut S, &S::Settings),
@@ -148,7 +149,7 @@ impl Gathering<'_> {
         Gathered::Enough
     }
 
-    /// Has the session make the frame that the others of this write are like.
+    /// Has the session make the frame that serves as template for this write.
     fn model<S: Session>(&mut self, session: &mut S, settings: &S::Settings, sequence: u32, tail_bytes: usize) -> bool {
         let Frames { bytes, model, payload_at, .. } = &mut *self.frames;
         let before = (model.len(), *payload_at);

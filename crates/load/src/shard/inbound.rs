@@ -1,5 +1,5 @@
-//! The receiving side of a shard: whether everyone has been heard, and
-//! whether everything has come.
+//! The receiving side of a shard: whether every publisher was received, and whether every
+//! message has arrived.
 
 use super::connection::State;
 use super::errors::ShardError;
@@ -8,18 +8,19 @@ use crate::control::ThreadReport;
 use crate::session::Session;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
-/// Completeness of streams is looked at this often while draining.
+/// Interval at which the completeness of streams is checked during the drain.
 pub const LOOK: Ns = 5 * MILLISECOND;
-/// A stream is at its end when its end marker has come and then nothing for this long.
+/// A stream ends when its end marker has arrived and nothing follows for this long.
 const QUIET: Ns = 250 * MILLISECOND;
-/// The same where subscribers compete, and nobody can know which end marker is whose.
+/// Like [`QUIET`] for competing subscribers, where the end markers cannot be assigned.
 const QUIET_COMPETING: Ns = SECOND;
-/// And where clients come back besides: longer than one of them takes as a rule.
+/// Like [`QUIET_COMPETING`] if clients reconnect as well: longer than a reconnection
+/// usually takes.
 const QUIET_RETURNING: Ns = 3 * SECOND;
 
 impl<S: Session> Shard<'_, S> {
-    /// A subscriber is ready when it has heard each publisher that it should
-    /// hear. Those that compete hear whom they happen to hear.
+    /// Waits until each subscriber has received a probe of each of its publishers.
+    /// Competing subscribers do not wait for particular publishers.
     pub(super) fn await_probes(&mut self, now: Ns) -> Result<Ns, ShardError> {
         let (unheard, total, timeout_ns) = (self.inbound.unheard, self.streams, self.workload.connect_timeout_ns);
         if unheard == 0 || self.workload.competing() {
@@ -30,7 +31,7 @@ impl<S: Session> Shard<'_, S> {
                 self.ready();
             }
         } else {
-            // Publishers come after subscribers, and probe when all of them are there.
+            // Publishers connect after subscribers, and probe when all of them are there.
             let ramp_ns = Ns::from(self.workload.publishers) * SECOND / Ns::from(self.workload.connect_rate.max(1));
             if now > self.ramp.settled_ns + ramp_ns + 2 * timeout_ns {
                 return Err(ShardError::NoProbe(S::unsaid(&self.settings)));
@@ -39,7 +40,7 @@ impl<S: Session> Shard<'_, S> {
         Ok(Ns::MAX)
     }
 
-    /// Looks whether everything that was sent is here.
+    /// Checks whether everything that was sent has arrived.
     pub(super) fn drain(&mut self, now: Ns) {
         let Some((totals, deadline_ns)) = self.context.control.draining() else { return };
         if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
@@ -51,9 +52,9 @@ impl<S: Session> Shard<'_, S> {
         let competing = self.workload.competing();
         let everyone = || (0..inbound.clients.len() as u32).collect();
         let mut left: Vec<u32> = inbound.undrained.take().unwrap_or_else(everyone);
-        // Who is away may still get what the server keeps. A publisher that was
-        // away may send again what it sent before its end marker: nothing is
-        // lost before the deadline there.
+        // A subscriber that is away may still get what the server keeps. A publisher that
+        // was away may send again what it sent before its end marker: there nothing is
+        // lost before the deadline.
         let kept = self.workload.qos > 0 || self.workload.durable;
         let returning = self.workload.reconnect && kept;
         let silence = match competing {
@@ -69,7 +70,7 @@ impl<S: Session> Shard<'_, S> {
             let over = if competing {
                 quiet
             } else {
-                // Where clients come back, what is here may come once more.
+                // If clients reconnect, messages may arrive once more.
                 let complete = client.complete(totals, false, false);
                 if returning { complete && quiet } else { complete || (quiet && client.ended()) }
             };

@@ -1,4 +1,4 @@
-//! What wakes a shard that waits for events.
+//! Wakes a shard that waits for events.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
@@ -12,12 +12,12 @@ pub const NOTIFIER: u64 = u64::MAX;
 pub struct Notifier(pub(super) Arc<OwnedFd>);
 
 impl Notifier {
-    /// A notifier for a new shard.
+    /// Makes a notifier for a new shard.
     pub fn new() -> std::io::Result<Notifier> {
         Ok(Notifier(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
     }
 
-    /// Wakes the shard, if it still is.
+    /// Wakes the shard, if it still runs.
     pub fn notify(&self) {
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }

@@ -1,5 +1,5 @@
-//! The sending side of a shard: what is due is sent, by the schedule or as
-//! fast as the server takes it; probes before, end markers after.
+//! The sending side of a shard: it sends what is due, by the schedule or as fast as the
+//! server takes it, with probes before and end markers after.
 
 use super::connection::{Loss, State};
 use super::gather::{Gathered, Gathering};
@@ -15,20 +15,20 @@ use pubmark_model::workload::Rate;
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 
-/// A round of probes or end markers begins this long after the one before.
+/// Time between the beginnings of two rounds of probes or end markers.
 const ROUND: Ns = SECOND;
-/// Markers sent between two looks at what has arrived: 20,000 a second.
+/// Markers sent between two checks for arrivals: 20,000 a second.
 const MARKERS: usize = 20;
-/// Messages sent between two looks at what has arrived.
+/// Messages sent between two checks for arrivals.
 const SENDS: usize = 256;
-/// A write that does not block is over after so long, ns: what passes beyond
-/// it passes because this loop did not run.
+/// Maximum duration of a non-blocking write, ns: time beyond it passed because this loop
+/// did not run.
 const LONGEST_WRITE: Ns = MILLISECOND;
-/// Of what is sent again, so much is written at once.
+/// Bytes of repeated messages in one write.
 const RESEND_BYTES: usize = 64 << 10;
 
 impl<S: Session> Shard<'_, S> {
-    /// The start is known: every publisher that is up has its first message.
+    /// Begins the run: every publisher that is up has its first message.
     pub(super) fn begin_sending(&mut self, window: Window) {
         let outbound = &mut self.outbound;
         outbound.recorder = Some(SendRecorder::new(self.workload, window));
@@ -47,7 +47,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// What publishers have to do now; the instant when there is more.
+    /// Does what is due for publishers now. Returns the instant at which more is due.
     pub(super) fn send(&mut self, now: Ns) -> Ns {
         let Some(window) = self.outbound.window else {
             let next = self.mark(PROBE, now);
@@ -72,7 +72,7 @@ impl<S: Session> Shard<'_, S> {
         self.mark(END, now)
     }
 
-    /// Says once what publishers have sent: nothing more will be.
+    /// Reports once what publishers have sent; nothing more is sent afterwards.
     pub(super) fn say_sent(&mut self) {
         if !std::mem::replace(&mut self.outbound.said_sent, true) {
             self.tell();
@@ -81,8 +81,8 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// What was sent is done with when the server has acknowledged it, as far
-    /// as its connection lives, or when the drain is over.
+    /// Ends when the server has acknowledged what was sent, as far as connections live,
+    /// or when the drain is over.
     pub(super) fn await_acknowledgements(&mut self, now: Ns) {
         let Some((_, deadline_ns)) = self.context.control.draining() else { return };
         if self.workload.qos == 0 || self.outbound.said_drained {
@@ -95,7 +95,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// Tells the display how far it has come: once a turn, not once a message.
+    /// Updates the live display: once a turn, not once a message.
     fn tell(&mut self) {
         if let Some(recorder) = &mut self.outbound.recorder {
             self.counter.set(recorder.sent());
@@ -156,7 +156,7 @@ impl<S: Session> Shard<'_, S> {
                     Next::Wait(due) => next = Some(due),
                     Next::Send if self.connections[index].state != State::Up => {
                         match self.connections[index].is_away() {
-                            // It sends what it owes when it is back.
+                            // The publisher sends it after its reconnection.
                             true => self.connections[index].blocked = true,
                             false => self.outbound.end(index, window),
                         }
@@ -164,7 +164,7 @@ impl<S: Session> Shard<'_, S> {
                     Next::Send => (now, next) = self.send_one(index, now, window),
                 }
             }
-            // It is still at the top: in its place, it moves once.
+            // The publisher is still at the top: replaced in place, it moves once.
             if let Some(mut top) = self.outbound.due.peek_mut() {
                 match next {
                     Some(due) => top.0.0 = due,
@@ -175,8 +175,8 @@ impl<S: Session> Shard<'_, S> {
         now
     }
 
-    /// Sends one publisher's message: the time after it, and when the next one
-    /// is due, unless it has to wait for room.
+    /// Sends one publisher's message. Returns the time after it, and when the next one is
+    /// due, unless it has to wait for room.
     #[inline]
     fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> (Ns, Option<Ns>) {
         let outbound = &mut self.outbound;
@@ -198,7 +198,7 @@ impl<S: Session> Shard<'_, S> {
         if let Some(recorder) = &mut outbound.recorder {
             client.accepted(recorder, began, ended.min(began + LONGEST_WRITE));
         }
-        // Behind the window nothing is due: who has sent all says so at its end.
+        // After the window nothing is due: a publisher reports its end there.
         let due = client.due_ns(window).min(window.to_ns.unwrap_or(Ns::MAX));
         self.settle(index, written);
         (ended, Some(due))
@@ -209,7 +209,7 @@ impl<S: Session> Shard<'_, S> {
         if now < window.start_ns {
             return window.start_ns;
         }
-        // Who can send still more goes to the end of the list.
+        // A publisher that can send more goes to the end of the list.
         let able = self.outbound.able.len();
         for place in 0..able {
             now = self.fill(self.outbound.able[place] as usize, now, window);
@@ -251,8 +251,8 @@ impl<S: Session> Shard<'_, S> {
         clock::now()
     }
 
-    /// Sends again what the server has not acknowledged, as far as the
-    /// connection takes it. True when all is said, and new messages may follow.
+    /// Sends unacknowledged messages again, as far as the connection takes them. Returns
+    /// true when all are sent, and new messages may follow.
     pub(super) fn resend(&mut self, index: usize) -> Result<bool, Loss> {
         loop {
             let connection = &mut self.connections[index];
@@ -274,7 +274,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// There is room again on a connection.
+    /// Handles new room on a connection.
     pub(super) fn unblock(&mut self, index: usize) {
         let Some(window) = self.outbound.window else { return };
         let connection = &mut self.connections[index];
@@ -284,7 +284,7 @@ impl<S: Session> Shard<'_, S> {
         let Some(client) = self.outbound.clients.get_mut(index).filter(|client| !client.is_done()) else {
             return;
         };
-        // There was room by then at the latest: what this loop did since is its own affair.
+        // There was room by then at the latest: later time is generator delay.
         client.refused(self.looked_ns);
         if self.workload.rate == Rate::Max {
             self.outbound.able.push(index as u32);

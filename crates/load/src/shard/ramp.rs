@@ -1,5 +1,4 @@
-//! Opening connections: at a stated rate, with retries, and with figures of
-//! their own.
+//! Opens connections at a given rate, with retries and their own figures.
 
 use super::carrier::ByteStream;
 use super::connection::{Connection, State};
@@ -15,16 +14,16 @@ use std::cmp::Reverse;
 
 /// Attempts of one client before it gives up.
 const ATTEMPTS: u8 = 5;
-/// The pause before the second attempt; it doubles from one to the next.
+/// Pause before the second attempt; it doubles with each further one.
 const PAUSE: Ns = 100 * MILLISECOND;
-/// How long a server may take to accept a connection that has been opened.
+/// Time that a server may take to accept a connection that has been opened.
 const HANDSHAKE: Ns = 10 * SECOND;
-/// Attempts that may be under way at once: servers' backlogs are short.
+/// Maximum number of concurrent attempts: servers' backlogs are short.
 const AT_ONCE: usize = 256;
 
 impl<S: Session> Shard<'_, S> {
-    /// Begins the attempts that are due, and gives up what has taken too long.
-    /// The instant when there is more to do.
+    /// Begins the attempts that are due, and ends those that have taken too long. Returns
+    /// the instant at which more is due.
     pub(super) fn ramp(&mut self, now: Ns) -> Result<Ns, ShardError> {
         if self.ramp.settled {
             return Ok(Ns::MAX);
@@ -53,8 +52,8 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// Attempts that have taken too long fail. Where no client has come up for
-    /// the whole connect_timeout, the others are not waited for.
+    /// Fails attempts that have taken too long. If no client has come up within the whole
+    /// connect_timeout, the run fails without waiting for the others.
     fn expire(&mut self, now: Ns) -> Result<(), ShardError> {
         let late: Vec<u32> = self
             .ramp
@@ -99,8 +98,8 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// How long an attempt may stay in this state. Where a server has several
-    /// addresses, their connecting shares the time.
+    /// Returns how long an attempt may stay in this state. If a server has several
+    /// addresses, connecting to them shares the time.
     fn patience(&self, state: State) -> Ns {
         let places = if state == State::Opening { self.ramp.dial.to.len().max(1) as Ns } else { 1 };
         (HANDSHAKE / places).max(SECOND)
@@ -134,7 +133,8 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// The carrier is through, or failed: the session may begin.
+    /// Handles the carrier's connection or failure; if it is connected, the session
+    /// begins.
     pub(super) fn opened(&mut self, index: usize) -> Result<(), ShardError> {
         let spec = self.spec(index);
         let connection = &mut self.connections[index];
@@ -151,7 +151,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// The server has accepted the client.
+    /// Handles a client that the server has accepted.
     pub(super) fn accepted(&mut self, index: usize, now: Ns) {
         if self.connections[index].state != State::Greeting {
             return;
@@ -169,14 +169,14 @@ impl<S: Session> Shard<'_, S> {
             connection.session.subscribe(&self.settings, &spec, &mut self.answers);
         } else if away {
             self.connections[index].state = State::Resending;
-            // How long that takes is the server's affair, as with any message.
+            // That time is caused by the server, as with any message.
             self.away.ended(index);
         } else {
             self.up(index, now);
         }
     }
 
-    /// The client is connected, and subscribed if it is to be.
+    /// Handles a client that is connected, and subscribed if it is to be.
     pub(super) fn up(&mut self, index: usize, now: Ns) {
         if self.returned(index, now) {
             return;
@@ -188,7 +188,7 @@ impl<S: Session> Shard<'_, S> {
         self.settle_ramp(now);
     }
 
-    /// An attempt failed: there is another one, or the client gives up.
+    /// Handles a failed attempt: the client tries again, or gives up.
     pub(super) fn failed_attempt(&mut self, index: usize, why: &str) -> Result<(), ShardError> {
         if self.away.has(index) {
             self.try_later(index, why);
@@ -199,7 +199,7 @@ impl<S: Session> Shard<'_, S> {
         let met = if state == State::Opening { self.ramp.missed(place, why) } else { None };
         let why = met.as_deref().unwrap_or(why);
         if state == State::Opening && self.ramp.place > place {
-            // Another address is left, and it is the same attempt.
+            // Another address is left; it belongs to the same attempt.
             self.ramp.last_error = why.to_owned();
             self.connections[index].attempts -= 1;
             return self.attempt(index, clock::now());
@@ -221,8 +221,9 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// What to say of a server that ends a connection before it has accepted the client. One that
-    /// has accepted others of the run speaks the protocol; subscribers come before publishers.
+    /// Returns the error text for a server that ends a connection before it has accepted the
+    /// client. A server that has accepted others of the run speaks the protocol; subscribers come
+    /// before publishers.
     pub(super) fn in_handshake(&self, text: &str) -> String {
         match self.context.control.has_accepted() || self.publishes() {
             false => format!("{text} during the handshake; {}", S::HINT),

@@ -1,13 +1,13 @@
-//! Removal of what clients have left at a server: their sessions, queues and
-//! retained messages.
+//! Removal of what clients have left at a server: their sessions, queues and retained
+//! messages.
 //!
-//! A session is removed by a connection of its client's name that begins a new one
-//! and ends it. All else is removed over one connection. A few of them are open at
-//! once, each has a deadline, and so has the whole.
+//! A session is removed by a connection with its client's name that begins a new session
+//! and ends it. All else is removed over one connection. A few connections are open at
+//! once; each has a deadline, and so has the whole removal.
 //!
-//! Retained messages come last. A server may still have unread messages of a publisher
-//! that was killed, and would retain them; a connection of the publisher's name makes it
-//! give up the old one first.
+//! Retained messages come last. A server may still have unread messages of a killed
+//! publisher, and would retain them; a connection with the publisher's name makes it
+//! close the old one first.
 
 use super::carrier::{ByteStream, Dial};
 use super::connection::{Changes, Connection, Loss, State};
@@ -23,27 +23,27 @@ use rustix::event::epoll;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 
-/// Connections that are open at once: servers' backlogs are short.
+/// Maximum number of open connections: servers' backlogs are short.
 const AT_ONCE: usize = 32;
-/// How long a connection may go without an answer, ns.
+/// Maximum time without an answer on a connection, ns.
 const ANSWER: Ns = 5 * SECOND;
-/// How long a server may take to close a connection that has done its work, ns.
+/// Time that a server may take to close a connection after its work, ns.
 const FAREWELL: Ns = SECOND / 2;
-/// Connections for the same thing.
+/// Attempts for each connection.
 const ATTEMPTS: u8 = 3;
-/// Failures one after the other that end the removal.
+/// Number of consecutive failures that ends the removal.
 const FAILURES: usize = 8;
-/// How much is read at once, bytes.
+/// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
-/// Why something is still there when the time is over.
+/// The reason given for what is left when the time is over.
 const NO_ANSWER: &str = "the server did not answer in time";
-/// The longest packet that a server may send, bytes.
+/// Maximum length of a server's packet, bytes.
 const LONGEST_BYTES: u64 = 1 << 20;
 
-/// What the clients of a run leave at the server, as far as nobody has removed it.
+/// Lists what the clients of a run leave at the server if nobody removes it.
 ///
 /// # Errors
-/// If the run's options are of no use.
+/// If the run's options are not valid.
 pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Vec<Leftover>, SettingsError> {
     let Leftovers { run, options, workload, .. } = leftovers;
     let options = endpoint.applied_to(options);
@@ -60,7 +60,7 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
     let settings = S::settings(&terms)?;
     let sides = [(Role::Publisher, workload.publishers), (Role::Subscriber, workload.subscribers)];
     let clients = sides.into_iter().flat_map(|(role, count)| (0..count).map(move |id| (role, id)));
-    // Those of a group have a queue in common, and publishers may share a topic.
+    // Members of a group share a queue, and publishers may share a topic.
     let all: BTreeSet<Leftover> = clients
         .flat_map(|(role, id)| S::leaves(&settings, &topics::spec::<S>(workload, prefix, run, role, id)))
         .collect();
@@ -79,23 +79,23 @@ pub fn remove<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint, dial: Dial
     }
 }
 
-/// What one connection is for.
+/// The work of one connection.
 #[derive(Default)]
 struct Errand {
     /// The client's name on it.
     name: String,
-    /// A session that is gone when the client is accepted.
+    /// A session that is removed when the client is accepted.
     session: Option<Leftover>,
-    /// What is to be removed by words.
+    /// Things that are removed by commands.
     things: Vec<Leftover>,
     attempts: u8,
 }
 
-/// A connection and how far it has come.
+/// A connection and its progress.
 struct Visit<S> {
     connection: Connection<S>,
     errand: Errand,
-    /// Things that the server was asked to remove, and those that are gone.
+    /// Things that the server was asked to remove, and those that are removed.
     asked: usize,
     gone: usize,
     until_ns: Ns,
@@ -107,11 +107,11 @@ struct Remover<S: Session> {
     epoll: OwnedFd,
     buffer: Vec<u8>,
     waiting: VecDeque<Errand>,
-    /// Waits until all others have ended.
+    /// The work that waits until all other work has ended.
     last: Option<Errand>,
     open: Vec<Option<Visit<S>>>,
     dialled: usize,
-    /// Since something was last removed.
+    /// Failures since the last success.
     failures: usize,
     hopeless: bool,
     until_ns: Ns,
@@ -128,7 +128,7 @@ impl<S: Session> Remover<S> {
     ) -> Result<Remover<S>, String> {
         let mut options: Options = endpoint.applied_to(&leftovers.options);
         options.insert("retain".into(), things.iter().any(|thing| matches!(thing, Leftover::Retained(_))).into());
-        // Acknowledged, and remembered by nobody.
+        // Acknowledged, and without a session.
         let terms = Terms {
             endpoint,
             qos: 1,
@@ -191,7 +191,7 @@ impl<S: Session> Remover<S> {
             let next = self.open.iter().flatten().map(|visit| visit.until_ns).min();
             let Some(next) = next.filter(|_| now < self.until_ns && !self.hopeless) else { break };
             events.clear();
-            // Another look soon: a visit whose last word was heard sets its own deadline.
+            // At most a short wait: a visit sets its own deadline after its last answer.
             let left = next.min(self.until_ns).saturating_sub(now).min(100 * MILLISECOND);
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.epoll, spare, Some(&clock::timespec(left))) {
@@ -246,19 +246,19 @@ impl<S: Session> Remover<S> {
         }
     }
 
-    /// Sees to what has happened on a connection.
+    /// Handles the events of a connection.
     fn happened(&mut self, slot: usize, flags: epoll::EventFlags) {
         let Some(mut visit) = self.open.get_mut(slot).and_then(Option::take) else { return };
         match self.go_on(&mut visit, flags) {
             Ok(false) => self.open[slot] = Some(visit),
             Ok(true) => {}
-            // It has done what it came for.
+            // Its work is done.
             Err(_) if visit.connection.state == State::Gone => {}
             Err(loss) => self.put_down_for(visit, &loss),
         }
     }
 
-    /// True at the end of a connection.
+    /// Continues a connection; returns true at its end.
     fn go_on(&mut self, visit: &mut Visit<S>, flags: epoll::EventFlags) -> Result<bool, Loss> {
         use epoll::EventFlags as Flags;
         if visit.connection.state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
@@ -273,7 +273,7 @@ impl<S: Session> Remover<S> {
         }
         visit.connection.flush()?;
         while let Some((count, _, now)) = visit.connection.read(&mut self.buffer)? {
-            // A server may go on and on.
+            // A server may send without end.
             if now >= self.until_ns {
                 return Err(Loss::Closed(NO_ANSWER.into()));
             }
@@ -335,14 +335,14 @@ impl<S: Session> Remover<S> {
         }
     }
 
-    /// A connection has failed. What it removed is gone.
+    /// Handles a failed connection. Things that it removed stay removed.
     fn put_down_for(&mut self, mut visit: Visit<S>, why: &Loss) {
         self.done.removed += visit.gone as u64;
         visit.errand.things.drain(..visit.gone.min(visit.errand.things.len()));
         self.failed(visit.errand, why);
     }
 
-    /// There is another attempt, unless it would meet the same.
+    /// Queues another attempt, unless it would fail in the same way.
     fn failed(&mut self, errand: Errand, why: &Loss) {
         self.failures += 1;
         self.done.why = Some(why.text());

@@ -1,5 +1,5 @@
-//! What ends a run before its start: a server that refuses what publishers send, takes nothing from
-//! them, or closes the connections of those that it had accepted.
+//! Ends a run before its start if a server refuses what publishers send, takes nothing from them,
+//! or closes the connections of clients that it had accepted.
 
 use super::connection::{Loss, State};
 use super::errors::ShardError;
@@ -8,21 +8,22 @@ use crate::session::Session;
 use crate::window::Window;
 use pubmark_model::units::Ns;
 
-/// Before the start, clients that come back may lose their connections so often, each on average.
+/// Connection losses allowed before the start for each client that reconnects, on average.
 const LOSSES_EACH: u64 = 3;
-/// Probes of each publisher may be refused so often, on average, where a limit is the reason: it may pass.
+/// Refused probes allowed for each publisher, on average, if a limit is the reason: it may pass.
 const REFUSALS_EACH: u64 = 3;
 
 impl<S: Session> Shard<'_, S> {
-    /// Whether the run can still begin.
+    /// Checks that the run can still begin.
     ///
     /// # Errors
-    /// What the server has said or done, as soon as it makes waiting useless.
+    /// The server's refusal, as soon as it makes waiting useless.
     pub(super) fn check_setup(&mut self, now: Ns) -> Result<(), ShardError> {
         if self.window.is_some() {
             return Ok(());
         }
-        // A server that refuses a message may end the connection as well: its words say why.
+        // A server that refuses a message may end the connection as well: its text gives the
+        // reason.
         if let Some(words) = self.refused_probe() {
             return Err(ShardError::Refused(words.into()));
         }
@@ -35,7 +36,8 @@ impl<S: Session> Shard<'_, S> {
         self.await_answers(now)
     }
 
-    /// A refusal for good, or one that all publishers met, or that they meet again and again.
+    /// Returns the text of a refusal that is final, or that all publishers got, or that they
+    /// get again and again.
     fn refused_probe(&self) -> Option<String> {
         let (answers, publishers) = (&self.outbound.setup, self.connections.len() as u64);
         let refusal = answers.refusal.as_ref()?;
@@ -47,7 +49,7 @@ impl<S: Session> Shard<'_, S> {
         })
     }
 
-    /// Where messages are acknowledged, none of the first ones is.
+    /// Fails if messages are acknowledged and none of the first ones is.
     fn await_answers(&self, now: Ns) -> Result<(), ShardError> {
         let timeout_ns = self.workload.connect_timeout_ns;
         let asks = self.publishes() && self.workload.qos > 0 && self.said_ready && self.ramp.settled;
@@ -59,7 +61,7 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// A connection that was up has ended before the start.
+    /// Handles the end of a connection that was up, before the start.
     pub(super) fn lost_in_setup(&mut self, index: usize, loss: &Loss) {
         let hopeless = matches!(loss, Loss::Session(error) if error.is_final() || error.is_limit());
         let clients = self.connections.len() as u64;
@@ -74,7 +76,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// When a loss was, in words.
+    /// Describes when a loss occurred.
     pub(super) fn when(window: Option<&Window>, now: Ns) -> String {
         match window {
             None => " before the start".into(),

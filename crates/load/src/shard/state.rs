@@ -1,4 +1,4 @@
-//! What a shard knows. What it does with it is in the files beside this one.
+//! The state of a shard. Its behaviour is in the files beside this one.
 
 mod away;
 mod inbound;
@@ -26,7 +26,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// An event loop and all that it owns.
+/// An event loop and everything that it owns.
 pub struct Shard<'a, S: Session> {
     pub workload: &'a Workload,
     pub context: &'a ThreadContext,
@@ -34,10 +34,10 @@ pub struct Shard<'a, S: Session> {
     pub role: Role,
     /// Numbers of its clients within their role.
     pub ids: Vec<u32>,
-    /// Streams that are to be heard, over all its clients.
+    /// Number of streams to be received by all its clients.
     pub streams: u64,
     pub run: String,
-    /// Stands before every topic.
+    /// Prefix of every topic.
     pub prefix: String,
     pub settings: S::Settings,
     pub connections: Vec<Connection<S>>,
@@ -45,7 +45,7 @@ pub struct Shard<'a, S: Session> {
     pub notifier: Notifier,
     pub events: Vec<epoll::Event>,
     pub buffer: Vec<u8>,
-    /// The longest packet that a server may send, bytes.
+    /// Maximum length of a server's packet, bytes.
     pub longest_bytes: u64,
     pub answers: Vec<u8>,
     /// Connections that have more to read than their turn allowed.
@@ -54,25 +54,25 @@ pub struct Shard<'a, S: Session> {
     pub outbound: Outbound,
     pub inbound: Inbound,
     pub window: Option<Window>,
-    /// How its publishers wait, once there is a schedule.
+    /// Pacing of its publishers, once there is a schedule.
     pub pacer: Option<Pacer>,
     pub spin_cores: f64,
-    /// When messages last went out together, ns.
+    /// Instant at which messages were last sent together, ns.
     pub batch_ns: Ns,
-    /// When it last looked what has arrived, ns.
+    /// Instant of the last check for arrivals, ns.
     pub looked_ns: Ns,
     pub said_ready: bool,
-    /// Whether its clients have been killed.
+    /// True if its clients have been killed.
     pub crashed: bool,
     pub alive_next: usize,
     pub alive_ns: Ns,
     pub server: Option<String>,
-    /// Limits of its own that the server has named.
+    /// Limits of its own that the server has reported.
     pub limits: ReachedLimits,
-    /// Why the run cannot begin, once that is known.
+    /// The reason why the run cannot begin, once it is known.
     pub failure: Option<ShardError>,
     pub away: Away,
-    /// What the verdict should know of how the run began.
+    /// Remarks on the beginning of the run, for the verdict.
     pub remarks: Vec<String>,
     pub counter: Arc<Counter>,
 }

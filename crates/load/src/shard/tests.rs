@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// No wait of a test is longer.
+/// Maximum wait of a test.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Messages of the publisher.
 const COUNT: u64 = 300;
@@ -88,7 +88,7 @@ impl RunUnderTest {
         self.threads.push(thread::spawn(move || super::run::<Mqtt>(assignment, &context, &reports, notifier)));
     }
 
-    /// Waits for so many reports of a kind.
+    /// Waits for `count` reports of a kind.
     fn await_reports<T>(&self, count: usize, mut pick: impl FnMut(ThreadReport) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
         while found.len() < count {
@@ -101,7 +101,7 @@ impl RunUnderTest {
         self.notifiers.iter().for_each(Notifier::notify);
     }
 
-    /// What each thread measured.
+    /// Stops the run and returns what each thread measured.
     fn stop(&mut self) -> Vec<AgentResult> {
         self.context.control.stop();
         self.notify();
@@ -110,7 +110,7 @@ impl RunUnderTest {
     }
 }
 
-/// What the publisher, the subscriber and the broker say of a run.
+/// Runs a script; returns the results of publisher and subscriber, and the broker.
 fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
     let workload = workload(qos, true);
     let (publisher, subscriber, broker) = run_workload(workload.clone(), version, script);
@@ -145,7 +145,7 @@ fn sequences(list: &[u32]) -> BTreeSet<u32> {
     list.iter().copied().collect()
 }
 
-/// What holds wherever nothing is lost.
+/// Checks what holds whenever nothing is lost.
 fn assert_whole(publisher: &AgentResult, subscriber: &AgentResult, world: &World) {
     let total = publisher.flows[0].publishers[0];
     assert_eq!((total.sent, total.offered, publisher.flows[0].acked), (COUNT, COUNT, COUNT), "{:?}", publisher.remarks);
@@ -157,15 +157,15 @@ fn assert_whole(publisher: &AgentResult, subscriber: &AgentResult, world: &World
     assert!(!world.changed, "a message that comes again is the same to the last byte");
 }
 
-/// Lost and come back, by an agent's own account.
+/// Returns losses and reconnections in an agent's result.
 fn losses(result: &AgentResult) -> (u64, u64, u64) {
     let connections = result.connections.unwrap();
     let times = result.reconnect_time.as_ref().map_or(0, |text| text.read(3).unwrap().count());
     (connections.lost, connections.reconnected, times)
 }
 
-/// Connections of a subscriber that the server cut. One that is cut before its
-/// client has subscribed again, as on a busy machine, is an attempt that failed.
+/// Returns how many connections of a subscriber the server cut. If it is cut before its
+/// client has subscribed again, as on a busy machine, it counts as a failed attempt.
 fn cuts(result: &AgentResult) -> u64 {
     let (lost, reconnected, times) = losses(result);
     assert!(lost >= 1 && lost == reconnected && lost == times, "{lost} {reconnected} {times}");
@@ -227,7 +227,7 @@ fn a_server_that_does_not_answer_is_asked_again() {
 
 #[test]
 fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
-    // The last but one too: the drain waits for who is away.
+    // The last but one too: the drain waits for clients that are away.
     let script = Script { at_delivery: sequences(&[10, 150, 298]), ..Script::default() };
     let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
     let world = broker.world();
@@ -265,14 +265,14 @@ fn at_qos_0_what_is_owed_is_sent_late_and_what_was_under_way_is_lost() {
     let ledger = subscriber.flows[0].ledger;
     assert_eq!((ledger.expected, ledger.delivered), (COUNT, world.messages.len() as u64));
     assert_eq!((ledger.duplicated, world.again.len()), (0, 0));
-    // What fell due in the first pause went out after it.
+    // Messages that were due in the first pause were sent after it.
     let away = publisher.reconnect_time.as_ref().unwrap().read(3).unwrap();
     let lag = publisher.flows[0].histograms.send_lag.as_ref().unwrap().read(3).unwrap();
     assert!(away.min() >= 10 * MILLISECOND, "the first attempt waits for 10 ms");
     assert!(lag.max() >= 8 * MILLISECOND, "{}", lag.max());
 }
 
-/// An address at which nobody listens.
+/// Returns an address without a listener.
 fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -1,23 +1,23 @@
-//! What arrivals were like: the histograms of a receiving thread.
+//! The histograms of a receiving thread.
 //!
-//! A histogram takes up to a quarter of a megabyte, which between two arrivals
-//! has left the nearer caches for what kernel and server need. Times are
-//! therefore put aside, one behind the other, and some dozens of them are
-//! entered together: then the processor waits for many lines at once.
+//! A histogram takes up to a quarter of a megabyte. Between two arrivals it leaves the
+//! nearer caches, because kernel and server need them. Times are therefore queued, and
+//! some dozens of them are entered together: then the processor waits for many cache
+//! lines at once.
 
 use pubmark_model::role::Role;
 use pubmark_model::times::{TIMES, TimeFigures};
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
 
-/// Arrivals that are entered together: few enough that it delays none by more
-/// than a microsecond or two.
+/// Arrivals that are entered together: few enough to delay none by more than a
+/// microsecond or two.
 const TOGETHER: usize = 64;
 
-/// Stands for a time that is not known.
+/// Placeholder for an unknown time.
 const NONE: Ns = Ns::MAX;
 
-/// The times of one arrival, put aside.
+/// The queued times of one arrival.
 #[derive(Clone, Copy)]
 struct Aside {
     times: [Ns; TIMES],
@@ -25,17 +25,17 @@ struct Aside {
     slice: usize,
 }
 
-/// The histograms.
+/// The histograms and the queue.
 pub struct Arrivals {
     times: TimeFigures<Option<Histogram>>,
-    /// The headline by slice of the window.
+    /// Histograms of the headline latency by slice of the window.
     slices: Vec<Histogram>,
     aside: [Aside; TOGETHER],
     aside_count: usize,
 }
 
 impl Arrivals {
-    /// Nothing has arrived.
+    /// Makes empty histograms.
     pub fn new() -> Arrivals {
         Arrivals {
             times: TimeFigures::of(Role::Subscriber),
@@ -45,13 +45,13 @@ impl Arrivals {
         }
     }
 
-    /// From now on there are so many slices.
+    /// Sets the number of slices from now on.
     pub fn slice(&mut self, count: usize) {
         self.slices = (0..count).map(|_| Histogram::coarse()).collect();
     }
 
-    /// Counts an arrival: its times, as far as they are known, and the slice of
-    /// the window that it came in.
+    /// Counts an arrival: its times, as far as they are known, and the slice of the
+    /// window in which it came.
     #[inline]
     pub fn record(&mut self, times: TimeFigures<Option<Ns>>, slice: Option<usize>) {
         let place = self.aside_count % TOGETHER;
@@ -64,7 +64,7 @@ impl Arrivals {
         }
     }
 
-    /// Enters what was put aside.
+    /// Enters the queued times.
     #[inline(never)]
     fn enter(&mut self) {
         let aside = &self.aside[..std::mem::take(&mut self.aside_count)];
@@ -80,13 +80,13 @@ impl Arrivals {
         }
     }
 
-    /// The times of all arrivals.
+    /// Returns the times of all arrivals.
     pub fn times(&mut self) -> &TimeFigures<Option<Histogram>> {
         self.enter();
         &self.times
     }
 
-    /// The headline by slice of the window.
+    /// Returns the headline latency by slice of the window.
     pub fn slices(&mut self) -> &[Histogram] {
         self.enter();
         &self.slices

@@ -52,7 +52,7 @@ fn every_kind_of_fault_is_counted_apart() {
     assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
 }
 
-/// A damaged number can name a message that nobody has sent: within the ledger's room,
+/// A damaged number can name a message that was never sent: within the ledger's room,
 /// just beyond it, and far beyond it.
 #[test]
 fn what_was_never_sent_is_damage_and_delivers_nothing() {
@@ -76,7 +76,7 @@ fn what_was_never_sent_is_damage_and_delivers_nothing() {
     assert_eq!((counts.duplicated, counts.reordered), (0, 0));
 }
 
-/// The publisher has the times, its subscribers have the counts.
+/// The publisher has the times; its subscribers have the counts.
 #[test]
 fn an_echo_is_measured_where_it_arrives_and_counted_where_messages_are_heard() {
     let size = [("payload", "64"), ("warmup", "1s"), ("duration", "1s")];
@@ -87,7 +87,7 @@ fn an_echo_is_measured_where_it_arrives_and_counted_where_messages_are_heard() {
     for sequence in [0u32, 1, 3] {
         let intended = FROM + u64::from(sequence) * 1_000_000;
         hears.arrived(&message(64, 0, sequence, intended), intended + 100_000);
-        // The echo of the last is lost.
+        // The echo of the last message is lost.
         if sequence < 3 {
             publisher.arrived(&message(64, 0, sequence, intended), intended + 200_000);
         }
@@ -110,7 +110,8 @@ fn after_the_drain_only_what_had_come_before_still_counts() {
     let mut subscriber = subscriber(&workload);
     subscriber.arrived(&message(64, 0, 0, FROM), FROM);
     let (incoming, mut recorder) = subscriber.into_parts();
-    // Again, for the first time, an end marker, one of the warm-up, another's, cut short.
+    // A duplicate, a new message, an end marker, one of the warm-up, one of another
+    // publisher, a truncated one.
     for (sequence, intended_ns, publisher, length) in [
         (0, FROM, 0, 64),
         (1, FROM, 0, 64),
@@ -143,7 +144,7 @@ fn latency_counts_from_the_intended_time() {
 
 #[test]
 fn three_instants_at_the_publisher_make_three_latencies() {
-    // A message that carries no instant at which its publisher was free keeps its own lag.
+    // If a message carries no ready time, its latency includes the generator delay.
     for (payload, headline) in [(64, 75_000), (32, 75_000), (24, 100_000)] {
         let text = payload.to_string();
         let mut subscriber = subscriber(&workload(&[("payload", &text), ("warmup", "1s"), ("duration", "1s")]));
@@ -246,8 +247,8 @@ fn any_bytes_do_no_harm() {
     assert_eq!(subscriber.recorder().received(), 0);
 }
 
-/// A header that says something else than its publisher wrote names no message, whatever
-/// it says: one that was sent, an earlier time, or a marker.
+/// A header that differs from what its publisher wrote identifies no message, whatever it
+/// contains: a sent message, an earlier time, or a marker.
 #[test]
 fn a_header_whose_checksum_is_wrong_names_no_message() {
     let plain = workload(&[("verify", "full"), ("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
@@ -279,7 +280,7 @@ fn a_header_whose_checksum_is_wrong_names_no_message() {
     }
     assert_eq!(heard(&end, Some(3)), [1, 8, 8, 1]);
     assert_eq!(heard(&messages[2], Some(40)), [2, 8, 8, 1], "of the warm-up, so that its body is nobody's affair");
-    // Whoever does not know of checksums takes its bytes for the body's.
+    // A subscriber without checksums takes the checksum for a part of the body.
     let mut other = super::tests::subscriber(&plain);
     other.arrived(&messages[0], FROM + SECOND / 2);
     assert_eq!((other.recorder().received(), other.recorder().counts().unidentified), (1, 0));

@@ -1,4 +1,4 @@
-//! A publisher whose messages all subscribers hear, and the first of them answers.
+//! A publisher whose messages all subscribers receive and the first of them answers.
 
 use super::{ClientThread, marker_every};
 use crate::clock;

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-/// After so many end markers it is in vain.
+/// The test gives up after this many end markers.
 const MARKERS: u32 = 1_000;
 
-/// The only client of its role, which hears the only one of the other.
+/// Makes the only client of its role, which receives from the only one of the other role.
 fn client(role: &str, socket: impl Socket + 'static) -> ClientThread {
     let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
     ClientThread {
@@ -21,7 +21,7 @@ fn client(role: &str, socket: impl Socket + 'static) -> ClientThread {
     }
 }
 
-/// Never without a message: probes, and end markers once the run is started.
+/// A socket that always has a message: probes, and end markers once the run is started.
 struct Endless {
     marker: Marker,
     context: Arc<ThreadContext>,
@@ -59,8 +59,7 @@ impl Socket for Endless {
     }
 }
 
-/// End markers come as fast as a socket is read: they are no load that would
-/// keep a subscriber from looking about.
+/// End markers arrive as fast as a socket is read: the subscriber still checks its flags.
 #[test]
 fn a_subscriber_has_drained_at_its_first_end_marker() {
     let workload = Workload::resolve(&Settings::default()).unwrap();
@@ -74,7 +73,7 @@ fn a_subscriber_has_drained_at_its_first_end_marker() {
     assert!(ends <= 3, "it took {ends} end markers");
 }
 
-/// What has been done with a socket.
+/// Calls made on a socket.
 #[derive(Default)]
 struct Seen {
     data: AtomicU32,
@@ -82,7 +81,7 @@ struct Seen {
     crashes: AtomicU32,
 }
 
-/// Takes everything.
+/// A socket that takes everything.
 struct Taking(Arc<Seen>);
 
 impl Socket for Taking {
@@ -109,7 +108,7 @@ impl Socket for Taking {
     }
 }
 
-/// Takes all but each seventh message that it is offered; keeps the numbers of those taken.
+/// A socket that refuses each seventh message, and keeps the numbers of those taken.
 struct Balking(Arc<Mutex<Vec<u32>>>, u32);
 
 impl Socket for Balking {
@@ -133,7 +132,8 @@ impl Socket for Balking {
     }
 }
 
-/// As fast as it goes, messages go together between two looks at the clock: 64 of 64 B.
+/// At the maximum rate, messages are sent together between two readings of the clock: 64
+/// of 64 B.
 #[test]
 fn what_goes_together_is_numbered_without_a_gap_though_some_are_refused() {
     let workload = Workload::of([("rate", "max"), ("count", "1000"), ("warmup", "0s"), ("payload", "64B")]).unwrap();
@@ -194,7 +194,7 @@ fn who_is_killed_uses_no_socket_any_more_and_answers_all_the_same() {
     }
 }
 
-/// Sends back what it is given, and keeps the headers.
+/// A socket that sends back what it is given, and keeps the headers.
 struct Mirror {
     last: Option<Vec<u8>>,
     sent: Arc<std::sync::Mutex<Vec<Header>>>,
@@ -217,7 +217,8 @@ impl Socket for Mirror {
     }
 }
 
-/// Whoever waits for answers as well: subscribers on other hosts read its instants.
+/// This holds for publishers that wait for answers as well: subscribers on other hosts
+/// read their instants.
 #[test]
 fn instants_are_of_the_clock_that_all_share_in_every_pattern() {
     const AHEAD: i64 = 3_600_000_000_000;

@@ -1,5 +1,4 @@
-//! What the drivers of C libraries do with options, and with libraries that are
-//! missing or wrong.
+//! Drivers of C libraries: their options, and libraries that are missing or wrong.
 
 use super::*;
 
@@ -22,7 +21,7 @@ fn an_inproc_connection_may_come_before_its_binder() {
 fn an_address_in_use_is_an_error_that_names_it() {
     each(&LIBRARIES, &[SMALL], &defaults(), |case, driver| {
         let (_holder, endpoint) = case.bind(driver, Role::Publisher, Pattern::FanOut);
-        // libzmq takes an ipc path over from whoever has it.
+        // libzmq takes an ipc path over from its current owner.
         if !["zeromq", "czmq"].contains(&case.name) || case.transport != Transport::Ipc {
             let error = case
                 .open(driver, Role::Publisher, Pattern::FanOut, Some(&endpoint), &[])
@@ -77,7 +76,7 @@ fn what_a_socket_holds_that_crashes_is_lost_and_nobody_listens_there_any_more() 
             accepted += 1;
         }
         push.crash();
-        // What is on its way comes in no time; then nothing does.
+        // Messages in flight arrive quickly; then nothing does.
         let (mut came, mut silent) = (0, 0);
         while silent < 10 {
             match attempt(case, &mut *pull) {
@@ -108,7 +107,7 @@ fn the_library_tells_what_it_is_and_where_it_lies() {
         assert!(Path::new(path).is_absolute() && Path::new(path).is_file(), "{name}: {path}");
         assert!(versions["library"].as_str().is_some_and(|library| path.contains(library)), "{name}: {versions:?}");
         assert!(versions["version"].as_str().is_some_and(|version| version.contains('.')), "{name}: {versions:?}");
-        // The same file, named by its path.
+        // The same file, given by its path.
         let named = find(name).expect("registered")(&with(&[("library", path.into())])).expect("loads by its path");
         assert_eq!(named.versions(), versions);
     }

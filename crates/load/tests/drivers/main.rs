@@ -1,4 +1,4 @@
-//! What every registered driver promises.
+//! The contract of every registered driver.
 
 mod libraries;
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The drivers of C libraries.
 const LIBRARIES: [&str; 4] = ["czmq", "nanomsg", "nng", "zeromq"];
 
-/// No wait of a test is longer.
+/// Maximum wait of a test.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 const SMALL: usize = 64;
@@ -49,7 +49,7 @@ impl Case {
         load(&self.options).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// An endpoint to bind that no other test has.
+    /// Returns an endpoint to bind that no other test uses.
     fn fresh(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// Plays a test on each driver, transport and payload.
+/// Runs a test for each driver, transport and payload.
 fn each(names: &[&'static str], payloads: &[usize], options: &Options, test: impl Fn(&Case, &mut dyn Driver)) {
     for &name in names {
         for transport in [Transport::Inproc, Transport::Ipc, Transport::Tcp] {
@@ -122,7 +122,8 @@ fn registered() -> Vec<&'static str> {
     REGISTRY.iter().map(|(name, _)| *name).filter(|name| find(name).is_some()).collect()
 }
 
-/// The bytes of message `number`: the number, then noise from a place of its own.
+/// Returns the bytes of message `number`: the number, then noise from an offset that
+/// depends on it.
 fn body(number: u32, length: usize) -> Vec<u8> {
     static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let words = std::iter::successors(Some(1_u64), |word| {
@@ -139,7 +140,7 @@ fn number_of(message: &[u8]) -> u32 {
     u32::from_le_bytes(message[..4].try_into().expect("four bytes"))
 }
 
-/// Tries until there is something.
+/// Repeats an attempt until it succeeds.
 fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -164,7 +165,7 @@ fn attempt(case: &Case, socket: &mut dyn Socket) -> Option<Vec<u8>> {
     socket.recv().unwrap_or_else(|error| panic!("{case}: {error}")).map(<[u8]>::to_vec)
 }
 
-/// Echoes until told to stop, or the test that should say so has failed.
+/// Echoes until it is stopped, or the test that should stop it has failed.
 fn echo(case: &Case, replier: &mut dyn Socket, stop: &AtomicBool) {
     let start = Instant::now();
     while !stop.load(Ordering::Relaxed) && start.elapsed() < DEADLINE {
@@ -174,7 +175,7 @@ fn echo(case: &Case, replier: &mut dyn Socket, stop: &AtomicBool) {
     }
 }
 
-/// Asks until there is an answer, where a request can be lost on its way.
+/// Sends requests until there is an answer, if a request can be lost on its way.
 fn probe(case: &Case, requester: &mut dyn Socket, replier: &mut dyn Socket) {
     if !requester.loses_requests() {
         return;
@@ -278,7 +279,7 @@ fn a_subscriber_hears_every_publisher_that_it_connects_to() {
             for (number, publisher) in publishers.iter_mut().enumerate() {
                 send(case, &mut **publisher, &body(number as u32, case.payload));
             }
-            // Read dry each time, so that no probe waits for room behind others.
+            // Read until empty each time, so that no probe waits for room behind others.
             heard.extend(std::iter::from_fn(|| attempt(case, &mut *subscriber)).map(|message| number_of(&message)));
             (heard.len() == publishers.len()).then_some(())
         });
@@ -325,7 +326,7 @@ fn waits_for_a_reply(case: &Case, driver: &mut dyn Driver) {
     assert!(receive(case, &mut *requester) == request, "{case}: the late reply is another");
 }
 
-/// The socket types that an option asks for do what the usual ones do.
+/// The socket types that an option selects behave like the usual ones.
 #[test]
 fn other_sockets_play_the_same() {
     let asked = |name, option, word: &str, payloads: &[usize], play: &dyn Fn(&Case, &mut dyn Driver)| {
@@ -371,7 +372,8 @@ fn a_requester_goes_on_when_a_reply_does_not_come() {
                 send(case, &mut *replier, &first);
                 echo(case, &mut *replier, &stop);
             });
-            // The first reply may yet arrive, in place of a later one: the number tells.
+            // The first reply may still arrive in place of a later one: its number shows
+            // it.
             until(&format!("{case}: a reply to a later request"), || {
                 let replied =
                     (0..5).any(|_| attempt(case, &mut *requester).is_some_and(|reply| number_of(&reply) == number));
@@ -418,10 +420,10 @@ fn a_full_queue_says_so_and_all_that_it_took_arrives() {
         };
         let without_reader = fill(2);
         let mut pull = case.connect(driver, Role::Subscriber, Pattern::Pipeline, &endpoint);
-        // It does not read, but what lies between takes more, once connected.
+        // The peer does not read, but the buffers in between take more once connected.
         until(&format!("{case}: a connection"), || (fill(3) > without_reader).then_some(()));
         for number in 0..accepted {
-            // Without a thread of its own, a socket writes out what it holds when it is told to.
+            // Without its own thread, a socket writes out what it holds only on request.
             push.flush().unwrap_or_else(|error| panic!("{case}: {error}"));
             assert!(receive(case, &mut *pull) == body(number, case.payload), "{case}: message {number} is another");
         }

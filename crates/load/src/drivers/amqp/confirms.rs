@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-/// A window over the messages of a channel, which the server numbers from 1.
-/// 8 bytes a message, from the oldest that is not confirmed to the newest.
+/// A window over the messages of a channel, which the server numbers from 1. It takes 8
+/// bytes a message, from the oldest unconfirmed one to the newest.
 pub struct Confirms {
     /// The server's number of the first message of the window.
     first: u64,
-    /// Sequences; none where the server has spoken already.
+    /// Sequences; `None` for messages that are already settled.
     window: VecDeque<Option<u32>>,
-    /// Messages of which the server has not spoken.
+    /// Number of unsettled messages.
     open: usize,
 }
 
@@ -18,7 +18,7 @@ impl Confirms {
         Confirms { first: 1, window: VecDeque::new(), open: 0 }
     }
 
-    /// Sequences of which the server has not spoken, in the order in which they were sent.
+    /// Returns the sequences of unsettled messages, in the order in which they were sent.
     pub fn into_open(self) -> impl Iterator<Item = u32> {
         self.window.into_iter().flatten()
     }
@@ -27,7 +27,7 @@ impl Confirms {
         self.open
     }
 
-    /// Takes a message in, unless the window holds `most`.
+    /// Adds a message; returns false if the window holds `most`.
     pub fn push(&mut self, sequence: u32, most: usize) -> bool {
         if self.window.len() >= most {
             return false;
@@ -37,15 +37,15 @@ impl Confirms {
         true
     }
 
-    /// The server has spoken of message `number` (0: the newest), or of all up
-    /// to it. False if no such message was sent.
+    /// Settles message `number` (0: the newest), or all messages up to it. Returns false
+    /// if no such message was sent.
     pub fn settle(&mut self, number: u64, multiple: bool, mut each: impl FnMut(u32)) -> bool {
         let newest = self.first + self.window.len() as u64 - 1;
         let number = if number == 0 && multiple { newest } else { number };
         if number == 0 || number > newest {
             return false;
         }
-        // What lies before the window is settled already.
+        // Messages before the window are settled already.
         let Some(index) = number.checked_sub(self.first).map(|index| index as usize) else { return true };
         let begin = if multiple { 0 } else { index };
         for slot in self.window.range_mut(begin..=index) {
@@ -69,7 +69,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Beside a plain map from number to sequence.
+        /// Compares the window with a plain map from number to sequence.
         #[test]
         fn each_message_is_settled_once(steps in proptest::collection::vec((any::<bool>(), any::<bool>(), 0..30u64), 0..100)) {
             let mut confirms = Confirms::new();

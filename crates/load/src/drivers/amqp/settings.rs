@@ -1,4 +1,4 @@
-//! What all AMQP clients of a run have in common.
+//! Settings that all AMQP clients of a run share.
 
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
@@ -7,9 +7,10 @@ use pubmark_wire::amqp::{FieldTable, Frame, Method, put_flag, put_table, put_tex
 
 /// The one channel of a session.
 pub(super) const CHANNEL: u16 = 1;
-/// What one frame's short texts can hold, bytes.
+/// Maximum length of a short text in a frame, bytes.
 const SHORT_BYTES: usize = 255;
-/// With what follows it, a name has 255 bytes at most. A dot and a hash have a meaning in patterns.
+/// Together with what follows the prefix, a name has 255 bytes at most. A star and a hash have a
+/// meaning in patterns.
 const PREFIX: PrefixRules = PrefixRules { what: "a routing key", forbidden: "*#", first: "", most_bytes: 128 };
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -18,19 +19,19 @@ pub struct AmqpSettings {
     pub(super) qos: u8,
     pub(super) durable: bool,
     pub(super) vhost: String,
-    /// Time between heartbeats, s; 0 is none.
+    /// Time between heartbeats, s; 0 for none.
     pub(super) heartbeat_s: u16,
-    /// Messages that a consumer may hold unacknowledged; 0 is no bound.
+    /// Messages that a consumer may hold unacknowledged; 0 for no limit.
     pub(super) prefetch: u16,
     /// Messages of one client that may be unconfirmed.
     pub(super) inflight: usize,
-    /// The user's own, before each name.
+    /// The user's prefix of each name.
     pub(super) prefix: String,
-    /// The run's own exchange, where there is a prefix.
+    /// The run's own exchange, if there is a prefix.
     pub(super) exchange: Option<String>,
-    /// User and password, each after a zero (RFC 4616).
+    /// User and password, each after a zero byte (RFC 4616).
     login: Vec<u8>,
-    /// What the client says that it is, as a table's bytes.
+    /// The client's properties, as the bytes of a table.
     properties: Vec<u8>,
 }
 
@@ -76,7 +77,7 @@ impl AmqpSettings {
         })
     }
 
-    /// The login.
+    /// Returns the method that logs in.
     pub(super) fn start_ok(&self) -> Method<'_> {
         Method::StartOk {
             properties: FieldTable(&self.properties),
@@ -86,7 +87,7 @@ impl AmqpSettings {
         }
     }
 
-    /// Makes the run's own exchange, where there is one.
+    /// Declares the run's own exchange, if there is one.
     pub(super) fn make_exchange(&self, kind: &str, out: &mut Vec<u8>) {
         if let Some(exchange) = self.exchange.as_deref() {
             let flags = if self.durable { Method::DURABLE } else { 0 };
@@ -96,7 +97,7 @@ impl AmqpSettings {
         }
     }
 
-    /// What opens the virtual host.
+    /// Returns the method that opens the virtual host.
     pub(super) fn open(&self) -> Method<'_> {
         Method::Open { vhost: (&*self.vhost).into(), reserved_1: "".into(), reserved_2: false }
     }
@@ -105,7 +106,8 @@ impl AmqpSettings {
 fn properties() -> Vec<u8> {
     let mut capabilities = Vec::new();
     for (name, flag) in [
-        // Without it, a wrong password is answered by silence and a closed connection.
+        // Without it, the server answers a wrong password by closing the connection
+        // silently.
         ("authentication_failure_close", true),
         ("basic.nack", true),
         ("connection.blocked", true),

@@ -32,7 +32,7 @@ fn delivery(number: u64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Names of the methods that were said.
+/// Returns the names of the methods in `bytes`.
 fn names(mut bytes: &[u8]) -> Vec<&'static str> {
     let mut names = Vec::new();
     while let Some((frame, taken)) = Frame::decode(bytes).unwrap() {
@@ -44,7 +44,7 @@ fn names(mut bytes: &[u8]) -> Vec<&'static str> {
     names
 }
 
-/// A session that is connected.
+/// Returns a connected session.
 fn connected<'a>(settings: &'a AmqpSettings, spec: ClientSpec, cut: usize) -> Conversation<'a, Amqp> {
     let mut talk = Conversation::<Amqp>::new(settings, spec);
     assert_eq!(talk.said(), PROTOCOL_HEADER);
@@ -134,9 +134,9 @@ fn queues_that_stay_are_named_and_removed_one_by_one() {
     assert_eq!(Amqp::leaves(&kept, &own), [Leftover::Queue("c0".into())]);
     assert_eq!(Amqp::leaves(&once, &own), []);
     assert_eq!(Amqp::leaves(&kept, &spec(Role::Publisher, "t")), []);
-    // It may never have had a consumer, with whom it would go.
+    // The queue may never have had a consumer with which it would be removed.
     assert_eq!(Amqp::leaves(&once, &competing), [Leftover::Queue("g.t".into())]);
-    // With a prefix there is an exchange of the run's own, whoever made it.
+    // With a prefix there is the run's own exchange, whichever client made it.
     let prefixed = plain(0, false, &[("prefix", "bench.")]);
     let exchange = [Leftover::Exchange("bench.pubmark.r".into())];
     assert_eq!(Amqp::leaves(&prefixed, &spec(Role::Publisher, "t")), exchange);
@@ -211,7 +211,7 @@ fn what_comes_back_and_what_is_blocked_is_heard() {
     assert_eq!(talk.heard(), [HeardEvent::Blocked("low on memory".into()), HeardEvent::Unblocked]);
 }
 
-/// Writes messages again that tell their sequence.
+/// Copies of messages that consist of their sequence.
 struct Echoes([u8; 1]);
 
 impl Copies for Echoes {
@@ -349,13 +349,14 @@ fn contents_out_of_turn_are_refused() {
     }
 }
 
-/// A frame is short; what a server announces is the body that several of them carry.
+/// A frame is short; the length that a server announces is that of a body in several
+/// frames.
 #[test]
 fn the_length_of_a_body_is_known_from_its_header() {
     let settings = plain(0, false, &[]);
     let body_bytes = 100_000_000;
     let mut pieces = delivery(1, b"");
-    // In the place of the header that says 0 bytes.
+    // In place of the header with a length of 0 bytes.
     let deliver_bytes = Frame::decode(&pieces).unwrap().unwrap().1;
     pieces.truncate(deliver_bytes);
     Frame::Header { channel: 1, body_bytes, properties: TRANSIENT }.put(&mut pieces);

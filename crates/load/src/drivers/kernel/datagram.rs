@@ -1,5 +1,5 @@
-//! UDP datagrams on loopback. A subscriber makes itself known by an empty
-//! datagram; what the kernel drops is lost, and counted.
+//! UDP datagrams on loopback. A subscriber registers with an empty datagram. Datagrams
+//! that the kernel drops are lost, and counted.
 
 use super::wire::{Wire, first_free, unsupported};
 use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
@@ -26,8 +26,8 @@ fn set_up(socket: &UdpSocket, spec: &SocketSpec<'_>) -> io::Result<()> {
     socket.set_write_timeout(Some(WAIT))
 }
 
-/// Binds a socket; what it returns waits for the next subscriber, until it is
-/// `closed`. Requests of a known peer go to that peer's wire.
+/// Binds a socket. The returned function waits for the next subscriber, until the socket
+/// is `closed`. Requests of a known peer go to that peer's wire.
 pub(super) fn bind(
     spec: &SocketSpec<'_>,
     at: &str,
@@ -46,7 +46,7 @@ pub(super) fn bind(
         };
         match known.iter().find(|(peer, _)| *peer == from) {
             Some((_, inbox)) if length > 0 => {
-                // Its wire may be gone; then so is its interest.
+                // If the peer's wire is gone, the datagram is dropped.
                 let _ = inbox.send(buffer[..length].to_vec());
             }
             Some(_) => {}
@@ -60,11 +60,11 @@ pub(super) fn bind(
     Ok((endpoint, wait))
 }
 
-/// Connects to a bound socket, and makes itself known to it.
+/// Connects to a bound socket and registers with it.
 pub(super) fn connect(spec: &SocketSpec<'_>, to: &str) -> io::Result<Box<dyn Wire>> {
     let peer: SocketAddr =
         to.strip_prefix("udp://").and_then(|address| address.parse().ok()).ok_or_else(|| unsupported(to))?;
-    // The kernel knows by which of its addresses the peer is reached.
+    // The kernel knows which local address reaches the peer.
     let own: IpAddr = match peer.ip() {
         address if address.is_loopback() => address,
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -77,7 +77,7 @@ pub(super) fn connect(spec: &SocketSpec<'_>, to: &str) -> io::Result<Box<dyn Wir
     Ok(Box::new(Connected { socket, buffer: vec![0; LARGEST], length: 0, silent: true, blocking: true }))
 }
 
-/// Binds a socket that hears whoever sends to it.
+/// Binds a socket that receives from every sender.
 pub(super) fn hear(spec: &SocketSpec<'_>, at: &str) -> io::Result<(String, Box<dyn Wire>)> {
     let socket = first_free(at, UdpSocket::bind)?;
     set_up(&socket, spec)?;
@@ -95,7 +95,7 @@ fn is_pause(error: &io::Error) -> bool {
     )
 }
 
-/// What a send came to: a datagram to nobody is lost, like any other.
+/// Returns the result of a send: a datagram without a receiver is lost, like any other.
 fn sent(result: io::Result<usize>) -> io::Result<Sent> {
     match result {
         Ok(_) => Ok(Sent::Accepted),
@@ -107,7 +107,7 @@ fn sent(result: io::Result<usize>) -> io::Result<Sent> {
     }
 }
 
-/// The bound side's wire to one peer.
+/// The wire of the bound side to one peer.
 pub(super) struct Bound {
     socket: UdpSocket,
     peer: SocketAddr,
@@ -141,7 +141,7 @@ impl Wire for Bound {
     }
 }
 
-/// The connecting side's wire.
+/// The wire of the connecting side.
 struct Connected {
     socket: UdpSocket,
     buffer: Vec<u8>,
@@ -163,12 +163,12 @@ impl Wire for Connected {
         match self.socket.recv(&mut self.buffer) {
             Ok(length) => {
                 (self.length, self.silent) = (length, false);
-                // An empty one makes its sender known, and is no message.
+                // An empty datagram registers its sender and is not a message.
                 Ok(length > 0)
             }
             Err(error) if is_pause(&error) => {
                 if self.silent {
-                    // The datagram that made it known may have been lost.
+                    // The datagram that registered the socket may have been lost.
                     let _ = self.socket.send(&[]);
                 }
                 Ok(false)

@@ -1,5 +1,5 @@
-//! Rings in memory between threads of one process: a message is copied in once
-//! and read in place, and a thread that finds nothing sleeps until it is woken.
+//! Rings in memory between threads of one process. A message is copied in once and read
+//! in place; a thread that finds nothing sleeps until it is woken.
 
 use super::wire::Wire;
 use crate::drivers::interrupt::Calls;
@@ -12,10 +12,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// Turns of a waiting loop before the thread sleeps.
+/// Iterations of a waiting loop before the thread sleeps.
 const SPINS: u32 = 32;
 
-/// The messages of a ring: as many as the queues of the libraries hold.
+/// Returns how many messages a ring holds: as many as the queues of the libraries.
 pub(super) fn capacity(spec: &SocketSpec<'_>) -> usize {
     queue_messages(spec.options, spec.payload_bytes) as usize
 }
@@ -25,7 +25,8 @@ pub(super) fn capacity(spec: &SocketSpec<'_>) -> usize {
 pub(super) struct Wakeup(Arc<WakeupState>);
 
 struct WakeupState {
-    /// What the thread sleeps for, or is about to; [`NOTHING`] while it is awake.
+    /// The event for which the thread sleeps, or is about to; [`NOTHING`] while it is
+    /// awake.
     asleep_for: AtomicU32,
     calls: Calls,
 }
@@ -35,13 +36,14 @@ const A_MESSAGE: u32 = 1;
 const ROOM: u32 = 2;
 
 impl Wakeup {
-    /// Of a socket that is about to be opened.
+    /// Makes the wake-up of a socket that is about to be opened.
     pub fn new() -> Result<Wakeup, DriverError> {
         Ok(Wakeup(Arc::new(WakeupState { asleep_for: AtomicU32::new(NOTHING), calls: Calls::new()? })))
     }
 
-    /// Wakes the thread if it sleeps for this. Called after a message was put into a
-    /// ring, or taken out of one; who waits for a message is not woken for room.
+    /// Wakes the thread if it sleeps for this event. Called after a message was put into
+    /// a ring or taken out of one; a thread that waits for a message is not woken for
+    /// room.
     #[inline]
     fn wake(&self, what: u32) {
         let asleep_for = &self.0.asleep_for;
@@ -50,14 +52,15 @@ impl Wakeup {
             && asleep_for.compare_exchange(what, NOTHING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
             let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-            // SAFETY: the number outlives the call, which only wakes whoever sleeps at it.
+            // SAFETY: the number outlives the call, which only wakes threads that sleep at
+            // it.
             unsafe { libc::syscall(libc::SYS_futex, asleep_for.as_ptr(), wake, 1) };
         }
     }
 
     /// Sleeps until it is woken, for two [`WAIT_MS`](crate::drivers::socket::WAIT_MS) at most,
-    /// unless `ready` already. Without a time limit of its own, which would be a timer within
-    /// what the libraries are held against.
+    /// unless `ready` already. It sets no timer of its own, because the timer's cost would be
+    /// a part of the floor.
     fn wait_unless(&self, what: u32, ready: impl Fn() -> bool) {
         for _ in 0..SPINS {
             if ready() {
@@ -70,7 +73,7 @@ impl Wakeup {
         fence(Ordering::SeqCst);
         if !ready() {
             let (wait, forever) = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, std::ptr::null::<libc::timespec>());
-            // SAFETY: the number outlives the call, which returns at once where it is another by now.
+            // SAFETY: the number outlives the call, which returns at once if the number has changed.
             calls.make(|| unsafe { libc::syscall(libc::SYS_futex, asleep_for.as_ptr(), wait, what, forever) });
         }
         asleep_for.store(NOTHING, Ordering::Relaxed);
@@ -82,7 +85,7 @@ impl Wakeup {
     }
 }
 
-/// One direction: full messages one way, empty buffers back the other.
+/// Makes one direction: full messages one way, empty buffers back the other.
 fn lane(capacity: usize) -> (Out, In) {
     let (full_in, full_out) = RingBuffer::new(capacity);
     let (empty_in, empty_out) = RingBuffer::new(capacity + 1);
@@ -100,7 +103,7 @@ struct In {
     held: Vec<u8>,
 }
 
-/// Both ends of a connection between two threads.
+/// Makes both ends of a connection between two threads.
 pub(super) fn pair(capacity: usize, first: &Wakeup, second: &Wakeup) -> (RingWire, RingWire) {
     let (there_out, there_in) = lane(capacity);
     let (back_out, back_in) = lane(capacity);
@@ -129,8 +132,8 @@ impl Wire for RingWire {
                 return Ok(Sent::Full);
             }
         }
-        // Buffers come back empty and are used again: there are never more of
-        // them than the reader has been behind.
+        // Buffers come back empty and are reused: there are never more of them than
+        // messages that the reader was behind.
         let mut buffer = self.out.empty.pop().unwrap_or_else(|_| Vec::with_capacity(message.len()));
         buffer.clear();
         buffer.extend_from_slice(message);
@@ -149,7 +152,8 @@ impl Wire for RingWire {
         };
         let emptied = std::mem::replace(&mut self.inward.held, message);
         if emptied.capacity() > 0 {
-            // One more fits than there can be; were it full, the buffer is freed.
+            // It has room for one more than there can be; if it were full, the buffer
+            // would be freed.
             let _ = self.inward.empty.push(emptied);
         }
         self.theirs.wake(ROOM);

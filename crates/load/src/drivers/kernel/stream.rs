@@ -1,4 +1,4 @@
-//! TCP and Unix stream sockets: messages behind a 4-byte length.
+//! TCP and Unix stream sockets: each message follows a 4-byte length.
 
 use super::wire::Wire;
 use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
@@ -11,16 +11,16 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const PREFIX: usize = 4;
-/// Small messages are read many at a time.
+/// Bytes read at once, so that one read returns many small messages.
 const READ_AT_ONCE: usize = 64 << 10;
 
-/// Whether messages of this length are gathered up to so many bytes.
+/// True if messages of this length are gathered up to `coalesce` bytes.
 #[inline]
 pub(super) fn gathers(message: u64, coalesce: u64) -> bool {
     2 * message < coalesce
 }
 
-/// How accepted and connecting sockets are set up.
+/// Set-up of accepted and connecting sockets.
 #[derive(Clone, Copy)]
 pub(super) struct Setup {
     nodelay: bool,
@@ -84,9 +84,9 @@ struct StreamWire<S> {
     nonblocking: fn(&S) -> io::Result<()>,
     blocking: fn(&S) -> io::Result<()>,
     is_blocking: bool,
-    /// What was accepted and is not written yet.
+    /// Bytes that were accepted and are not written yet.
     owed: Vec<u8>,
-    /// Gather this much before writing; 0 writes each message at once.
+    /// Bytes to gather before a write; 0 writes each message at once.
     coalesce: usize,
     buffer: Vec<u8>,
     from: usize,
@@ -96,7 +96,8 @@ struct StreamWire<S> {
     closed: bool,
 }
 
-/// Nothing to do now, and nothing wrong: a time-out or an interruption.
+/// True if the error is a time-out or an interruption, so that there is nothing to do
+/// now.
 fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
@@ -115,7 +116,7 @@ impl<S: Read + Write + AsFd> StreamWire<S> {
         Ok(())
     }
 
-    /// Writes out what was accepted before; true if nothing is owed any more.
+    /// Writes bytes that were accepted before; true if none are left.
     fn settle(&mut self) -> io::Result<bool> {
         while !self.owed.is_empty() {
             match self.stream.write(&self.owed) {
@@ -159,7 +160,7 @@ impl<S: Read + Write + AsFd> StreamWire<S> {
         Ok(Sent::Accepted)
     }
 
-    /// The next whole message in the buffer.
+    /// Moves to the next complete message in the buffer; false if there is none.
     fn next(&mut self) -> io::Result<bool> {
         let rest = &self.buffer[self.from..self.to];
         let Some(prefix) = rest.first_chunk::<PREFIX>() else {
@@ -219,7 +220,7 @@ impl<S: Read + Write + AsFd + Send> Wire for StreamWire<S> {
             match self.stream.read(&mut self.buffer[self.to..]) {
                 Ok(0) => {
                     self.closed = true;
-                    // Do not let a closed peer turn the caller into a busy loop.
+                    // Keeps a closed peer from turning the caller into a busy loop.
                     std::thread::park_timeout(Duration::from_millis(if wait { WAIT_MS as u64 } else { 0 }));
                     return Ok(false);
                 }

@@ -1,4 +1,4 @@
-//! One connection of the kernel's driver, however its bytes cross.
+//! One connection of the kernel's driver, independent of the transport.
 
 use crate::drivers::port;
 use crate::drivers::socket::Sent;
@@ -8,8 +8,8 @@ use std::os::fd::BorrowedFd;
 
 /// One connection to one peer.
 pub trait Wire: Send {
-    /// Offers a message; blocks for at most about [`WAIT_MS`](crate::drivers::socket::WAIT_MS). What is
-    /// accepted will be written out by this call or by the next ones.
+    /// Offers a message; blocks for at most about [`WAIT_MS`](crate::drivers::socket::WAIT_MS). An
+    /// accepted message is written by this call or by later ones.
     fn offer(&mut self, message: &[u8]) -> io::Result<Sent>;
 
     /// Writes out what was accepted and held back.
@@ -17,17 +17,17 @@ pub trait Wire: Send {
         Ok(())
     }
 
-    /// Makes the next message available to [`Wire::message`], if there is
-    /// one; waits for about [`WAIT_MS`](crate::drivers::socket::WAIT_MS) if asked to.
+    /// Makes the next message available to [`Wire::message`], if there is one; waits for
+    /// about [`WAIT_MS`](crate::drivers::socket::WAIT_MS) if `wait`.
     fn take(&mut self, wait: bool) -> io::Result<bool>;
 
-    /// The message that was taken last.
+    /// Returns the message that was taken last.
     fn message(&self) -> &[u8];
 
-    /// What to wait on for the next message; none for a ring.
+    /// Returns the descriptor to wait on for the next message; `None` for a ring.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Whether the peer has gone.
+    /// True if the peer has disconnected.
     fn closed(&self) -> bool;
 }
 
@@ -35,8 +35,8 @@ pub fn unsupported(endpoint: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
 }
 
-/// Binds the first candidate port that is really free, at the address of
-/// `tcp://ADDRESS:0` or `udp://ADDRESS:0`.
+/// Binds the first free candidate port, at the address of `tcp://ADDRESS:0` or
+/// `udp://ADDRESS:0`.
 pub fn first_free<T>(at: &str, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
     let address = at.split_once("://").and_then(|(_, address)| address.parse::<SocketAddr>().ok());
     let address = address.ok_or_else(|| unsupported(at))?.ip();

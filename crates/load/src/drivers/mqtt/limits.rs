@@ -1,24 +1,24 @@
-//! Limits that a server names in its CONNACK (MQTT 5, 3.2.2.3), against what a run asks for.
+//! Compares the limits in a server's CONNACK (MQTT 5, 3.2.2.3) with the needs of a run.
 
 use super::settings::MqttSettings;
 use crate::session::ClientSpec;
 use pubmark_model::protocol::Role;
 use pubmark_wire::mqtt::{Connack, encode};
 
-/// What a client needs of its server.
+/// A client's needs of its server.
 #[derive(Clone, Copy)]
 pub struct SessionNeeds {
     wildcards: bool,
     shared: bool,
-    /// A session that outlives its connection.
+    /// True if it needs a session that outlives its connection.
     session: bool,
-    /// Bytes of a publisher's largest packet; 0 of a subscriber.
+    /// Length of a publisher's largest packet, bytes; 0 for a subscriber.
     packet_bytes: u64,
 }
 
 impl SessionNeeds {
     pub fn of(settings: &MqttSettings, spec: &ClientSpec) -> SessionNeeds {
-        // With several topics below its own, a publisher adds a separator and the last one's number.
+        // With several topics below its own, a publisher adds a separator and the last number.
         let leaf_bytes = if spec.leaves > 1 { 1 + (spec.leaves - 1).to_string().len() } else { 0 };
         let topic_bytes = spec.topic.len() + leaf_bytes;
         SessionNeeds {
@@ -34,8 +34,8 @@ impl SessionNeeds {
         }
     }
 
-    /// Says which limit the run exceeds, and by how much. The server's receive maximum is none of
-    /// them: the client keeps to it.
+    /// Reports which limit the run exceeds, and by how much. The server's receive maximum is not
+    /// checked, because the client keeps to it.
     pub fn check(self, settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), String> {
         let (carried, wanted) = (connack.maximum_qos as u8, settings.qos as u8);
         if carried < wanted {
@@ -72,8 +72,8 @@ impl SessionNeeds {
     }
 }
 
-/// A PINGREQ goes out after half of the time that the client offered; a server waits for one and
-/// a half times what it demands.
+/// Checks the keep-alive time. The client sends a PINGREQ after half of the time that it
+/// offered; a server waits one and a half times the time that it demands.
 fn keep_alive(settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), String> {
     let offered_s = if settings.keep_alive_s == 0 { u16::MAX } else { settings.keep_alive_s };
     match connack.keep_alive_s.filter(|demanded_s| *demanded_s > 0 && offered_s / 2 > *demanded_s) {

@@ -1,4 +1,4 @@
-//! What all MQTT clients of a run have in common.
+//! Settings that all MQTT clients of a run share.
 
 use crate::session::{ClientSpec, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
@@ -7,9 +7,10 @@ use pubmark_model::protocol::Role;
 use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{Qos, Version, encode};
 
-/// How long a session of MQTT 5 that outlives its connection does so, s: a day.
+/// Expiry of an MQTT 5 session that outlives its connection, s: a day.
 const REMEMBERED_S: u32 = 86_400;
-/// Topics with a dollar are the server's own. With what follows it, a topic has 65,535 bytes at most.
+/// Topics with a dollar belong to the server. Together with what follows the prefix, a topic has
+/// 65,535 bytes at most.
 const PREFIX: PrefixRules = PrefixRules { what: "a topic", forbidden: "+#", first: "$", most_bytes: 65_000 };
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -18,12 +19,12 @@ pub struct MqttSettings {
     pub(super) version: Version,
     pub(super) qos: Qos,
     pub(super) durable: bool,
-    /// Whether clients come back to their sessions: at QoS 0 there is nothing in one.
+    /// True if clients resume their sessions; at QoS 0 a session is empty.
     pub(super) resumes: bool,
     pub(super) retain: bool,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
-    /// 0 turns it off.
+    /// Keep-alive time, s; 0 turns it off.
     pub(super) keep_alive_s: u16,
     pub(super) inflight: u16,
     pub(super) payload_bytes: u64,
@@ -46,7 +47,7 @@ impl MqttSettings {
         if inflight == 0 && qos > Qos::AtMostOnce {
             return Err("inflight is 0, so nothing could be sent: write 1 to 65535".into());
         }
-        // `mqtt://:password@host` names no user.
+        // `mqtt://:password@host` has no user name.
         let given = |by_url: &Option<String>, name| {
             let by_url = by_url.as_deref().filter(|text| !text.is_empty());
             by_url.or_else(|| options.text(name)).map(str::to_owned)
@@ -92,7 +93,7 @@ impl MqttSettings {
         let _ = encode::connect(out, self.version, &connect);
     }
 
-    /// Whether the server is to keep the client's session over its connections.
+    /// True if the server has to keep the client's session across connections.
     pub(super) fn remembers(&self, spec: &ClientSpec) -> bool {
         self.resumes || (self.durable && spec.role == Role::Subscriber)
     }

@@ -1,4 +1,4 @@
-//! Conversations with a server that the tests play.
+//! Conversations with a simulated server.
 
 mod resuming;
 
@@ -14,7 +14,7 @@ use pubmark_wire::mqtt::server::{self, ConnectPacket};
 const V3: Version = Version::V3_1_1;
 const V5: Version = Version::V5;
 
-/// What was heard, owned.
+/// An owned event of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Said {
     Connected,
@@ -46,7 +46,7 @@ fn spec(role: Role) -> ClientSpec {
     ClientSpec { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None }
 }
 
-/// A session, the settings that it goes by, and what it sends.
+/// A session, its settings, and the bytes that it sends.
 struct Client {
     settings: MqttSettings,
     spec: ClientSpec,
@@ -62,7 +62,8 @@ impl Client {
         client
     }
 
-    /// A client that the server has accepted, and that has subscribed if it is a subscriber.
+    /// Returns a client that the server has accepted and that is subscribed if it is a
+    /// subscriber.
     fn ready(settings: MqttSettings, spec: ClientSpec) -> Client {
         let mut client = Client::new(settings, spec);
         let version = client.settings.version;
@@ -120,7 +121,7 @@ impl Client {
         self.session.publish(&self.settings, b"message", sequence, &mut self.out)
     }
 
-    /// What the client has sent since the last call, one line a packet.
+    /// Returns what the client has sent since the last call, one line a packet.
     fn sent(&mut self) -> Vec<String> {
         let out = std::mem::take(&mut self.out);
         let (mut rest, mut lines) = (&out[..], Vec::new());
@@ -444,8 +445,8 @@ fn who_speaks_something_else_is_shown() {
     ));
 }
 
-/// Plays bytes to a client in pieces that end where `ends` says, as an event
-/// loop does: what was not used comes again with more behind it.
+/// Passes bytes to a client in pieces that end at `ends`, like an event loop: unused
+/// bytes are passed again with more after them.
 fn in_pieces(client: &mut Client, bytes: &[u8], ends: &[usize]) -> (Option<SessionError>, Vec<Said>) {
     let (mut from, mut all) = (0, Vec::new());
     for to in ends.iter().copied().chain([bytes.len()]) {

@@ -1,6 +1,6 @@
-//! How a client of NATS says who it is: by a token, by user and password, or by
-//! signing what the server says (an nkey, or a file of credentials with a token
-//! that its account has signed).
+//! Authentication of NATS clients: by a token, by user and password, or by signing the
+//! server's nonce (an nkey, or a file of credentials with a token that its account has
+//! signed).
 
 use crate::session::SettingsError;
 use base64::Engine;
@@ -12,28 +12,28 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 
-/// The longest file with a key that is read, bytes.
+/// Maximum length of a key file that is read, bytes.
 const MOST_BYTES: u64 = 64 << 10;
-/// What the first five bits of a seed say: that it is one.
+/// Prefix in the first five bits of a seed.
 const SEED: u8 = 18 << 3;
-/// What the next eight bits say: whose it is, a user's.
+/// Type in the next eight bits of a seed: a user.
 const USER: u8 = 20 << 3;
-/// Bytes of a seed: two of prefix, 32 of the key, and a checksum in the end.
+/// Bytes of a seed: two of prefix, 32 of the key, and a checksum at the end.
 const SEED_BYTES: usize = 36;
 
-/// What signs, and the field of CONNECT that names it.
+/// A signing key, and the field of CONNECT that identifies it.
 pub struct Signer {
     key: Ed25519KeyPair,
     field: &'static str,
     name: String,
 }
 
-/// Puts into `connect` what is known before the server has said anything. What
-/// signs, where the server has to speak first.
+/// Writes the credentials that do not depend on the server into `connect`. Returns the
+/// signer if the server has to speak first.
 pub fn read(endpoint: &Endpoint, options: &Options, connect: &mut Value) -> Result<Option<Signer>, SettingsError> {
     let password = endpoint.password.as_deref().or(options.text("password"));
     let (user, token) = match (endpoint.user.as_deref().filter(|user| !user.is_empty()), password) {
-        // As in all NATS clients: what stands alone before the host is a token.
+        // As in all NATS clients, a single value before the host is a token.
         (Some(token), None) => (None, Some(token)),
         (user, _) => (user.or(options.text("username")), options.text("token")),
     };
@@ -59,7 +59,7 @@ pub fn read(endpoint: &Endpoint, options: &Options, connect: &mut Value) -> Resu
 }
 
 impl Signer {
-    /// Adds to CONNECT who the client is, and that it has signed `nonce`.
+    /// Adds the client's identity and its signature of `nonce` to CONNECT.
     pub fn sign(&self, nonce: &str, connect: &mut Value) {
         connect[self.field] = self.name.as_str().into();
         connect["sig"] = URL_SAFE_NO_PAD.encode(self.key.sign(nonce.as_bytes())).into();
@@ -72,7 +72,7 @@ fn read_file(option: &str, path: &str) -> Result<String, SettingsError> {
     read.map(|_| text).map_err(|why| format!("{option}: cannot read {path}: {why}").into())
 }
 
-/// A file with a seed, alone on its line.
+/// Reads a file with a seed on its own line.
 fn of_seed(path: &str) -> Result<Signer, SettingsError> {
     let text = read_file("nkey", path)?;
     let lines = || text.lines().map(str::trim);
@@ -87,7 +87,8 @@ fn of_seed(path: &str) -> Result<Signer, SettingsError> {
     Ok(Signer { key, field: "nkey", name })
 }
 
-/// A file as `nsc generate creds` makes it: a token and a seed, each within marks.
+/// Reads a file as `nsc generate creds` makes it: a token and a seed, each between
+/// markers.
 fn of_credentials(path: &str) -> Result<Signer, SettingsError> {
     let text = read_file("creds", path)?;
     let section = |mark: &str| {
@@ -103,7 +104,7 @@ fn of_credentials(path: &str) -> Result<Signer, SettingsError> {
     Ok(Signer { key, field: "jwt", name })
 }
 
-/// The key of a user's seed. The error repeats nothing of it.
+/// Returns the key of a user's seed. The error does not repeat any part of it.
 fn key_of(seed: &str) -> Result<Ed25519KeyPair, &'static str> {
     const BROKEN: &str = "its seed is broken: copy it again";
     let bytes = from_base32(seed).filter(|bytes| bytes.len() == SEED_BYTES).ok_or(BROKEN)?;
@@ -119,7 +120,7 @@ fn key_of(seed: &str) -> Result<Ed25519KeyPair, &'static str> {
     }
 }
 
-/// How the server knows a user's public key.
+/// Returns a user's public key in the form that the server uses.
 fn public_name(key: &[u8]) -> String {
     let mut bytes = vec![USER];
     bytes.extend_from_slice(key);
@@ -130,7 +131,7 @@ fn public_name(key: &[u8]) -> String {
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Base 32 without padding (RFC 4648, section 6).
+/// Encodes in base 32 without padding (RFC 4648, section 6).
 fn to_base32(bytes: &[u8]) -> String {
     let mut out = String::new();
     let (mut held, mut bits) = (0u32, 0);
@@ -163,7 +164,7 @@ pub fn from_base32(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// CRC-16/XMODEM, the checksum of nkeys.
+/// Computes CRC-16/XMODEM, the checksum of nkeys.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc: u16, byte| {
         (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| if crc & 0x8000 > 0 { crc << 1 ^ 0x1021 } else { crc << 1 })
@@ -194,7 +195,7 @@ mod tests {
             assert!(why.contains(says) && !why.contains(seed), "{seed}: {why}");
         }
         let mut bytes = from_base32(DOCUMENTED).unwrap();
-        // An account's prefix, with its checksum.
+        // The prefix of an account, with its checksum.
         bytes[..2].copy_from_slice(&[SEED, 0]);
         let checksum = crc16(&bytes[..34]).to_le_bytes();
         bytes[34..].copy_from_slice(&checksum);

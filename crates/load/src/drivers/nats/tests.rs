@@ -133,12 +133,12 @@ fn an_idle_session_is_small() {
     assert!(size_of::<Nats>() <= 72, "{} bytes", size_of::<Nats>());
 }
 
-/// A file of the tests' own.
+/// Returns the path of a file for the tests.
 fn file(name: &str) -> String {
     format!("{}/tests/logins/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// An INFO that asks for a signature.
+/// The nonce of an INFO that asks for a signature.
 const NONCE: &str = "Xe4kY3DlRlAbGQo";
 
 fn asks() -> Vec<u8> {
@@ -161,7 +161,7 @@ fn what_the_server_says_is_signed_by_the_users_key() {
         let words: Value = serde_json::from_slice(words).unwrap();
         assert_eq!(words[field], says);
         let signature = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(words["sig"].as_str().unwrap());
-        // What the public name holds: a byte of prefix, 32 of the key, and a checksum.
+        // The public name contains a byte of prefix, 32 of the key, and a checksum.
         let key = login::from_base32(public.trim()).unwrap();
         let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &key[1..33]);
         key.verify(NONCE.as_bytes(), &signature.unwrap()).unwrap();

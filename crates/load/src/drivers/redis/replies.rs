@@ -1,14 +1,14 @@
-//! Which message a reply is for: a server answers each PUBLISH of a connection, in their order.
+//! Assigns replies to messages: a server answers each PUBLISH of a connection, in their order.
 //!
-//! Nothing is kept for a message. Probes come before the first message and end markers after the
-//! last one, and messages are numbered without a gap, so that the place of a reply gives the
+//! Nothing is stored for a message. Probes come before the first message and end markers after
+//! the last one, and messages are numbered without a gap, so the position of a reply gives the
 //! message's number.
 
 use pubmark_model::header::{MAX_SEQUENCE, PROBE};
 
-/// Counts replies, and knows where the first message stands among them.
+/// Counts replies and knows the position of the first message among them.
 pub struct Replies {
-    /// Replies that have come.
+    /// Replies that have arrived.
     answered: u64,
     /// PUBLISHes before the first message.
     probes: u32,
@@ -23,7 +23,7 @@ impl Default for Replies {
 }
 
 impl Replies {
-    /// A message or a marker is published.
+    /// Notes that a message or a marker is published.
     pub fn expect(&mut self, sequence: u32) {
         if self.first == PROBE {
             match sequence < MAX_SEQUENCE {
@@ -33,13 +33,13 @@ impl Replies {
         }
     }
 
-    /// A reply has come.
+    /// Counts a reply.
     pub fn count(&mut self) {
         self.answered += 1;
     }
 
-    /// A reply has come: what it is for, as a message's number or `PROBE`; none where nothing was
-    /// published. For an end marker it is a number that no message has.
+    /// Counts a reply and returns what it answers: a message's number or `PROBE`; `None` if
+    /// nothing was published. For an end marker it is a number that no message has.
     pub fn next(&mut self) -> Option<u32> {
         let place = self.answered;
         self.answered += 1;

@@ -4,7 +4,7 @@ use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::Role;
 use pubmark_wire::resp::RespCommand;
 
-/// What Redis 7.0 answers to HELLO 3.
+/// The answer of Redis 7.0 to HELLO 3.
 const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
     $2\r\nid\r\n:4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
 const INFO: &[u8] = b"$73\r\n# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n\r\n";
@@ -13,7 +13,7 @@ fn plain(resp: &str) -> RedisSettings {
     settings::<Redis>("redis://h", 0, false, &[("resp", resp)]).unwrap()
 }
 
-/// The words of each command.
+/// Returns the words of each command.
 fn commands(mut bytes: &[u8]) -> Vec<String> {
     let mut commands = Vec::new();
     while let Some((item, taken)) = Item::decode(bytes).unwrap() {
@@ -152,7 +152,7 @@ fn an_idle_session_is_small() {
     assert!(size_of::<Redis>() <= 64, "{} bytes", size_of::<Redis>());
 }
 
-/// Both versions, and a server that has no such database.
+/// Covers both versions, and a server that has no such database.
 #[test]
 fn a_database_is_selected_before_the_client_is_connected() {
     let settings = |url: &str, resp| settings::<Redis>(url, 0, false, &[("resp", resp)]).unwrap();

@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3 over a socket that does not block.
+//! TLS 1.2 and 1.3 over a non-blocking socket.
 
 mod files;
 mod trust;
@@ -16,28 +16,29 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use words::refusal;
 
-/// The longest TLS record, bytes (RFC 8446, section 5.2).
+/// Maximum length of a TLS record, bytes (RFC 8446, section 5.2).
 const RECORD_BYTES: usize = (16 << 10) + 256;
 
-/// The most plaintext that goes into one record, bytes (section 5.1).
+/// Maximum plaintext in one record, bytes (section 5.1).
 const FRAGMENT_BYTES: usize = 16 << 10;
 
-/// What all connections have in common.
+/// TLS settings that all connections share.
 #[derive(Clone, Debug)]
 pub struct TlsDial {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    /// The server says its first line in plain text, and the handshake comes after it.
+    /// True if the server sends its first line in plain text and the handshake follows.
     pub after_first_line: bool,
 }
 
 impl TlsDial {
-    /// For a server that must prove to be `host`, a name or an address, by a
-    /// certificate that `tls_ca` vouches for; without that option, a CA that the
-    /// system trusts. A server that asks who the client is sees `tls_cert`.
+    /// Makes the settings for a server that must prove to be `host`, a name or an
+    /// address, by a certificate signed by a CA of `tls_ca`; without that option, by a CA
+    /// that the system trusts. A server that asks for a client certificate gets
+    /// `tls_cert`.
     ///
-    /// Sessions are not resumed: clients of a benchmark stand for strangers,
-    /// and each of them costs the server a whole handshake.
+    /// Sessions are not resumed: clients of a benchmark represent separate clients, and
+    /// each of them costs the server a full handshake.
     pub fn new(host: &str, options: &Options) -> Result<TlsDial, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let trust = files::trust(options, &provider)?;
@@ -50,7 +51,7 @@ impl TlsDial {
             Some(identity) => unshown.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))),
         };
         config.resumption = Resumption::disabled();
-        // The zone of an address is this machine's affair.
+        // The zone of an address has a meaning on this machine only.
         let name = host.split('%').next().unwrap_or_default().to_owned();
         let name = ServerName::try_from(name).map_err(|source| TlsError::Name { host: host.to_owned(), source })?;
         Ok(TlsDial { config: Arc::new(config), name, after_first_line: false })
@@ -61,10 +62,9 @@ impl TlsDial {
 pub struct Tls {
     stream: TcpStream,
     connection: ClientConnection,
-    /// The first line, in plain text, has not come yet.
+    /// True until the first line, in plain text, has arrived.
     awaits_line: bool,
-    /// Plaintext that was taken last, and what the kernel has taken of its
-    /// ciphertext, bytes.
+    /// Plaintext accepted last, and bytes of its ciphertext that the kernel has taken.
     taken: usize,
     written: usize,
 }
@@ -80,7 +80,7 @@ impl Tls {
         &self.stream
     }
 
-    /// Whether ciphertext waits for the kernel.
+    /// True if ciphertext waits for the kernel.
     pub fn is_behind(&self) -> bool {
         !self.awaits_line && self.connection.wants_write()
     }
@@ -98,7 +98,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Encrypts and writes. Before the handshake is over, it is only kept.
+    /// Encrypts and writes. Before the end of the handshake, bytes are only kept.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.flush()?;
         if self.is_behind() {
@@ -110,21 +110,21 @@ impl Tls {
         if count == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(count) }
     }
 
-    /// Plaintext that was taken and whose records the kernel has not got whole,
-    /// bytes: nobody can read a part of one. What waits is thrown away with it,
-    /// so that the connection is of no more use.
+    /// Returns the accepted plaintext whose records the kernel has not taken completely,
+    /// bytes: the peer cannot read a part of a record. It discards what waits, so that
+    /// the connection cannot be used any more.
     pub fn abandon(&mut self) -> usize {
         let mut waiting = Vec::new();
         while self.is_behind() && self.connection.write_tls(&mut waiting).is_ok_and(|count| count > 0) {}
         held_bytes(self.taken, self.written, waiting.len())
     }
 
-    /// Reads and decrypts. Ciphertext goes to the end of `into`, plaintext,
-    /// which is shorter, to its beginning: so a large message takes few system
-    /// calls, and no buffer of its own.
+    /// Reads and decrypts. Ciphertext goes to the end of `into`, plaintext, which is
+    /// shorter, to its beginning: so a large message takes few system calls, and no extra
+    /// buffer.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         let room = into.len() / 2;
-        // A record that has come in part counts too: it takes room when it is whole.
+        // An incomplete record counts too: it takes room once it is complete.
         let (plain, cipher) = into.split_at_mut(room + RECORD_BYTES.min(room / 2));
         if !self.awaits_line {
             let left = self.take_plain(plain)?;
@@ -156,13 +156,13 @@ impl Tls {
         }
     }
 
-    /// Whether plaintext is left, or an end that has not been told.
+    /// True if plaintext is left, or an end that has not been reported.
     fn has_more(&mut self) -> io::Result<bool> {
         let state = self.connection.process_new_packets().map_err(|error| refusal(&error, false))?;
         Ok(state.peer_has_closed() || state.plaintext_bytes_to_read() > 0)
     }
 
-    /// The peer closed the connection: that it may, but not just now.
+    /// Checks whether the peer may close the connection now.
     fn ended(&self) -> io::Result<()> {
         if self.connection.is_handshaking() && !self.awaits_line {
             let text = "the server closed the connection during the TLS handshake; it may not speak TLS on this port";
@@ -171,7 +171,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Hands the first line on as it is; the handshake begins.
+    /// Passes on the first line unchanged; the handshake begins.
     fn first_line(&mut self, bytes: &[u8], plain: &mut [u8]) -> io::Result<(usize, bool)> {
         let line = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1).min(plain.len());
         plain[..line].copy_from_slice(&bytes[..line]);
@@ -184,7 +184,8 @@ impl Tls {
         Ok((line + taken, true))
     }
 
-    /// Takes all of `cipher`; as much of what it holds as `plain` has room for.
+    /// Consumes all of `cipher`; returns as much of its plaintext as `plain` has room
+    /// for.
     fn decrypt(&mut self, mut cipher: &[u8], plain: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
         while !cipher.is_empty() {
@@ -195,7 +196,7 @@ impl Tls {
         Ok(taken)
     }
 
-    /// Takes the plaintext that there is.
+    /// Takes the available plaintext.
     fn take_plain(&mut self, plain: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
         while taken < plain.len() {
@@ -212,7 +213,8 @@ impl Tls {
     fn process(&mut self) -> io::Result<()> {
         let handshaking = self.connection.is_handshaking();
         let processed = self.connection.process_new_packets();
-        // An alert, if it failed; the next words of the handshake, and what waited for its end, if not.
+        // Sends an alert after a failure; otherwise the next handshake message and the bytes that
+        // waited for its end.
         let flushed = self.flush();
         match processed {
             Ok(_) => flushed,
@@ -220,21 +222,21 @@ impl Tls {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Closes the writing side.
     pub fn finish(&mut self) -> io::Result<()> {
         self.connection.send_close_notify();
         self.flush()
     }
 }
 
-/// Of `taken` bytes of plaintext, of whose ciphertext `written` bytes are gone and
-/// `waiting` bytes are not, those that belong to records which are not gone whole.
+/// Returns how many of `taken` bytes of plaintext belong to incompletely written records,
+/// if `written` bytes of their ciphertext are written and `waiting` bytes are not.
 fn held_bytes(taken: usize, written: usize, waiting: usize) -> usize {
     let records = taken.div_ceil(FRAGMENT_BYTES).max(1);
     let overhead = (written + waiting).saturating_sub(taken) / records;
     let (mut left, mut held) = (waiting, 0);
     while left > 0 && held < taken {
-        // The last record has what is left over.
+        // The last record has the remainder.
         let plain = match (taken - held) % FRAGMENT_BYTES {
             0 => FRAGMENT_BYTES,
             rest => rest,
@@ -249,7 +251,7 @@ fn held_bytes(taken: usize, written: usize, waiting: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// TLS 1.3 puts 22 bytes to each record.
+    /// TLS 1.3 adds 22 bytes to each record.
     #[test]
     fn a_record_of_which_a_byte_waits_waits_whole() {
         let whole = FRAGMENT_BYTES + 22;
@@ -262,7 +264,7 @@ mod tests {
             (2 * FRAGMENT_BYTES + 10, 33, FRAGMENT_BYTES + 10),
             (2 * FRAGMENT_BYTES + 10, whole + 32, FRAGMENT_BYTES + 10),
             (2 * FRAGMENT_BYTES + 10, 2 * whole + 32, 2 * FRAGMENT_BYTES + 10),
-            // What waits may be no plaintext at all.
+            // The waiting bytes may contain no plaintext at all.
             (0, 100, 0),
         ] {
             let all = taken + 22 * taken.div_ceil(FRAGMENT_BYTES);

@@ -1,11 +1,11 @@
-//! WebSocket (RFC 6455) over a wire that does not block: the client's side,
-//! binary messages only.
+//! WebSocket (RFC 6455) over a non-blocking wire: the client's side, binary messages
+//! only.
 //!
-//! The framing is our own, for a general library allocates for each message.
-//! The protocols within are byte streams, which frames may cut anywhere: what
-//! arrives loses its frames in place, in the event loop's buffer, and what is
-//! sent is masked on its way into one buffer. SHA-1 and randomness come from `ring`,
-//! which TLS brings along.
+//! pubmark implements the framing, because a general library allocates for each message.
+//! The carried protocols are byte streams, which frames may cut anywhere: received frames
+//! are removed in place in the event loop's buffer, and sent bytes are masked on their
+//! way into one buffer. SHA-1 and randomness come from `ring`, which TLS depends on as
+//! well.
 
 use super::errors::{denied, foreign};
 use super::wire::RawStream;
@@ -16,17 +16,17 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// What a server puts behind the client's key (section 1.3).
+/// Text that a server appends to the client's key (section 1.3).
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// The longest answer to the opening handshake, bytes.
+/// Maximum length of the answer to the opening handshake, bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// The longest payload of a frame that is sent, bytes.
+/// Maximum payload of a sent frame, bytes.
 const MAX_FRAME: usize = 64 << 10;
-/// The longest payload of a control frame, bytes (section 5.5).
+/// Maximum payload of a control frame, bytes (section 5.5).
 const MAX_CONTROL: u64 = 125;
-/// Bytes of an answer that are shown.
+/// Bytes of an answer that an error shows.
 const EXCERPT_BYTES: usize = 60;
-/// Buffers that have grown beyond this are given back when they are empty.
+/// Empty buffers that have grown beyond this are freed.
 const KEEP_BYTES: usize = 4 << 10;
 
 const CONTINUATION: u8 = 0;
@@ -39,10 +39,10 @@ const PONG: u8 = 10;
 const FIN: u8 = 0x80;
 const MASKED: u8 = 0x80;
 
-/// What all connections have in common.
+/// WebSocket settings that all connections share.
 #[derive(Clone, Debug)]
 pub struct WebSocketDial {
-    /// Host and port, as the request names them.
+    /// Host and port, as written in the request.
     pub host: Arc<str>,
     /// The resource, with its slash.
     pub path: Arc<str>,
@@ -51,20 +51,20 @@ pub struct WebSocketDial {
 /// One connection's conversation.
 pub struct WebSocket {
     path: Arc<str>,
-    /// The client's key while the server's answer to it has not come.
+    /// The client's key; `None` once the server has answered the handshake.
     key: Option<String>,
-    /// The answer to the handshake, so far.
+    /// The received part of the handshake's answer.
     head: Vec<u8>,
     frame: Frame,
-    /// What is to be written next.
+    /// Bytes to be written next.
     out: Vec<u8>,
-    /// How much of `out` has been written.
+    /// Written bytes of `out`.
     written: usize,
     /// Frames that wait for the end of the handshake.
     early: Vec<u8>,
     /// State of the generator of masks.
     random: u64,
-    /// Why the server has closed it, to be told when all before has been read.
+    /// The server's reason for closing, reported when everything before it has been read.
     closed: Option<String>,
     said_close: bool,
 }
@@ -74,17 +74,17 @@ pub struct WebSocket {
 struct Frame {
     header: [u8; 10],
     header_bytes: usize,
-    /// Payload that has not come yet, bytes.
+    /// Missing bytes of the payload.
     left: u64,
     /// Payload of a control frame.
     control: Vec<u8>,
 }
 
 impl WebSocket {
-    /// A client that begins with its request.
+    /// Makes a client whose request is the first to be sent.
     ///
     /// # Errors
-    /// Where the kernel has no random numbers.
+    /// If the kernel has no random numbers.
     pub fn new(dial: &WebSocketDial) -> io::Result<WebSocket> {
         let mut random = [0; 24];
         SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("no random numbers are to be had"))?;
@@ -110,17 +110,17 @@ impl WebSocket {
         })
     }
 
-    /// Bytes that wait for the wire.
+    /// Returns the bytes that wait for the wire.
     pub fn waiting(&self) -> &[u8] {
         &self.out[self.written..]
     }
 
-    /// Whether bytes wait for the wire.
+    /// True if bytes wait for the wire.
     pub(super) fn is_behind(&self) -> bool {
         self.written < self.out.len()
     }
 
-    /// Writes what waits, as far as the wire takes it.
+    /// Writes waiting bytes, as far as the wire takes them.
     pub(super) fn flush(&mut self, wire: &mut RawStream) -> io::Result<()> {
         wire.flush()?;
         while self.is_behind() {
@@ -139,7 +139,7 @@ impl WebSocket {
         Ok(())
     }
 
-    /// Frames bytes and writes them. Before the handshake is over, they are only kept.
+    /// Frames bytes and writes them. Before the end of the handshake, they are only kept.
     pub(super) fn write(&mut self, wire: &mut RawStream, bytes: &[u8]) -> io::Result<usize> {
         let payload = &bytes[..bytes.len().min(MAX_FRAME)];
         if self.key.is_some() {
@@ -164,9 +164,9 @@ impl WebSocket {
         put_frame(&mut self.out, opcode, payload, mask);
     }
 
-    /// Masks protect proxies from web pages that choose their bytes (section
-    /// 10.3). There is no web page here: a xorshift generator, seeded by the
-    /// kernel for each connection, is unpredictable enough.
+    /// Returns the next mask. Masks protect proxies from web pages that choose their
+    /// bytes (section 10.3). There is no web page here: a xorshift generator, seeded by
+    /// the kernel for each connection, is unpredictable enough.
     fn mask(&mut self) -> [u8; 4] {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -200,17 +200,17 @@ impl WebSocket {
         }
     }
 
-    /// Takes what has arrived, and moves the payload that is in it to its
-    /// beginning; how long that is. What is to be answered waits for the wire.
+    /// Handles arrived bytes: moves their payload to the beginning and returns its
+    /// length. Answers wait for the wire.
     ///
     /// # Errors
-    /// Where the peer does not speak WebSocket, or breaks its rules.
+    /// If the peer does not speak WebSocket, or violates it.
     pub fn input(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let from = if self.key.is_some() { self.take_head(bytes)? } else { 0 };
         self.unframe(bytes, from)
     }
 
-    /// The peer closed the connection: that it may, but not just now.
+    /// Checks whether the peer may close the connection now.
     fn ended(&self) -> io::Result<()> {
         if self.key.is_none() {
             return Ok(());
@@ -220,7 +220,7 @@ impl WebSocket {
         Err(io::Error::new(ErrorKind::ConnectionAborted, text))
     }
 
-    /// Takes of the answer to the handshake; says how much of `bytes` belongs to it.
+    /// Reads the handshake's answer; returns how many of `bytes` belong to it.
     fn take_head(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let before = self.head.len();
         self.head.extend_from_slice(bytes);
@@ -246,7 +246,7 @@ impl WebSocket {
         Ok(end + 4 - before)
     }
 
-    /// Moves the payload in `bytes[from..]` to the beginning, and says how long it is.
+    /// Moves the payload in `bytes[from..]` to the beginning, and returns its length.
     fn unframe(&mut self, bytes: &mut [u8], mut from: usize) -> io::Result<usize> {
         let mut to = 0;
         while from < bytes.len() && self.closed.is_none() {
@@ -275,7 +275,7 @@ impl WebSocket {
         Ok(to)
     }
 
-    /// All of a frame has come.
+    /// Handles the end of a frame.
     fn frame_over(&mut self) -> io::Result<()> {
         let opcode = self.frame.opcode();
         let payload = std::mem::take(&mut self.frame.control);
@@ -295,7 +295,7 @@ impl WebSocket {
         Ok(())
     }
 
-    /// Says that nothing more will be written.
+    /// Closes the writing side.
     pub(super) fn finish(&mut self, wire: &mut RawStream) -> io::Result<()> {
         if self.key.is_none() && !std::mem::replace(&mut self.said_close, true) {
             self.put(CLOSE, &1000u16.to_be_bytes());
@@ -313,7 +313,7 @@ impl Frame {
         self.opcode() >= CLOSE
     }
 
-    /// Whether the header is whole. Then the payload begins.
+    /// Returns true once the header is complete and the payload begins.
     fn begins(&mut self) -> io::Result<bool> {
         let [first, second, rest @ ..] = &self.header;
         let (needed, left) = match (self.header_bytes, second & !MASKED) {
@@ -340,7 +340,7 @@ impl Frame {
     }
 }
 
-/// Appends a frame that is a message by itself.
+/// Appends a frame that is a complete message.
 fn put_frame(out: &mut Vec<u8>, opcode: u8, payload: &[u8], mask: [u8; 4]) {
     out.reserve(payload.len() + 14);
     out.push(FIN | opcode);
@@ -364,7 +364,7 @@ fn put_frame(out: &mut Vec<u8>, opcode: u8, payload: &[u8], mask: [u8; 4]) {
     rest.iter_mut().zip(mask).for_each(|(byte, with)| *byte ^= with);
 }
 
-/// Whether the server agrees to speak WebSocket.
+/// Checks that the server agrees to speak WebSocket.
 fn check_head(head: &str, key: &str, path: &str) -> io::Result<()> {
     let mut lines = head.split("\r\n");
     let status = lines.next().unwrap_or_default();
@@ -385,13 +385,13 @@ fn check_head(head: &str, key: &str, path: &str) -> io::Result<()> {
         return Err(foreign("the server's answer to the WebSocket handshake does not fit the question"));
     }
     match header("Sec-WebSocket-Protocol") {
-        // Some servers forget to say it; what follows shows what they speak.
+        // Some servers omit it; their next bytes show what they speak.
         None | Some("mqtt") => Ok(()),
         Some(other) => Err(denied(format!("the server wants to speak `{other}` over WebSocket, not mqtt"))),
     }
 }
 
-/// What a server's last frame says.
+/// Describes a server's close frame.
 fn close_reason(payload: &[u8]) -> String {
     match payload {
         [high, low, reason @ ..] => {

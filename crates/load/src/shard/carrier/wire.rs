@@ -1,11 +1,11 @@
-//! A socket, with TLS over it or without.
+//! A socket with or without TLS.
 
 use super::tls::Tls;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::net::TcpStream;
 
-/// What can be read from and written to without ever blocking.
+/// A stream that is read and written without blocking.
 pub enum RawStream {
     Plain(TcpStream),
     Tls(Box<Tls>),
@@ -22,7 +22,7 @@ impl RawStream {
     #[inline]
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         match self {
-            // Not by the C library, whose calls are points of cancellation.
+            // Not by the C library, whose calls are cancellation points.
             RawStream::Plain(stream) => {
                 let count = rustix::net::recv(stream, &mut *into, RecvFlags::empty())?.0;
                 Ok((count, count == into.len()))
@@ -54,7 +54,7 @@ impl RawStream {
         }
     }
 
-    /// Throws away what waits here; how much of what was taken nobody will get, bytes.
+    /// Discards waiting bytes. Returns how many accepted bytes will not arrive.
     pub fn abandon(&mut self) -> usize {
         match self {
             RawStream::Plain(_) => 0,

@@ -1,5 +1,4 @@
-//! Frames that are copies of one another are those that each would have been
-//! by itself, and are entered into the books as those would have been.
+//! Copied frames are equal to frames made one by one, and are recorded equally.
 
 use super::*;
 use crate::drivers::conversation::{settings, spec};
@@ -15,17 +14,17 @@ use pubmark_wire::mqtt::{Qos, Version};
 
 const START_NS: Ns = 1_000_000;
 
-/// A run: what is sent, how it is gathered, and how time passes.
+/// A run: messages, limits of gathering, and how time passes.
 #[derive(Clone, Debug)]
 struct Case {
     payload_bytes: usize,
-    /// Messages of the window, where it is not a time.
+    /// Messages of the window, if it is not limited by time.
     count: Option<u64>,
     warmup_us: u64,
     window_us: u64,
     most: u64,
     measure: Measure,
-    /// Between two looks at the clock, ns, in turn.
+    /// Time between two readings of the clock, ns, used in turn.
     steps: Vec<Ns>,
     /// Writes, and whether the publisher waited before each.
     waits: Vec<bool>,
@@ -64,7 +63,7 @@ impl Case {
     }
 }
 
-/// All that is left of a run.
+/// Everything that a run leaves.
 #[derive(Debug, PartialEq)]
 struct Left {
     writes: Vec<(Vec<u8>, Gathered, Ns)>,
@@ -119,7 +118,7 @@ fn talk<S: Session>(case: &Case, settings: &S::Settings, alike: bool) -> Left {
     }
 }
 
-/// Both ways, which come to the same; what is left.
+/// Runs both ways, checks that the results are equal, and returns them.
 fn both<S: Session>(case: &Case, settings: &S::Settings) -> Result<Left, TestCaseError> {
     let (one_by_one, copied) = (talk::<S>(case, settings, false), talk::<S>(case, settings, true));
     prop_assert_eq!(&one_by_one, &copied);

@@ -1,4 +1,4 @@
-//! Who is away: nothing is kept for a client that is present.
+//! Clients that are away. Connected clients take no memory here.
 
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
@@ -11,25 +11,25 @@ pub const DESCRIBED: usize = 3;
 /// A client without its connection.
 pub struct Absence {
     pub since_ns: Ns,
-    /// When the present attempt began; none between two attempts.
+    /// Beginning of the current attempt; `None` between two attempts.
     pub began_ns: Option<Ns>,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failed: u32,
 }
 
-/// Who is away, and when whose next attempt is due.
+/// Clients that are away, and the due times of their next attempts.
 pub struct Away {
-    /// Whether clients come back at all.
+    /// True if clients reconnect at all.
     pub returns: bool,
     pub absent: HashMap<u32, Absence>,
     pub due: BinaryHeap<Reverse<(Ns, u32)>>,
-    /// Attempts by their beginning. Those that have ended stay until they would be too old.
+    /// Attempts by their beginning. Ended attempts stay until they would be too old.
     pub begun: VecDeque<(Ns, u32)>,
     pub under_way: usize,
     pub times: Histogram,
-    /// How the first connections were lost, and what else is to be remarked.
+    /// Causes of the first losses, and other remarks.
     pub losses: Vec<String>,
-    /// How the very first was.
+    /// Cause of the very first loss.
     pub first_loss: Option<String>,
 }
 
@@ -47,12 +47,12 @@ impl Away {
         }
     }
 
-    /// Whether this client is away, and will be back.
+    /// True if this client is away, and will reconnect.
     pub fn has(&self, index: usize) -> bool {
         self.absent.contains_key(&(index as u32))
     }
 
-    /// Nobody will be back any more.
+    /// Ends all reconnections.
     pub fn give_up(&mut self) {
         self.absent.clear();
         self.due.clear();
@@ -64,7 +64,7 @@ impl Away {
         std::mem::replace(&mut self.times, Histogram::latency())
     }
 
-    /// What the record should say of losses, of which there were so many.
+    /// Returns remarks on losses for the record; `lost` is their number.
     pub fn remarks(&mut self, lost: u64, reconnected: u64) -> Vec<String> {
         let mut remarks = std::mem::take(&mut self.losses);
         if lost > 0 && self.returns {
@@ -75,7 +75,7 @@ impl Away {
         remarks
     }
 
-    /// No attempt of this client is under way any more.
+    /// Notes that no attempt of this client is active any more.
     pub fn ended(&mut self, index: usize) {
         if let Some(absence) = self.absent.get_mut(&(index as u32))
             && absence.began_ns.take().is_some()
@@ -84,7 +84,7 @@ impl Away {
         }
     }
 
-    /// Counts the client among those present, or among those gone for good.
+    /// Removes a client that is back, or that will not come back.
     pub fn remove(&mut self, index: usize) -> Option<Absence> {
         self.ended(index);
         self.absent.remove(&(index as u32))

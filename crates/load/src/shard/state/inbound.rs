@@ -1,4 +1,4 @@
-//! The receiving side of a shard: subscribers, and what they have received.
+//! State of a shard's receiving side: subscribers, and what they have received.
 
 use crate::subscriber::{IncomingStreams, ReceiveRecorder};
 use pubmark_model::protocol::{Client, Role};
@@ -9,11 +9,11 @@ use pubmark_model::workload::Workload;
 pub struct Inbound {
     pub clients: Vec<IncomingStreams>,
     pub recorder: ReceiveRecorder,
-    /// Streams that no probe has come over, of clients that are up or may come up.
+    /// Streams without a probe so far, of clients that are up or may come up.
     pub unheard: u64,
     pub heard_ns: Ns,
     pub last_ns: Ns,
-    /// Clients that may still get something, once the drain has begun.
+    /// Clients that may still receive something, once the drain has begun.
     pub undrained: Option<Vec<u32>>,
     pub looked_ns: Ns,
     pub drained: bool,

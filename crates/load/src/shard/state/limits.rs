@@ -1,34 +1,34 @@
-//! Limits of a server's own that it names while clients are connected.
+//! Limits of its own that a server reports while clients are connected.
 
 use pubmark_model::units::{Ns, SECOND};
 
-/// Different limits that are told.
+/// Maximum number of different limits that are reported.
 const TOLD: usize = 8;
 
-/// What a server said of its limits.
+/// Limits reported by a server.
 #[derive(Default)]
 pub struct ReachedLimits {
-    /// In its words, each once.
+    /// The server's texts, each once.
     said: Vec<String>,
-    /// Why it blocked publishers first.
+    /// The first reason for which it blocked publishers.
     blocked_for: Option<String>,
-    /// Connections that are blocked.
+    /// Number of blocked connections.
     blocked: usize,
-    /// Since when at least one is, ns.
+    /// Instant since which at least one is blocked, ns.
     since_ns: Ns,
-    /// For how long at least one was, ns.
+    /// Time during which at least one was blocked, ns.
     blocked_ns: Ns,
 }
 
 impl ReachedLimits {
-    /// The server named a limit.
+    /// Notes a limit that the server reported.
     pub fn reached(&mut self, words: String) {
         if self.said.len() < TOLD && !self.said.contains(&words) {
             self.said.push(words);
         }
     }
 
-    /// The server takes nothing more from a publisher.
+    /// Notes that the server takes nothing more from a publisher.
     pub fn block(&mut self, reason: &str, now: Ns) {
         if self.blocked == 0 {
             self.since_ns = now;
@@ -37,7 +37,7 @@ impl ReachedLimits {
         self.blocked_for.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// It takes messages again.
+    /// Notes that the server takes messages again.
     pub fn unblock(&mut self, now: Ns) {
         if self.blocked == 1 {
             self.blocked_ns += now.saturating_sub(self.since_ns);
@@ -45,12 +45,12 @@ impl ReachedLimits {
         self.blocked = self.blocked.saturating_sub(1);
     }
 
-    /// Why publishers are blocked, or were.
+    /// Returns the reason why publishers are or were blocked.
     pub fn blocked_for(&self) -> Option<&str> {
         self.blocked_for.as_deref()
     }
 
-    /// All that was said until now.
+    /// Takes everything reported until now.
     pub fn take(&mut self, now: Ns) -> Vec<String> {
         let still_ns = if self.blocked > 0 { now.saturating_sub(self.since_ns) } else { 0 };
         let mut all = std::mem::take(&mut self.said);

@@ -1,4 +1,4 @@
-//! The sending side of a shard: publishers, and where they stand.
+//! State of a shard's sending side: publishers and their progress.
 
 use crate::clock;
 use crate::outcome::ThreadOutcome;
@@ -14,12 +14,13 @@ use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What servers answered to the probes of publishers, before the start.
+/// The server's answers to the probes of publishers before the start.
 #[derive(Default)]
 pub struct ProbeAnswers {
     pub acknowledged: u64,
     pub refused: u64,
-    /// Whose was refused for something else than a limit, or else the first that was, and why.
+    /// The first probe that was refused for a reason other than a limit, or else the first
+    /// refused one, with the reason.
     pub refusal: Option<ProbeRefusal>,
 }
 
@@ -38,33 +39,34 @@ impl ProbeAnswers {
     }
 }
 
-/// Publishers, and where they stand.
+/// Publishers and their progress.
 pub struct Outbound {
     pub clients: Vec<Outgoing>,
     pub marker: Marker,
     pub message: Vec<u8>,
     pub bytes: Vec<u8>,
-    /// What goes out together, where there is no schedule.
+    /// Frames that are written together if there is no schedule.
     pub frames: Frames,
-    /// By publisher, what it may have to send again; empty where nobody comes back.
+    /// Messages that may have to be sent again, by publisher; empty if clients do not
+    /// reconnect.
     pub flights: Vec<InFlight>,
     pub recorder: Option<SendRecorder>,
-    /// What servers said to probes.
+    /// The server's answers to probes.
     pub setup: ProbeAnswers,
     pub window: Option<Window>,
     pub quantum_ns: Ns,
-    /// When publishers give up, and how much goes into one write, where there is no schedule.
+    /// Instant at which publishers give up, and size of one write, if there is no schedule.
     pub measure: Measure,
-    /// Publishers by the time of their next message, where there is a schedule.
+    /// Publishers by the due time of their next message, if there is a schedule.
     pub due: BinaryHeap<Reverse<(Ns, u32)>>,
-    /// Publishers that can send, where there is none.
+    /// Publishers that can send, if there is no schedule.
     pub able: Vec<u32>,
-    /// When the next message is to go out, as far as that is known, ns.
+    /// Due time of the next message, as far as it is known, ns.
     pub next_due_ns: Option<Ns>,
     pub sending: usize,
     pub said_sent: bool,
     pub said_drained: bool,
-    /// The next publisher whose marker is to be sent, and when the next round begins.
+    /// The next publisher whose marker is sent, and the beginning of the next round.
     pub marker_next: usize,
     pub marker_ns: Ns,
 }
@@ -110,7 +112,7 @@ impl Outbound {
         }
     }
 
-    /// The server refuses a message; before the start it is a probe.
+    /// Handles a refused message; before the start it is a probe.
     pub fn refused(&mut self, index: usize, sequence: u32, refusal: &MessageRefusal<'_>) {
         match (&mut self.recorder, self.clients.get_mut(index)) {
             (None, _) => self.setup.refused(index, refusal),
@@ -122,13 +124,14 @@ impl Outbound {
         }
     }
 
-    /// What one publisher has sent, to be sent again.
+    /// Returns one publisher's messages for sending them again.
     pub fn copies(&mut self, index: usize) -> Again<'_> {
         let Outbound { clients, flights, message, marker, .. } = self;
         Again { publisher: clients[index].total().publisher, flight: flights.get(index), message, marker }
     }
 
-    /// A publisher's connection is no more: what it has not sent it will not send.
+    /// Ends a publisher whose connection is gone: it does not send its remaining
+    /// messages.
     pub fn end(&mut self, index: usize, window: &Window) {
         if let Some(client) = self.clients.get_mut(index)
             && !client.is_done()
@@ -138,7 +141,7 @@ impl Outbound {
         }
     }
 
-    /// All publishers are killed at this instant.
+    /// Kills all publishers at this instant.
     pub fn crash(&mut self, window: &Window, at_ns: Ns) {
         self.clients.iter_mut().for_each(|client| client.finish_at(window, at_ns));
         (self.sending, self.next_due_ns) = (0, None);
@@ -146,20 +149,21 @@ impl Outbound {
         self.able.clear();
     }
 
-    /// The last messages of a publisher were not handed over completely.
+    /// Takes back the last messages of a publisher, which were not handed over
+    /// completely.
     pub fn take_back(&mut self, index: usize, count: u64) {
         if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
             client.take_back(recorder, count);
         }
     }
 
-    /// When the next message is to go out, where the schedule says so, ns.
+    /// Returns when the next message is due by the schedule, ns.
     #[inline]
     pub fn next_due_ns(&self) -> Option<Ns> {
         self.next_due_ns
     }
 
-    /// Keeps how its publishers waited.
+    /// Records how its publishers waited.
     pub fn paced(&mut self, figures: Option<PacingFigures>) {
         if let (Some(recorder), Some(figures)) = (&mut self.recorder, figures) {
             recorder.paced(figures);
@@ -174,7 +178,7 @@ impl Outbound {
     }
 }
 
-/// The messages of a publisher, from what is kept of each.
+/// Rebuilds the messages of a publisher from the data kept for each.
 pub struct Again<'a> {
     publisher: u32,
     flight: Option<&'a InFlight>,
@@ -189,13 +193,13 @@ impl Copies for Again<'_> {
                 self.marker.stamp(&header, self.message);
                 self.message
             }
-            // Of markers nothing is kept: nobody looks at their times.
+            // Markers are not kept, because their times are not used.
             None => self.marker.of(self.publisher, sequence, clock::now()),
         }
     }
 }
 
-/// Publishers of a shard, from their clients.
+/// Makes the publishers of a shard from its clients.
 fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
     let most = crate::subscriber::ledger_capacity(workload);
     let senders = clients.iter().filter(|client| client.role.sends());

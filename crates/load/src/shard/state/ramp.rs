@@ -1,4 +1,4 @@
-//! How far the connecting has come.
+//! Progress of connecting.
 
 use crate::shard::carrier::Dial;
 use crate::shard::errors::{ConnectError, ConnectFailure, ShardError};
@@ -9,7 +9,7 @@ use pubmark_stats::Histogram;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How far the connecting has come.
+/// Progress of connecting.
 pub struct Ramp {
     pub dial: Dial,
     pub to: String,
@@ -22,18 +22,18 @@ pub struct Ramp {
     pub last_up_ns: Ns,
     pub timeout_ns: Ns,
     pub last_error: String,
-    /// Number of the server's address that is tried, or that has answered.
+    /// Number of the server's address that is being tried, or that has answered.
     pub place: u8,
-    /// What the last attempt at each address met.
+    /// Error of the last attempt at each address.
     errors: Vec<Option<String>>,
-    /// What the first attempt that failed met.
+    /// Error of the first attempt that failed.
     pub first_error: Option<String>,
     pub times: Histogram,
     /// Counts and times.
     pub counts: Connections,
-    /// Whether every client is up, or has given up.
+    /// True once every client is up or has given up.
     pub settled: bool,
-    /// When that was.
+    /// Instant at which every client was up or had given up, ns.
     pub settled_ns: Ns,
 }
 
@@ -61,12 +61,12 @@ impl Ramp {
         }
     }
 
-    /// What to say when connecting is of no use.
+    /// Makes the error if connecting is useless.
     pub fn refusal(&self, why: ConnectFailure) -> ShardError {
         ShardError::Connect(Box::new(ConnectError { to: self.to.clone(), why }))
     }
 
-    /// The same where time is over: with what the last attempt that failed met.
+    /// Makes the error at the end of the time, with the error of the last failed attempt.
     pub fn too_late(&self, what: &str) -> ShardError {
         let met = match self.last_error.as_str() {
             "" => "no attempt has been answered so far",
@@ -80,9 +80,9 @@ impl Ramp {
         std::mem::replace(&mut self.times, Histogram::latency())
     }
 
-    /// Counts an attempt at one of several addresses that failed while it
-    /// connected. The next address is tried, unless one has answered before.
-    /// What all of them met, where that is known.
+    /// Counts a failed attempt at one of several addresses. The next address is tried,
+    /// unless one has answered before. Returns the errors of all addresses once each has
+    /// one.
     pub fn missed(&mut self, place: u8, why: &str) -> Option<String> {
         let count = self.dial.to.len().min(usize::from(u8::MAX));
         if count < 2 {
@@ -105,7 +105,7 @@ impl Ramp {
         met.map(|met| met.join("; "))
     }
 
-    /// How the address was found that has answered, where others had not.
+    /// Describes which address answered after others had not.
     pub fn detour(&self) -> Option<String> {
         let tried = self.dial.to.iter().zip(&self.errors).enumerate();
         let missed: Vec<String> = tried
@@ -116,14 +116,14 @@ impl Ramp {
         (self.counts.opened > 0 && !missed.is_empty()).then(|| format!("connected to {to}, for {}", missed.join("; ")))
     }
 
-    /// Counts an attempt that failed.
+    /// Counts a failed attempt.
     pub fn failed(&mut self, why: &str) {
         self.counts.refused += 1;
         self.first_error.get_or_insert_with(|| why.to_owned());
         self.last_error = why.to_owned();
     }
 
-    /// When the next connection is to be opened, ns.
+    /// Returns when the next connection is to be opened, ns.
     pub fn due(&self) -> Ns {
         self.began_ns + (self.next as f64 * 1e9 / self.per_s) as Ns
     }

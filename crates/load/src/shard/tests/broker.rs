@@ -1,5 +1,5 @@
-//! A small MQTT broker for one publisher and one subscriber, that ends their
-//! connections where its script says so.
+//! A small MQTT broker for one publisher and one subscriber that ends their connections
+//! as its script says.
 
 use pubmark_model::header::{END, Header};
 use pubmark_wire::mqtt::server::{self, ConnectPacket, ServerPacket};
@@ -10,10 +10,11 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// What goes wrong, each once for each sequence.
+/// Failures, each once for each sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// The publisher's connection ends when this message has come: no acknowledgement.
+    /// The publisher's connection ends when this message has arrived, without an
+    /// acknowledgement.
     pub at_publish: BTreeSet<u32>,
     /// At QoS 2, it ends when this message is released.
     pub at_release: BTreeSet<u32>,
@@ -23,52 +24,53 @@ pub struct Script {
     pub at_unsubscribe: BTreeSet<u32>,
     /// The server forgets the session when the connection ends.
     pub forgets: bool,
-    /// Connections end with input unread, which is a reset.
+    /// Connections end with unread input, which resets them.
     pub resets: bool,
-    /// So many connections after a loss are closed at once.
+    /// Number of connections after a loss that are closed at once.
     pub refuses: u32,
-    /// And so many of those after them are never answered.
+    /// Number of connections after those that are never answered.
     pub ignores: u32,
-    /// What is to be removed from a topic is refused by this code.
+    /// Removal of retained messages is refused with this code.
     pub keeps_retained: Option<u8>,
 }
 
-/// What a client has at the server.
+/// A client's session at the server.
 #[derive(Default)]
 struct Kept {
     /// QoS 2 messages of the client that it has not released.
     unreleased: BTreeMap<u16, u32>,
     /// Messages for the client that it has not acknowledged.
     outgoing: VecDeque<(u16, Vec<u8>)>,
-    /// QoS 2: those that it has taken.
+    /// QoS 2: messages that the client has taken.
     released: BTreeSet<u16>,
     next_id: u16,
 }
 
-/// What has come to the server.
+/// Everything that the server has received.
 pub struct World {
     script: Script,
-    /// By name, until the client ends it.
+    /// Sessions by name, until the client ends them.
     sessions: BTreeMap<String, Kept>,
     subscriber: Option<(String, TcpStream)>,
     topic: String,
     qos: Qos,
-    /// The message after which the subscriber's connection has ended: what is
-    /// still said of it on that connection comes too late.
+    /// The message after which the subscriber's connection has ended: later packets about
+    /// it on that connection are ignored.
     deaf_to: Option<u16>,
     /// Data messages written to the subscriber.
     pub written: u64,
-    /// Every data message as it came first.
+    /// Every data message as it first arrived.
     pub messages: BTreeMap<u32, Vec<u8>>,
-    /// Flags of the messages that came again.
+    /// Flags of the messages that arrived again.
     pub again: Vec<bool>,
-    /// Sequences in the order of their first coming.
+    /// Sequences in the order of their first arrival.
     pub order: Vec<u32>,
-    /// Whether one came again with other bytes.
+    /// True if a message arrived again with other bytes.
     pub changed: bool,
-    /// Connections that came.
+    /// Accepted connections.
     pub accepted: u64,
-    /// Who has said DISCONNECT or UNSUBSCRIBE, and whose connection has ended without.
+    /// Clients that have sent DISCONNECT or UNSUBSCRIBE, and clients whose connection has
+    /// ended without.
     pub parted: Vec<String>,
     pub vanished: Vec<String>,
 }
@@ -103,7 +105,7 @@ impl Broker {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (shared, stream) = (shared.clone(), stream.unwrap());
-                // What is held back when a connection ends is thrown away with it.
+                // Bytes that are held back when a connection ends are discarded with it.
                 stream.set_nodelay(true).unwrap();
                 thread::spawn(move || {
                     Peer { world: shared, stream, name: String::new(), clean: false, version: Version::V5 }.talk()
@@ -113,7 +115,7 @@ impl Broker {
         Broker { address, world }
     }
 
-    /// Names of those that it keeps something for.
+    /// Returns the names of clients with a session.
     pub fn remembered(&self) -> Vec<String> {
         self.world().sessions.keys().cloned().collect()
     }
@@ -123,7 +125,7 @@ impl Broker {
     }
 }
 
-/// A connection, and who is at its other end.
+/// A connection and its client.
 struct Peer {
     world: Arc<Mutex<World>>,
     stream: TcpStream,
@@ -157,8 +159,8 @@ impl Peer {
         self.world.lock().unwrap().vanished.push(self.name);
     }
 
-    /// Ends the connection. A reset can overtake what was said before it, on a
-    /// busy machine; the other way is heard out first.
+    /// Ends the connection. A reset can overtake earlier bytes on a busy machine; without
+    /// a reset, input is read to its end first.
     fn end(mut self, buffer: &mut [u8]) {
         if !self.world.lock().unwrap().script.resets {
             let _ = self.stream.shutdown(Shutdown::Write);
@@ -169,7 +171,7 @@ impl Peer {
     fn say(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut out = Vec::new();
         write(&mut out);
-        // A client that has gone meanwhile hears it on its next connection.
+        // A client that has disconnected meanwhile gets it on its next connection.
         let _ = self.stream.write_all(&out);
     }
 
@@ -203,7 +205,7 @@ impl Peer {
         true
     }
 
-    /// Sees to a packet. False: the script ends the connection here.
+    /// Handles a packet. Returns false if the script ends the connection here.
     fn packet(&mut self, packet: &ServerPacket<'_>) -> bool {
         let (shared, version) = (self.world.clone(), self.version);
         let mut world = shared.lock().unwrap();
@@ -276,7 +278,7 @@ impl Peer {
 }
 
 impl World {
-    /// Keeps books on a message of the publisher.
+    /// Records a message of the publisher.
     fn note(&mut self, sequence: u32, dup: bool, payload: &[u8]) {
         if sequence >= END {
             return;
@@ -304,7 +306,7 @@ impl World {
         self.send(version, id, payload);
     }
 
-    /// What was under way to a subscriber that comes back.
+    /// Sends unacknowledged messages to a subscriber that reconnects.
     fn deliver_again(&mut self, version: Version, name: &str) {
         self.deaf_to = None;
         let kept = &self.sessions[name];

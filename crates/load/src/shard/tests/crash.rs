@@ -4,7 +4,7 @@ use super::broker::{Broker, Script};
 use super::*;
 use pubmark_model::protocol::Sequences;
 
-/// A run that ends by somebody's death, and by nothing else.
+/// Returns the workload of a run that ends only when its clients are killed.
 fn endless(qos: Qos, rate: &str) -> Workload {
     let qos = (qos as u8).to_string();
     let settings = [("pairs", "1"), ("rate", rate), ("warmup", "0s"), ("duration", "10m"), ("payload", "64B")];
@@ -19,7 +19,7 @@ fn wait_until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Each side as an agent of its own, as in a run.
+/// Both sides, each as its own agent, as in a run.
 struct Sides {
     publisher: RunUnderTest,
     subscriber: RunUnderTest,
@@ -50,7 +50,8 @@ impl Sides {
         self.broker.world().messages.len()
     }
 
-    /// What publisher and subscriber measured. The publisher has to have been killed.
+    /// Returns the results of publisher and subscriber. The publisher must have been
+    /// killed.
     fn end(mut self) -> (AgentResult, AgentResult, Broker) {
         let sent = |report| if let ThreadReport::Sent(totals) = report { Some(totals) } else { None };
         let totals = self.publisher.await_reports(1, sent).concat();
@@ -162,15 +163,15 @@ fn what_a_server_keeps_for_a_subscriber_that_was_killed_is_removed_when_the_run_
     }
 }
 
-/// As fast as the server takes it, and it takes nothing more: what is left over
-/// when the publisher dies was due, and never sent.
+/// The publisher sends as fast as the server takes it, and the server stops taking: what
+/// is left over when the publisher is killed was due, and never sent.
 #[test]
 fn what_the_kernel_has_not_taken_of_a_publisher_that_is_killed_was_not_sent() {
     let broker = Broker::start(Qos::AtMostOnce, Script::default());
     let mut publisher = RunUnderTest::new(endless(Qos::AtMostOnce, "max"));
     publisher.enter(Role::Publisher, &broker, "5");
     publisher.await_reports(1, |report| matches!(report, ThreadReport::Ready).then_some(()));
-    // Nothing is read while nobody may look at the world.
+    // Nothing is read while the world is locked.
     let world = broker.world();
     publisher.context.control.start(clock::now());
     publisher.notify();

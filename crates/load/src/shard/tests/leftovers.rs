@@ -1,4 +1,4 @@
-//! What clients have left at a server is removed, and what cannot be is told.
+//! What clients have left at a server is removed, and what cannot be removed is reported.
 
 use super::*;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
@@ -75,7 +75,7 @@ fn a_server_that_refuses_to_remove_something_is_heard() {
 
 #[test]
 fn what_a_server_does_not_answer_is_told_by_name_when_the_time_is_over() {
-    // It accepts connections, and nobody reads them.
+    // It accepts connections, and never reads from them.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let workload = Workload { subscribers: 2, durable: true, ..workload(Qos::AtLeastOnce, false) };

@@ -1,5 +1,5 @@
-//! Servers that announce more than any packet of the run has: the connection ends
-//! at the announcement, and nothing is kept for what would follow.
+//! Servers that announce more than any packet of the run has: the connection ends at the
+//! announcement, and nothing is kept for what would follow.
 
 use super::super::*;
 use crate::control::Control;
@@ -13,13 +13,13 @@ use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// Of a run with payloads of 64 bytes.
+/// Maximum length for a run with payloads of 64 bytes.
 const LONGEST: u64 = 64 + (384 << 10);
 const CONNACK: &[u8] = b"\x20\x02\x00\x00";
 const INFO: &[u8] = b"INFO {\"version\":\"2\"}\r\n";
 
-/// Why a subscriber gives up with a server that says `first` unasked, and one of
-/// `answers` after each time that it has heard something.
+/// Returns why a subscriber gives up on a server that sends `first` unasked, and one of
+/// `answers` after each input.
 fn refusal<S: Session>(scheme: &str, first: &'static [u8], answers: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -30,7 +30,7 @@ fn refusal<S: Session>(scheme: &str, first: &'static [u8], answers: Vec<Vec<u8>>
             assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
             stream.write_all(&answer).unwrap();
         }
-        // Until the client has gone: it does not wait for what was announced.
+        // Until the client has disconnected: it does not wait for what was announced.
         while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {}
     });
     let workload = Workload::of([("pairs", "1"), ("payload", "64B"), ("rate", "10"), ("duration", "1s")]).unwrap();
@@ -88,7 +88,7 @@ fn a_packet_that_is_longer_than_any_of_the_run_is_refused_at_its_header() {
     assert_refused(&refusal::<Redis>("redis", b"", vec![b"%0\r\n".to_vec(), push]), 400_000_000 + beside);
 }
 
-/// None of its values is long, and there is no end to them.
+/// None of its values is long, but there are endlessly many.
 #[test]
 fn an_item_of_many_values_is_refused_when_they_are_too_many_bytes() {
     let value = [b"$4000\r\n".as_slice(), &[b'x'; 4000], b"\r\n"].concat();

@@ -1,8 +1,8 @@
-//! Clients that come back: what is said again, in which order, and what is not.
+//! Clients that reconnect: what they send again, in which order, and what they do not.
 
 use super::*;
 
-/// Writes messages again that tell their sequence.
+/// Copies of messages that consist of their sequence.
 struct Echoes(Vec<u8>);
 
 impl Copies for Echoes {
@@ -28,7 +28,7 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings
 }
 
 impl Client {
-    /// Loses the connection, and has another one that the server has accepted.
+    /// Ends the connection and opens another one that the server accepts.
     fn returned(&mut self, kept: bool) -> Vec<Said> {
         self.session.resume(&self.settings, &self.spec);
         self.out.clear();
@@ -39,7 +39,7 @@ impl Client {
         self.hear(|out| encode::connack(out, version, &connack).unwrap())
     }
 
-    /// The next word on what is under way.
+    /// Resends the next packet of the unfinished exchanges.
     fn resend(&mut self) -> bool {
         self.session.resend(&self.settings, &mut Echoes(Vec::new()), &mut self.out)
     }
@@ -49,7 +49,7 @@ impl Client {
         self.packets()
     }
 
-    /// What it has said: publications with their flag and payload.
+    /// Returns what the client has sent: publications with their flag and payload.
     fn packets(&mut self) -> Vec<String> {
         let (mut at, mut lines) = (0, Vec::new());
         while let Some((packet, used)) = server::decode(&self.out[at..], self.settings.version).unwrap() {
@@ -152,7 +152,7 @@ fn retained_messages_are_not_asked_for_twice() {
             assert_eq!((heard, client.sent().len()), (vec![Said::Connected], 1));
         }
     }
-    // A server that has a session of this name from elsewhere does not know the subscription.
+    // A server with a session of this name from elsewhere does not know the subscription.
     let mut client = Client::new(resuming(V3, 1, &[("retain", "true")]), spec(Role::Subscriber));
     let connack = Connack { session_present: true, ..Connack::new(0) };
     assert_eq!(client.hear(|out| encode::connack(out, V3, &connack).unwrap()), [Said::Connected]);

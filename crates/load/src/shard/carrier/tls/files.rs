@@ -1,4 +1,4 @@
-//! The files that TLS needs: whom to trust, and what the client shows.
+//! The files of TLS: trusted certificates, and the client's certificate and key.
 
 use super::trust::Trust;
 use super::words;
@@ -14,77 +14,77 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The longest file that is read, bytes: a system's list of CAs has some 200 KiB.
+/// Maximum length of a file, bytes: a system's list of CAs has some 200 KiB.
 const MOST_BYTES: u64 = 16 << 20;
-/// What can be signed with.
+/// Supported keys.
 const KEYS: &str = "an RSA key of 2048 bits or more, an ECDSA key of P-256 or P-384, or an Ed25519 key";
 
-/// Why no connection with TLS can be begun.
+/// The reason why no TLS connection can be begun.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The versions of TLS that are spoken here cannot be had.
+    /// The required versions of TLS are not available.
     #[error("TLS cannot be spoken: {}", words::of(.0))]
     Versions(#[source] Error),
-    /// The server's name is none.
+    /// The server's name is malformed.
     #[error("`{host}` is a name that no certificate can carry: connect by another one")]
     Name {
         /// The name.
         host: String,
-        /// What is wrong with it.
+        /// The parser's error.
         source: InvalidDnsNameError,
     },
     /// A file cannot be read.
     #[error("{option}: cannot read certificates from {}: {source}", path.display())]
     Unread {
-        /// The option that names it.
+        /// The option that names the file.
         option: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A file is not PEM.
     #[error("{option}: cannot read certificates from {}: {}", path.display(), words::of_pem(source))]
     NotPem {
-        /// The option that names it.
+        /// The option that names the file.
         option: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The parser's error.
         source: pem::Error,
     },
-    /// A certificate in it is none that could vouch for another.
+    /// A certificate cannot be used as a CA.
     #[error("tls_ca: cannot read certificates from {}: {}", path.display(), words::of(source))]
     Unfit {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The library's error.
         source: Error,
     },
-    /// It is empty.
+    /// A file contains no certificate.
     #[error("{option}: {} holds no certificate: it should be a PEM file", path.display())]
     Empty {
-        /// The option that names it.
+        /// The option that names the file.
         option: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// No file is named, and the system trusts nobody.
+    /// No file is given, and the system trusts no CA.
     #[error("this system has no CA certificates: install ca-certificates, or name a file with options.tls_ca")]
     NoSystemCa,
-    /// A key without a certificate.
+    /// There is a key without a certificate.
     #[error("tls_key is set and tls_cert is not: name the certificate of this key with options.tls_cert")]
     NoCertificate,
     /// The key is encrypted.
     #[error("tls_key: {path} is encrypted, and nobody can be asked for its password: decrypt it with `openssl pkey -in {path} -out FILE`", path = .0.display())]
     Encrypted(PathBuf),
-    /// There is no key.
+    /// The file contains no key.
     #[error("tls_key: {} holds no private key: it should be a PEM file (PKCS#8, PKCS#1 or SEC1)", .0.display())]
     NoKey(PathBuf),
-    /// The key is of no known kind.
+    /// The key is of an unknown kind.
     #[error("tls_key: {} holds a key that cannot be used: make {KEYS}", .0.display())]
     UnknownKey(PathBuf),
-    /// The key is another certificate's.
+    /// The key does not belong to the certificate.
     #[error("tls_key: {} is not the key of the certificate in {}", key.display(), certificate.display())]
     Mismatch {
         /// The file with the key.
@@ -94,7 +94,7 @@ pub enum TlsError {
     },
 }
 
-/// Reads a file, as far as one of its kind is long.
+/// Reads a file, up to its maximum length.
 fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     let unread = |source| TlsError::Unread { option, path: path.to_owned(), source };
     let mut bytes = Vec::new();
@@ -112,7 +112,7 @@ fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<
     }
 }
 
-/// Whom to trust: the certificates of `tls_ca`, or the CAs of the system.
+/// Loads the trusted certificates: those of `tls_ca`, or the CAs of the system.
 pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust, TlsError> {
     let mut roots = RootCertStore::empty();
     let mut named = Vec::new();
@@ -121,7 +121,7 @@ pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust,
         let unfit = |source| TlsError::Unfit { path: path.to_owned(), source };
         named.iter().try_for_each(|certificate| roots.add(certificate.clone())).map_err(unfit)?;
     } else {
-        // Some of a system's certificates may be of no use; some must be.
+        // Some of a system's certificates may be unusable, but not all of them.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             return Err(TlsError::NoSystemCa);
@@ -132,8 +132,8 @@ pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust,
     Ok(Trust { verifier, named })
 }
 
-/// What the client shows a server that asks who it is: `tls_cert` and
-/// `tls_key`. A certificate of X.509 version 1 is shown as well.
+/// Loads the client's certificate for servers that ask for one: `tls_cert` and `tls_key`.
+/// X.509 version 1 is accepted.
 pub fn identity(options: &Options, provider: &CryptoProvider) -> Result<Option<CertifiedKey>, TlsError> {
     let [certificate, key] = ["tls_cert", "tls_key"].map(|name| options.text(name).map(Path::new));
     let (certificate, key) = match (certificate, key) {
@@ -150,7 +150,8 @@ pub fn identity(options: &Options, provider: &CryptoProvider) -> Result<Option<C
     let der = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| TlsError::NoKey(key.to_owned()))?;
     let signer = provider.key_provider.load_private_key(der).map_err(|_| TlsError::UnknownKey(key.to_owned()))?;
     let certified = CertifiedKey::new(chain, signer);
-    // The library does not read certificates of version 1, so the public key is looked for.
+    // The library does not parse certificates of version 1, so their bytes are searched for
+    // the public key.
     let public = certified.key.public_key();
     let fits = public.is_none_or(|public| certified.cert[0].windows(public.len()).any(|part| *part == *public));
     match fits {

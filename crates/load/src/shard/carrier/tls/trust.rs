@@ -1,4 +1,4 @@
-//! Whether a server's certificate can be trusted.
+//! Verification of a server's certificate.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -7,19 +7,18 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// Trusts what a CA has signed, and a certificate that is itself among those
-/// that the user named, as OpenSSL does: its dates, its purpose and its name
-/// are checked all the same.
+/// Trusts certificates that a CA has signed, and certificates that are themselves in the
+/// user's file, like OpenSSL: their dates, purpose and name are checked as well.
 #[derive(Debug)]
 pub struct Trust {
-    /// Of what CAs have signed.
+    /// Verifier of certificates signed by CAs.
     pub verifier: Arc<WebPkiServerVerifier>,
-    /// Those that the user named.
+    /// Certificates in the user's file.
     pub named: Vec<CertificateDer<'static>>,
 }
 
-/// Whether nothing is wrong with a certificate but that no CA vouches for it.
-/// Dates and purpose are looked at before.
+/// True if the only problem of a certificate is that no CA signed it. Dates and purpose
+/// are checked before.
 fn lacks_only_a_ca(error: &Error) -> bool {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,

@@ -1,5 +1,5 @@
-//! What failures of TLS mean, and what to do about them. The library's own
-//! words are the names of its variants.
+//! Explanations of TLS failures, with advice. The library's own texts are the names of
+//! its variants.
 
 use super::super::errors::{denied, foreign};
 use rustls::pki_types::ServerName;
@@ -8,15 +8,15 @@ use rustls::{AlertDescription, CertificateError, Error};
 use std::fmt::Debug;
 use std::io;
 
-/// What can be signed with.
+/// Supported signature algorithms.
 const ALGORITHMS: &str =
     "ECDSA with P-256 or P-384, Ed25519, or RSA with 2048 bits or more, and SHA-256 or longer digests";
-/// How names get into a certificate.
+/// Advice on names in a certificate.
 const NAMES: &str =
     "with `openssl x509 -req ... -extfile FILE`, for instance, where FILE says `subjectAltName=DNS:HOST`";
 
-/// The name of a variant as words: `NoCipherSuitesInCommon` is "no cipher
-/// suites in common". What the variant holds is left out.
+/// Returns the name of a variant as words, without its fields: `NoCipherSuitesInCommon`
+/// is "no cipher suites in common".
 fn spelled(variant: &impl Debug) -> String {
     let debugged = format!("{variant:?}");
     let name = debugged.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
@@ -32,7 +32,7 @@ fn spelled(variant: &impl Debug) -> String {
     words
 }
 
-/// An error of the library that has no advice of its own.
+/// Describes an error of the library without specific advice.
 pub fn of(error: &Error) -> String {
     match error {
         Error::General(text) => text.clone(),
@@ -44,7 +44,7 @@ pub fn of(error: &Error) -> String {
     }
 }
 
-/// What is wrong with a PEM file. Nothing of it is repeated.
+/// Describes an error in a PEM file, without quoting the file.
 pub fn of_pem(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => error.to_string(),
@@ -52,7 +52,7 @@ pub fn of_pem(error: &pem::Error) -> String {
     }
 }
 
-/// What is wrong with a certificate, and what to make instead.
+/// Describes a problem of a certificate, with advice.
 fn of_certificate(error: &CertificateError) -> String {
     use CertificateError as Why;
     match error {
@@ -95,7 +95,7 @@ fn of_certificate(error: &CertificateError) -> String {
     }
 }
 
-/// `presented` comes as `DnsName("broker.example")`.
+/// Describes a name mismatch. `presented` has the form `DnsName("broker.example")`.
 fn not_for(expected: &ServerName<'_>, presented: &[String]) -> String {
     let expected = expected.to_str();
     if presented.is_empty() {
@@ -112,7 +112,7 @@ fn not_for(expected: &ServerName<'_>, presented: &[String]) -> String {
     format!("it is for {names}, not for {expected}: connect by a name that it carries")
 }
 
-/// What a failure means for the connection.
+/// Converts a failure into the error of the connection.
 pub fn refusal(error: &Error, handshaking: bool) -> io::Error {
     match error {
         Error::InvalidCertificate(why) => {
@@ -125,7 +125,7 @@ pub fn refusal(error: &Error, handshaking: bool) -> io::Error {
     }
 }
 
-/// What a server says of a handshake that it ends.
+/// Describes the alert with which a server ends a handshake.
 fn of_alert(alert: AlertDescription) -> String {
     use AlertDescription as Alert;
     const SHOW: &str = "name one with options.tls_cert and options.tls_key";
@@ -138,7 +138,8 @@ fn of_alert(alert: AlertDescription) -> String {
         Alert::UnknownCA => {
             "the server does not trust the client's certificate: let a CA sign it that the server knows".into()
         }
-        // OpenSSL says so of a certificate whose issuer it knows by name, with another key.
+        // OpenSSL sends this alert for a certificate whose issuer it knows by name, with
+        // another key.
         Alert::DecryptError => {
             "the server cannot check the signature of the client's certificate: let a CA sign it that the server knows"
                 .into()
@@ -162,7 +163,7 @@ mod tests {
     use rustls::{OtherError, PeerIncompatible, PeerMisbehaved};
     use std::sync::Arc;
 
-    /// No text shows how the program is written.
+    /// No text exposes names of the program's types.
     #[test]
     fn every_failure_is_told_in_words() {
         let other = |error: webpki::Error| CertificateError::Other(OtherError(Arc::new(error)));

@@ -2,7 +2,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// A client's side, and the server's socket, which blocks.
+/// Returns a client's side, and the server's blocking socket.
 fn pair() -> (WebSocket, RawStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -51,7 +51,7 @@ fn answer_to(request: &str) -> String {
     )
 }
 
-/// A connection whose handshake the server has answered.
+/// Returns a connection whose handshake the server has answered.
 fn open() -> (WebSocket, RawStream, TcpStream) {
     let (mut websocket, mut wire, mut server) = pair();
     websocket.flush(&mut wire).unwrap();
@@ -60,7 +60,7 @@ fn open() -> (WebSocket, RawStream, TcpStream) {
     (websocket, wire, server)
 }
 
-/// A server's frame.
+/// Returns a server's frame.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![first];
     match payload.len() {
@@ -78,7 +78,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A client's frame: opcode and payload.
+/// Reads a client's frame: opcode and payload.
 fn frame_of_client(server: &mut TcpStream) -> (u8, Vec<u8>) {
     let mut start = [0; 2];
     server.read_exact(&mut start).unwrap();
@@ -127,7 +127,7 @@ fn what_is_written_before_the_handshake_is_over_waits_for_it() {
     assert_eq!(websocket.write(&mut wire, b"first").unwrap(), 5);
     websocket.flush(&mut wire).unwrap();
     let answer = answer_to(&request(&mut server));
-    // In single bytes, and with a frame at its end.
+    // Byte by byte, and with a frame at its end.
     let mut said = answer.into_bytes();
     said.extend(frame(FIN | BINARY, b"hello"));
     for byte in said {
