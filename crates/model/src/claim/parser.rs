@@ -1,4 +1,4 @@
-//! Reads an expression: strict, bounded, and with all errors of names and units at once.
+//! Parses an expression: strict, bounded, and with all errors of names and units at once.
 
 use super::expression::{Along, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
 use super::lexer::{Placed, Token, words};
@@ -9,35 +9,35 @@ use crate::objective::Relation;
 use crate::units::{parse_size, parse_time};
 use serde_json::Value;
 
-/// Longest expression that is read, bytes.
+/// Longest expression that is parsed, bytes.
 const TEXT_MAX: usize = 2_000;
-/// Most brackets within each other.
+/// Maximum depth of nested brackets.
 const DEPTH_MAX: usize = 32;
-/// Most systems in an order or a list.
+/// Maximum number of systems in an order or a list.
 const SYSTEMS_MAX: usize = 32;
 
 const FUNCTIONS: [&str; 11] =
     ["growth", "peak", "slope", "fixed", "crossing", "capacity", "fails", "limited_by", "best", "share", "not"];
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     /// Byte offset in the expression.
     pub at: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub help: Option<String>,
 }
 
-/// What a name stands for; or what is wrong with it, and advice.
+/// The resolved name; or an error and advice.
 pub type Lookup<T> = Result<T, (String, Option<String>)>;
 
-/// Looks up the names in an expression.
+/// Functions that look up the names in an expression.
 pub struct Names<'a> {
-    /// The name of a system as it is known.
+    /// Returns the canonical name of a system.
     pub system: &'a dyn Fn(&str) -> Lookup<String>,
-    /// The canonical value on an axis.
+    /// Returns the canonical value on an axis.
     pub value: &'a dyn Fn(&str, &str) -> Lookup<Value>,
 }
 
@@ -49,24 +49,25 @@ struct Parser<'a> {
     names: &'a Names<'a>,
 }
 
-/// A syntax error has been reported: what follows cannot be understood.
+/// Marker that a syntax error has been reported; parsing cannot continue.
 struct Stopped;
 
 type Parsed<T> = Result<T, Stopped>;
 
-/// A quantity, with what is needed to check its unit.
+/// A quantity, with its dimension for the unit check.
 struct Typed {
     quantity: Quantity,
-    /// None of a number without a unit, which takes the unit of what it is compared with.
+    /// `None` for a number without a unit, which takes the unit of the quantity it is compared
+    /// with.
     dimension: Option<Dimension>,
     at: usize,
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// All that is wrong with it, up to the first error of syntax.
+    /// Returns all errors, up to the first syntax error.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Expression, Vec<ExpressionError>> {
         let error = |at, message: String| vec![ExpressionError { at, message, help: None }];
         if text.len() > TEXT_MAX {
@@ -153,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what is within one more pair of brackets.
+    /// Reads the content of one more level of brackets.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEPTH_MAX {
             let at = self.at();
@@ -166,7 +167,7 @@ impl Parser<'_> {
         read
     }
 
-    /// The sign behind the bracket that closes the one at `open`.
+    /// Returns the sign after the bracket that closes the one at `open`.
     fn behind_bracket(&self, open: usize) -> Option<&Token> {
         let mut depth = 0;
         for (index, word) in self.words.iter().enumerate().skip(open) {
@@ -209,7 +210,7 @@ impl Parser<'_> {
         let follows_bracket = matches!(self.words.get(self.next + 1).map(|word| &word.token), Some(Token::Sign("(")));
         match self.token().clone() {
             Token::Sign("(") => {
-                // Of quantities, if a sign of arithmetic or a comparison stands behind it.
+                // The bracket is a quantity if an arithmetic operator or a comparison follows it.
                 let is_quantity = match self.behind_bracket(self.next) {
                     Some(Token::Sign(sign)) => *sign != ")",
                     Some(Token::Name(word)) => word == "in",
@@ -265,7 +266,7 @@ impl Parser<'_> {
         Ok(Proposition::Best { figure, at, systems: self.systems()? })
     }
 
-    /// Systems with `or` between them. What follows an `or` may be another statement.
+    /// Reads systems with `or` between them. The text after an `or` may be another statement.
     fn systems(&mut self) -> Parsed<Vec<String>> {
         let mut systems = vec![self.system()?];
         while self.is_word("or") && systems.len() < SYSTEMS_MAX {
@@ -399,13 +400,13 @@ impl Parser<'_> {
         Ok(Proposition::Compare { left: left.quantity, relation, right: right.quantity })
     }
 
-    /// `LO..HI`, in base units.
+    /// Reads `LO..HI`, in base units.
     fn range(&mut self, dimension: Option<Dimension>) -> Parsed<[f64; 2]> {
         let (lo, at) = (self.literal()?, self.at());
         self.expect("..")?;
         let hi = self.literal()?;
         let left = Typed { quantity: Quantity::Literal(0.0), dimension, at };
-        // `1..10ms` has one unit for both.
+        // In `1..10ms`, both numbers have the one unit.
         for end in [&lo, &hi] {
             if !(end.dimension.is_none() && matches!(end.quantity, Quantity::Literal(0.0))) {
                 self.same(&left, end);
@@ -418,9 +419,9 @@ impl Parser<'_> {
         Ok([lo, hi])
     }
 
-    /// Two quantities have one unit; a number without a unit may stand for a count.
+    /// Checks that two quantities have the same unit; a number without a unit may be a count.
     fn same(&mut self, left: &Typed, right: &Typed) -> Option<Dimension> {
-        // Of a number that could not be read an error is told already.
+        // An unreadable number has already been reported.
         if [left, right].into_iter().any(|side| matches!(side.quantity, Quantity::Literal(value) if value.is_nan())) {
             return left.dimension.or(right.dimension);
         }
@@ -571,7 +572,7 @@ impl Parser<'_> {
         self.named(|name| Figure::named(name).map_err(|error| error.to_string()))
     }
 
-    /// A figure of which more or less is better.
+    /// Reads a figure of which more or less is better.
     fn ranking(&mut self) -> Parsed<Figure> {
         self.named(|name| Figure::ranking(name).map_err(|error| error.to_string()))
     }
@@ -609,7 +610,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `SYSTEM[, AXIS=VALUE…]`
+    /// Reads `SYSTEM[, AXIS=VALUE…]`.
     fn with_system(&mut self) -> Parsed<NamedPlaces> {
         let at = self.at();
         let selection = self.selection(true)?;
@@ -619,8 +620,8 @@ impl Parser<'_> {
         Ok(selection)
     }
 
-    /// What stands before a closing bracket: a system, and places on axes. Unless it is
-    /// the `first` in the bracket, a comma comes before it.
+    /// Reads the names before a closing bracket: a system, and places on axes. A comma comes before
+    /// each, except the `first` in the bracket.
     fn selection(&mut self, mut first: bool) -> Parsed<NamedPlaces> {
         let mut selection = NamedPlaces::default();
         while !self.is(")") {
@@ -672,7 +673,7 @@ fn joined(operator: Operator, left: Typed, right: Typed, dimension: Option<Dimen
 }
 
 impl Operator {
-    /// The result for two numbers.
+    /// Returns the result for two numbers.
     pub fn of(self, left: f64, right: f64) -> f64 {
         match self {
             Operator::Add => left + right,
@@ -690,7 +691,7 @@ fn limit(word: &str) -> Option<CapacityLimit> {
     }
 }
 
-/// A number in base units, and its dimension if it is written with a unit.
+/// Parses a number. Returns it in base units, and its dimension if it has a unit.
 fn literal(text: &str) -> Result<(f64, Option<Dimension>), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
