@@ -1,7 +1,7 @@
-//! Files that others may have made: read within limits, written as a whole.
+//! Files that others may have created: reading with limits, and writing as a whole.
 //!
-//! A results folder may come from somebody else, and a path that the user typed may
-//! name anything: a FIFO, which never ends, a device, or a link to another file.
+//! A results folder may come from another person, and a path that the user typed may name anything:
+//! a FIFO, which never ends, a device, or a link to another file.
 #![forbid(unsafe_code)]
 
 use nix::unistd::{AccessFlags, access};
@@ -10,37 +10,37 @@ use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The largest study, hosts file, system file, CSV file or `environment.json` that is read, bytes.
+/// Largest study, hosts file, system file, CSV file or `environment.json` that is read, bytes.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// What is done about a symbolic link in place of a file.
+/// Treatment of a symbolic link in place of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Follow it: the user named this path.
+    /// Follows it: the user named this path.
     Follow,
-    /// Refuse it: pubmark itself makes no links in a results folder.
+    /// Refuses it: pubmark itself creates no links in a results folder.
     Refuse,
 }
 
-/// Opens a regular file for reading. Does not wait for a FIFO's other end.
+/// Opens a regular file for reading. Does not wait for the other end of a FIFO.
 ///
 /// # Errors
-/// Where it cannot be opened, and [`ErrorKind::InvalidInput`] where it is no regular file.
+/// It cannot be opened, or, with [`ErrorKind::InvalidInput`], it is not a regular file.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path, links)
 }
 
-/// Opens a regular file in the ways that `options` name, as [`open`] does.
+/// Opens a regular file like [`open`], with the access that `options` select.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub fn open_with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Result<File> {
     let follow = if links == Links::Refuse { nix::libc::O_NOFOLLOW } else { 0 };
     let flags = follow | nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let opened = options.custom_flags(flags).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
         Some(nix::libc::ELOOP) if links == Links::Refuse => refused("a symbolic link"),
-        // A socket, or a FIFO that nobody reads.
+        // A socket, or a FIFO without a reader.
         Some(nix::libc::ENXIO) => refused("a socket or a FIFO"),
         _ => error,
     })?;
@@ -63,7 +63,7 @@ fn refused(kind: &str) -> io::Error {
 /// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`], and [`ErrorKind::FileTooLarge`].
+/// Those of [`open`], and [`ErrorKind::FileTooLarge`].
 pub fn read(path: &Path, most: u64, links: Links) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, links)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -73,18 +73,18 @@ pub fn read(path: &Path, most: u64, links: Links) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a regular file of text, of at most [`TEXT_BYTES_MAX`] bytes.
+/// Reads a regular text file of at most [`TEXT_BYTES_MAX`] bytes.
 ///
 /// # Errors
-/// As [`read`], and [`ErrorKind::InvalidData`] with the line from which on it is not UTF-8.
+/// Those of [`read`], and [`ErrorKind::InvalidData`] with the line from which on it is not UTF-8.
 pub fn read_text(path: &Path, links: Links) -> io::Result<String> {
     read_text_of(path, TEXT_BYTES_MAX, links)
 }
 
-/// Reads a regular file of text, of at most `most` bytes.
+/// Reads a regular text file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`read_text`].
+/// Those of [`read_text`].
 pub fn read_text_of(path: &Path, most: u64, links: Links) -> io::Result<String> {
     String::from_utf8(read(path, most, links)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -93,15 +93,15 @@ pub fn read_text_of(path: &Path, most: u64, links: Links) -> io::Result<String> 
     })
 }
 
-/// Writes a file whole or not at all: a new file beside it, which then takes its name. A link of
-/// that name is replaced, and what it names is left as it is.
+/// Writes a file completely or not at all: writes a new file in its folder and renames it. A link
+/// of that name is replaced, and its target is left unchanged.
 ///
 /// # Errors
-/// Where the new file cannot be written; it is removed then.
+/// The new file cannot be written; it is then removed.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| refused("a folder"))?.to_string_lossy();
     let fresh = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    // That of a process of this number that was killed.
+    // It may be left from a killed process with the same ID.
     let _ = std::fs::remove_file(&fresh);
     let mut out = BufWriter::new(File::create_new(&fresh)?);
     let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| std::fs::rename(&fresh, path));
@@ -110,10 +110,10 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     })
 }
 
-/// Refuses a path at which no file can be written, without making one.
+/// Checks that a file can be written at a path, without creating one.
 ///
 /// # Errors
-/// Where its folder does not exist or takes no files, and where a file that is there cannot be written.
+/// Its folder does not exist or is not writable, or an existing file is not writable.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(refused("a folder"));
@@ -136,7 +136,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
-    /// Everything that is not a file, and that a path may name.
+    /// Everything that a path may name and that is not a regular file.
     #[test]
     fn only_regular_files_are_read() {
         let place = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(said("", links), "it is a folder, and not a file");
         }
         assert_eq!(said("zero", Links::Follow), "it is a device, and not a file");
-        // Nobody reads the FIFO: it is not waited for either.
+        // The FIFO has no reader, and the open does not wait for one.
         let appended = open_with(OpenOptions::new().append(true), &at("fifo"), Links::Refuse);
         assert_eq!(appended.unwrap_err().to_string(), "it is a socket or a FIFO, and not a file");
         assert_eq!(read(&at("gone"), 1, Links::Follow).unwrap_err().kind(), ErrorKind::NotFound);
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(read(&path, 5, Links::Refuse).unwrap(), b"12345");
         let error = read(&path, 4, Links::Refuse).unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::FileTooLarge, "larger than 4 bytes"));
-        // One without an end, of which only its length is known.
+        // A very long file, of which only its length is known.
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read_text(&path, Links::Refuse).unwrap_err().kind(), ErrorKind::FileTooLarge);
         std::fs::write(&path, b"one\n\xff").unwrap();
@@ -193,7 +193,7 @@ mod tests {
         };
         assert_eq!(replace(&path, failed).unwrap_err().kind(), ErrorKind::StorageFull);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
-        // A link that lies in wait under the new file's name is not followed.
+        // A link under the new file's name is not followed.
         symlink(&precious, place.path().join(format!(".summary.csv.{}.new", std::process::id()))).unwrap();
         replace(&path, |out| out.write_all(b"two")).unwrap();
         assert_eq!(

@@ -1,41 +1,40 @@
-//! What is asked of two arms of a study, and which of its cells are whose.
+//! The question that a study asks of its two arms, and the assignment of cells to arms.
 
 use crate::cell::Cell;
 use crate::setting::as_typed;
 use serde_json::{Map, Value};
 
-/// The ends of the names of parts: those of A and of B.
+/// Suffixes of part names: of A's parts and of B's.
 pub(crate) const ENDS: [&str; 2] = ["a", "b"];
 
-/// What is asked of two arms.
+/// The question that a study asks of its two arms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArmsGoal {
-    /// The keys in which they differ, as axes are named.
+    /// The keys in which the arms differ, named like axes.
     pub keys: Vec<String>,
-    /// What may not become of B beside A, as typed.
+    /// Gates on the change from A to B, as typed.
     pub fail_on: Vec<String>,
-    /// What has to hold of B by itself, as typed.
+    /// Conditions that B alone must meet, as typed.
     pub require: Vec<String>,
 }
 
-/// A place at which the two arms are held against each other: an index of a cell
-/// of each.
+/// A point at which the two arms are compared: the index of one cell of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmsPoint {
-    /// A's cell.
+    /// Index of A's cell.
     pub a: usize,
-    /// B's.
+    /// Index of B's cell.
     pub b: usize,
 }
 
-/// Which end a part's name has.
+/// Returns the suffix of a part's name, if it is the suffix of an arm.
 pub(crate) fn end_of(part: &str) -> Option<&'static str> {
     let end = part.rsplit('-').next()?;
     ENDS.into_iter().find(|known| *known == end)
 }
 
 impl ArmsGoal {
-    /// The places at which both arms are measured, in the study's order.
+    /// Returns the points at which both arms are measured, in the study's order.
     pub fn points(&self, cells: &[Cell]) -> Vec<ArmsPoint> {
         let of = |end: &'static str| {
             let here = move |cell: &&(usize, &Cell)| arm_of(&cell.1.axes) == Some(end);
@@ -48,7 +47,7 @@ impl ArmsGoal {
         mine.into_iter().filter_map(|a| Some(ArmsPoint { a, b: other(a)? })).collect()
     }
 
-    /// Where a cell lies on the axes that are not an arm's own.
+    /// Returns a cell's values on the axes that do not belong to an arm.
     pub fn place(&self, axes: &Map<String, Value>) -> Map<String, Value> {
         let mut place = axes.clone();
         let part = axes.get("part").and_then(Value::as_str).unwrap_or_default();
@@ -60,7 +59,7 @@ impl ArmsGoal {
         place
     }
 
-    /// An arm in words: what it sets, as its cell has it.
+    /// Describes an arm by the keys that it sets, with the values of its cell.
     pub fn words(&self, axes: &Map<String, Value>) -> String {
         let set = self.keys.iter().filter_map(|name| Some(format!("{name}={}", as_typed(axes.get(name)?))));
         let words: Vec<String> = set.collect();

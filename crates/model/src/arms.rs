@@ -1,8 +1,8 @@
-//! Two settings of one study, to be measured in turns: its arms, A and B.
+//! The arms of a study: two settings, A and B, that are measured in turns.
 //!
-//! An arm is a part of the study: the cells of A and of B are the same but for the
-//! keys that the arms set. So records, tables and reports need to know nothing of
-//! it; what is asked of the two stands in the study's table `[ab]`.
+//! An arm is a part of the study: the cells of A and B differ only in the keys that the arms set.
+//! So records, tables and reports need no knowledge of arms; the study's table `[ab]` holds the
+//! question.
 
 use crate::ab::{ArmsGoal, ENDS, end_of};
 use crate::claim::Condition;
@@ -17,17 +17,17 @@ use serde_json::Value;
 /// Keys and values of each arm, as typed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arms {
-    /// Those of A, the baseline.
+    /// Settings of A, the baseline.
     pub a: Vec<(String, String)>,
-    /// Those of B, which is judged by it.
+    /// Settings of B, which is compared with A.
     pub b: Vec<(String, String)>,
 }
 
 impl Arms {
-    /// The study with each of its cells in both arms.
+    /// Returns the study with each of its cells in both arms.
     ///
     /// # Errors
-    /// Where an arm sets what cannot be set, or both are the same.
+    /// An arm sets a key that cannot be set, or both arms are the same.
     pub fn split(&self, study: &Study, mut goal: ArmsGoal, systems: Systems<'_>) -> Result<Study, Diagnostic> {
         let mut study = study.clone();
         let mut arms =
@@ -46,7 +46,7 @@ impl Arms {
                 }
                 match base.as_deref() {
                     Some([value]) => arm.push((name.clone(), value.clone())),
-                    // What the system's file says, or the study for all cells.
+                    // The value comes from the system's file, or the study has one for all cells.
                     _ if name.starts_with("options.") => {}
                     Some(_) => {
                         let message = format!("{flag} has no `{name}`, and the study has several values of it");
@@ -72,7 +72,7 @@ impl Arms {
         study.claims.clear();
         study.baseline = None;
         study.reference = None;
-        // A block is a repeat; how many there will be nobody knows.
+        // Each repeat is a block; the number of repeats is not known in advance.
         study.settings.set("repeats", "1").map_err(Diagnostic::whole)?;
         study.ab = Some(goal);
         study.find_systems(systems);
@@ -117,7 +117,7 @@ impl Arms {
     }
 }
 
-/// What the study has of a key, taken out of it: the arms set it.
+/// Removes a key's values from the study and returns them: the arms set the key instead.
 fn base(study: &mut Study, name: &str) -> Option<Vec<Value>> {
     let on_axis = study.axes.iter().find(|axis| axis.name == name).map(|axis| axis.values.clone());
     if name == "system" {
@@ -134,7 +134,7 @@ fn base(study: &mut Study, name: &str) -> Option<Vec<Value>> {
     on_axis.or((!in_parts.is_empty()).then_some(in_parts)).or(taken)
 }
 
-/// Makes parts of the arms.
+/// Turns the arms into parts of the study.
 fn put(study: &mut Study, arms: &[Vec<(String, Value)>; 2]) {
     let whole = [StudyPart { name: String::new(), axes: Vec::new() }];
     let parts = if study.parts.is_empty() { whole.to_vec() } else { std::mem::take(&mut study.parts) };
@@ -151,7 +151,7 @@ fn put(study: &mut Study, arms: &[Vec<(String, Value)>; 2]) {
     let system =
         |arm: &[(String, Value)]| arm.iter().find(|(name, _)| name == "system").map(|(_, value)| value.clone());
     if let (Some(a), Some(b)) = (system(&arms[0]), system(&arms[1])) {
-        // Systems are crossed for all parts: each arm leaves out the other's.
+        // Systems are combined with all parts, so each arm skips the other arm's system.
         let values = if a == b { vec![a.clone()] } else { vec![a.clone(), b.clone()] };
         study.axes.iter_mut().filter(|axis| axis.name == "system").for_each(|axis| axis.values.clone_from(&values));
         for (not, end) in [(b.clone(), ENDS[0]), (a.clone(), ENDS[1])].into_iter().filter(|_| a != b) {
@@ -162,7 +162,7 @@ fn put(study: &mut Study, arms: &[Vec<(String, Value)>; 2]) {
             skips.push(Skip { conditions, why: OTHERS.into() });
         }
     }
-    // What a study leaves out of a part, it leaves out of both arms of it.
+    // A condition that skips a part skips both arms of it.
     for (name, condition) in study.skips.iter_mut().flat_map(|skip| &mut skip.conditions) {
         if let Condition::OneOf(values) = condition
             && name == "part"
@@ -178,5 +178,5 @@ fn put(study: &mut Study, arms: &[Vec<(String, Value)>; 2]) {
     study.axes.push(Axis { name: "part".into(), values: names });
 }
 
-/// Why a cell is left out whose system is the other arm's.
+/// Reason shown for a cell that is skipped because its system belongs to the other arm.
 const OTHERS: &str = "the other arm's system";

@@ -1,9 +1,9 @@
-//! What a study asks of its records, where it is measured until they answer.
+//! The questions of a study, which is measured until its records answer them.
 
 use crate::figure::{Figure, FigureNameError};
 use std::fmt;
 
-/// The shares of a figure to within which it can be asked for.
+/// Allowed precisions, as a share of the figure.
 const SHARES: std::ops::RangeInclusive<f64> = 0.001..=0.5;
 
 /// The word for the figure that the tables rank by.
@@ -12,18 +12,18 @@ pub const AUTO: &str = "auto";
 /// The questions of a study: `[questions]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AskedQuestions {
-    /// Who is best at each point, by each of these; none is the figure that the tables
-    /// rank by.
+    /// Figures for which the best system at each point is asked; `None` is the figure that the
+    /// tables rank by.
     pub best: Vec<Option<Figure>>,
-    /// Whether its claims hold.
+    /// True if the study asks whether its claims hold.
     pub claims: bool,
-    /// Which of two systems is better at each point, or that they are the same.
+    /// Pairs of systems: which is better at each point, or are they equal?
     pub differ: Vec<[String; 2]>,
-    /// What a figure of each cell is, to within a share of it.
+    /// Figures of each cell that must be known to a given precision.
     pub within: Vec<Precision>,
 }
 
-/// Where a study says nothing: its claims, and who is best at each point.
+/// Default of a study: its claims, and the best system at each point.
 impl Default for AskedQuestions {
     fn default() -> AskedQuestions {
         AskedQuestions { best: vec![None], claims: true, ..AskedQuestions::none() }
@@ -31,55 +31,55 @@ impl Default for AskedQuestions {
 }
 
 impl AskedQuestions {
-    /// No question at all.
+    /// Returns a set without questions.
     pub fn none() -> AskedQuestions {
         AskedQuestions { best: Vec::new(), claims: false, differ: Vec::new(), within: Vec::new() }
     }
 }
 
-/// How well a figure is to be known: `p99 ±5%`.
+/// Required precision of a figure: `p99 ±5%`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Precision {
-    /// None for the figure that the tables rank by.
+    /// `None` is the figure that the tables rank by.
     figure: Option<Figure>,
     share: f64,
 }
 
-/// Why a text is none.
+/// Reasons why a text is not a precision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrecisionError {
-    /// It has not the form of one.
+    /// The text has the wrong form.
     #[error("`{0}` says not how well a figure is to be known: write ±2%, or a figure before it, as in 'p99 ±5%'")]
     Form(String),
-    /// It names no figure.
+    /// The text names an unknown figure.
     #[error("`{text}`: {unknown}")]
     Figure {
-        /// The whole.
+        /// The whole text.
         text: String,
-        /// What was taken for a name.
+        /// The error of the name.
         unknown: FigureNameError,
     },
-    /// A count has no noise.
+    /// The figure is a count, which has no noise.
     #[error(
         "`{0}`: what is counted is a fact of each run, and not known to within a share: ask for a time, a rate or a use"
     )]
     Counted(String),
-    /// It is out of range.
+    /// The precision is out of range.
     #[error("`{0}`: a figure is known to within ±0.1% to ±50%")]
     Range(String),
 }
 
 impl Precision {
-    /// Reads one. `±` may be written `+-` or `+/-`.
+    /// Reads a precision. `±` may be written `+-` or `+/-`.
     ///
     /// # Errors
-    /// What is wrong with it, and what could be written.
+    /// Says what is wrong with the text, and what could be written.
     pub fn parse(text: &str) -> Result<Precision, PrecisionError> {
         let form = || PrecisionError::Form(text.chars().take(100).collect());
         let signs = ["±", "+/-", "+-"];
         let (name, rest) = signs.iter().find_map(|sign| text.split_once(sign)).ok_or_else(form)?;
         let percent = rest.trim().strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
-        // The nearest fraction to what is written.
+        // Rounded to the fraction that is nearest to the text.
         let share = percent.map(|percent| (percent * 1e6).round() / 1e8).ok_or_else(form)?;
         if !SHARES.contains(&share) {
             return Err(PrecisionError::Range(text.to_owned()));
@@ -97,13 +97,14 @@ impl Precision {
         Ok(Precision { figure, share })
     }
 
-    /// How far the ends of its interval may lie from the figure, as a share of it.
+    /// Returns the largest distance from the figure to the ends of its interval, as a share of the
+    /// figure.
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// The figure: where none is named, the one that the tables rank by at given rates
-    /// or, `unthrottled`, where messages go as fast as they can.
+    /// Returns the figure. If none is named, this is the figure that the tables rank by at given
+    /// rates or, if `unthrottled`, with messages sent as fast as possible.
     pub fn figure(&self, unthrottled: bool) -> Figure {
         self.figure.unwrap_or(if unthrottled { Figure::DELIVERED } else { Figure::LATENCY_P50 })
     }

@@ -1,6 +1,5 @@
-//! A capacity: the highest load at which an objective holds, as the records of a
-//! results folder say it. What a running search knows is computed from the same
-//! records by the same code.
+//! A capacity: the highest load at which an objective holds, computed from the records of a results
+//! folder. A running search computes its state from the same records with the same code.
 
 mod limit;
 mod step;
@@ -17,7 +16,8 @@ use serde::Serialize;
 pub use step::{CONFIRMING, CapacityStep, StepOutcome};
 
 words! {
-    /// What is turned up, or of a limit down, until the objective no longer holds.
+    /// The load that a search raises, or the limit that it lowers, until the objective no longer
+    /// holds.
     LoadAxis {
         /// Messages a second, of all publishers together.
         Rate = "rate",
@@ -31,15 +31,15 @@ words! {
         Payload = "payload",
         /// Messages that are due at once.
         Burst = "burst",
-        /// Processors that the server may use: the fewest that suffice.
+        /// Processors that the server may use: the search finds the fewest that suffice.
         Cpus = "cpus",
-        /// Memory that the server may use, bytes: the least that suffices.
+        /// Memory that the server may use, bytes: the search finds the least that suffices.
         Memory = "memory",
     }
 }
 
 impl LoadAxis {
-    /// The key of a study that is turned up.
+    /// Returns the key of a study that the search varies.
     pub fn key(self) -> &'static str {
         match self {
             LoadAxis::Burst => "arrival",
@@ -47,7 +47,7 @@ impl LoadAxis {
         }
     }
 
-    /// What a load is counted in.
+    /// Returns the unit in which a load is counted.
     pub fn unit(self) -> &'static str {
         match self {
             LoadAxis::Rate => "messages/s offered, all publishers together",
@@ -61,14 +61,14 @@ impl LoadAxis {
         }
     }
 
-    /// Whether it limits the server. A limit is searched downwards: its load is the
-    /// inverse of what the server may use, so that a higher load is the harder one.
+    /// True if the axis is a limit of the server. A limit is searched downwards: its load is the
+    /// inverse of what the server may use, so a higher load is harder.
     pub fn is_limit(self) -> bool {
         matches!(self, LoadAxis::Cpus | LoadAxis::Memory)
     }
 
-    /// What a user says and reads of a load, and the load of what a user says: of a limit
-    /// what the server may use, of all else the load itself.
+    /// Converts a load to the amount that users read and type, and back. For a limit, this is the
+    /// amount that the server may use; otherwise it is the load itself.
     pub fn amount(self, load: f64) -> f64 {
         match self {
             LoadAxis::Cpus => CPUS_SCALE / load,
@@ -77,7 +77,7 @@ impl LoadAxis {
         }
     }
 
-    /// The load of a cell; none where it has none of this kind.
+    /// Returns the load of a cell; `None` if the cell has no load of this kind.
     pub fn load_of(self, workload: &Workload, limits: &Limits) -> Option<f64> {
         match self {
             LoadAxis::Cpus => limits.cpus.map(|cpus| self.amount(cpus)),
@@ -86,14 +86,14 @@ impl LoadAxis {
         }
     }
 
-    /// The load of a run.
+    /// Returns the load of a run.
     fn load_of_run(self, record: &RunRecord) -> Option<f64> {
         let number = |name: &str| record.cell.get(name).and_then(serde_json::Value::as_f64);
         let limits = Limits { cpus: number("cpus"), memory_bytes: number("memory").map(|bytes| bytes as u64) };
         self.load_of(&record.workload, &limits)
     }
 
-    /// The load of a workload; none where it has none of this kind, as at `max`.
+    /// Returns the load of a workload; `None` if it has no load of this kind, such as at `max`.
     pub fn load(self, workload: &Workload) -> Option<f64> {
         match (self, workload.rate, workload.arrival) {
             (LoadAxis::Rate, Rate::Due(profile), _) => Some(profile.fastest_per_s() * f64::from(workload.publishers)),
@@ -107,8 +107,8 @@ impl LoadAxis {
         }
     }
 
-    /// The value of the key at a load, as it is typed: four digits, of a whole
-    /// number if it is one. `publishers` share a rate.
+    /// Formats the value of the key at a load as a user types it: four digits, and a whole number
+    /// if it is a count. `publishers` share a rate.
     pub fn value(self, load: f64, publishers: u32) -> String {
         match self {
             LoadAxis::Rate => {
@@ -124,7 +124,7 @@ impl LoadAxis {
             LoadAxis::Burst => format!("burst:{}", whole(load, 1.0, 1e6)),
             LoadAxis::Payload => whole(load, 16.0, (1u64 << 30) as f64),
             LoadAxis::Pairs | LoadAxis::Publishers | LoadAxis::Subscribers => whole(load, 1.0, 1e6),
-            // Four digits, as of a rate.
+            // Four digits, like a rate.
             LoadAxis::Cpus => format!("{:.3}", self.amount(load).clamp(0.01, 4_096.0)),
             LoadAxis::Memory => {
                 let bytes = self.amount(load).clamp((1u64 << 20) as f64, MEMORY_SCALE);
@@ -134,14 +134,14 @@ impl LoadAxis {
         }
     }
 
-    /// Whether loads are whole numbers.
+    /// True if loads are whole numbers.
     fn counts(self) -> bool {
         self != LoadAxis::Rate && !self.is_limit()
     }
 }
 
-/// The load of a server that may use one processor, and that of one byte: any will do
-/// that leaves loads far from 0.
+/// Loads of a server that may use one processor, and one byte. Any number works that keeps loads
+/// far from 0.
 const CPUS_SCALE: f64 = 1_024.0;
 const MEMORY_SCALE: f64 = (1u64 << 50) as f64;
 
@@ -150,112 +150,111 @@ fn whole(load: f64, least: f64, most: f64) -> String {
 }
 
 words! {
-    /// Why only a bound of a capacity is known.
+    /// Reasons why only a bound of a capacity is known.
     BoundCause {
-        /// The load generator gave out first.
+        /// The load generator reached its limit first.
         Generator = "generator",
-        /// Others used the machine at the loads that would have told.
+        /// Other programs used the machine at the loads that would have decided.
         Machine = "machine",
         /// The time was over before the other end was found.
         Budget = "budget",
     }
 }
 
-/// The folder within a results folder that has the search for its headroom: how far
-/// the given loads lie from what holds. It is a results folder of its own, so that
-/// its steps are in no figure of the runs beside it.
+/// Folder within a results folder for the headroom search: the distance from the given loads to the
+/// highest load that holds. It is a results folder of its own, so its steps are not part of the
+/// figures of the runs beside it.
 pub const HEADROOM: &str = "headroom";
 
-/// The folder within a results folder that has the searches for the capacities that
-/// its study asks for. They are results folders of their own for the same reason.
+/// Folder within a results folder for the capacity searches that the study asks for. They are
+/// results folders of their own for the same reason.
 pub const CAPACITY: &str = "capacity";
 
-/// How many times a given load the search for its headroom goes up.
+/// Highest load of a headroom search, as a multiple of the given load.
 pub const HEADROOM_MOST: f64 = 10.0;
 
-/// What is to be found: `[capacity]` of a study.
+/// The goal of a capacity search: `[capacity]` of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityGoal {
-    /// What has to hold.
+    /// The objective that must hold.
     pub until: Objective,
-    /// What is turned up.
+    /// The load that is varied.
     pub over: LoadAxis,
-    /// How near to each other the ends of the answer are to be, as a fraction.
+    /// Target width of the capacity interval, as a fraction.
     pub within: f64,
     /// The load at which the search begins.
     pub start: f64,
-    /// Whether the study asks for it, so that a search of each of its cells follows its
-    /// runs; otherwise its records say it as they are.
+    /// Set if the study asks for the capacity, so that a search of each cell follows its runs.
+    /// Otherwise the capacity is computed from the existing records.
     pub asked: Option<AskedCapacity>,
 }
 
-/// What a study says of the searches that it asks for.
+/// Settings of the searches that a study asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AskedCapacity {
-    /// The parts whose cells are searched; all, where there is none.
+    /// The parts whose cells are searched; empty means all.
     pub parts: Vec<String>,
-    /// The load at which the searches begin; where it says none, the lowest that the
-    /// cells have.
+    /// The load at which the searches begin. Default: the lowest load of the cells.
     pub start: Option<f64>,
-    /// How long the search of a cell may take where the command gives no time, ns.
+    /// Time limit for the search of a cell if the command gives none, ns.
     pub budget_ns: Option<Ns>,
 }
 
 impl AskedCapacity {
-    /// Whether the cells of this part are searched.
+    /// True if the cells of this part are searched.
     pub fn searches(&self, part: Option<&str>) -> bool {
         self.parts.is_empty() || part.is_some_and(|part| self.parts.iter().any(|searched| searched == part))
     }
 }
 
-/// The widest and the narrowest interval that can be asked for.
+/// Allowed target widths of an interval, as a fraction.
 pub const WITHIN: std::ops::RangeInclusive<f64> = 0.01..=0.5;
 
-/// How often a step is made again that says nothing of the system: at one load,
-/// and in a whole search.
+/// Maximum number of repeats of an inconclusive step: at one load, and in a whole search.
 const AGAIN_MAX: u32 = 1;
 const AGAIN_IN_ALL_MAX: u32 = 10;
 
-/// An end is not found that lies more than this beyond all loads that were asked: it is a
-/// step of the search before something has held, or failed.
+/// An end of the interval that is beyond all measured loads by more than this factor was not found:
+/// nothing has held, or nothing has failed, yet.
 const BEYOND: f64 = 2.0;
 
-/// A search is given up when the server has ended in each of so many steps: lower loads
-/// are then not what keeps it alive.
+/// The search stops when the server has ended in each of this many steps: lower loads do not keep
+/// it alive.
 const ENDED_MAX: usize = 4;
 
 /// A capacity as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CapacityAnswer {
-    /// Where the objective ceases to hold; where only a lower bound is known, that.
-    /// None where nothing failed, nothing held, or the lower end was not found.
+    /// The load at which the objective ceases to hold; if only a lower bound is known, that bound.
+    /// `None` if nothing failed, nothing held, or the lower end was not found.
     pub estimate: Option<f64>,
-    /// The lower end of the interval. Where nothing failed, the highest load that held.
+    /// Lower end of the interval. If nothing failed, the highest load that held.
     pub lo: Option<f64>,
-    /// The upper end; none of a lower bound. Where nothing held, the lowest load that failed.
+    /// Upper end of the interval; `None` for a lower bound. If nothing held, the lowest load that
+    /// failed.
     pub hi: Option<f64>,
-    /// Why one of the ends was not found; none where both were, or nothing held.
+    /// Reason why one of the ends was not found; `None` if both were found, or nothing held.
     pub bound_by: Option<BoundCause>,
-    /// How sure the interval is.
+    /// Confidence level of the interval.
     pub level: f64,
-    /// How far the processor time of a message moved from step to step beside the edge:
-    /// the standard deviation, as a fraction. Both ends have it in them.
+    /// Standard deviation of the processor time of a message between the steps near the edge, as a
+    /// fraction. Both ends of the interval include it.
     pub drift: f64,
-    /// Whether the system may carry more, by what `bound_by` says.
+    /// True if the system may carry more, for the reason in `bound_by`.
     pub lower_bound: bool,
-    /// What gave out first.
+    /// The part that reached its limit first.
     pub limited_by: Option<CapacityLimit>,
-    /// What was seen of it.
+    /// Evidence for `limited_by`.
     pub evidence: Option<String>,
-    /// Whether the interval is as narrow as was asked for.
+    /// True if the interval is as narrow as requested.
     pub settled: bool,
-    /// Whether a run of full length held at the lower end.
+    /// True if the objective held in a run of full length at the lower end.
     pub confirmed: bool,
-    /// Steps that failed while others used the machine, and had to be counted.
+    /// Number of steps that failed while other programs used the machine, and had to be counted.
     pub disturbed: usize,
 }
 
-/// A search, or one that is played again from its records.
+/// A capacity search, or one that is replayed from its records.
 #[derive(Clone, Debug)]
 pub struct CapacityClimb {
     goal: CapacityGoal,
@@ -265,13 +264,13 @@ pub struct CapacityClimb {
 }
 
 impl CapacityClimb {
-    /// A search in which nothing has been asked.
+    /// Creates a search without steps.
     pub fn new(goal: CapacityGoal) -> CapacityClimb {
         let search = CapacitySearch::new(goal.start, goal.within);
         CapacityClimb { goal, search, steps: Vec::new(), again: 0 }
     }
 
-    /// A search of which these are the records, in the order in which they were made.
+    /// Replays a search from its records, in the order in which they were made.
     pub fn of<'a>(goal: &CapacityGoal, records: impl IntoIterator<Item = &'a RunRecord>) -> CapacityClimb {
         let mut climb = CapacityClimb::new(goal.clone());
         for record in records {
@@ -280,7 +279,7 @@ impl CapacityClimb {
         climb
     }
 
-    /// A run has been made. What it says; none where it has no load of this kind.
+    /// Adds a run. Returns its step; `None` if the run has no load of this kind.
     pub fn note(&mut self, record: &RunRecord) -> Option<&CapacityStep> {
         let load = self.goal.over.load_of_run(record)?;
         let mut step = CapacityStep::of(record, &self.goal.until, load);
@@ -290,7 +289,7 @@ impl CapacityClimb {
             StepOutcome::Generator | StepOutcome::Disturbed | StepOutcome::NotMade => AGAIN_MAX,
         };
         let is_told = matches!(step.outcome, StepOutcome::Held | StepOutcome::Failed);
-        // A run of full length that says nothing of the system takes nothing back either.
+        // An inconclusive run of full length leaves the earlier result unchanged.
         step.counts = is_told || !step.confirms && (before >= most || self.again >= AGAIN_IN_ALL_MAX);
         match (step.counts, step.outcome) {
             (true, StepOutcome::Disturbed) => self.search.note_doubtful(load),
@@ -301,25 +300,25 @@ impl CapacityClimb {
         self.steps.last()
     }
 
-    /// The steps so far.
+    /// Returns the steps so far.
     pub fn steps(&self) -> &[CapacityStep] {
         &self.steps
     }
 
-    /// What is to be found.
+    /// Returns the goal of the search.
     pub fn goal(&self) -> &CapacityGoal {
         &self.goal
     }
 
-    /// The load of the next step: the last one again, where it said nothing.
+    /// Returns the load of the next step: the last load again if that step was inconclusive.
     pub fn next(&self) -> f64 {
         let again = self.steps.last().filter(|step| !step.counts && !step.confirms);
         again.map_or_else(|| self.search.next(), |step| step.load)
     }
 
-    /// Whether enough is known: the interval is as narrow as was asked for, or it is the
-    /// machine that makes it wider, and not the steps. A run of full length that says
-    /// nothing of the system leaves what the steps before it have found.
+    /// True if enough is known: the interval is as narrow as requested, or the machine's drift
+    /// makes it wider, not the number of steps. An inconclusive run of full length leaves the
+    /// result of the steps before it unchanged.
     pub fn settled(&self) -> bool {
         let enough = self.search.interval().is_some_and(|found| {
             let own = (found.hi / found.lo).ln();
@@ -330,12 +329,12 @@ impl CapacityClimb {
         self.steps.last().is_none_or(|step| step.counts || step.confirms) && (self.search.settled() || enough)
     }
 
-    /// Whether the machine's speed moved more than what was asked for.
+    /// True if the machine's speed varied more than the target width.
     pub fn drifts(&self) -> bool {
         self.search.interval().is_some_and(|found| 2.0 * self.drift(found.estimate) > (1.0 + self.goal.within).ln())
     }
 
-    /// Why no run of full length confirms the answer, in words; none where one does.
+    /// Says why no run of full length confirms the answer; `None` if one does.
     pub fn unconfirmed(&self) -> Option<String> {
         let Some(last) = self.steps.iter().rfind(|step| step.confirms) else {
             return Some("there was no time for the run of full length at the low end".into());
@@ -352,8 +351,8 @@ impl CapacityClimb {
         })
     }
 
-    /// Why it is of no use to go on, if it is: no run can be made, or nothing
-    /// holds, however small the load.
+    /// Says why more steps are useless: no run can be made, or nothing holds, however small the
+    /// load. `None` if they may help.
     pub fn hopeless(&self) -> Option<String> {
         let first = self.steps.iter().take(1 + AGAIN_MAX as usize);
         let unmade = first.clone().filter(|step| step.outcome == StepOutcome::NotMade).count();
@@ -373,7 +372,7 @@ impl CapacityClimb {
             return Some(format!("the server ended in each of {steps} steps, down to {load} {unit}: {why}"));
         }
         let lowest = self.steps.iter().map(|step| step.load).fold(f64::INFINITY, f64::min);
-        // A server cannot be given more than it had at first.
+        // The server cannot be given more than it had at first.
         let least = if self.goal.over.is_limit() {
             self.goal.start
         } else if self.goal.over.counts() {
@@ -387,8 +386,8 @@ impl CapacityClimb {
         })
     }
 
-    /// How long a step lasts at a load: `usual_ns`, and longer where that would be
-    /// too few messages for a percentile.
+    /// Returns the length of a step at a load: `usual_ns`, or longer if that is too short for
+    /// enough messages for a percentile.
     pub fn window_ns(&self, load: f64, usual_ns: Ns) -> Ns {
         if self.goal.over != LoadAxis::Rate {
             return usual_ns;
@@ -397,7 +396,7 @@ impl CapacityClimb {
         usual_ns.max(seconds as Ns * SECOND)
     }
 
-    /// What the steps so far say together.
+    /// Computes the capacity from the steps so far.
     pub fn answer(&self) -> CapacityAnswer {
         let counted = || self.steps.iter().filter(|step| step.counts);
         let held = || counted().filter(|step| step.outcome == StepOutcome::Held).map(|step| step.load);
@@ -440,15 +439,15 @@ impl CapacityClimb {
         }
     }
 
-    /// Whether the lower and the upper end of the interval lie far beyond all loads that
-    /// were asked: then they are what was believed before the first step, and were not found.
+    /// Returns for the lower and the upper end whether it lies far beyond all measured loads. Such
+    /// an end comes from the prior of the search and was not found.
     fn open_ends(&self) -> [bool; 2] {
         let Some(found) = self.search.interval().filter(|_| !self.settled()) else { return [false; 2] };
         let asked = || self.steps.iter().filter(|step| step.counts).map(|step| step.load);
         [asked().all(|load| load > found.lo * BEYOND), asked().all(|load| load * BEYOND < found.hi)]
     }
 
-    /// Why an end was not found: what was in the way at the loads above `lo`.
+    /// Returns why an end was not found: the obstacle at the loads above `lo`.
     fn bound_cause(&self, by_generator: bool, lo: f64) -> BoundCause {
         let met = |outcome| self.steps.iter().any(|step| step.load >= lo && step.outcome == outcome);
         if by_generator || met(StepOutcome::Generator) {
@@ -460,9 +459,9 @@ impl CapacityClimb {
         }
     }
 
-    /// What a machine's speed does from step to step it does from minute to minute too
-    /// (its deviation does not shrink with the time it is averaged over), so that steps
-    /// of three minutes do not say what the next three find, however many they are.
+    /// Returns the drift of the machine's speed near `edge`. The speed varies from minute to minute
+    /// as it does from step to step (its deviation does not shrink with averaging time), so steps
+    /// of three minutes do not predict the next three minutes, however many they are.
     fn drift(&self, edge: f64) -> f64 {
         let is_near = |step: &&CapacityStep| (step.load / edge).ln().abs() <= NEAR;
         let works = self.steps.iter().filter(is_near).filter_map(|step| step.work_s);
@@ -476,9 +475,9 @@ impl CapacityClimb {
     }
 }
 
-/// What most steps say, and of two that are as many the cause before what it leads
-/// to. The generator, where half of them say so: then it is not known what the
-/// system would have done.
+/// Returns the limit that most steps name. With equal numbers, a cause comes before its effect. The
+/// generator wins if at least half of the steps name it, because the system's behaviour is then
+/// unknown.
 fn first(steps: &[&CapacityStep]) -> Option<(CapacityLimit, String)> {
     let says = |limit: CapacityLimit| steps.iter().filter(|step| step.limit == Some(limit)).count();
     let most = CapacityLimit::ALL.iter().copied().rev().max_by_key(|limit| says(*limit))?;
@@ -487,19 +486,19 @@ fn first(steps: &[&CapacityStep]) -> Option<(CapacityLimit, String)> {
     Some((limit, step.evidence.clone().unwrap_or_default()))
 }
 
-/// A 99th percentile is judged by so many messages or more, where there is time:
-/// a step is not longer than [`LONGEST_S`].
+/// A step lasts long enough for this many messages, which a 99th percentile needs, but at most
+/// [`LONGEST_S`].
 const MESSAGES_MIN: f64 = 1_100.0;
 const LONGEST_S: f64 = 20.0;
 
-/// Steps are beside the edge that are so near to it, as a logarithm, and so many of
-/// them say how far they differ.
+/// Steps within this distance of the edge, as a logarithm, are near it; at least this many are
+/// needed to measure their drift.
 const NEAR: f64 = 0.15;
 const WORKS_MIN: usize = 4;
 
-/// However far the machine's speed moves, the steps by themselves say where the edge is
-/// within so many times the width that was asked for.
+/// However far the machine's speed drifts, the steps alone must locate the edge within this many
+/// times the target width.
 const WIDEST: f64 = 3.0;
 
-/// Steps that fail up to so far above the interval say what gave out.
+/// Steps that fail up to this factor above the interval show what reached its limit.
 const BESIDE: f64 = 1.1;

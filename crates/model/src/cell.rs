@@ -1,4 +1,4 @@
-//! One point of a study's matrix, with nothing left open.
+//! A cell of a study's matrix, fully resolved.
 
 use crate::fault::Script;
 use crate::host::{HostSpec, Placement};
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What the server may use. Default: no limits.
+/// Limits of the server. Default: no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Processors, 0.01 or more.
     pub cpus: Option<f64>,
-    /// Bytes of memory.
+    /// Memory, bytes.
     pub memory_bytes: Option<u64>,
 }
 
 impl Limits {
-    /// The same where the server is on this host: what is not said is what the host allows.
+    /// Returns the limits of the server on this host: a limit that is not set is the host's.
     #[must_use]
     pub fn on(self, host: &HostSpec) -> Limits {
         Limits {
@@ -32,10 +32,10 @@ impl Limits {
     }
 }
 
-/// One point of a study's matrix.
+/// A cell of a study's matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Its place on each axis, by name, in the study's order.
+    /// Its value on each axis, by name, in the study's order.
     pub axes: Map<String, Value>,
     /// The system.
     pub system: Arc<System>,
@@ -43,27 +43,27 @@ pub struct Cell {
     pub workload: Workload,
     /// Limits of the server.
     pub limits: Limits,
-    /// What happens to its parts in the window.
+    /// The scripted faults of its window.
     pub faults: Script,
-    /// What stands between clients and the server, if anything does.
+    /// The link between clients and the server, if there is one.
     pub link: Option<Link>,
-    /// Which host plays which part.
+    /// The host of each part.
     pub placement: Placement,
-    /// Which processes are its server, where that was there already.
+    /// The processes of a server that was already running, to be measured.
     pub watch: Option<Watch>,
-    /// Whose defaults its options have.
+    /// The server configuration whose defaults the options have.
     pub settings: Use,
-    /// Options of the system, defaults filled in.
+    /// Options of the system, with defaults.
     pub options: Options,
-    /// Those that the study sets, by name.
+    /// Names of the options that the study sets.
     pub set_options: Vec<String>,
-    /// Why the study leaves it out, if it does.
+    /// Reason why the study skips the cell, if it does.
     pub skipped: Option<String>,
 }
 
 impl Cell {
-    /// What happens to the parts of one of its runs: what the study says, and
-    /// where the link fails by chance, the failures of this repeat.
+    /// Returns the faults of one run of this cell: those of the study, and the link's random
+    /// failures of this repeat.
     pub fn script(&self, repeat: u32) -> Script {
         let seed = link::seed(self.workload.seed, repeat, &self.axes);
         let drawn = self.link.zip(self.workload.window_ns()).map(|(link, window_ns)| link.failures(window_ns, seed));
@@ -73,20 +73,20 @@ impl Cell {
         Script(faults)
     }
 
-    /// Whether what becomes of each message is to be said before any latency:
-    /// where delivery is guaranteed, or a fault happens to a part.
+    /// True if the fate of each message is reported before latency: delivery is guaranteed, or a
+    /// part has a fault.
     pub fn delivery_first(&self) -> bool {
         let fails = self.link.is_some_and(|link| link.mttf_ns.is_some());
         self.workload.qos > 0 || !self.faults.is_empty() || fails
     }
 
-    /// A short name for logs and progress: `zeromq tcp 1KiB …`.
+    /// Returns a short name for logs and progress: `zeromq tcp 1KiB …`.
     pub fn label(&self) -> String {
         label(&self.axes)
     }
 }
 
-/// Axes in words: `zeromq tcp payload=1024`.
+/// Formats axes: `zeromq tcp payload=1024`.
 pub fn label(axes: &Map<String, Value>) -> String {
     let parts: Vec<String> = axes
         .iter()

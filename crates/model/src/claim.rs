@@ -1,4 +1,4 @@
-//! Published statements as expressions that a study's records bear out or contradict.
+//! Published statements as expressions that a study's records confirm or contradict.
 
 mod expression;
 mod lexer;
@@ -22,7 +22,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Whether a cell's value on the axis meets the condition.
+    /// True if a cell's value on the axis meets the condition.
     pub fn holds(&self, value: &Value) -> bool {
         match self {
             Condition::OneOf(values) => values.contains(value),
@@ -35,45 +35,45 @@ impl Condition {
 /// A part of a claim: a statement about the cells that meet the conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Which published statement it belongs to; several parts may share one.
+    /// The published statement that it belongs to; several parts may share one.
     pub id: String,
     /// The statement in words.
     pub says: String,
     /// The statement as an expression.
     pub statement: Statement,
-    /// The sentence of the document, where the claim restates it: its own value came from
-    /// another machine.
+    /// The sentence of the document, if the claim restates it because the document's own value came
+    /// from another machine.
     pub restates: Option<String>,
-    /// Makes the exit code 1 if the claim fails.
+    /// True if a failed claim makes the exit code 1.
     pub gate: bool,
-    /// Set if the study leaves out a place that the claim names.
+    /// True if the study skips a place that the claim names.
     pub narrowed: bool,
-    /// Where, by axis.
+    /// Conditions on the cells, by axis.
     pub conditions: Vec<(String, Condition)>,
     /// The share of points, or of cells, at which it must hold, 0 to 1.
     pub share: f64,
 }
 
-/// What is stated.
+/// A claim's statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
     /// A system is best at each point.
     Best {
         /// The figure that is ranked.
         figure: Figure,
-        /// The systems of which one should win each point; any of them may.
+        /// The systems of which one must win each point.
         best: Vec<String>,
-        /// The systems that are ranked; all of the study where empty.
+        /// The systems that are ranked; empty means all of the study.
         among: Vec<String>,
     },
-    /// Each cell keeps to bounds.
+    /// Each cell meets an objective.
     Keeps(Objective),
     /// The expression holds at each point.
     Says(Expression),
 }
 
 impl Statement {
-    /// The figures by which systems have to be ranked for it.
+    /// Returns the figures by which systems must be ranked to test the statement.
     pub fn ranked_figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         match self {

@@ -1,51 +1,50 @@
-//! What is counted of messages: by each publisher, by a ledger, and over a run.
+//! Message counts: of each publisher, of a ledger, and of a run.
 
 use crate::header::MAX_SEQUENCE;
 use crate::units;
 use serde::{Deserialize, Serialize};
 
-/// What one publisher sent.
+/// Totals of one publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherTotal {
     /// Its number.
     pub publisher: u32,
-    /// All messages that it sent, warm-up included; sequences 0 to `sent` − 1.
+    /// All messages that it sent, including warm-up; sequences 0 to `sent` − 1.
     pub sent: u64,
     /// The first sequence of the window.
     pub window_first: u64,
-    /// The sequence after the window's last. Messages belong to the window by
-    /// their intended time.
+    /// The sequence after the window's last. Messages belong to the window by their due time.
     pub window_end: u64,
-    /// Messages that the schedule had due in the window, sent or not.
+    /// Messages that were due in the window, sent or not.
     pub offered: u64,
 }
 
 impl PublisherTotal {
-    /// Whether it can be: the window lies within what was sent and numbered.
+    /// True if the numbers are consistent: the window lies within the sent and numbered messages.
     pub fn adds_up(&self) -> bool {
         self.window_first <= self.window_end && self.window_end <= self.sent && self.sent <= u64::from(MAX_SEQUENCE)
     }
 }
 
-/// The ledger's counts over the measured window.
+/// Counts of a ledger over the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerCounts {
     /// Messages that should have arrived.
     pub expected: u64,
-    /// Messages that did, each counted once.
+    /// Messages that arrived, each counted once.
     pub delivered: u64,
     /// Arrivals beyond the first of a message.
     pub duplicated: u64,
-    /// Arrivals behind a later message of the same publisher (RFC 4737).
+    /// Arrivals after a later message of the same publisher (RFC 4737).
     pub reordered: u64,
     /// Arrivals with a wrong length, body or header.
     pub corrupted: u64,
-    /// Those of them whose header named no message: counted lost as well.
+    /// Corrupted arrivals whose header named no message: also counted as lost.
     pub unidentified: u64,
     /// Latencies below zero: a clock is wrong.
     pub negative: u64,
-    /// Messages that no echo came of, where one of those who hear a message
-    /// echoes it. None of them is in `expected`.
+    /// Messages without an echo, in a pattern in which one receiver of a message echoes it. Not
+    /// included in `expected`.
     #[serde(default)]
     pub unanswered: u64,
 }
@@ -67,16 +66,16 @@ impl LedgerCounts {
 /// Messages that the server refused for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusalCount {
-    /// The server's words, or the meaning of its code.
+    /// The server's text, or the meaning of its code.
     pub reason: String,
     /// Messages of the window.
     pub count: u64,
-    /// Whether a limit of the server was reached: a quota, a full queue, memory.
+    /// True if a limit of the server was reached: a quota, a full queue, memory.
     #[serde(default)]
     pub limit: bool,
 }
 
-/// Adds refusals to those of others, by reason.
+/// Adds refusals to those in `all`, by reason.
 pub fn add_refusals(all: &mut Vec<RefusalCount>, more: &[RefusalCount]) {
     for one in more {
         match all.iter_mut().find(|same| same.reason == one.reason) {
@@ -89,52 +88,52 @@ pub fn add_refusals(all: &mut Vec<RefusalCount>, more: &[RefusalCount]) {
     }
 }
 
-/// Counts over the window. `offered` = `sent` + `not_sent`; `sent` = `acked` + `refused` + those
-/// that are not acknowledged; `expected` = `delivered` + `lost`; duplicates, reorderings and
-/// corruptions stand apart.
+/// Counts over the window. `offered` = `sent` + `not_sent`; `sent` = `acked` + `refused` +
+/// unacknowledged; `expected` = `delivered` + `lost`. Duplicated, reordered and corrupted arrivals
+/// are counted separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Due by the schedule.
+    /// Messages due by the schedule.
     pub offered: u64,
-    /// Accepted by the system.
+    /// Messages accepted by the system.
     pub sent: u64,
-    /// Due and never accepted.
+    /// Messages due and never accepted.
     pub not_sent: u64,
-    /// Acknowledged by the system, where it acknowledges.
+    /// Messages acknowledged by the system, if it acknowledges.
     pub acked: u64,
-    /// Refused by the system, in words or by a code.
+    /// Messages refused by the system, by a text or a code.
     #[serde(default)]
     pub refused: u64,
-    /// Copies that should have arrived: none of a refused message, but those that arrived.
+    /// Copies that should have arrived. Copies of refused messages are excluded, unless they
+    /// arrived.
     pub expected: u64,
-    /// Copies that did, each counted once.
+    /// Copies that arrived, each counted once.
     pub delivered: u64,
-    /// Copies that did not.
+    /// Copies that did not arrive.
     pub lost: u64,
-    /// Arrivals beyond the first.
+    /// Arrivals after the first of a copy.
     pub duplicated: u64,
-    /// Arrivals behind a later message.
+    /// Arrivals after a later message.
     pub reordered: u64,
-    /// Arrivals with wrong length, header or body; none where bodies are not
-    /// checked, so that nobody knows.
+    /// Arrivals with wrong length, header or body; `None` if bodies are not checked.
     pub corrupted: Option<u64>,
-    /// Corrupted arrivals that named no message; counted lost as well.
+    /// Corrupted arrivals that named no message; also counted as lost.
     pub unidentified: u64,
-    /// Acknowledged and lost; none where that cannot be told, because more was
-    /// lost or not acknowledged than can be named one by one.
+    /// Messages acknowledged and lost; `None` if unknown, because more were lost or unacknowledged
+    /// than can be listed one by one.
     pub acked_lost: Option<u64>,
-    /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
+    /// Copies delivered with a latency from due time above `late_after`; 0 at `max`.
     #[serde(default)]
     pub late: u64,
-    /// Messages whose echo did not come (`fan-out-echo`): those that the echoing
-    /// subscriber lost, and those whose echo was lost. Not in `lost`.
+    /// Messages whose echo did not arrive (`fan-out-echo`): the echoing subscriber lost the
+    /// message, or the echo was lost. Not included in `lost`.
     #[serde(default)]
     pub unanswered: u64,
 }
 
 impl Counts {
-    /// From what publishers sent and what a ledger has. What else there is to
-    /// count is at none.
+    /// Creates the counts from the publishers' totals and a ledger. All other counts are 0 or
+    /// `None`.
     pub fn of(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
         let sent = units::total(totals.iter().map(|total| total.window_end.saturating_sub(total.window_first)));
         let offered = units::total(totals.iter().map(|total| total.offered));
@@ -153,18 +152,19 @@ impl Counts {
         }
     }
 
-    /// Sent, and neither acknowledged nor refused; for systems that acknowledge.
+    /// Returns the messages that were sent, and neither acknowledged nor refused; for systems that
+    /// acknowledge.
     pub fn unacknowledged(&self) -> u64 {
         self.sent.saturating_sub(self.acked).saturating_sub(self.refused)
     }
 
-    /// Arrivals that were seen to be damaged: where bodies are not checked,
-    /// those whose header or length is wrong.
+    /// Returns the damaged arrivals: if bodies are not checked, those with a wrong header or
+    /// length.
     pub fn damaged(&self) -> u64 {
         self.corrupted.unwrap_or(self.unidentified)
     }
 
-    /// Delivered over expected, 0 to 1; none where nothing was expected.
+    /// Returns delivered over expected, 0 to 1; `None` if nothing was expected.
     pub fn delivered_ratio(&self) -> Option<f64> {
         (self.expected > 0).then(|| self.delivered as f64 / self.expected as f64)
     }

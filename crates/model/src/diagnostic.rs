@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Errors in files: message, place and advice.
 
 use crate::login::without_logins;
 use crate::printable::printable;
@@ -7,35 +7,35 @@ use std::fmt;
 /// One error in a file. All errors of a file are reported at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Byte offset in the file, where one place is to blame.
+    /// Byte offset in the file, if the error has one place.
     pub offset: Option<usize>,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// The way out.
+    /// Advice.
     pub help: Option<String>,
-    /// Whether the line in the file may be shown with its value: the key is a
-    /// known one, and no secret is asked for there.
+    /// True if the file's line may be shown with its value: the key is known, and its value is not
+    /// a secret.
     pub shows_value: bool,
 }
 
 impl Diagnostic {
-    /// An error at a byte offset. The line is shown without its value, which
-    /// may be a secret under a name that was mistyped.
+    /// Creates an error at a byte offset. The line is shown without its value, which may be a
+    /// secret under a mistyped name.
     pub fn at(offset: usize, message: impl fmt::Display) -> Self {
         Diagnostic { offset: Some(offset), message: message.to_string(), help: None, shows_value: false }
     }
 
-    /// An error of a value that is no secret.
+    /// Creates an error of a value that is not secret.
     pub fn at_value(offset: usize, message: impl fmt::Display) -> Self {
         Diagnostic { shows_value: true, ..Diagnostic::at(offset, message) }
     }
 
-    /// An error of the file as a whole.
+    /// Creates an error of the file as a whole.
     pub fn whole(message: impl fmt::Display) -> Self {
         Diagnostic { offset: None, message: message.to_string(), help: None, shows_value: false }
     }
 
-    /// Adds the way out.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl fmt::Display) -> Self {
         self.help = Some(help.to_string());
@@ -43,12 +43,12 @@ impl Diagnostic {
     }
 }
 
-/// All that is wrong with one file.
+/// All errors of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The file's name as the user gave it.
     pub file: String,
-    /// Its text, to show the lines to blame.
+    /// The file's text, to show the lines with errors.
     pub text: String,
     /// The errors, in the order of their places.
     pub errors: Vec<Diagnostic>,
@@ -56,7 +56,7 @@ pub struct Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// Line and column, both from 1, of a byte offset. Columns count characters.
+/// Returns line and column of a byte offset, both from 1. Columns count characters.
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -67,19 +67,19 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
-/// A line of a file, as far as it may be shown.
+/// Returns the part of a file's line that may be shown.
 fn shown(line: &str, with_value: bool) -> Option<String> {
-    // An `@` may belong to a login, and beside the value to blame there may be others.
+    // An `@` may belong to a login, and further values may follow the wrong one.
     if with_value && !line.contains('@') && line.matches('=').count() <= 1 {
         return Some(line.to_owned());
     }
     if let Some((key, _)) = line.split_once('=') {
-        // Or else the `=` is within a value, of a list of several lines.
+        // Otherwise the `=` is within a value, in a list of several lines.
         let quoted = |quote: char| key.matches(quote).count() % 2 == 0;
         let plain = quoted('"') && quoted('\'') && !key.contains(['@', '\\', ',']);
         return plain.then(|| format!("{key}= …"));
     }
-    // The head of a table: a list of values has quotes or commas in it.
+    // The head of a table: a list of values contains quotes or commas.
     let name = line.trim().trim_start_matches('[').trim_end_matches(']');
     let plain = name.chars().all(|c| c.is_alphanumeric() || "._- ".contains(c));
     (plain && line.trim_start().starts_with('[')).then(|| line.to_owned())
@@ -115,7 +115,7 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// The known name nearest to a mistyped one, if one is near enough to be meant.
+/// Returns the known name nearest to a mistyped one, if one is near enough.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
@@ -125,10 +125,9 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// The names that a mistyped one may stand for: the nearest, or else those that
-/// it is a part of.
+/// Returns the names that a mistyped one may stand for: the nearest, or else those that contain it.
 pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
-    /// Fewer letters are a part of too much.
+    /// Fewer letters occur in too many names.
     const PART: usize = 3;
     if let Some(name) = nearest(typed, known.clone()) {
         return Some(format!("`{name}`"));
@@ -140,7 +139,7 @@ pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str> + Clone) 
     (!names.is_empty()).then(|| names.join(" or "))
 }
 
-/// `did you mean …?`, or the list of what is known.
+/// Formats `did you mean …?`, or the list of known names.
 pub fn suggestion<'a>(typed: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     if let Some(meant) = meant(typed, known.clone()) {
         return format!("did you mean {meant}?");

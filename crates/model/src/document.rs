@@ -1,4 +1,4 @@
-//! TOML with places: the tables of a file, read strictly, errors collected.
+//! TOML with places: the tables of a file, read strictly, with all errors collected.
 
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::value::ValueError;
@@ -33,7 +33,7 @@ pub(crate) struct Table {
 /// A file's tables in order. Tables of an array of tables share their name.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
-    /// Whether it is TOML at all; if not, there are no tables.
+    /// True if the file is valid TOML; if not, there are no tables.
     pub sound: bool,
     pub tables: Vec<Table>,
 }
@@ -42,7 +42,7 @@ const MAX_ERRORS: usize = 50;
 const MAX_DEPTH: usize = 8;
 
 impl Document {
-    /// Parses a file into tables; syntax errors are collected, not fatal.
+    /// Parses a file into tables. Syntax errors are collected, not fatal.
     pub fn parse(text: &str, errors: &mut Vec<Diagnostic>) -> Document {
         let (root, syntax) = DeTable::parse_recoverable(text);
         let mut document = Document { sound: syntax.is_empty(), tables: Vec::new() };
@@ -87,7 +87,7 @@ impl Document {
                         _ => (vec![value], false),
                     };
                     let values: Vec<Scalar> = items.iter().filter_map(|item| scalar(item, errors)).collect();
-                    // A value that is none has been reported: the key has nothing more to say.
+                    // An invalid value has been reported, so its key is left out.
                     if values.len() == items.len() {
                         let key = key.get_ref().to_string();
                         self.tables[mine].entries.push(Entry { key, key_at, values, is_list });
@@ -114,7 +114,7 @@ fn scalar(value: &Spanned<DeValue<'_>>, errors: &mut Vec<Diagnostic>) -> Option<
 }
 
 impl Entry {
-    /// The one value of a key that takes one; reports a list or nothing.
+    /// Returns the value of a key that takes one; reports a list or an empty value.
     pub fn one<'a>(&'a self, errors: &mut Vec<Diagnostic>) -> Option<&'a Scalar> {
         if self.is_list {
             errors.push(
@@ -126,14 +126,14 @@ impl Entry {
         self.values.first()
     }
 
-    /// An error that this key is none of `known`.
+    /// Creates the error that this key is not one of `known`.
     pub fn unknown<'a>(&self, place: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Diagnostic {
         Diagnostic::at(self.key_at, format!("unknown key `{}` in {place}", self.key)).help(suggestion(&self.key, known))
     }
 }
 
 impl Table {
-    /// The words of a key's list, read; nothing where the key is not there.
+    /// Parses the words of a key's list; empty if the key is absent.
     pub fn words<T: Copy, E: std::fmt::Display>(
         &self,
         key: &str,
@@ -153,14 +153,14 @@ impl Table {
         found
     }
 
-    /// The texts of a key's list; nothing where the key is not there.
+    /// Returns the texts of a key's list; empty if the key is absent.
     pub fn texts(&self, key: &str) -> Vec<String> {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map(|entry| entry.values.iter().map(|value| value.text.clone()).collect()).unwrap_or_default()
     }
 }
 
-/// Reads a word of true and false.
+/// Parses `true` or `false`.
 pub(crate) fn flag(text: &str) -> Result<bool, ValueError> {
     text.parse().map_err(|_| ValueError::Flag(text.to_owned()))
 }

@@ -1,8 +1,7 @@
-//! Where a server is: `mqtt://user:password@host:1883`.
+//! Address of a server: `mqtt://user:password@host:1883`.
 //!
-//! The syntax is RFC 3986. What path and query mean is each scheme's own
-//! matter (the table in `wire_protocol.rs`): what they say is honoured, as an
-//! option of the driver, or refused by name.
+//! The syntax is RFC 3986. Each scheme defines its path and query (the table in
+//! `wire_protocol.rs`): each part sets an option of the driver, or is refused by name.
 
 use crate::login::{HIDDEN, is_plain_path, without_logins};
 use crate::options::Options;
@@ -12,107 +11,107 @@ use serde_json::Value;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// A server's address, as a URL names it.
+/// A server's address as a URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What is spoken there.
+    /// Protocol.
     pub protocol: Protocol,
-    /// How bytes are carried.
+    /// Transport of the bytes.
     pub carrier: Carrier,
-    /// User name, percent-decoded; empty where a password stands alone.
+    /// User name, percent-decoded; empty if only a password is given.
     pub user: Option<String>,
-    /// Password, percent-decoded; empty where nothing follows the colon.
+    /// Password, percent-decoded; empty if nothing follows the colon.
     pub password: Option<String>,
     /// Host name or address; an IPv6 address without its brackets.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// The path with its slash, as written; empty where there is none.
+    /// The path with its slash, as written; empty if there is none.
     pub path: String,
     /// Options of the driver that path and query set, by name.
     pub options: Vec<(&'static str, Value)>,
     query: Option<String>,
 }
 
-/// Why a text is no endpoint. No login is repeated in it.
+/// Reasons why a text is not an endpoint. No error contains a login.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// It has no scheme.
+    /// The text has no scheme.
     #[error("`{0}` is no endpoint: write SCHEME://HOST:PORT with one of {known}", known = schemes())]
     NoUrl(String),
-    /// Its scheme is not known.
+    /// The scheme is unknown.
     #[error("`{0}://` is no scheme that is known here: write one of {known}", known = schemes())]
     Scheme(String),
-    /// There is an `@` where none can be.
+    /// An `@` is at a wrong place.
     #[error(
         "an endpoint holds an `@` after its host: write %40, and `/`, `?` and `#` of a password as %2F, %3F and %23"
     )]
     AtSign,
-    /// It has a fragment.
+    /// The text has a fragment.
     #[error("an endpoint holds a `#`, and servers know no fragments: leave it out, or write %23")]
     Fragment,
-    /// It names several servers.
+    /// The text names several servers.
     #[error("an endpoint names one server, and this one holds a comma: measure one server at a time")]
     Several,
-    /// The address is not closed.
+    /// The address's bracket is not closed.
     #[error("an IPv6 address lacks its closing bracket")]
     Bracket,
-    /// The address has no brackets.
+    /// The address lacks brackets.
     #[error("`{0}` holds several colons: write an IPv6 address in brackets, as in [::1]:1883")]
     NoBrackets(String),
-    /// The port is none.
+    /// The port is invalid.
     #[error("`{0}` is no port: write a number from 1 to 65535")]
     Port(String),
-    /// The host is none.
+    /// The host is invalid.
     #[error("`{0}` is no host: write a name or an address")]
     Host(String),
-    /// A character has to be encoded.
+    /// A character must be encoded.
     #[error("an endpoint holds {0:?} after its host: write it as % and two hexadecimal digits for each byte")]
     Character(char),
-    /// A `%` stands for nothing.
+    /// A `%` is not followed by two digits.
     #[error("an endpoint holds a % that two hexadecimal digits do not follow: write %25")]
     Percent,
-    /// A part of it holds a zero byte.
+    /// A part contains a zero byte.
     #[error("an endpoint holds %00: no name and no password can")]
     Zero,
-    /// A part is no text.
+    /// A part is not valid UTF-8.
     #[error("an endpoint is not UTF-8 when its % are decoded")]
     Utf8(#[from] std::str::Utf8Error),
-    /// The scheme gives no meaning to a path.
+    /// The scheme takes no path.
     #[error("{scheme}:// takes no path: leave out what follows the port{hint}")]
     Path {
         /// The scheme.
         scheme: &'static str,
-        /// What to write instead.
+        /// Advice.
         hint: &'static str,
     },
-    /// The path is not what the scheme makes of it.
+    /// The path does not have the form that the scheme requires.
     #[error("the path of {scheme}:// is {wanted}")]
     BadPath {
         /// The scheme.
         scheme: &'static str,
-        /// What it can be.
+        /// The required form.
         wanted: &'static str,
     },
-    /// The query has a parameter that is not known.
+    /// The query has an unknown parameter.
     #[error("{scheme}:// takes no parameter `{name}`: {known}")]
     Parameter {
         /// The scheme.
         scheme: &'static str,
-        /// Its name.
+        /// The parameter's name.
         name: String,
-        /// What can be written.
+        /// The known parameters, or advice.
         known: String,
     },
-    /// A parameter's value is none. It may be secret, so it is not shown.
+    /// A parameter's value is invalid. It may be secret, so it is not shown.
     #[error("the parameter `{name}` of an endpoint is {wanted}")]
     Value {
-        /// Its name.
+        /// The parameter's name.
         name: String,
-        /// What it can be.
+        /// The required form.
         wanted: String,
     },
-    /// Two parts say the same.
+    /// Two parts set the same thing.
     #[error("an endpoint sets `{0}` twice: write it once")]
     Twice(String),
 }
@@ -122,7 +121,7 @@ fn schemes() -> String {
 }
 
 impl Endpoint {
-    /// Reads a URL. The error says what is wrong and what can be written.
+    /// Parses a URL. The error says what is wrong and what can be written.
     pub fn parse(text: &str) -> Result<Endpoint, EndpointError> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| EndpointError::NoUrl(without_logins(text)))?;
         let (protocol, known) = Scheme::all()
@@ -153,7 +152,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// What the path means. A WebSocket's is the resource, as it stands.
+    /// Sets the options of the path. A WebSocket's path is left as it is, as part of the resource.
     fn read_path(&mut self, scheme: &Scheme) -> Result<(), EndpointError> {
         let Some(name) = self.path.strip_prefix('/').filter(|_| !self.carrier.is_websocket()) else { return Ok(()) };
         let scheme = scheme.name;
@@ -177,7 +176,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What the query means. A WebSocket's belongs to the resource.
+    /// Sets the options of the query. A WebSocket's query is left as it is, as part of the
+    /// resource.
     fn read_query(&mut self, scheme: &Scheme) -> Result<(), EndpointError> {
         let Some(query) = self.query.clone().filter(|_| !self.carrier.is_websocket()) else { return Ok(()) };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -221,7 +221,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The driver's options with those that path and query set in place of others.
+    /// Returns the driver's options, overridden by those of path and query.
     #[must_use]
     pub fn applied_to(&self, options: &Options) -> Options {
         let mut options = options.clone();
@@ -229,19 +229,19 @@ impl Endpoint {
         options
     }
 
-    /// What follows the `?`, which may hold a token: never shown.
+    /// Returns the text after the `?`, which may hold a token: never show it.
     pub fn query(&self) -> Option<String> {
         self.query.clone()
     }
 
-    /// What a WebSocket asks for: path and query. Where there is no path, the
-    /// one that servers of MQTT agree on (the standard leaves it open).
+    /// Returns the resource that a WebSocket requests: path and query. Without a path, this is the
+    /// one that MQTT servers agree on (the standard leaves it open).
     pub fn resource(&self) -> String {
         let path = if self.path.is_empty() { "/mqtt" } else { &self.path };
         self.query.as_ref().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
     }
 
-    /// The URL of the same server as it is reached at another address.
+    /// Returns the URL of the same server at another address.
     pub fn at(url: &str, address: &str) -> String {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let (authority, tail) = rest.find(['/', '?', '#']).map_or((rest, ""), |end| rest.split_at(end));
@@ -249,13 +249,13 @@ impl Endpoint {
         format!("{scheme}://{login}{address}{tail}")
     }
 
-    /// Whether it holds what may not be shown.
+    /// True if it contains something that must not be shown.
     pub fn is_secret(&self) -> bool {
         self.user.is_some() || self.password.is_some() || self.query.is_some() || !self.is_path_plain()
     }
 
-    /// Whether its path may be shown. One that sets an option, as a virtual host does, may; that of
-    /// a WebSocket may be a token.
+    /// True if its path may be shown. A path that sets an option, such as a virtual host, may be
+    /// shown; a WebSocket's path may be a token.
     fn is_path_plain(&self) -> bool {
         !self.carrier.is_websocket() || is_plain_path(self.path.trim_start_matches('/'))
     }
@@ -265,7 +265,7 @@ impl Endpoint {
         mine.map_or("", |scheme| scheme.name)
     }
 
-    /// `host:port`, with brackets where they are needed.
+    /// Returns `host:port`, with brackets if needed.
     pub fn address(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -275,8 +275,8 @@ impl Endpoint {
     }
 }
 
-/// Without user, password, query, and any path of a WebSocket that servers do not have in
-/// common: what may be shown and recorded.
+/// Formats the endpoint for display and records: without user, password, query, and any WebSocket
+/// path that is not a common one.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let query = if self.query.is_some() { format!("?{HIDDEN}") } else { String::new() };
@@ -291,8 +291,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Host and port of `host`, `host:port`, `[address]` or `[address]:port`. A
-/// port of no digits is none, as RFC 3986 has it.
+/// Splits `host`, `host:port`, `[address]` or `[address]:port`. An empty port counts as no port
+/// (RFC 3986).
 fn host_and_port(address: &str) -> Result<(String, Option<u16>), EndpointError> {
     if address.contains(',') {
         return Err(EndpointError::Several);
@@ -301,7 +301,7 @@ fn host_and_port(address: &str) -> Result<(String, Option<u16>), EndpointError> 
         Some(rest) => {
             let (host, rest) = rest.split_once(']').ok_or(EndpointError::Bracket)?;
             let host = decode(host)?;
-            // A zone, the name of an interface, may follow an address of one link only.
+            // A zone, the name of an interface, may follow a link-local address only.
             let (plain, zone) = host.split_once('%').unwrap_or((&host, "1"));
             if plain.parse::<Ipv6Addr>().is_err() || zone.is_empty() || !zone.chars().all(is_name) {
                 return Err(EndpointError::Host(host));
@@ -326,7 +326,7 @@ fn host_and_port(address: &str) -> Result<(String, Option<u16>), EndpointError> 
     if port.is_empty() {
         return Ok((host, None));
     }
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     let number = port.parse().ok().filter(|number| *number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()));
     Ok((host, Some(number.ok_or_else(|| EndpointError::Port(port.to_owned()))?)))
 }
@@ -335,7 +335,8 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._".contains(c)
 }
 
-/// Whether path and query hold only what a URL can: it goes into a request as it is.
+/// Checks that path and query hold only characters that a URL allows: they go into a request
+/// unchanged.
 fn check_characters(tail: &str) -> Result<(), EndpointError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "/?%-._~!$&'()*+,;=:@".contains(c);
     if let Some(other) = tail.chars().find(|c| !fits(*c)) {
@@ -362,7 +363,7 @@ fn decode(text: &str) -> Result<String, EndpointError> {
     if bytes.contains(&0) {
         return Err(EndpointError::Zero);
     }
-    // Of a text that is none the error holds the bytes, and these are a secret.
+    // The error of an invalid text would hold its bytes, which are a secret.
     String::from_utf8(bytes).map_err(|error| error.utf8_error().into())
 }
 

@@ -10,32 +10,30 @@ use std::fmt;
 /// The script without a fault.
 pub const NONE: &str = "none";
 
-/// The shape of a fault, for messages.
+/// The form of a fault, for messages.
 const SHAPE: &str =
     "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s` or `cut link at 5s for 2s`";
 
-/// What happens to a part.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Act {
-    /// SIGSTOP, and SIGCONT when its time is over.
+    /// SIGSTOP, and SIGCONT at the end.
     Stop,
-    /// Of the server: SIGKILL, and started again when its time is over: the
-    /// same command on the same port, in the same folder, under the same limits.
-    /// Of a side: its clients lose all their connections at once, as those of a
-    /// process that is killed, and stay away; their agents keep the books.
+    /// Server: SIGKILL, then a restart at the end with the same command, on the same port, in the
+    /// same folder, under the same limits. Publishers or subscribers: their clients lose all
+    /// connections at once, like those of a killed process, and stay away; their agents keep their
+    /// ledgers.
     Kill,
-    /// All connections are reset at once, and new ones are refused until its
-    /// time is over.
+    /// All connections are reset at once, and new ones are refused until the end.
     Cut,
-    /// One that a later pubmark knows, and this one does not: it cannot be
-    /// asked for, only told of.
+    /// A kind that only a later pubmark knows. It is read from records and cannot be requested.
     #[serde(untagged)]
     Later(LaterWord),
 }
 
 impl Act {
-    /// The word for it.
+    /// Returns its word in a script.
     pub fn word(self) -> &'static str {
         match self {
             Act::Stop => "stop",
@@ -46,7 +44,7 @@ impl Act {
     }
 }
 
-/// A part of a run that a fault can happen to.
+/// The part of a run that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -56,17 +54,17 @@ pub enum Target {
     Publishers,
     /// The agents that play subscribers (or repliers).
     Subscribers,
-    /// What stands between clients and the server: see [`Link`](crate::link::Link).
+    /// The link between clients and the server: see [`Link`](crate::link::Link).
     Link,
-    /// The network interface of a host: [`Fault::host`] says of which.
+    /// The network interface of a host, which [`Fault::host`] names.
     Host,
-    /// One that a later pubmark knows, and this one does not.
+    /// A target that only a later pubmark knows.
     #[serde(untagged)]
     Later(LaterWord),
 }
 
 impl Target {
-    /// The word for it.
+    /// Returns its word in a script.
     pub fn word(self) -> &'static str {
         match self {
             Target::Server => "server",
@@ -78,36 +76,36 @@ impl Target {
     }
 }
 
-/// Why a text is no script of faults.
+/// Reasons why a text is not a script of faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// It has not the shape of a fault.
+    /// The text does not have the form of a fault.
     #[error("`{0}` is no fault: write {SHAPE}")]
     Shape(String),
-    /// Nothing is known by this word that could happen to a part.
+    /// The kind of fault is unknown.
     #[error("`{text}`: `{act}` is no fault: {help}")]
     Act {
         /// The fault as typed.
         text: String,
-        /// The word.
+        /// The unknown word.
         act: String,
-        /// What may have been meant.
+        /// Advice.
         help: String,
     },
-    /// No part of a run is known by this word.
+    /// The part of a run is unknown.
     #[error("`{text}`: `{target}` is no part of a run: {help}")]
     Target {
         /// The fault as typed.
         text: String,
-        /// The word.
+        /// The unknown word.
         target: String,
-        /// What may have been meant.
+        /// Advice.
         help: String,
     },
-    /// Something else than a link is cut, or something else than a cut happens to a link.
+    /// Only a link can be cut, and a cut is the only fault of a link.
     #[error("`{0}`: a link is cut, and nothing else is: write `cut link at … for …`")]
     Cut(String),
-    /// Clients that are killed are to come back.
+    /// The script says that killed clients come back.
     #[error(
         "`{text}`: whoever is killed stays away for the rest of the run: write `{} {side} at …`, or \
          `cut link at … for …`, after which clients come back", Act::Kill.word()
@@ -115,37 +113,37 @@ pub enum FaultError {
     Return {
         /// The fault as typed.
         text: String,
-        /// Whose clients.
+        /// The side whose clients are killed.
         side: &'static str,
     },
-    /// It does not say for how long.
+    /// The length is missing.
     #[error("`{0}` does not say for how long: write {SHAPE}")]
     NoLength(String),
-    /// One of its times is none.
+    /// A time is invalid.
     #[error("`{text}`: {source}")]
     Time {
         /// The fault as typed.
         text: String,
-        /// What is wrong with the time.
+        /// The error of the time.
         source: UnitError,
     },
-    /// It lasts no time.
+    /// The fault has length 0.
     #[error("`{0}` lasts no time: nothing would happen")]
     NoTime(String),
-    /// Two happen to a part at once.
+    /// Two faults of one part overlap.
     #[error("`{next}` begins before `{fault}` is over")]
     Overlap {
-        /// The first.
+        /// The first fault.
         fault: Box<Fault>,
-        /// The one that begins too early.
+        /// The fault that begins too early.
         next: Box<Fault>,
     },
-    /// One happens to those who have been killed.
+    /// The fault affects clients that have been killed before.
     #[error("`{next}`: nobody is there any more after `{fault}`")]
     Gone {
-        /// What killed them.
+        /// The fault that killed them.
         fault: Box<Fault>,
-        /// What comes after it.
+        /// The fault that comes after it.
         next: Box<Fault>,
     },
 }
@@ -153,34 +151,34 @@ pub enum FaultError {
 /// A fault of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What happens.
+    /// The kind of fault.
     pub what: Act,
-    /// Whom.
+    /// The part that it affects.
     pub who: Target,
-    /// The host whose network it is, where it is a host's; of a fault that only
-    /// a later pubmark knows, whatever stands between whom and when.
+    /// The host, if the fault affects a host's network. For a fault that only a later pubmark
+    /// knows: the words between part and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
-    /// When, ns from the window's beginning.
+    /// Start, ns from the window's beginning.
     pub at_ns: Ns,
-    /// For how long, ns; none where it is for good.
+    /// Length, ns; `None` if the fault is permanent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<Ns>,
 }
 
 impl Fault {
-    /// When it is over, ns from the window's beginning; none where it never is.
+    /// Returns the end, ns from the window's beginning; `None` if the fault is permanent.
     pub fn until_ns(&self) -> Option<Ns> {
         Some(self.at_ns + self.for_ns?)
     }
 
-    /// The side whose clients are killed, where that is what happens.
+    /// Returns the side whose clients are killed, if this fault kills clients.
     pub fn killed_side(&self) -> Option<Target> {
         let is_side = matches!(self.who, Target::Publishers | Target::Subscribers);
         (self.what == Act::Kill && is_side).then_some(self.who)
     }
 
-    /// Whether clients lose their connections by it.
+    /// True if clients lose their connections.
     pub fn breaks_connections(&self) -> bool {
         matches!((self.what, self.who), (Act::Kill, Target::Server) | (Act::Cut, Target::Link | Target::Host))
     }
@@ -202,7 +200,7 @@ impl Fault {
         if (what == Act::Cut) != (who == Target::Link) {
             return Err(FaultError::Cut(whole()));
         }
-        // `cut link b1 at …`: that host's.
+        // `cut link b1 at …` cuts that host's network.
         let (who, host, rest) = match rest {
             [host, rest @ ..] if who == Target::Link && *host != "at" => (Target::Host, Some((*host).into()), rest),
             rest => (who, None, rest),
@@ -223,8 +221,8 @@ impl Fault {
         Ok(fault)
     }
 
-    /// What has the shape `WHAT WHO … at TIME`, with `for TIME` behind it or not,
-    /// whatever the words mean.
+    /// Reads a text of the form `WHAT WHO … at TIME`, optionally with `for TIME`, whatever the
+    /// words mean.
     fn of_a_later_version(text: &str) -> Option<Fault> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (before, times) = words.split_at(words.iter().position(|word| *word == "at")?);
@@ -244,7 +242,7 @@ impl Fault {
     }
 }
 
-/// A word as a record has it; none where no pubmark would use it.
+/// Reads a word as a record has it; `None` if no pubmark would use it.
 fn kept<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(word.into()).ok()
 }
@@ -258,13 +256,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The faults of a run, in the order of their times; often none.
+/// The faults of a run, in the order of their times; often empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script(pub Vec<Fault>);
 
 impl Script {
-    /// Reads faults, separated by commas, or `none`. Faults of one part must
-    /// not overlap.
+    /// Parses faults, separated by commas, or `none`. Faults of one part must not overlap.
     pub fn parse(text: &str) -> Result<Script, FaultError> {
         if text.trim() == NONE {
             return Ok(Script::default());
@@ -287,12 +284,11 @@ impl Script {
         Ok(Script(faults))
     }
 
-    /// Reads the faults of a results folder. What only a later pubmark knows is
-    /// kept as it stands there, as long as it has the shape of a fault: nobody
-    /// carries it out again.
+    /// Parses the faults of a results folder. Faults that only a later pubmark knows are kept as
+    /// written if they have the form of a fault; they are never executed.
     ///
     /// # Errors
-    /// On what has not the shape.
+    /// The text does not have the form.
     pub fn recorded(text: &str) -> Result<Script, FaultError> {
         Script::parse(text).or_else(|error| {
             let faults: Option<Vec<Fault>> = text.split(',').map(Fault::of_a_later_version).collect();
@@ -300,29 +296,28 @@ impl Script {
         })
     }
 
-    /// Whether there is none.
+    /// True if there are no faults.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The faults that happen to this part.
+    /// Returns the faults of this part.
     pub fn on(&self, who: Target) -> impl Iterator<Item = &Fault> {
         self.0.iter().filter(move |fault| fault.who == who)
     }
 
-    /// Whether clients lose their connections by one of them.
+    /// True if clients lose their connections by one of the faults.
     pub fn breaks_connections(&self) -> bool {
         self.0.iter().any(Fault::breaks_connections)
     }
 
-    /// The first that is not over within a window of this length, or does not
-    /// happen in it.
+    /// Returns the first fault that does not lie within a window of this length.
     pub fn outlasts(&self, window_ns: Ns) -> Option<&Fault> {
         let fits = |fault: &Fault| fault.until_ns().map_or(fault.at_ns < window_ns, |until| until <= window_ns);
         self.0.iter().find(|fault| !fits(fault))
     }
 
-    /// The sides whose clients are killed, and when, ns from the window's beginning.
+    /// Returns the sides whose clients are killed, and when, ns from the window's beginning.
     pub fn killed_sides(&self) -> impl Iterator<Item = (Ns, Target)> {
         self.0.iter().filter_map(|fault| Some((fault.at_ns, fault.killed_side()?)))
     }

@@ -1,9 +1,9 @@
-//! The table of figures: each figure of a run has one row, with its names, its unit,
-//! its better direction and how it is read from a record.
+//! The table of figures: each figure of a run has one row, with its names, its unit, its better
+//! direction and the function that reads it from a record.
 //!
-//! Claims, questions, objectives, gates, rankings, comparisons, CSV, JSON, metrics and
-//! the page look figures up here. A figure that a run has by itself needs a row in
-//! `figure/table.rs` and nothing else.
+//! Claims, questions, objectives, gates, rankings, comparisons, CSV, JSON, metrics and the page
+//! look figures up here. A new figure of a single run needs a row in `figure/table.rs` and nothing
+//! else.
 
 mod name;
 mod row;
@@ -23,13 +23,13 @@ use std::fmt;
 use table::TABLE;
 
 impl Figure {
-    /// Every figure, in the order of the table.
+    /// Returns every figure, in the order of the table.
     pub fn all() -> impl DoubleEndedIterator<Item = Figure> + Clone {
         (0..TABLE.len()).map(|index| Figure(index as u8))
     }
 
-    /// The figures that are columns of files. The others are further percentiles of
-    /// times, which objectives and gates can name.
+    /// Returns the figures that are columns of files. The others are further percentiles of times,
+    /// which objectives and gates can name.
     pub fn columns() -> impl Iterator<Item = Figure> + Clone {
         Figure::all().filter(|figure| figure.is_column())
     }
@@ -50,39 +50,39 @@ impl Figure {
         Figure::DELIVERED_RATIO,
     ];
 
-    /// Its place in the table, from 0.
+    /// Returns its position in the table, from 0.
     pub fn index(self) -> usize {
         self.0.into()
     }
 
-    /// Its row.
+    /// Returns its row.
     pub fn description(self) -> &'static FigureDescription {
         &TABLE[self.index()]
     }
 
-    /// Its name in files.
+    /// Returns its name in files.
     pub fn key(self) -> &'static str {
         self.description().key
     }
 
-    /// The name that people type and that texts show.
+    /// Returns the name that people type and that texts show.
     pub fn short_name(self) -> &'static str {
         self.description().short.first().copied().unwrap_or(self.key())
     }
 
-    /// Its unit.
+    /// Returns its unit.
     pub fn unit(self) -> Unit {
         self.description().unit
     }
 
-    /// The figures that become unusable together with it.
+    /// Returns the group of figures that become unusable together with it.
     pub fn group(self) -> FigureGroup {
         self.description().group
     }
 
-    /// Which direction is better, where messages are sent at given rates or, if
-    /// `unthrottled`, as fast as possible; `None` where neither is. Busy processors are
-    /// a cost at a given rate. Unthrottled, they may be the price of more messages.
+    /// Returns the better direction if messages are sent at given rates or, if `unthrottled`, as
+    /// fast as possible; `None` if neither direction is better. Busy processors are a cost at a
+    /// given rate. Unthrottled, they may be the price of more messages.
     pub fn better(self, unthrottled: bool) -> Option<Better> {
         match self.description().better? {
             _ if unthrottled && self.unit() == Unit::Cores => None,
@@ -91,12 +91,12 @@ impl Figure {
         }
     }
 
-    /// Whether more is better.
+    /// True if more is better.
     pub fn higher_is_better(self) -> bool {
         self.better(false) == Some(Better::Higher)
     }
 
-    /// Whether it is a column of files.
+    /// True if it is a column of files.
     pub fn is_column(self) -> bool {
         match self.description().source {
             Source::Time(time, percentile) => {
@@ -106,29 +106,29 @@ impl Figure {
         }
     }
 
-    /// Whether it is of times that begin at a sender and end at a receiver, which may
-    /// have a clock each.
+    /// True if it measures times that begin at a sender and end at a receiver, which may have
+    /// different clocks.
     pub fn is_one_way(self) -> bool {
         matches!(self.description().source, Source::Time(time, _) if TimeFigures::<()>::ONE_WAY.into_array()[time])
     }
 
-    /// Whether it is a count of messages or connections, or a share of them: a fact of
-    /// each run, without noise of a clock or of sampling.
+    /// True if it is a count of messages or connections, or a share of them: a fact of each run,
+    /// without noise of a clock or of sampling.
     pub fn is_fact(self) -> bool {
         self.group() == FigureGroup::Counts && matches!(self.unit(), Unit::Count | Unit::Share) || self == Figure::LATE
     }
 
-    /// Whether a run has it by itself.
+    /// True if a single run has it.
     pub fn is_of_run(self) -> bool {
         matches!(self.description().source, Source::Number(_) | Source::Time(..))
     }
 
-    /// Whether each run has a value of it, so that runs can be compared.
+    /// True if each run has a value of it, so that runs can be compared.
     pub fn is_comparable(self) -> bool {
         !matches!(self.description().source, Source::Cells)
     }
 
-    /// The same percentile of the latency from the due time, if it is one of latency.
+    /// Returns the same percentile of the latency from the due time, if it is a figure of latency.
     pub fn from_due(self) -> Option<Figure> {
         match self.description().source {
             Source::Time(table::LATENCY, _) => Some(Figure(self.0 + Percentile::COUNT as u8)),
@@ -136,7 +136,7 @@ impl Figure {
         }
     }
 
-    /// Its value in a run; none where it was not measured.
+    /// Returns its value in a run; `None` if it was not measured.
     pub fn value(self, run: &RunRecord) -> Option<f64> {
         match self.description().source {
             Source::Number(read) => read(run),
@@ -147,8 +147,8 @@ impl Figure {
         }
     }
 
-    /// Fewest messages of a run for it to be shown: 1,000 for a 99th percentile, 10,000
-    /// for a 99.9th.
+    /// Returns the fewest messages of a run with which it is shown: 1,000 for a 99th percentile,
+    /// 10,000 for a 99.9th.
     pub fn samples_min(self) -> u64 {
         match self.description().source {
             Source::Time(_, percentile) => percentile.samples_min(),
@@ -156,7 +156,7 @@ impl Figure {
         }
     }
 
-    /// Its value in a run that has enough messages for it.
+    /// Returns its value in a run that has enough messages for it.
     pub fn sampled(self, run: &RunRecord) -> Option<f64> {
         if let Source::Time(time, _) = self.description().source {
             let count = run.times.as_ref().into_array()[time].as_ref()?.count;
@@ -167,8 +167,8 @@ impl Figure {
         self.value(run)
     }
 
-    /// The smallest difference that a run can show, in its unit: a message, a page of
-    /// memory, a nanosecond. Counts of what happens by chance scatter by their root.
+    /// Returns the smallest difference that a run can show, in its unit: a message, a page of
+    /// memory, a nanosecond. Counts of random events scatter by their square root.
     pub fn step(self, run: &RunRecord) -> f64 {
         let FigureDescription { unit, step, better, .. } = self.description();
         let a_second = 1e9 / run.window_ns.max(1) as f64;
@@ -200,7 +200,7 @@ impl Serialize for Figure {
 mod tests {
     use super::*;
 
-    /// The row of the documentation.
+    /// Formats the row of the documentation.
     fn row(figure: Figure) -> String {
         let FigureDescription { key, short, better, about, .. } = figure.description();
         let short = short.first().map_or(String::new(), |short| format!("`{short}`"));

@@ -1,16 +1,16 @@
-//! Which figures stand or fall together.
+//! Groups of figures that a disturbance makes unusable together.
 
 use serde::{Deserialize, Serialize};
 
-/// Figures that stand or fall together where something spoils a run.
+/// A group of figures that a disturbance makes unusable together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureGroup {
-    /// Messages counted: sent, delivered, lost, duplicated; the delivered ratio.
+    /// Counts of messages: sent, delivered, lost, duplicated; the delivered ratio.
     Counts,
     /// Messages and bytes a second.
     Rates,
-    /// Least and median latency, of each kind.
+    /// Minimum and median latency, of each kind.
     LatencyP50,
     /// Latencies from the 90th percentile up, their mean, and jitter.
     LatencyP99,
@@ -26,7 +26,7 @@ impl FigureGroup {
     /// Both groups of latencies.
     pub const LATENCY: &'static [FigureGroup] = &[FigureGroup::LatencyP50, FigureGroup::LatencyP99];
 
-    /// The word for it, as tables say it.
+    /// Returns its word in tables.
     pub fn word(self) -> &'static str {
         match self {
             FigureGroup::Counts => "counts",
@@ -37,7 +37,7 @@ impl FigureGroup {
         }
     }
 
-    /// All, for records that do not say which.
+    /// Returns all groups, for records that do not name any.
     pub fn all() -> Vec<FigureGroup> {
         FigureGroup::ALL.to_vec()
     }

@@ -2,38 +2,38 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0–7 | intended time (*due*), ns of CLOCK_MONOTONIC |
+//! | 0–7 | due time (`due`), ns of CLOCK_MONOTONIC |
 //! | 8–11 | publisher |
 //! | 12–15 | sequence |
-//! | 16–23 | actual send time (*sent*), ns (messages of 24 bytes and more) |
-//! | 24–31 | when the publisher was *free* to send it, ns (messages of 32 bytes and more) |
-//! | 32–35 | CRC-32C of bytes 0–31, where the run's headers have a checksum ([`crate::workload::Workload::header_checksum`]) |
+//! | 16–23 | actual send time (`sent`), ns (messages of 24 bytes and more) |
+//! | 24–31 | ready time (`free`), ns (messages of 32 bytes and more) |
+//! | 32–35 | CRC-32C of bytes 0–31, if the run's headers have a checksum ([`crate::workload::Workload::header_checksum`]) |
 //! | 32–, or 36– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
 
 use pubmark_stats::Random;
 use std::ops::Range;
 
-/// Bytes of the shortest message.
+/// Length of the shortest message, bytes.
 pub const MIN_LEN: usize = 16;
-/// Where the sequence stands.
+/// Bytes of the sequence.
 const SEQUENCE: Range<usize> = 12..16;
-/// Bytes from which on a message carries its actual send time.
+/// Shortest message that carries its actual send time, bytes.
 pub const SENT_LEN: usize = 24;
-/// Bytes from which on a message also carries when its publisher was free.
+/// Shortest message that also carries its ready time, bytes.
 pub const FREE_LEN: usize = 32;
-/// Bytes from which on a message can also carry the checksum of its header.
+/// Shortest message that can also carry the checksum of its header, bytes.
 pub const SEALED_LEN: usize = 36;
 
-/// Where the body of a message of this length begins.
+/// Returns the offset at which the body of a message of this length begins.
 #[inline]
 pub fn body_at(len: usize) -> usize {
     if len < FREE_LEN { SENT_LEN.min(len) } else { FREE_LEN }
 }
 
-/// Sequence of a probe: it goes round before the start and is never counted.
+/// Sequence of a probe: sent before the start and never counted.
 pub const PROBE: u32 = u32::MAX;
-/// Sequence of an end marker: its publisher has sent all that it will send.
-/// Over a transport that keeps order, nothing can follow it.
+/// Sequence of an end marker: its publisher has sent all its messages. Over a transport that keeps
+/// order, nothing can follow it.
 pub const END: u32 = u32::MAX - 1;
 /// The most messages that one publisher can number in a run.
 pub const MAX_SEQUENCE: u32 = u32::MAX - 16;
@@ -41,21 +41,21 @@ pub const MAX_SEQUENCE: u32 = u32::MAX - 16;
 /// A message's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// When the schedule said that the message was due, ns.
+    /// Due time, ns.
     pub intended_ns: u64,
-    /// Who sent it: publisher number within the run.
+    /// The sender: publisher number within the run.
     pub publisher: u32,
     /// Its number within that publisher, from 0; or [`PROBE`] or [`END`].
     pub sequence: u32,
-    /// When it was really sent, ns; none in a message under 24 bytes.
+    /// Actual send time, ns; `None` in a message under 24 bytes.
     pub sent_ns: Option<u64>,
-    /// The later of the intended time and the end of what the system made the
-    /// publisher wait for, ns; none in a message under 32 bytes.
+    /// Ready time, ns: the later of the due time and the end of the time that the system made the
+    /// publisher wait. `None` in a message under 32 bytes.
     pub free_ns: Option<u64>,
 }
 
 impl Header {
-    /// The same instants on a clock that is so far ahead of this one, ns.
+    /// Returns the header with its instants on a clock that is `ns` ahead of this one.
     #[inline]
     #[must_use]
     pub fn ahead_by(self, ns: i64) -> Header {
@@ -64,9 +64,8 @@ impl Header {
         Header { intended_ns: ahead(self.intended_ns), sent_ns, free_ns, ..self }
     }
 
-    /// Writes the header over the front of `message`. A message under 24 bytes
-    /// gets no send time, one under 32 no time at which its publisher was free;
-    /// one under 16 bytes is left as it is and reported false.
+    /// Writes the header to the front of `message`. A message under 24 bytes gets no send time, one
+    /// under 32 no ready time. Returns false for a message under 16 bytes, which is left unchanged.
     #[inline]
     #[must_use]
     pub fn write(&self, message: &mut [u8]) -> bool {
@@ -85,7 +84,7 @@ impl Header {
         true
     }
 
-    /// Reads a header; none if there are fewer than 16 bytes.
+    /// Reads a header; `None` if there are fewer than 16 bytes.
     #[inline]
     pub fn read(message: &[u8]) -> Option<Header> {
         let word = |at: usize| message.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
@@ -99,8 +98,8 @@ impl Header {
         })
     }
 
-    /// The generator's own lag: from when the publisher was free until it sent,
-    /// ns. None where the message does not carry it, or says what cannot be.
+    /// Returns the generator delay, from ready time to send time, ns. `None` if the message does
+    /// not carry it, or its times are impossible.
     #[inline]
     pub fn own_lag_ns(&self) -> Option<u64> {
         let free_ns = self.free_ns.filter(|free| *free >= self.intended_ns)?;
@@ -108,7 +107,7 @@ impl Header {
     }
 }
 
-/// Gives a message that has a header another sequence.
+/// Replaces the sequence of a message that has a header.
 #[inline]
 pub fn renumber(message: &mut [u8], sequence: u32) {
     if let Some(field) = message.get_mut(SEQUENCE) {
@@ -116,9 +115,9 @@ pub fn renumber(message: &mut [u8], sequence: u32) {
     }
 }
 
-/// The body that every message of this length carries after its header: a
-/// fixed pseudo-random pattern (SplitMix64 from a fixed seed), so that nothing
-/// on the way can compress it to nothing.
+/// Returns the body that every message of this length carries after its header: a fixed
+/// pseudo-random pattern (SplitMix64 from a fixed seed), so that nothing on the way can compress
+/// it.
 pub fn pattern(len: usize) -> Vec<u8> {
     let mut random = Random(0x7075_626d_6172_6b31);
     let mut bytes = Vec::with_capacity(len + 8);

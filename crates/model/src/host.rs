@@ -6,33 +6,32 @@ use crate::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// The machine on which the coordinator runs, where nothing else is said.
+/// Name of the coordinator's machine, the default host.
 pub const LOCAL: &str = "local";
 
-/// Its address where all of a run is on it.
+/// Its address if all of a run is on it.
 pub const LOOPBACK: &str = "127.0.0.1";
 
-/// A machine, and how it is reached.
+/// A machine, and its connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
-    /// The command whose standard streams are that machine's, to be followed by
-    /// what is to run there: `["ssh", "b1"]`. Empty: it runs here.
+    /// The command that connects its standard streams to that machine, followed by the command to
+    /// run there: `["ssh", "b1"]`. Empty: run on this machine.
     pub reach: Vec<String>,
-    /// Its address on the network that is measured.
+    /// Its address on the measured network.
     pub address: String,
-    /// What it may send there, bytes a second; none leaves its network alone.
+    /// Limit of its sending bandwidth on the measured network, bytes a second; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// Of the packets that come in there, so many of a million are lost; none leaves its
-    /// network alone.
+    /// Incoming packets that its network loses, per million; `None` for no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_per_million: Option<u64>,
-    /// Processors that a run may take there, in thousandths of one; none leaves it all.
+    /// Processors that a run may use there, in thousandths of one; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_thousandths: Option<u64>,
-    /// Memory that a run may take there, bytes; none leaves it all.
+    /// Memory that a run may use there, bytes; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -53,30 +52,30 @@ impl Default for HostSpec {
 }
 
 impl HostSpec {
-    /// What of `reach` may be shown and recorded: its program. What is behind it may
-    /// hold a password, as `sshpass -p` has it.
+    /// Returns the part of `reach` that may be shown and recorded: its program. The arguments may
+    /// hold a password, as with `sshpass -p`.
     pub fn shown_reach(&self) -> Vec<&str> {
         let Some(first) = self.reach.first() else { return Vec::new() };
-        // All of it may have been written as one word.
+        // The whole command may be one word.
         let program = first.split_whitespace().next().unwrap_or_default();
         let hidden = (self.reach.len() > 1 || program != first).then_some(HIDDEN);
         [program].into_iter().chain(hidden).collect()
     }
 
-    /// What nothing that comes from there may repeat of `reach`.
+    /// Returns the secrets in `reach`, which no text from there may repeat.
     pub fn secrets(&self) -> Secrets {
         Secrets::of_command(&self.reach)
     }
 }
 
-/// Which machine plays which part of a run. Default: this one plays all.
+/// The host of each part of a run. Default: this machine for all parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Where the server is.
+    /// Host of the server.
     pub server: HostSpec,
-    /// Where publishers and requesters are, one host or more.
+    /// Hosts of publishers and requesters, one or more.
     pub publishers: Vec<HostSpec>,
-    /// Where subscribers and repliers are, one host or more.
+    /// Hosts of subscribers and repliers, one or more.
     pub subscribers: Vec<HostSpec>,
 }
 
@@ -88,62 +87,61 @@ impl Default for Placement {
 }
 
 impl Placement {
-    /// The same with the server on this host.
+    /// Returns the placement with the server on this host.
     #[must_use]
     pub fn with_server(self, server: HostSpec) -> Placement {
         Placement { server, ..self }
     }
 
-    /// Its hosts, each once.
+    /// Returns its hosts, each once.
     pub fn hosts(&self) -> Vec<&HostSpec> {
         let mut known = HashSet::new();
         let all = [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers);
         all.filter(|host| known.insert(*host)).collect()
     }
 
-    /// Whether both sides of clients are on one host.
+    /// True if both sides of clients are on one host.
     pub fn on_one(&self) -> bool {
         let first = &self.publishers[0];
         self.publishers.iter().chain(&self.subscribers).all(|host| host == first)
     }
 
-    /// Whether all of it is here.
+    /// True if all parts are on this machine.
     pub fn local(&self) -> bool {
         self.hosts().iter().all(|host| host.reach.is_empty())
     }
 }
 
-/// A host's clock beside the coordinator's: theirs less ours, and how far off
-/// that may be.
+/// Offset of a host's clock from the coordinator's, with its bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// Theirs less ours, ns.
+    /// The host's clock less the coordinator's, ns.
     pub offset_ns: i64,
-    /// The true offset is at most so far from it, ns.
+    /// Largest error of the offset, ns.
     pub bound_ns: Ns,
 }
 
 impl ClockOffset {
-    /// From an exchange: asked at `asked`, answered at `theirs`, heard at
-    /// `heard`. Whatever way took longer, the truth lies within half of the
-    /// round trip.
+    /// Computes the offset from an exchange: the request sent at `asked`, the reply's instant
+    /// `theirs`, and its arrival at `heard`. However the round trip divides into its two ways, the
+    /// error is at most half of it.
     pub fn of_exchange(asked: Ns, theirs: Ns, heard: Ns) -> ClockOffset {
         let half = heard.saturating_sub(asked).div_ceil(2);
         let signed = |at: Ns| i64::try_from(at).unwrap_or(i64::MAX);
         ClockOffset { offset_ns: signed(theirs).saturating_sub(signed(asked.saturating_add(half))), bound_ns: half }
     }
 
-    /// An instant of ours, on their clock.
+    /// Converts an instant of the coordinator's clock to the host's.
     pub fn theirs(&self, ours: Ns) -> Ns {
         ours.saturating_add_signed(self.offset_ns)
     }
 
-    /// An instant of theirs, on our clock.
+    /// Converts an instant of the host's clock to the coordinator's.
     pub fn ours(&self, theirs: Ns) -> Ns {
         theirs.saturating_add_signed(self.offset_ns.saturating_neg())
     }
 
-    /// Something that an agent there is told: its instants are on its clock.
+    /// Converts a command for an agent on the host: its instants become those of the host's clock.
     pub fn outward(&self, command: &Command) -> Command {
         let mut command = command.clone();
         match &mut command {
@@ -155,7 +153,8 @@ impl ClockOffset {
         command
     }
 
-    /// Something that an agent there has said: its instants are on our clock.
+    /// Converts an event of an agent on the host: its instants become those of the coordinator's
+    /// clock.
     pub fn inward(&self, event: &mut Event) {
         match event {
             Event::Hello(hello) => hello.clock_ns = self.ours(hello.clock_ns),
@@ -176,18 +175,18 @@ impl ClockOffset {
         });
         let connected = result.connections.iter_mut().flat_map(|all| [&mut all.first_ns, &mut all.last_ns]);
         let readings = result.usage.course.iter_mut().map(|reading| &mut reading.at_ns);
-        // 0 stands for none.
+        // 0 means that there is no instant.
         instants.chain(connected.filter(|at| **at > 0)).chain(readings).for_each(|at| *at = self.ours(*at));
     }
 }
 
-/// What was found of a host's clock at an instant.
+/// A measurement of a host's clock at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockSighting {
     /// The instant, on that host's own clock, ns.
     #[serde(default)]
     pub at_ns: Ns,
-    /// What another clock is ahead of it.
+    /// Offset of the other clock from it.
     #[serde(flatten)]
     pub offset: ClockOffset,
 }
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_exchange_bounds_the_offset_by_half_of_its_round_trip() {
-        // Theirs is 1,000 ahead; the way there took 10, the way back 30.
+        // The host's clock is 1,000 ahead; the way there took 10, the way back 30.
         let offset = ClockOffset::of_exchange(100, 1_110, 140);
         assert_eq!(offset, ClockOffset { offset_ns: 990, bound_ns: 20 });
         assert!((offset.offset_ns - 1_000).unsigned_abs() <= offset.bound_ns);
@@ -208,7 +207,7 @@ mod tests {
         assert_eq!((behind.theirs(1_000), behind.ours(10)), (10, 1_000));
     }
 
-    /// Whatever a host says of its clock.
+    /// Any clock value from a host is accepted.
     #[test]
     fn clocks_at_their_bounds_are_compared() {
         let most = u64::MAX;

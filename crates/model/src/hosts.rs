@@ -1,4 +1,4 @@
-//! The machines that a study may use, and which of them plays which part of a run.
+//! The machines that a study may use, and the assignment of the parts of a run to them.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::document::{Document, Table};
@@ -15,41 +15,41 @@ use std::ops::RangeInclusive;
 use toml::Value;
 
 words! {
-    /// Where the two ends of a stream are.
+    /// Location of the two ends of a stream.
     Ends {
-        /// On one host: one clock measures them.
+        /// On one host, so one clock measures them.
         Together = "together",
         /// On different hosts.
         Apart = "apart",
-        /// On one host, and the server on another.
+        /// On one host, with the server on another.
         ServerApart = "server-apart",
     }
 }
 
 words! {
-    /// What a host may do.
+    /// Roles of a host.
     Duty {
-        /// Have the server.
+        /// Runs the server.
         Server = "server",
-        /// Play publishers and requesters.
+        /// Plays publishers and requesters.
         Publishers = "publishers",
-        /// Play subscribers and repliers.
+        /// Plays subscribers and repliers.
         Subscribers = "subscribers",
     }
 }
 
-/// The longest that a host's network is cut: what stays after all else has died
-/// ends within it.
+/// Longest cut of a host's network: a process that survives everything else there ends within this
+/// time.
 const CUT_MAX: Ns = 60 * SECOND;
 
-/// A host of the list.
+/// A host in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedHost {
     /// The host.
     pub spec: HostSpec,
-    /// What it may do; all, where nothing is said.
+    /// Its roles; empty means all.
     pub roles: Vec<Duty>,
-    /// Whether its network may be cut (`cut link NAME at …`).
+    /// True if its network may be cut (`cut link NAME at …`).
     pub may_cut: bool,
 }
 
@@ -65,20 +65,20 @@ pub struct Hosts(pub Vec<ListedHost>);
 
 const KEYS: [&str; 8] = ["reach", "address", "roles", "may_cut", "bandwidth", "loss", "cpus", "memory"];
 
-/// What a host's network can be held to, bytes a second.
+/// Allowed bandwidth limits of a host's network, bytes a second.
 const BANDWIDTHS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 
-/// What a host's network can lose, in millionths of the packets that come in.
+/// Allowed loss of a host's network, in millionths of the incoming packets.
 const LOSSES: RangeInclusive<u64> = 1..=500_000;
 
-/// What a run may be let take of a host's processors, in thousandths of one.
+/// Allowed limits of a host's processors, in thousandths of one.
 const CPU_THOUSANDTHS: RangeInclusive<u64> = 10..=4_096_000;
 
-/// What it may be let take of its memory.
+/// Allowed limits of a host's memory, bytes.
 const MEMORY_BYTES: RangeInclusive<u64> = 1 << 20..=1 << 50;
 
 impl Hosts {
-    /// Reads a file of hosts: a table `[hosts.NAME]` each.
+    /// Parses a file of hosts with a table `[hosts.NAME]` each.
     pub fn parse(file: &str, text: &str) -> Result<Hosts, Diagnostics> {
         let mut errors = Vec::new();
         let document = Document::parse(text, &mut errors);
@@ -156,7 +156,7 @@ impl Hosts {
         self.0.push(ListedHost { spec, roles, may_cut });
     }
 
-    /// The table of hosts, as their file has it.
+    /// Returns the table of hosts as in their file.
     pub(crate) fn to_toml(&self) -> toml::Table {
         let table = |ListedHost { spec, roles, may_cut }: &ListedHost| {
             let entries = [
@@ -179,7 +179,7 @@ impl Hosts {
         self.0.iter().filter(|host| host.may(duty)).map(|host| &host.spec).collect()
     }
 
-    /// A host by its name.
+    /// Returns a host by its name.
     pub(crate) fn named(&self, name: &str) -> Result<HostSpec, Diagnostic> {
         let listed = self.0.iter().map(|host| &host.spec).find(|spec| spec.name == name).cloned();
         let here = (name == LOCAL && self.0.is_empty()).then(HostSpec::default);
@@ -188,7 +188,7 @@ impl Hosts {
         })
     }
 
-    /// Whether the network of a host may be cut for so long.
+    /// Checks that the network of a host may be cut for this long.
     pub(crate) fn can_cut(&self, name: &str, for_ns: Ns, placement: &Placement) -> Result<(), Diagnostic> {
         let said = |why: String, help: &str| Err(Diagnostic::whole(format!("`cut link {name}`: {why}")).help(help));
         let Some(host) = self.0.iter().find(|host| host.spec.name == name) else {
@@ -213,9 +213,9 @@ impl Hosts {
         Ok(())
     }
 
-    /// Who plays what. Without a server, where the system has none. Both ends of a
-    /// stream are on one host where every host of clients may play both; there,
-    /// what all hear stays on one.
+    /// Assigns the parts of a run to hosts; `server` is false if the system has none. Both ends of
+    /// a stream are on one host if every host of clients may play both; shared streams then stay on
+    /// one host.
     pub fn place(&self, server: bool, workload: &Workload, asked: Option<Ends>) -> Result<Placement, Diagnostic> {
         if self.0.is_empty() {
             return match asked {
@@ -229,14 +229,14 @@ impl Hosts {
         let none = |duty: Duty| {
             Diagnostic::whole(format!("no host has the role `{duty}`")).help(format!("roles = [\"{duty}\"]"))
         };
-        // One that is said to have the server before one that may do anything.
+        // A host with the role `server` comes before one that may do anything.
         let named = self.0.iter().find(|host| host.roles.contains(&Duty::Server)).map(|host| &host.spec);
         let seat = match named.or(self.that_may(Duty::Server).first().copied()) {
             Some(seat) => seat.clone(),
             None if server => return Err(none(Duty::Server)),
             None => self.0[0].spec.clone(),
         };
-        // Clients take nothing from a server, where there is another host for them.
+        // Clients avoid the server's host if there is another host for them.
         let clients = |duty: Duty| {
             let all = self.that_may(duty);
             let others: Vec<&HostSpec> = all.iter().copied().filter(|host| !server || **host != seat).collect();
@@ -269,7 +269,7 @@ impl Hosts {
                 subscribers = publishers.clone();
             }
             Ends::Apart => {
-                // A host of both sides goes to the one that has fewer of its own.
+                // A host that may play both sides goes to the side with fewer hosts of its own.
                 let both: Vec<&HostSpec> =
                     publishers.iter().copied().filter(|host| subscribers.contains(host)).collect();
                 publishers.retain(|host| !both.contains(host));
@@ -288,7 +288,7 @@ impl Hosts {
     }
 }
 
-/// The bandwidth that a host's table gives it.
+/// Reads the bandwidth of a host's table.
 fn bandwidth(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<u64> {
     let value = table.entries.iter().find(|entry| entry.key == "bandwidth").and_then(|entry| entry.one(errors))?;
     let found = parse_size(&value.text).ok().filter(|bytes| BANDWIDTHS.contains(bytes));
@@ -301,7 +301,7 @@ fn bandwidth(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<u64> {
     found
 }
 
-/// A number that a host's table has, read by `read`; `what` it has to be.
+/// Reads a number of a host's table with `read`; `what` describes valid values.
 fn limit(
     (table, key): (&Table, &str),
     read: impl Fn(&str) -> Option<u64>,
@@ -329,7 +329,7 @@ mod tests {
         Hosts::parse("hosts.toml", text).unwrap_or_else(|errors| panic!("{errors}"))
     }
 
-    /// `server | publishers | subscribers` by name.
+    /// Formats a placement as `server | publishers | subscribers` by name.
     fn placed(hosts: &Hosts, server: bool, workload: &[(&str, &str)], asked: Option<Ends>) -> String {
         let workload = Workload::of(workload.iter().copied()).unwrap();
         let names = |all: &[HostSpec]| all.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(spec.loss_per_million, Some(2_500));
         assert_eq!((spec.cpu_thousandths, spec.memory_bytes), (Some(1_500), Some(2_000_000_000)));
         let again = toml::Table::from_iter([("hosts".to_owned(), three.to_toml().into())]).to_string();
-        // All but the command that reaches it, which may hold a password.
+        // All fields except `reach`, which may hold a password.
         let mut kept = three;
         kept.0.iter_mut().for_each(|host| host.spec.reach = vec!["ssh".into(), "***".into()]);
         assert_eq!(hosts(&again), kept, "{again}");

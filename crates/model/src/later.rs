@@ -7,16 +7,15 @@ use std::sync::{Mutex, PoisonError};
 
 /// The longest word, bytes: `resource-limit-hit` has 18.
 const WORD_BYTES_MAX: usize = 64;
-/// The most words that are not known here; each is kept as long as the program.
+/// Maximum number of unknown words; each is kept until the program ends.
 const WORDS_MAX: usize = 1_000;
 
-/// A word that is not known here, kept as it stands: small letters, digits, `-`
-/// and `_`.
+/// An unknown word, kept as written: small letters, digits, `-` and `_`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct LaterWord(&'static str);
 
-/// A text that no pubmark would use for a word.
+/// Error for a text that no pubmark would use as a word.
 #[derive(Debug, thiserror::Error)]
 #[error("this is no word of a record: {0:.80?}")]
 struct NoWord(String);
@@ -37,7 +36,7 @@ impl LaterWord {
         Ok(LaterWord(word))
     }
 
-    /// It.
+    /// Returns the word.
     pub fn word(self) -> &'static str {
         self.0
     }
@@ -55,7 +54,7 @@ impl<'de> Deserialize<'de> for LaterWord {
     }
 }
 
-/// What of a list is known here; the rest speaks of what this pubmark has not.
+/// Deserializes the known elements of a list, and leaves out those that only a later pubmark knows.
 pub fn known<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
     let all = Vec::<serde_json::Value>::deserialize(from)?;
     Ok(all.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())

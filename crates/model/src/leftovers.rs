@@ -1,5 +1,5 @@
-//! What a run makes at a server that stays: sessions, queues and retained
-//! messages, which outlive the connections of its clients until they are removed.
+//! Objects that a run creates at a persistent server: sessions, queues and retained messages, which
+//! outlive the connections of its clients until they are removed.
 
 use crate::endpoint::Endpoint;
 use crate::options::{OptionValues, Options};
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The time for a removal, and what each client of the run adds to it.
+/// Time limit of a removal, and its increase for each client of the run.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_EACH: Duration = Duration::from_millis(2);
-/// Names of each kind that a sentence lists.
+/// Number of names of each kind that a sentence lists.
 const NAMED: usize = 3;
 
-/// One thing that a server keeps, by its name there.
+/// An object that a server keeps, by its name there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leftover {
-    /// The session of the client of this name.
+    /// The session of the client with this name.
     Session(String),
     /// A queue.
     Queue(String),
     /// An exchange.
     Exchange(String),
-    /// The message that is retained in this topic.
+    /// The message retained in this topic.
     Retained(String),
 }
 
@@ -38,7 +38,7 @@ impl Leftover {
     }
 }
 
-/// Lists things in words: `2 sessions (a, b), 1 queue (c)`.
+/// Describes objects: `2 sessions (a, b), 1 queue (c)`.
 pub fn in_words(things: &[Leftover]) -> String {
     type IsOfKind = fn(&Leftover) -> bool;
     let kinds: [(&str, IsOfKind); 4] = [
@@ -60,29 +60,29 @@ pub fn in_words(things: &[Leftover]) -> String {
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-/// A run, as far as it must be known to name and to remove what its clients leave.
+/// The facts of a run that are needed to name and to remove what its clients leave at a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leftovers {
-    /// The run's own name, which is part of all names that it makes.
+    /// The run's own name, which is part of all names that it creates.
     pub run: String,
-    /// When it began (RFC 3339).
+    /// Start time (RFC 3339).
     pub begun: String,
     /// The driver of its clients.
     pub driver: String,
-    /// Their options, the server's `endpoint` among them.
+    /// The clients' options, including the server's `endpoint`.
     pub options: Options,
-    /// What they play.
+    /// The clients' workload.
     pub workload: Workload,
 }
 
 impl Leftovers {
-    /// What a run of these clients may leave at a server; none where nothing that
-    /// they make outlives their connections.
+    /// Returns the leftovers of a run of these clients; `None` if nothing that they create outlives
+    /// their connections.
     pub fn of(run: &str, begun: String, driver: &str, options: &Options, workload: &Workload) -> Option<Leftovers> {
         let kept = match Protocol::of_driver(driver)? {
             Protocol::Mqtt => workload.durable || workload.reconnect || options.flag("retain"),
-            // A group's queue goes with its last consumer, if there ever was one. With a prefix
-            // the run has an exchange of its own.
+            // A group's queue disappears with its last consumer, if there ever was one. With a
+            // prefix the run has an exchange of its own.
             Protocol::Amqp => {
                 let prefix = options.text("prefix").unwrap_or_default();
                 workload.durable || workload.competing() || !prefix.is_empty()
@@ -93,24 +93,24 @@ impl Leftovers {
         kept.then(|| Leftovers { run, begun, driver, options: options.clone(), workload: workload.clone() })
     }
 
-    /// As it may be written to a file: without secrets.
+    /// Returns a copy without secrets, which may be written to a file.
     #[must_use]
     pub fn without_secrets(&self) -> Leftovers {
         let mut options = recorded(&self.options, is_secret_name);
-        // A query that is hidden is no query of the scheme.
+        // The hidden placeholder is not a valid query of the scheme.
         if let Some(Value::String(url)) = options.get_mut("endpoint") {
             url.truncate(url.find('?').unwrap_or(url.len()));
         }
         Leftovers { options, ..self.clone() }
     }
 
-    /// With the login, and all else that could not be written, of a URL that the user
-    /// has typed.
+    /// Returns a copy with the login and the other unrecorded parts of a URL that the user has
+    /// typed.
     #[must_use]
     pub fn with_login_of(mut self, typed: &str) -> Leftovers {
         let path = self.endpoint().map(|known| known.path).unwrap_or_default();
         let path = path.split('?').next().unwrap_or_default();
-        // One that was not recorded is the user's to give.
+        // The user must supply a path that was not recorded.
         let path = if path.ends_with(HIDDEN) { "" } else { path };
         let has_path = Endpoint::parse(typed).is_ok_and(|endpoint| !endpoint.path.is_empty());
         self.options.retain(|_, value| value.as_str() != Some(HIDDEN));
@@ -119,12 +119,12 @@ impl Leftovers {
         self
     }
 
-    /// The server; none where its URL is none.
+    /// Returns the server; `None` if its URL is invalid.
     pub fn endpoint(&self) -> Option<Endpoint> {
         Endpoint::parse(self.options.text("endpoint")?).ok()
     }
 
-    /// Whether the server is the one at this endpoint, whoever logs in.
+    /// True if the server is the one at this endpoint, whatever the login.
     pub fn is_at(&self, other: &Endpoint) -> bool {
         self.endpoint().is_some_and(|own| {
             (own.protocol, own.carrier, own.host.as_str(), own.port)
@@ -132,29 +132,29 @@ impl Leftovers {
         })
     }
 
-    /// The command that removes what is left.
+    /// Returns the command that removes the leftovers.
     pub fn command(&self) -> String {
         let url = self.endpoint().map(|endpoint| endpoint.to_string()).unwrap_or_default();
         format!("pubmark doctor {} --remove", url.split('?').next().unwrap_or_default())
     }
 
-    /// How long a removal may take.
+    /// Returns the time limit of a removal.
     pub fn patience(&self) -> Duration {
         let clients = self.workload.publishers.saturating_add(self.workload.subscribers);
         PATIENCE + PATIENCE_EACH.saturating_mul(clients)
     }
 }
 
-/// What became of a removal.
+/// Result of a removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal {
-    /// What is gone.
+    /// Number of removed objects.
     pub removed: u64,
-    /// What is still there, as far as can be known.
+    /// Objects still there, as far as known.
     pub left: Vec<Leftover>,
-    /// Why.
+    /// The reason.
     pub why: Option<String>,
-    /// Whether the server has accepted a connection at all.
+    /// True if the server accepted a connection.
     pub is_let_in: bool,
 }
 

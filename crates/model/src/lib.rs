@@ -1,5 +1,5 @@
-//! The words of pubmark as types: study file, plan, agent protocol, message
-//! header, run record. Nothing here does I/O or reads a clock.
+//! pubmark's vocabulary as types: study file, plan, agent protocol, message header, run record.
+//! Nothing here does I/O or reads a clock.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

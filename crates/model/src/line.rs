@@ -1,22 +1,21 @@
-//! What is written as a line of JSON: records, commands and events.
+//! Conversion to and from lines of JSON: records, commands and events.
 
 use crate::protocol::{Command, Event};
 use crate::record::RunRecord;
 
-/// A thing that is one line of JSON. It is read and written here and nowhere
-/// else, so that the code which does it, of hundreds of fields, is made once and
-/// not in every crate that names the type.
+/// A type that is stored as one line of JSON. Only this module reads and writes it, so that the
+/// code for hundreds of fields is compiled once and not in every crate that uses the type.
 pub trait JsonLine: Sized {
-    /// Reads a line; spaces around it are passed over.
+    /// Parses a line; surrounding spaces are ignored.
     ///
     /// # Errors
-    /// What is wrong with it, and at which column.
+    /// Says what is wrong, and at which column.
     fn from_json(line: &[u8]) -> serde_json::Result<Self>;
 
-    /// The line, without its end.
+    /// Returns the line, without its end.
     ///
     /// # Errors
-    /// Where a map's key is no text, which none here is.
+    /// A key of a map is not a text, which does not occur in these types.
     fn to_json(&self) -> serde_json::Result<Vec<u8>>;
 }
 

@@ -1,5 +1,4 @@
-//! The link between clients and their server: what it does to bytes, and when
-//! it fails.
+//! The link between clients and their server: its effect on bytes, and its failures.
 
 mod resolve;
 
@@ -11,15 +10,15 @@ use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A run has fewer failures of its link than this.
+/// Upper bound of a run's link failures.
 pub const MAX_FAILURES: u64 = 10_000;
 
 words! {
-    /// The clients whose connections go over the link.
+    /// The clients whose connections use the link.
     Side {
-        /// Subscribers, as where devices listen.
+        /// Subscribers, as if devices received over the link.
         Subscribers = "subscribers",
-        /// Publishers, as where devices report.
+        /// Publishers, as if devices reported over the link.
         Publishers = "publishers",
         /// All clients.
         Both = "both",
@@ -27,7 +26,7 @@ words! {
 }
 
 impl Side {
-    /// Whether clients of this role are meant.
+    /// True if clients of this role use the link.
     pub fn holds(self, role: Role) -> bool {
         match self {
             Side::Both => true,
@@ -37,46 +36,46 @@ impl Side {
     }
 }
 
-/// Why settings make no link.
+/// Reasons why settings do not describe a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// Nothing says for how long it fails.
+    /// The length of failures is missing.
     #[error("`mttf` says when the link fails, and nothing says for how long: set `mttr`")]
     NoRepair,
-    /// Nothing says how often it fails.
+    /// The frequency of failures is missing.
     #[error("`mttr` says how long the link fails, and nothing says how often: set `mttf`")]
     NoFailure,
-    /// It fails by the script and by chance.
+    /// The link fails both by the script and by chance.
     #[error("the script cuts the link, and `mttf` has it fail by chance: leave one of them out")]
     FailsTwice,
-    /// It varies by more than it lasts.
+    /// The jitter exceeds the delay.
     #[error("`link_jitter` is how far `link_delay` varies: it cannot be more than that")]
     Jitter,
-    /// Nothing says what it does.
+    /// The link has no effect.
     #[error(
         "`link = \"{side}\"` says who goes over a link, and nothing says what it does: set `mttf` and \
          `mttr`, `link_delay` or `link_bandwidth` (`link_delay = \"0s\"` for the link alone)"
     )]
     DoesNothing {
-        /// Who goes over it.
+        /// The clients that use it.
         side: Side,
     },
 }
 
-/// A link, with nothing left open. Absent: clients reach the server directly.
+/// A link, fully resolved. Without one, clients reach the server directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Whose connections go over it.
+    /// The clients whose connections use it.
     pub side: Side,
-    /// What it holds all bytes back for, one way, in each direction, ns.
+    /// Delay of all bytes, one way, in each direction, ns.
     pub delay_ns: Ns,
-    /// How much more or less than that, evenly by chance, ns; no more than the delay.
+    /// Random variation of the delay in both directions, uniform, ns; at most the delay.
     #[serde(default, skip_serializing_if = "is_none")]
     pub jitter_ns: Ns,
-    /// Bytes a second of each connection, in each direction; none for no bound.
+    /// Bytes a second of each connection, in each direction; `None` for no limit.
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// Mean time from the window's beginning or a repair to a failure, ns;
-    /// none where it fails by the script alone.
+    /// Mean time from the window's beginning or a repair to a failure, ns; `None` if it fails by
+    /// the script alone.
     pub mttf_ns: Option<Ns>,
     /// Mean time from a failure to its repair, ns.
     pub mttr_ns: Option<Ns>,
@@ -87,15 +86,15 @@ fn is_none(jitter_ns: &Ns) -> bool {
 }
 
 impl Link {
-    /// The failures of a window: times to failure and to repair are exponential
-    /// and drawn in turn. One that would outlast the window ends with it.
+    /// Draws the failures of a window: times to failure and to repair are exponential and drawn in
+    /// turn. A failure that would outlast the window ends with it.
     pub fn failures(&self, window_ns: Ns, seed: u64) -> Vec<Fault> {
         let (Some(mttf_ns), Some(mttr_ns)) = (self.mttf_ns, self.mttr_ns) else { return Vec::new() };
         let mut random = Random(seed);
         let mut exponential = |mean: Ns| (-(1.0 - random.unit()).ln() * mean as f64).ceil() as Ns;
         let mut found = Vec::new();
         let mut at_ns = exponential(mttf_ns);
-        // Within the last millisecond it could not be carried out any more.
+        // A failure within the last millisecond could not be executed any more.
         while at_ns + MILLISECOND < window_ns && (found.len() as u64) < MAX_FAILURES {
             let for_ns = exponential(mttr_ns).max(MILLISECOND).min(window_ns - at_ns);
             found.push(Fault { what: Act::Cut, who: Target::Link, host: None, at_ns, for_ns: Some(for_ns) });
@@ -104,7 +103,7 @@ impl Link {
         found
     }
 
-    /// Whether the failures that are to be expected of a window are too many.
+    /// Returns an error if too many failures are expected in a window.
     pub fn fails_too_often(&self, window_ns: Ns) -> Option<String> {
         let (mttf_ns, mttr_ns) = (self.mttf_ns?, self.mttr_ns?);
         // Half of the bound, so that chance does not reach it.
@@ -118,8 +117,8 @@ impl Link {
     }
 }
 
-/// The seed of a run's failures: by study, repeat and place on the axes, but
-/// not by the system, so that those compared meet the same.
+/// Returns the seed of a run's failures. It depends on study, repeat and place on the axes, but not
+/// on the system, so that compared systems have the same failures.
 pub fn seed(study: u64, repeat: u32, axes: &serde_json::Map<String, Value>) -> u64 {
     let place = axes.iter().filter(|(name, _)| *name != "system").map(|(name, value)| format!("{name}={value}\n"));
     // FNV-1a: the same in every build and on every machine.
@@ -169,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Its own network would have to lose it, and nothing is left out in silence.
+    /// A link loss would need a network of its own, so the setting is refused, not ignored.
     #[test]
     fn loss_is_refused_by_name() {
         let error = Settings::of([("link_loss", "1%")]).unwrap_err().to_string();
@@ -186,12 +185,12 @@ mod tests {
         assert_ne!(failures, link.failures(window_ns, 8));
         assert_eq!(Script::parse(&Script(failures.clone()).to_string()), Ok(Script(failures.clone())), "none overlap");
         assert_eq!(Script(failures.clone()).outlasts(window_ns), None);
-        // About 2,000 of each: the mean of so many is within 10 % nearly always, and the seed is fixed.
+        // About 2,000 of each: their mean is nearly always within 10 %, and the seed is fixed.
         let mean = |sum: u64| sum as f64 / failures.len() as f64 / SECOND as f64;
         let down: u64 = failures.iter().filter_map(|fault| fault.for_ns).sum();
         let up = failures.last().unwrap().at_ns - down + failures.last().unwrap().for_ns.unwrap();
         assert!((0.9..1.1).contains(&mean(down)) && (2.7..3.3).contains(&mean(up)), "{} {}", mean(down), mean(up));
-        // Of an exponential distribution a share of 1 − 1/e is below the mean.
+        // A share of 1 − 1/e of an exponential distribution is below the mean.
         let below = failures.iter().filter(|fault| fault.for_ns < Some(SECOND)).count() as f64 / failures.len() as f64;
         assert!((0.59..0.67).contains(&below), "{below}");
         assert!(link.fails_too_often(window_ns).is_none() && link.fails_too_often(100 * window_ns).is_some());

@@ -1,31 +1,30 @@
-//! The logins and secret parameters of URLs, which no text shows.
+//! Removes the logins and secret parameters of URLs from texts.
 
 use crate::secret_name::{is_secret_name, is_switch};
 
-/// What stands in place of a secret.
+/// Replacement for a secret.
 pub const HIDDEN: &str = "***";
 
-/// What is before the host in a URL, or before its login.
+/// The separator before the host, or before the login, of a URL.
 const SCHEME_END: &str = "://";
 
-/// Paths that servers have in common, and that hold no secret.
+/// Common paths of servers that hold no secret.
 const PLAIN_PATHS: [&str; 6] = ["", "mqtt", "ws", "websocket", "%2F", "%2f"];
 
-/// Whether the path of a URL, without its first slash, can be shown: it is a common
-/// one, or the number of a database. Any other may hold a token.
+/// True if the path of a URL, without its first slash, may be shown: it is a common one, or the
+/// number of a database. Any other may hold a token.
 pub fn is_plain_path(path: &str) -> bool {
     PLAIN_PATHS.contains(&path) || path.len() < 3 && path.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A text without what stands before the `@` of the URLs in it, and without the values
-/// of their parameters with secret names. Nothing says where a URL that is written
-/// wrongly ends: up to the last `@` of its line, or up to the last one before another
-/// URL begins.
+/// Returns a text without the logins of its URLs, and without the values of their parameters with
+/// secret names. The end of a wrongly written URL is unknown: it is taken to be the last `@` of its
+/// line, or the last one before another URL begins.
 pub fn without_logins(text: &str) -> String {
     text.split('\n').map(|text| without_parameters(line(text))).collect::<Vec<_>>().join("\n")
 }
 
-/// A line without the values of `?name=value&…` whose names are secret.
+/// Removes the values of `?name=value&…` whose names are secret from a line.
 fn without_parameters(line: String) -> String {
     if !line.contains(['?', '&']) {
         return line;
@@ -64,8 +63,7 @@ fn line(line: &str) -> String {
     out
 }
 
-/// Where a URL ends at the latest: at the word with which another begins, if
-/// there is an `@` before it.
+/// Returns the latest end of a URL: the word with which another URL begins, if an `@` precedes it.
 fn end(url: &str) -> usize {
     let begins = |(at, _): (usize, &str)| {
         let before = url[..at].trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "+-.".contains(c));
@@ -78,8 +76,8 @@ fn splits(c: char) -> bool {
     c.is_whitespace() || "`'\"".contains(c)
 }
 
-/// Adds words without the logins that no `://` is before: `user:password@host`,
-/// but no path with an `@` in it.
+/// Appends words without the logins that lack a `://`: `user:password@host`. A path with an `@` in
+/// it is unchanged.
 fn words(text: &str, out: &mut String) {
     for word in text.split_inclusive(splits) {
         let login = word.rfind('@').map(|at| &word[..at]).filter(|login| !login.starts_with(['/', '.', '~']));

@@ -1,13 +1,13 @@
 //! Objectives of a run, such as `p99 < 10ms and lost = 0`.
 //!
-//! Its figures are those of the table ([`Figure`]).
+//! The figures are those of the table ([`Figure`]).
 
 use crate::figure::{Figure, FigureNameError, Scope, Unit};
 use crate::record::{FigureGroup, RunRecord};
 use crate::units::{parse_size, parse_time};
 use std::fmt;
 
-/// Longest objective that is read, bytes.
+/// Longest objective that is parsed, bytes.
 const TEXT_MAX: usize = 500;
 
 /// Terms, all of which must hold.
@@ -16,27 +16,27 @@ pub struct Objective {
     terms: Vec<ObjectiveTerm>,
 }
 
-/// One of them.
+/// A term of an objective.
 #[derive(Clone, Debug)]
 pub struct ObjectiveTerm {
-    /// As it is written, in its shortest form.
+    /// The term in its shortest form.
     text: String,
     figure: Figure,
-    /// Whether the bound of a count is a share of all messages: `lost < 0.1%`.
+    /// True if the bound of a count is a share of all messages: `lost < 0.1%`.
     is_share: bool,
     relation: Relation,
     /// In the figure's unit, or a fraction.
     bound: f64,
 }
 
-/// What is written says all of it.
+/// Compares the texts, which determine the rest.
 impl PartialEq for ObjectiveTerm {
     fn eq(&self, other: &ObjectiveTerm) -> bool {
         self.text == other.text
     }
 }
 
-/// How a figure has to lie to its bound.
+/// Relation of a figure to its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `<`
@@ -51,21 +51,21 @@ pub enum Relation {
     Equal,
 }
 
-/// Why a text is no objective.
+/// Reasons why a text is not an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
-    /// It has not the form of one.
+    /// The text has the wrong form.
     #[error("`{0}` is no objective: write FIGURE < BOUND, several with `and`, as in 'p99 < 10ms and lost = 0'")]
     Form(String),
-    /// It names no figure.
+    /// A term names an unknown figure.
     #[error("`{text}`: {unknown}")]
     Figure {
         /// The term.
         text: String,
-        /// What is wrong with the name.
+        /// The error of the name.
         unknown: FigureNameError,
     },
-    /// No single run has the figure.
+    /// The figure has no value in a single run.
     #[error("`{text}`: {} is a figure of several runs and has no value in one", .figure.short_name())]
     SeveralRuns {
         /// The term.
@@ -73,25 +73,25 @@ pub enum ObjectiveError {
         /// The figure.
         figure: Figure,
     },
-    /// Its bound cannot be read, or does not have the unit of the figure.
+    /// The bound cannot be read, or has the wrong unit.
     #[error("`{text}`: the bound `{bound}` is none for `{name}`: write {wanted}")]
     Bound {
         /// The term.
         text: String,
-        /// The figure.
+        /// The figure's name.
         name: String,
-        /// What was written.
+        /// The bound as written.
         bound: String,
-        /// What could have been.
+        /// Valid bounds.
         wanted: &'static str,
     },
 }
 
 impl Objective {
-    /// Reads terms with `and` between them.
+    /// Parses terms with `and` between them.
     ///
     /// # Errors
-    /// Which term is none, why, and what would be.
+    /// Says which term is wrong, why, and what could be written.
     pub fn parse(text: &str) -> Result<Objective, ObjectiveError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         if words.is_empty() || text.len() > TEXT_MAX {
@@ -102,17 +102,17 @@ impl Objective {
         Ok(Objective { terms: terms.collect::<Result<_, _>>()? })
     }
 
-    /// What is asked for where nobody says.
+    /// Returns the default objective.
     pub fn usual() -> Objective {
         Objective::parse("p99 < 10ms and lost = 0").unwrap_or(Objective { terms: Vec::new() })
     }
 
-    /// Its terms.
+    /// Returns its terms.
     pub fn terms(&self) -> &[ObjectiveTerm] {
         &self.terms
     }
 
-    /// The groups of the figures that it is about, each once.
+    /// Returns the groups of its figures, each once.
     pub fn groups(&self) -> Vec<FigureGroup> {
         let mut groups: Vec<FigureGroup> = self.terms.iter().map(ObjectiveTerm::group).collect();
         groups.sort();
@@ -120,8 +120,8 @@ impl Objective {
         groups
     }
 
-    /// The terms that a run does not meet: each with what it had instead. A figure
-    /// that was not measured meets nothing.
+    /// Returns the terms that a run does not meet, each with its actual value. A figure that was
+    /// not measured meets nothing.
     pub fn unmet<'a>(&'a self, record: &RunRecord) -> Vec<(&'a ObjectiveTerm, String)> {
         let unmet = |term: &'a ObjectiveTerm| {
             let value = term.value(record);
@@ -131,14 +131,14 @@ impl Objective {
         self.terms.iter().filter_map(unmet).collect()
     }
 
-    /// Whether it held, or did not, however late the generator itself was; none where
-    /// that may have made the difference, or where a term is about another time.
+    /// Returns whether the objective was met regardless of the generator delay; `None` if the delay
+    /// may have made the difference, or if a term is about another time.
     ///
-    /// Messages that are sent later leave a queue that serves them in their order no
-    /// sooner, and later by no more than they were sent later. So a message that is
-    /// sent when it is due takes no longer than from its due time to its arrival; and
-    /// no less than its latency, less the longest that any message was late, and the
-    /// longest that any may have waited for its receiver.
+    /// In a first-in, first-out queue, messages that are sent later do not leave sooner, and leave
+    /// later by at most the delay of their send. So the latency of a message sent when due is at
+    /// most the time from its due time to its arrival, and at least its latency less the longest
+    /// generator delay of any message and the longest time that any may have waited for its
+    /// receiver.
     pub fn despite_lag(&self, record: &RunRecord) -> Option<bool> {
         let times = &record.times;
         let late = times.own_lag.as_ref()?.max as f64 + times.receive_lag.as_ref().map_or(0.0, |lag| lag.max as f64);
@@ -167,7 +167,7 @@ impl fmt::Display for Objective {
 }
 
 impl Relation {
-    /// What holds where this does not; none of `=`, of which there are two.
+    /// Returns the opposite relation; `None` for `=`, which has two.
     pub fn otherwise(self) -> Option<Relation> {
         Some(match self {
             Relation::Below => Relation::AtLeast,
@@ -233,42 +233,42 @@ impl ObjectiveTerm {
         Ok(ObjectiveTerm { text: format!("{name} {sign} {bound}"), figure, is_share, relation, bound: value })
     }
 
-    /// As it is written.
+    /// Returns its text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its figure.
+    /// Returns its figure.
     pub fn figure(&self) -> Figure {
         self.figure
     }
 
-    /// The group of its figure.
+    /// Returns the group of its figure.
     pub fn group(&self) -> FigureGroup {
         self.figure.group()
     }
 
-    /// Whether it is about messages that do not arrive.
+    /// True if its figure counts messages that do not arrive.
     pub fn about_losses(&self) -> bool {
         [Figure::LOST, Figure::ACKED_LOST, Figure::DELIVERED_RATIO].contains(&self.figure)
     }
 
-    /// How its figure has to lie to its bound.
+    /// Returns the required relation of figure and bound.
     pub fn relation(&self) -> Relation {
         self.relation
     }
 
-    /// Its bound, in the figure's unit.
+    /// Returns its bound, in the figure's unit.
     pub fn bound(&self) -> f64 {
         self.bound
     }
 
-    /// Whether a value keeps to it.
+    /// True if a value meets the bound.
     pub fn holds(&self, value: f64) -> bool {
         self.relation.holds(value, self.bound)
     }
 
-    /// The term that holds where this one does not.
+    /// Returns the term that holds if this one does not.
     pub fn otherwise(&self) -> Option<ObjectiveTerm> {
         let relation = self.relation.otherwise()?;
         let at = self.text.find(['<', '>', '='])?;
@@ -276,26 +276,26 @@ impl ObjectiveTerm {
         Some(ObjectiveTerm { text: format!("{name} {} {rest}", relation.sign()), relation, ..self.clone() })
     }
 
-    /// Whether it is about a fact of each run: see [`Figure::is_fact`].
+    /// True if its figure is a fact of each run: see [`Figure::is_fact`].
     pub fn is_fact(&self) -> bool {
         self.figure.is_fact()
     }
 
-    /// Whether more of its figure is better.
+    /// True if more of its figure is better.
     pub fn higher_is_better(&self) -> bool {
         self.figure.higher_is_better()
     }
 
-    /// The terms that are written with commas or `and` between them.
+    /// Parses terms with commas or `and` between them.
     ///
     /// # Errors
-    /// As of [`Objective::parse`].
+    /// Those of [`Objective::parse`].
     pub fn parse_all(text: &str) -> Result<Vec<ObjectiveTerm>, ObjectiveError> {
         let all = text.split(',').map(|part| Objective::parse(part).map(|objective| objective.terms));
         Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// The figure of a run; none where it was not measured.
+    /// Returns the figure of a run; `None` if it was not measured.
     pub fn value(&self, record: &RunRecord) -> Option<f64> {
         let value = self.figure.value(record)?;
         if !self.is_share {
@@ -305,14 +305,14 @@ impl ObjectiveTerm {
         Some(value / all.max(1) as f64)
     }
 
-    /// A value of its figure in words.
+    /// Formats a value of its figure.
     pub fn words(&self, value: f64) -> String {
         if self.is_share { in_words(Unit::Share, value) } else { self.figure.words(value) }
     }
 }
 
 impl Figure {
-    /// A value in words, short enough for a sentence.
+    /// Formats a value, short enough for a sentence.
     pub fn words(self, value: f64) -> String {
         in_words(self.unit(), value)
     }
@@ -329,7 +329,7 @@ fn in_words(unit: Unit, value: f64) -> String {
     }
 }
 
-/// A time with three digits, which is enough to be held against a bound.
+/// Formats a time with three digits, which is enough to compare it with a bound.
 fn short_time(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1e9 => (ns / 1e9, "s"),
@@ -341,16 +341,16 @@ fn short_time(ns: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// Reads a bound in the unit of its figure, and whether it is a share of a count.
+/// Parses a bound in the unit of its figure. Returns also whether it is a share of a count.
 ///
 /// # Errors
-/// What could be written instead.
+/// Says what could be written instead.
 pub fn read_bound(figure: Figure, text: &str) -> Result<(bool, f64), &'static str> {
     let number = |text: &str| {
         let plain = text.replace('_', "");
         plain.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
     };
-    // The nearest fraction to what is written: 99.9 / 100 is above 0.999.
+    // Rounded to the fraction that is nearest to the text: 99.9 / 100 is above 0.999.
     let share = |text: &str| {
         let percent = number(text.strip_suffix('%')?.trim_end()).filter(|value| *value <= 100.0)?;
         Some((percent * 1e6).round() / 1e8)

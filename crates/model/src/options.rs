@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// Option values by name, canonical: numbers, booleans, or strings.
 pub type Options = BTreeMap<String, Value>;
 
-/// What an option's value can be.
+/// Type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptionKind {
-    /// true or false.
+    /// `true` or `false`.
     Bool,
     /// A whole number from 0.
     Count,
@@ -28,7 +28,7 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
-    /// What is wanted, in words.
+    /// Describes valid values.
     pub fn word(self) -> &'static str {
         match self {
             OptionKind::Bool => "true or false",
@@ -39,7 +39,7 @@ impl OptionKind {
         }
     }
 
-    /// Reads a value into its canonical form.
+    /// Parses a value into its canonical form.
     pub fn read(self, text: &str) -> Result<Value, ValueError> {
         match self {
             OptionKind::Bool => text.parse::<bool>().map(Value::from).map_err(|_| ValueError::Flag(text.to_owned())),
@@ -60,27 +60,29 @@ impl OptionKind {
 pub struct OptionSpec {
     /// Its name.
     pub name: String,
-    /// What its value can be.
+    /// Type of its value.
     pub kind: OptionKind,
-    /// Its value where none is given, canonical; none means "not set".
+    /// Default value, canonical; `None` means "not set".
     pub default: Option<Value>,
-    /// What it does, and what it costs.
+    /// Its effect and its cost.
     pub doc: String,
-    /// Why the default is not the makers', where it is not.
+    /// The vendor default and the reason, if the default is a recommended setting.
     pub tuned: Option<Tuned>,
-    /// Whether its value is secret, where its declaration says so; else its name does.
+    /// True or false if its declaration says whether its value is secret; otherwise its name
+    /// decides.
     pub secret: Option<bool>,
 }
 
 impl OptionSpec {
-    /// Whether its value may be neither shown nor recorded. By its name alone this can
-    /// be a text or a number, but no switch, size or time.
+    /// True if its value must not be shown or recorded. By its name alone, a text or a number can
+    /// be secret, but not a switch, size or time.
     pub fn is_secret(&self) -> bool {
         let holds = matches!(self.kind, OptionKind::Text | OptionKind::Count);
         self.secret.unwrap_or_else(|| holds && is_secret_name(&self.name))
     }
 
-    /// Its value where none is given: ours, or the makers' as far as it can be.
+    /// Returns its default: the recommended setting, or the vendor default if `asked` is stock and
+    /// the vendor default is a value.
     pub fn value(&self, asked: Use) -> Option<Value> {
         match (asked, &self.tuned) {
             (Use::Stock, Some(Tuned { stock: Stock::Value(stock), .. })) => Some(stock.clone()),
@@ -89,14 +91,14 @@ impl OptionSpec {
     }
 }
 
-/// An option that is declared in the code, its default as it is typed.
+/// Creates an option that is declared in the code, with its default as typed.
 pub(crate) fn spec(name: &str, kind: OptionKind, default: Option<&str>, doc: &str) -> OptionSpec {
     let default = default.and_then(|text| kind.read(text).ok());
     OptionSpec { name: name.into(), kind, default, doc: doc.into(), tuned: None, secret: None }
 }
 
-/// The options that every library driver understands, with one equal default
-/// over the libraries. What a library cannot do is an error, never ignored.
+/// Returns the options that every library driver understands, with the same defaults for all
+/// libraries. An option that a library does not support is an error, never ignored.
 pub fn common() -> Vec<OptionSpec> {
     vec![
         spec(
@@ -131,13 +133,13 @@ pub fn common() -> Vec<OptionSpec> {
 
 /// Typed look-ups in resolved options.
 pub trait OptionValues {
-    /// A boolean option; false if not set.
+    /// Returns a boolean option; false if not set.
     fn flag(&self, name: &str) -> bool;
-    /// A count or size; 0 if not set.
+    /// Returns a count or size; 0 if not set.
     fn number(&self, name: &str) -> u64;
-    /// A time in ns; 0 if not set.
+    /// Returns a time in ns; 0 if not set.
     fn time_ns(&self, name: &str) -> u64;
-    /// A text; none if not set.
+    /// Returns a text; `None` if not set.
     fn text(&self, name: &str) -> Option<&str>;
 }
 
@@ -156,7 +158,7 @@ impl OptionValues for Options {
     }
 }
 
-/// Messages that one queue may hold: `queue_messages`, or fewer where their
+/// Returns the number of messages that one queue may hold: `queue_messages`, or fewer if their
 /// payloads would exceed `queue_bytes`; at least 1.
 pub fn queue_messages(options: &Options, payload_bytes: u64) -> u64 {
     let by_bytes = options.number("queue_bytes") / payload_bytes.max(1);

@@ -1,22 +1,22 @@
-//! Who sends to whom: the patterns, and what sets each apart from the others.
+//! Messaging patterns and their properties.
 //!
-//! A new pattern is a line in the enumeration and a line in the table below it.
-//! All other code asks the table, and none asks which pattern it is.
+//! A new pattern is a line in the enumeration and a line in the table below it. All other code asks
+//! for the properties, never for the pattern.
 
 use crate::words::words;
 
 words! {
-    /// Who sends to whom.
+    /// Messaging pattern.
     Pattern {
         /// N publishers, each with one subscriber of its own.
         Pairs = "pairs",
-        /// Every subscriber hears every publisher; few publishers.
+        /// Every subscriber receives from every publisher; few publishers.
         FanOut = "fan-out",
-        /// Every subscriber hears every publisher; few subscribers.
+        /// Every subscriber receives from every publisher; few subscribers.
         FanIn = "fan-in",
         /// N requesters, each with one replier that echoes.
         RequestReply = "request-reply",
-        /// One publisher; every subscriber hears it, and the first of them echoes.
+        /// One publisher; every subscriber receives from it, and the first of them echoes.
         FanOutEcho = "fan-out-echo",
         /// Subscribers compete: each message goes to one of them (PUSH/PULL).
         Pipeline = "pipeline",
@@ -26,40 +26,39 @@ words! {
     }
 }
 
-/// Where messages go, and so which publishers a subscriber hears.
+/// Topics of the messages, which determine the publishers that a subscriber receives from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topics {
-    /// A topic for each publisher, and one subscriber that listens to it: there
-    /// are as many of the ones as of the others.
+    /// A topic for each publisher, with one subscriber each.
     Own,
-    /// One topic for all, to which every subscriber listens.
+    /// One topic for all, to which every subscriber subscribes.
     Shared,
-    /// Several topics for each publisher, below its partition; each partition
-    /// has one subscriber, which listens to all that is below it.
+    /// Several topics for each publisher, below its partition. Each partition has one subscriber,
+    /// which subscribes to all topics below it.
     Tree,
 }
 
-/// Who answers.
+/// Clients that reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answers {
-    /// Nobody.
+    /// No client.
     Nobody,
-    /// Whoever gets the message, which is a request.
+    /// The receiver of the message, which is a request.
     Replier,
-    /// Of all that hear the message, the first.
+    /// The first of all receivers of the message.
     First,
 }
 
-/// What sets a pattern apart.
+/// Properties of a pattern.
 struct Shape {
     topics: Topics,
-    /// Whether a message goes to one of those that listen, instead of to all.
+    /// True if a message goes to one of the subscribers, instead of to all.
     competing: bool,
     answers: Answers,
 }
 
 impl Pattern {
-    /// The table.
+    /// Returns its properties.
     fn shape(self) -> Shape {
         let (topics, competing, answers) = match self {
             Pattern::Pairs => (Topics::Own, false, Answers::Nobody),
@@ -73,34 +72,34 @@ impl Pattern {
         Shape { topics, competing, answers }
     }
 
-    /// Where its messages go.
+    /// Returns the topics of its messages.
     pub fn topics(self) -> Topics {
         self.shape().topics
     }
 
-    /// Whether each publisher has one subscriber of its own.
+    /// True if each publisher has one subscriber of its own.
     pub fn paired(self) -> bool {
         self.topics() == Topics::Own
     }
 
-    /// Whether subscribers compete: a message goes to one of those that listen.
+    /// True if subscribers compete: a message goes to one of them.
     pub fn competing(self) -> bool {
         self.shape().competing
     }
 
-    /// Whether each message is answered before the next is sent, and latency is
-    /// that of the round trip.
+    /// True if each message is answered before the next is sent, and latency is that of the round
+    /// trip.
     pub fn round_trip(self) -> bool {
         self.shape().answers != Answers::Nobody
     }
 
-    /// Whether messages are requests: each for one replier, which answers it.
+    /// True if messages are requests: each goes to one replier, which answers it.
     pub fn requests(self) -> bool {
         self.shape().answers == Answers::Replier
     }
 
-    /// Whether the first of several subscribers echoes what all of them hear.
-    /// There is one publisher.
+    /// True if the first of several subscribers echoes what all of them receive. There is one
+    /// publisher.
     pub fn echoed(self) -> bool {
         self.shape().answers == Answers::First
     }

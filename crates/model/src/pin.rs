@@ -1,37 +1,37 @@
-//! On which processors the parts of a run are.
+//! Processor pinning of the parts of a run.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The most that a processor's number may be.
+/// Highest processor number.
 const CPU_MAX: usize = 1_023;
 
-/// Which processors agents and server are bound to.
+/// The processors to which agents and server are pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Pin {
     /// The kernel places threads.
     #[default]
     None,
-    /// Publishers on the first half of the usable processors (of the isolated ones,
-    /// where there are two or more), subscribers on the rest.
+    /// Publishers on the first half of the usable processors (of the isolated ones, if there are
+    /// two or more), subscribers on the rest.
     Roles,
-    /// Each part on its own set; one without a set is placed by the kernel.
+    /// Each part on its own set; the kernel places a part without a set.
     Sets(PinSets),
 }
 
-/// Processors by number, ascending; empty where the kernel places that part.
+/// Processors by number, ascending; empty if the kernel places that part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinSets {
-    /// Of agents that send.
+    /// Processors of agents that send.
     pub publishers: Vec<usize>,
-    /// Of agents that receive.
+    /// Processors of agents that receive.
     pub subscribers: Vec<usize>,
-    /// Of the server.
+    /// Processors of the server.
     pub server: Vec<usize>,
 }
 
-/// A text that binds nothing to a processor.
+/// Error for a text that is not a pinning.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no pinning: write `none`, `roles`, or sets such as `publishers 2, subscribers 3, server 0-1`, of processors \
@@ -40,14 +40,14 @@ pub struct PinSets {
 pub struct UnknownPin(String);
 
 impl PinSets {
-    /// The processors of every part, each with whose they are.
+    /// Returns the processors of every part with the part's name.
     pub fn parts(&self) -> [(&'static str, &[usize]); 3] {
         [("publishers", &self.publishers), ("subscribers", &self.subscribers), ("server", &self.server)]
     }
 }
 
 impl Pin {
-    /// The server's processors; empty where the kernel places it.
+    /// Returns the server's processors; empty if the kernel places it.
     pub fn of_server(&self) -> &[usize] {
         match self {
             Pin::Sets(sets) => &sets.server,
@@ -55,8 +55,8 @@ impl Pin {
         }
     }
 
-    /// The server on half of these cores (the larger half), and all clients on the
-    /// others; none where there is one core alone.
+    /// Places the server on half of these cores (the larger half), and all clients on the others;
+    /// `None` if there is only one core.
     pub fn apart(cores: &[Vec<usize>]) -> Option<Pin> {
         let (clients, server) = cores.split_at(cores.len() / 2);
         let numbers = |cores: &[Vec<usize>]| {
@@ -69,7 +69,7 @@ impl Pin {
         (!sets.publishers.is_empty()).then_some(Pin::Sets(sets))
     }
 
-    /// Reads `none`, `roles`, or sets: `publishers 2, subscribers 3, server 0-1`.
+    /// Parses `none`, `roles`, or sets: `publishers 2, subscribers 3, server 0-1`.
     pub fn parse(text: &str) -> Result<Pin, UnknownPin> {
         match text {
             "none" => return Ok(Pin::None),
@@ -93,8 +93,8 @@ impl Pin {
     }
 }
 
-/// Reads a list of processors such as the kernel writes, `0-1,4`, with this between
-/// its ranges. None where it is no list, or an empty one.
+/// Parses a list of processors in the kernel's format, `0-1,4`, with `between` between its ranges.
+/// `None` if it is invalid or empty.
 pub fn parse_processors(text: &str, between: char) -> Option<Vec<usize>> {
     let number = |text: &str| text.trim().parse::<usize>().ok().filter(|cpu| *cpu <= CPU_MAX);
     let mut found = Vec::new();
@@ -111,7 +111,7 @@ pub fn parse_processors(text: &str, between: char) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// A list of processors as it is read, `0-1+4`.
+/// Formats a list of processors: `0-1+4`.
 fn ranges(processors: &[usize]) -> String {
     let ranges = processors.chunk_by(|one, next| one + 1 == *next).map(|range| match range {
         [only] => only.to_string(),

@@ -1,4 +1,4 @@
-//! From a study to cells, and from cells to the order of runs.
+//! Resolves a study to cells, and cells to the order of runs.
 
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 /// The most cells that a study may have.
 pub const MAX_CELLS: usize = 100_000;
 
-/// Crosses the axes. Every cell that cannot be is reported, all at once.
+/// Combines the axes. Reports all errors of all cells at once.
 pub fn cells(study: &Study) -> Result<Vec<Cell>, Vec<Diagnostic>> {
     let whole = [None];
     let parts: Vec<Option<&StudyPart>> =
@@ -61,7 +61,7 @@ pub fn cells(study: &Study) -> Result<Vec<Cell>, Vec<Diagnostic>> {
     if errors.is_empty() { Ok(cells) } else { Err(errors) }
 }
 
-/// Every combination of the axes' values, the last axis fastest.
+/// Returns every combination of the axes' values, the last axis fastest.
 fn cross(axes: &[Axis]) -> Vec<Map<String, Value>> {
     let mut points: Vec<Map<String, Value>> = vec![Map::new()];
     for axis in axes {
@@ -87,7 +87,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     let system: &System = owned;
     let skip = study.skips.iter().find(|skip| skip.holds(&axes));
     let mut settings = study.settings.clone();
-    // A part may count messages where the study sets a time, and the other way round.
+    // A part may count messages even if the study sets a time, and vice versa.
     settings.duration.take_if(|_| axes.contains_key("count"));
     settings.count.take_if(|_| axes.contains_key("duration"));
     for (name, value) in &axes {
@@ -100,7 +100,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             set.map_err(Diagnostic::whole)?;
         }
     }
-    // A pilot run that the study asks for tells it better than the file.
+    // A pilot run that the study requests gives a better value than the file.
     if settings.warmup.is_none() && settings.warmup_max.is_none() {
         settings.warmup = system.warmup_ns.map(Time);
         settings.warmup_max = system.warmup_max_ns.map(Time);
@@ -115,7 +115,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     }
     let faults = settings.fault();
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
-    // What happens at an instant of the window is there for the whole of it.
+    // A fault at an instant of the window needs the whole window.
     let is_asked = settings.windows == Some(WindowLength::Asked) && !axes.contains_key("duration");
     if is_asked && faults.is_empty() && link.is_none() {
         MessagesAsked::of(study, &axes).iter().for_each(|asked| asked.shorten(&mut workload));
@@ -125,7 +125,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     let placement = study.hosts.place(system.broker(), &workload, settings.placement);
     let placement = match placement {
         Err(_) if skip.is_some() => Placement::default(),
-        // A study may have a part for those who have another machine.
+        // A study may have a part for users with a second machine.
         Err(error) if settings.placement == Some(Ends::ServerApart) => {
             lacks_hosts = Some(error.message);
             Placement::default()
@@ -140,7 +140,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     };
     let asked = settings.r#use.unwrap_or_default();
     let (options, set_options) = match options(study, system, &axes, asked) {
-        // What is left out need not have the options of the others.
+        // A skipped cell need not have the options of the others.
         Err(_) if skip.is_some() || study.recorded => Default::default(),
         options => options?,
     };
@@ -210,7 +210,7 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
             ))
             .help(leave_out));
         }
-        // A library has fragments.
+        // A library fragments messages.
         Some(Transport::Udp) if workload.payload_bytes > 65_507 && system.agent.built_in() => {
             return Err(Diagnostic::whole("a UDP datagram carries at most 65,507 bytes")
                 .help("use a smaller payload, or a [[skip]] entry"));
@@ -230,7 +230,7 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Whether a side can have several agents; why it cannot, and the way out.
+/// Checks that a side can have several agents. The error is the reason and advice.
 fn spreads(system: &System, workload: &Workload) -> Result<(), [&'static str; 2]> {
     let within = workload.transport.is_none_or(|transport| transport == Transport::Inproc);
     if system.driver == "mock" {
@@ -245,7 +245,7 @@ fn spreads(system: &System, workload: &Workload) -> Result<(), [&'static str; 2]
     }
 }
 
-/// Whether a side can be played by as many agents as the study wants.
+/// Checks that a side can have as many agents as the study requests.
 fn can_spread(settings: &Settings, system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     let Some(agents) = settings.agents.map(|agents| agents.0).filter(|agents| *agents > 1) else { return Ok(()) };
     let name = &system.name;
@@ -259,8 +259,8 @@ fn can_spread(settings: &Settings, system: &System, workload: &Workload) -> Resu
     }
 }
 
-/// Whether the faults can happen: each has a process to happen to, and is over
-/// while the window still measures what comes of it.
+/// Checks that the faults are possible: each has a process to affect, and ends while the window
+/// still measures its effect.
 fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
     let Some(first) = faults.0.first() else { return Ok(()) };
     let refuse = |fault: &Fault, why: &str, help: &str| {
@@ -299,7 +299,7 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
     Ok(())
 }
 
-/// Why a system's server cannot be bound to processors; none where it can.
+/// Returns the reason why a system's server cannot be pinned to processors; `None` if it can.
 pub fn why_unbound(system: &System, options: &Options) -> Option<&'static str> {
     let in_container = options.text("deployment").is_some_and(|how| how != "native");
     match system.broker() {
@@ -310,7 +310,7 @@ pub fn why_unbound(system: &System, options: &Options) -> Option<&'static str> {
     }
 }
 
-/// Whether the server can be bound to processors, if it is to be.
+/// Checks that the server can be pinned to processors if the workload asks for that.
 fn can_bind(workload: &Workload, system: &System, options: &Options) -> Result<(), Diagnostic> {
     match why_unbound(system, options) {
         Some(why) if !workload.pin.of_server().is_empty() => {
@@ -320,7 +320,7 @@ fn can_bind(workload: &Workload, system: &System, options: &Options) -> Result<(
     }
 }
 
-/// Whether there is a server that was there already, if one is to be watched.
+/// Checks that the server was already running if the study measures it by `watch`.
 fn can_watch(watch: Option<&Watch>, system: &System, options: &Options) -> Result<(), Diagnostic> {
     match watch {
         Some(watch) if !options.contains_key("endpoint") => {
@@ -333,7 +333,7 @@ fn can_watch(watch: Option<&Watch>, system: &System, options: &Options) -> Resul
     }
 }
 
-/// Whether a server can be there for several runs, if it is to be.
+/// Checks that a server can run for several runs if the study asks for that.
 fn can_stay(fresh: FreshServer, system: &System, placement: &Placement, options: &Options) -> Result<(), Diagnostic> {
     let is_afar = !placement.server.reach.is_empty() && system.broker() && !options.contains_key("endpoint");
     match fresh {
@@ -346,7 +346,7 @@ fn can_stay(fresh: FreshServer, system: &System, placement: &Placement, options:
     }
 }
 
-/// Whether clients can be made to go over a link.
+/// Checks that clients can be connected over a link.
 fn can_link(link: &Link, system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     let name = &system.name;
     if !system.broker() {
@@ -367,7 +367,7 @@ fn can_link(link: &Link, system: &System, workload: &Workload) -> Result<(), Dia
     Ok(())
 }
 
-/// The options of a cell, and those of them that the study sets.
+/// Returns the options of a cell, and the names of those that the study sets.
 fn options(
     study: &Study,
     system: &System,
@@ -401,30 +401,30 @@ fn options(
     Ok((options, set_options))
 }
 
-/// One run to be made: a cell and which repetition of it.
+/// A planned run: a cell and its repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Planned {
     /// Index of the cell.
     pub cell: usize,
-    /// Repetition, from 1.
+    /// Repeat, from 1.
     pub repeat: u32,
 }
 
-/// Which run of the study one is.
+/// The position of a run in the study.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Repetition, from 1.
+    /// Repeat, from 1.
     pub repeat: u32,
-    /// Place in the order of runs, from 0.
+    /// Position in the order of runs, from 0.
     pub position: u64,
 }
 
-/// The order of runs. Interleaved: in each repeat the points of the workload
-/// come in a seeded random order, and at each point the systems follow one
-/// another, in a random order too, so that drift hits all of them alike.
+/// Returns the order of runs. It is interleaved: in each repeat the points of the workload come in
+/// a seeded random order, and at each point the systems follow one another, also in random order,
+/// so that drift affects all of them alike.
 pub fn order(study: &Study, cells: &[Cell]) -> Vec<Planned> {
     let mut random = Random(study.seed());
-    // Cells that differ in the system alone, by their place on the other axes.
+    // Cells that differ only in the system, by their place on the other axes.
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none()) {

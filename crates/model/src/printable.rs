@@ -1,21 +1,21 @@
-//! What others say, as it may be shown: a text may hold what a terminal obeys.
+//! Makes texts from other programs safe to show: they may hold control characters for a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a terminal would obey this character, or show a text in another
-/// order, instead of showing it. Line ends and tabs are harmless.
+/// True if a terminal would obey this character, or reorder a text, instead of showing it. Line
+/// ends and tabs are harmless.
 pub fn unprintable(c: char) -> bool {
     let ordering = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (c.is_control() && !matches!(c, '\n' | '\t')) || ordering
 }
 
-/// Bytes by two digits each.
+/// Formats bytes with two digits each.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A text in which such characters stand by their numbers: `\u{1b}`.
+/// Returns a text in which such characters are replaced by their numbers: `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(unprintable) {
         return Cow::Borrowed(text);

@@ -1,9 +1,9 @@
-//! How a publisher's rate runs as time goes by, and so how many messages are
-//! due until an instant, and when each of them is: pure functions, each the
-//! other's inverse. Arrivals scatter messages around it.
+//! A publisher's rate over time: the number of messages due until an instant, and the due time of
+//! each message. Both are pure functions and inverse to each other. Arrivals scatter messages
+//! around it.
 //!
-//! A new profile is a variant of [`Profile`] and its spelling in [`Rate`]; all
-//! other code asks for messages, instants, or the bounds of the rate.
+//! A new profile is a variant of [`Profile`] and its spelling in [`Rate`]; all other code asks for
+//! messages, instants, or the bounds of the rate.
 
 use crate::units::{Ns, UnitError, parse_thousandths, thousandths};
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,16 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 
-/// Nanoseconds in 1,000 s: rates are held in messages per 1,000 s, so that
-/// 0.001 msg/s is exact.
+/// Nanoseconds in 1,000 s: rates are stored in messages per 1,000 s, so that 0.001 msg/s is exact.
 const KILOSECOND: u64 = 1_000_000_000_000;
 
-/// The fastest that a publisher can be asked for: a message each nanosecond.
+/// Highest rate of a publisher: one message each nanosecond.
 const FASTEST_PER_KS: u64 = KILOSECOND;
 
 /// The rate of one publisher over time, from its first message on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// The same at every instant.
+    /// A constant rate.
     Constant {
         /// Messages per 1,000 s.
         per_ks: NonZeroU64,
@@ -29,18 +28,17 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The profile of so many messages per 1,000 s: 1 to 10^12, the nearest of
-    /// them where it is none.
+    /// Returns the profile of a constant rate in messages per 1,000 s, clamped to 1 to 10^12.
     pub const fn constant(per_ks: u64) -> Profile {
         let per_ks = if per_ks > FASTEST_PER_KS { FASTEST_PER_KS } else { per_ks };
         Profile::Constant { per_ks: NonZeroU64::MIN.saturating_add(per_ks.saturating_sub(1)) }
     }
 
-    /// When message `index` is due, ns from the first.
+    /// Returns the instant at which message `index` is due, ns from the first.
     #[inline]
     pub fn due(self, index: u64) -> Ns {
         match self {
-            // Dividing 128 bits takes several times as long, and this is done for each message.
+            // A 128-bit division takes several times as long, and this runs for each message.
             Profile::Constant { per_ks } => match index.checked_mul(KILOSECOND) {
                 Some(product) => product / per_ks,
                 None => clamped(u128::from(index) * u128::from(KILOSECOND) / u128::from(per_ks.get())),
@@ -48,7 +46,7 @@ impl Profile {
         }
     }
 
-    /// How many messages are due before an instant, ns from the first.
+    /// Returns the number of messages due before an instant, ns from the first.
     pub fn due_before(self, at_ns: Ns) -> u64 {
         match self {
             Profile::Constant { per_ks } => {
@@ -57,16 +55,16 @@ impl Profile {
         }
     }
 
-    /// How many messages are due on average by `at_ns`, ns from the first,
-    /// wherever within its interval a publisher begins.
+    /// Returns the mean number of messages due by `at_ns`, ns from the first, over all phases at
+    /// which a publisher can begin.
     pub fn expected(self, at_ns: Ns) -> f64 {
         match self {
             Profile::Constant { per_ks } => at_ns as f64 * (per_ks.get() as f64 / KILOSECOND as f64),
         }
     }
 
-    /// The instant by which `messages` more are due than by `at_ns`, both in ns
-    /// from the first: what stretches independent gaps of mean 1 to this rate.
+    /// Returns the instant by which `messages` more are due than by `at_ns`, both in ns from the
+    /// first. It stretches independent gaps of mean 1 to this rate.
     #[inline]
     pub fn after(self, at_ns: f64, messages: f64) -> f64 {
         match self {
@@ -74,14 +72,14 @@ impl Profile {
         }
     }
 
-    /// The slowest and the fastest that it ever is, messages per 1,000 s.
+    /// Returns its lowest and its highest rate, messages per 1,000 s.
     pub fn per_ks(self) -> RangeInclusive<u64> {
         match self {
             Profile::Constant { per_ks } => per_ks.get()..=per_ks.get(),
         }
     }
 
-    /// The fastest that it ever is, messages per second.
+    /// Returns its highest rate, messages per second.
     pub fn fastest_per_s(self) -> f64 {
         *self.per_ks().end() as f64 / 1e3
     }
@@ -91,18 +89,18 @@ fn clamped(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// How many messages a publisher sends.
+/// A publisher's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
 pub enum Rate {
-    /// As many as are due.
+    /// As many messages as are due.
     Due(Profile),
-    /// As fast as the system's own back-pressure lets one send.
+    /// As fast as the system's own back-pressure permits.
     Max,
 }
 
 impl Rate {
-    /// So many messages per 1,000 s at every instant: see [`Profile::constant`].
+    /// Returns a constant rate in messages per 1,000 s: see [`Profile::constant`].
     pub const fn per_kilosecond(messages: u64) -> Rate {
         Rate::Due(Profile::constant(messages))
     }
@@ -117,7 +115,7 @@ impl Rate {
         rate.map(Rate::per_kilosecond).ok_or_else(|| UnitError::Rate(text.to_owned()))
     }
 
-    /// What says when messages are due, where the rate is not `max`.
+    /// Returns the profile; `None` if the rate is `max`.
     pub fn profile(self) -> Option<Profile> {
         match self {
             Rate::Due(profile) => Some(profile),
@@ -184,7 +182,7 @@ mod tests {
         assert_eq!(Profile::constant(KILOSECOND).due_before(Ns::MAX), u64::MAX);
     }
 
-    /// Every profile that there is.
+    /// Generates every possible profile.
     fn profiles() -> impl Strategy<Value = Profile> {
         (0u32..40, 1u64..=1 << 40).prop_map(|(shift, per_ks)| Profile::constant(per_ks >> shift))
     }
@@ -205,14 +203,14 @@ mod tests {
             instants in [0..crate::units::LONGEST, 0..crate::units::LONGEST],
         ) {
             let ([a, b], [early, late]) = (indices, instants);
-            // No two are due at once, but for those that no instant is left for.
+            // No two are due at once, except when no instants are left.
             let [due_a, due_b] = [a, b].map(|index| profile.due(index));
             prop_assert!(a.cmp(&b) == due_a.cmp(&due_b) || due_a.min(due_b) == Ns::MAX);
             prop_assert!(early > late || profile.due_before(early) <= profile.due_before(late));
             prop_assert_eq!((profile.due(0), profile.due_before(0)), (0, 0));
         }
 
-        /// The exact instants, and those of gaps that add up to whole messages.
+        /// Compares with the exact instants, and with those of gaps that add up to whole messages.
         #[test]
         fn gaps_are_stretched_to_the_rate(profile in profiles(), gaps in proptest::collection::vec(0.0..10.0f64, 1..100)) {
             let stretched = gaps.iter().fold(0.0, |at_ns, gap| profile.after(at_ns, *gap));

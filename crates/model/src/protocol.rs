@@ -25,58 +25,56 @@ pub use result::{
 pub use seen::SeenBits;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The version that this crate speaks.
+/// The protocol version of this crate.
 pub const VERSION: u32 = 2;
 
-/// The version that agents speak that write rows; `pubmark rows` translates it.
+/// The protocol version of agents that write rows; `pubmark rows` translates it.
 pub const ROWS_VERSION: u32 = 3;
 
-/// What to do about an agent of an older version, or one that answers `hello` with an error.
+/// Advice for an agent of an older version, or one that answers `hello` with an error.
 pub const UPDATE_AGENT: &str = "update the agent, or take its release for this version";
 
-/// The longest line that either side reads, bytes: what a million clients of
-/// one agent, and [`MOST_RANGES`] of both kinds, have room in.
+/// Longest line that either side reads, bytes: room for a million clients of one agent, and for
+/// [`MOST_RANGES`] of both kinds.
 pub const MAX_LINE: usize = 256 << 20;
 
-/// The longest `hello` of an agent, which is the first line that it says, bytes.
+/// Longest `hello` of an agent, which is its first line, bytes.
 pub const MAX_HELLO: usize = 1 << 20;
 
-/// What the coordinator says. Fields that are not known here are passed over: a
-/// new one breaks no agent, for what a run needs of it is asked for by its
-/// [`Features`]. A command that is not known is an error.
+/// Commands of the coordinator. Unknown fields are ignored, so a new one breaks no agent; a run
+/// checks the agent's [`Features`] for what it needs. An unknown command is an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Command {
     /// Opens the conversation.
     Hello {
-        /// The version that the coordinator speaks.
+        /// The coordinator's protocol version.
         protocol: u32,
     },
-    /// The clients to play. The agent binds, answers `bound`, connects, and
-    /// answers `ready` when every client is connected and has heard a probe
-    /// from each publisher that it hears.
+    /// Lists the clients to play. The agent binds, answers `bound`, connects, and answers `ready`
+    /// when every client is connected and has received a probe from each publisher that it receives
+    /// from.
     Prepare(Box<Prepare>),
-    /// The instant at which the schedule starts.
+    /// Sets the instant at which the schedule starts.
     Start {
-        /// On the agent's CLOCK_MONOTONIC, ns.
+        /// The instant on the agent's CLOCK_MONOTONIC, ns.
         at_ns: Ns,
     },
-    /// All publishers have sent all. The agent answers `drained` when its
+    /// Reports that all publishers have sent everything. The agent answers `drained` when its
     /// subscribers have everything, or know the rest to be lost, or at the deadline.
     Drain {
-        /// What each publisher sent that the agent plays or hears.
+        /// Totals of each publisher that the agent plays or receives from.
         publishers: Vec<PublisherTotal>,
-        /// On the agent's clock, ns.
+        /// Deadline on the agent's clock, ns.
         deadline_ns: Ns,
     },
-    /// Close every connection without taking leave, send nothing more, read
-    /// nothing more, and keep the books: what the clients of a process have
-    /// done that is killed. Only agents are told so that have
-    /// [`Features::crash`]; publishers then say `sent`.
+    /// Closes every connection without a goodbye; the agent sends nothing more, reads nothing more,
+    /// and keeps its ledgers, like the clients of a killed process. Sent only to agents that have
+    /// [`Features::crash`]; publishers then answer `sent`.
     Crash {},
-    /// End the load and answer `result`.
+    /// Ends the load; the agent answers `result`.
     Stop {},
-    /// Close everything and exit with status 0.
+    /// Closes everything; the agent exits with status 0.
     Exit {},
 }
 
@@ -85,7 +83,7 @@ pub enum Command {
 pub struct Prepare {
     /// The driver.
     pub driver: String,
-    /// Its options, all of them.
+    /// All its options.
     pub options: Options,
     /// The flows, the same for all agents of a run.
     pub flows: Vec<Flow>,
@@ -93,44 +91,44 @@ pub struct Prepare {
     pub clients: Vec<Client>,
     /// A folder of this run for socket files; the coordinator removes it.
     pub scratch: String,
-    /// The server, where clients speak to one.
+    /// The server, if clients use one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerAddress>,
-    /// The processors that this agent's publishers may spend on waiting awake
-    /// (`pacing = "hybrid"`), 0 or more.
+    /// The processors that this agent's publishers may use for busy waiting (`pacing = "hybrid"`),
+    /// 0 or more.
     #[serde(default)]
     pub spin_cores: f64,
-    /// What instants within messages are ahead of this agent's clock, so that agents on
-    /// several hosts mean the same by them, ns; 0 on one host.
+    /// Offset of the instants in messages from this agent's clock, ns, so that agents on several
+    /// hosts agree on them; 0 on one host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_offset_ns: i64,
-    /// Processors for client threads; none leaves it to the kernel.
+    /// Processors for publishers' and requesters' threads; empty leaves it to the kernel.
     pub publisher_cpus: Vec<usize>,
-    /// The same for subscribers and repliers.
+    /// Processors for subscribers' and repliers' threads; empty leaves it to the kernel.
     pub subscriber_cpus: Vec<usize>,
 }
 
-/// A stream of traffic of its own.
+/// A separate stream of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// Its name.
     pub name: String,
-    /// Its workload, without what the coordinator alone needs.
+    /// Its workload, without the keys that only the coordinator needs.
     #[serde(serialize_with = "for_agents")]
     pub workload: Workload,
 }
 
 impl Flow {
-    /// What the flow of a run is called that has no other.
+    /// Name of a run's only flow.
     pub const ALONE: &str = "main";
 
-    /// The only flow of a run.
+    /// Creates the only flow of a run.
     pub fn alone(workload: Workload) -> Flow {
         Flow { name: Flow::ALONE.to_owned(), workload }
     }
 }
 
-/// Keys of a workload that no agent has a use for.
+/// Keys of a workload that agents do not need.
 const NOT_FOR_AGENTS: [&str; 4] = ["agents", "pin", "max_send_lag_ns", "late_after_ns"];
 
 fn for_agents<S: Serializer>(workload: &Workload, to: S) -> Result<S::Ok, S::Error> {
@@ -141,29 +139,29 @@ fn for_agents<S: Serializer>(workload: &Workload, to: S) -> Result<S::Ok, S::Err
     value.serialize(to)
 }
 
-/// Where a broker is, and how this agent's clients get there.
+/// Address of a broker, and the connection settings of this agent's clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerAddress {
     /// Its URL, with user and password if it needs them: never logged.
     pub endpoint: String,
     /// The run's own name, 0-9 and a-z: topics and client names begin with it.
     pub run: String,
-    /// Addresses to connect from, in turn; none leaves it to the kernel.
+    /// Source addresses for connections, in turn; empty leaves it to the kernel.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// Connections that this agent opens in a second.
+    /// Connections that this agent opens per second.
     pub connect_per_s: u32,
 }
 
 /// One client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Client {
-    /// What it does.
+    /// Its role.
     pub role: Role,
-    /// Its number within its role, over all flows: publishers and requesters
-    /// share one count, subscribers and repliers another.
+    /// Its number within its role, over all flows: publishers and requesters share one numbering,
+    /// subscribers and repliers another.
     pub id: u32,
-    /// The flow that it belongs to: its place in `flows`.
+    /// The flow that it belongs to: its index in `flows`.
     #[serde(default, skip_serializing_if = "is_first")]
     pub flow: u32,
     /// The endpoint that it binds, such as `tcp://127.0.0.1:0` (any free port).
@@ -172,15 +170,15 @@ pub struct Client {
     /// The endpoints that it connects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connect: Vec<String>,
-    /// In `fan-out-echo`, where answers go: of the publisher, where it binds for
-    /// them; of the subscriber that answers, where it connects to. None where
-    /// the publisher said nothing of it: then they go back as messages came.
+    /// In `fan-out-echo`, the endpoint for answers: the publisher binds it, the answering
+    /// subscriber connects to it. `None` if the publisher named none: answers then go back the way
+    /// the messages came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
-    /// The first publisher that it hears (subscribers and repliers).
+    /// The first publisher that it receives from (subscribers and repliers).
     #[serde(default)]
     pub hears_first: u32,
-    /// How many publishers it hears from there on.
+    /// The number of publishers that it receives from, counted from `hears_first`.
     #[serde(default)]
     pub hears_count: u32,
 }
@@ -193,46 +191,47 @@ fn is_first(flow: &u32) -> bool {
     *flow == 0
 }
 
-/// What an agent says.
+/// Events of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// Answer to `hello`.
+    /// Answers `hello`.
     Hello(Box<AgentHello>),
-    /// Every endpoint is bound; for clients of a broker: every client is
-    /// connected, and every subscription stands.
+    /// Reports that every endpoint is bound; for clients of a broker: every client is connected and
+    /// subscribed.
     Bound {
-        /// By client, as others can connect to it.
+        /// The endpoints by client, as others can connect to them.
         endpoints: Vec<BoundEndpoint>,
     },
-    /// Every client is connected and has heard whom it should hear.
+    /// Reports that every client is connected and has received from every publisher that it should
+    /// receive from.
     Ready {},
-    /// Once a second while the load runs.
+    /// Reports counters, once a second while the load runs.
     Progress(Progress),
-    /// Every publisher of this agent has sent all that it will send.
+    /// Reports that every publisher of this agent has sent all its messages.
     Sent {
-        /// What each of them sent.
+        /// Totals of each of them.
         publishers: Vec<PublisherTotal>,
     },
-    /// Answer to `drain`.
+    /// Answers `drain`.
     Drained {},
-    /// Answer to `stop`.
+    /// Answers `stop`.
     Result(Box<AgentResult>),
-    /// Something went wrong.
+    /// Reports an error.
     Error {
-        /// What, where, and what to do.
+        /// The error, its place, and advice.
         message: String,
-        /// Whether the run is lost.
+        /// True if the run cannot continue.
         fatal: bool,
     },
 }
 
-/// The environment variable that tells an agent from its first moment which
-/// folder its coordinator would leave behind: the later `scratch` of `prepare`.
+/// Environment variable for an agent from its first moment: the folder that its coordinator would
+/// leave behind, later the `scratch` of `prepare`.
 pub const SCRATCH: &str = "PUBMARK_SCRATCH";
 
-/// The file in a folder of pubmark's whose lock says that the folder is in use.
-/// A folder `scratch` without it is somebody else's.
+/// The file in a folder of pubmark's whose lock marks the folder as in use. A folder `scratch`
+/// without this file belongs to another program.
 pub const LOCK: &str = "lock";
 
 /// An endpoint that a client bound.
@@ -242,9 +241,9 @@ pub struct BoundEndpoint {
     pub role: Role,
     /// The client's number.
     pub id: u32,
-    /// Where to connect to.
+    /// The endpoint to connect to.
     pub endpoint: String,
-    /// Where answers go to, if that is elsewhere.
+    /// The endpoint for answers, if it is a different one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
 }
@@ -256,8 +255,7 @@ pub struct Progress {
     pub sent: u64,
     /// Messages received.
     pub received: u64,
-    /// The greatest part of a send's lag that the generator itself caused,
-    /// over the messages sent since the last `progress`, ns. None where
+    /// Largest generator delay of the messages sent since the last `progress`, ns. `None` if
     /// nothing was sent, or nothing was due (`max`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_lag_max_ns: Option<Ns>,
@@ -314,7 +312,7 @@ mod tests {
         let totals = length(serde_json::to_string(&total)) * MOST_CLIENTS as usize;
         let ranges = length(serde_json::to_string(&range)) * MOST_RANGES;
         let clients = length(serde_json::to_string(&client)) * MOST_CLIENTS as usize;
-        // What else a result holds is histograms and series.
+        // The rest of a result is histograms and series.
         let rest = 16 << 20;
         assert!(clients + rest < MAX_LINE, "prepare: {clients}");
         assert!(totals + 2 * ranges + rest < MAX_LINE, "result: {totals} and twice {ranges}");

@@ -1,27 +1,28 @@
-//! Secrets taken out of a text that comes in pieces.
+//! Removes secrets from a text that arrives in pieces.
 
 use crate::secret::{HIDDEN, Secrets};
 
-/// A line that is longer than this, bytes, is shown in parts.
+/// Length above which a line is shown in parts, bytes.
 const LINE_BYTES: usize = 64 << 10;
 
-/// So much of what is before a cut in a line is searched for the beginning of a login, bytes.
+/// Length before a cut in a line that is searched for the beginning of a login, bytes.
 const LOGIN_BYTES: usize = 4 << 10;
 
-/// Takes secrets out of a text that comes in pieces, also those that are cut in two by the pieces.
-/// Keeps back what may be the beginning of one: of a text of lines the last, unfinished line.
+/// Removes secrets from a text that arrives in pieces, including those that are split between
+/// pieces. Keeps back the possible beginning of a secret: in a text of lines, the last, unfinished
+/// line.
 pub struct Redactor {
     secrets: Secrets,
     pending: Vec<u8>,
 }
 
 impl Redactor {
-    /// For a text in which these secrets may be.
+    /// Creates a redactor for these secrets.
     pub fn new(secrets: Secrets) -> Redactor {
         Redactor { secrets, pending: Vec::new() }
     }
 
-    /// Takes in a piece; returns what can be shown by now.
+    /// Adds a piece; returns the text that can be shown now.
     pub fn push(&mut self, piece: &[u8]) -> String {
         self.pending.extend_from_slice(piece);
         let line = self.last_line();
@@ -31,8 +32,8 @@ impl Redactor {
         }
     }
 
-    /// Returns of the unfinished line what is the beginning of no secret: nothing followed for a
-    /// while.
+    /// Returns the part of the unfinished line that is not the beginning of a secret. Call it when
+    /// no more text arrived for a while.
     pub fn rest(&mut self) -> String {
         let line = self.last_line();
         let tail = &self.pending[line..];
@@ -43,24 +44,24 @@ impl Redactor {
         self.show(self.before_secret(cut))
     }
 
-    /// Returns all that is left: no more follows.
+    /// Returns all remaining text. Call it at the end of the text.
     pub fn finish(&mut self) -> String {
         self.show(self.pending.len())
     }
 
-    /// Whether something is kept back.
+    /// True if some text is kept back.
     pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Where the unfinished line begins.
+    /// Returns the offset of the unfinished line.
     fn last_line(&self) -> usize {
         self.pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
     }
 
-    /// A part of a line that is too long to wait for its end.
+    /// Returns a part of a line that is too long to wait for its end.
     fn show_long(&mut self, line: usize) -> String {
-        // A letter has at most 4 bytes.
+        // A character has at most 4 bytes.
         let most = self.pending.len() - self.secrets.longest().max(4);
         let near = line.max(most.saturating_sub(LOGIN_BYTES));
         let mut cut = near + word(&self.pending[near..most], most - near);
@@ -76,7 +77,7 @@ impl Redactor {
         }
         match self.before_secret(cut) {
             0 => {
-                // Nothing but what may be one secret after another.
+                // The text may be one secret after another.
                 self.pending.drain(..most);
                 HIDDEN.to_owned()
             }
@@ -84,7 +85,7 @@ impl Redactor {
         }
     }
 
-    /// The last place up to `cut` at which no secret is cut in two.
+    /// Returns the last offset up to `cut` at which no secret is split.
     fn before_secret(&self, mut cut: usize) -> usize {
         let pending = &self.pending;
         let begins_before = |cut: usize| {
@@ -111,7 +112,7 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }
 
-/// Where the word begins that ends at `to`.
+/// Returns the offset of the word that ends at `to`.
 fn word(text: &[u8], to: usize) -> usize {
     text[..to].iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1)
 }
@@ -139,7 +140,8 @@ mod tests {
         assert_eq!(redactor.push(b"up at hidden-word\nlist"), "up at ***\n");
         assert_eq!(redactor.push(b"ens\n"), "listens\n");
         assert!(!redactor.is_pending());
-        // A prompt without an end is shown when nothing follows, but for what may be a secret's beginning.
+        // A prompt without an end is shown when nothing follows, except the possible beginning of a
+        // secret.
         assert_eq!(redactor.push(b"waiting for hidd"), "");
         assert_eq!(redactor.rest(), "waiting for ");
         assert_eq!(redactor.push(b"en-word"), "");
@@ -163,13 +165,13 @@ mod tests {
             let shown = in_pieces(&Secrets::default(), &text, piece);
             assert!(shown.contains("mqtt://***@h") && !shown.contains("den@"), "{piece}");
         }
-        // Letters of two bytes stay whole.
+        // Characters of two bytes stay whole.
         let text = "ä".repeat(200_000);
         assert!(in_pieces(&Secrets::default(), text.as_bytes(), 9_999) == text);
     }
 
     proptest! {
-        /// However a text is cut, no secret is left of it, also one of several lines.
+        /// However a text is split, no secret remains, including one of several lines.
         #[test]
         fn no_cut_shows_a_secret(
             secret in "[a-c][a-c\\n]{5,11}", around in "[a-c \\n]{0,40}", many in 1_usize..4, piece in 1_usize..30,
@@ -181,7 +183,7 @@ mod tests {
             prop_assert_eq!(shown.matches(HIDDEN).count(), secrets.hide(&text).matches(HIDDEN).count());
         }
 
-        /// The same within lines that are too long to be waited for.
+        /// Lines that are too long to wait for their end show no secret either.
         #[test]
         fn no_cut_of_a_long_line_shows_a_secret(secret in "[a-z]{6,12}", before in 65_000_usize..66_000, piece in 1_000_usize..70_000) {
             let text = [vec![b'0'; before], secret.clone().into_bytes(), vec![b'0'; before]].concat();

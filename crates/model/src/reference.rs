@@ -1,5 +1,5 @@
-//! Published figures that a study's own are held against: `[reference]` of the
-//! study file, and `reference.csv` beside it.
+//! Published figures that a study compares its own with: `[reference]` of the study file, and
+//! `reference.csv` beside it.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::Scalar;
@@ -11,11 +11,11 @@ use std::collections::HashMap;
 
 /// The file's name, in a study's folder and in a results folder.
 pub const FILE: &str = "reference.csv";
-/// The most rows that are read.
+/// Maximum number of rows.
 pub const ROWS_MAX: usize = 100_000;
-/// The most errors that are told of one file.
+/// Maximum number of errors that are reported.
 const ERRORS_MAX: usize = 50;
-/// So much of a text from the file is shown in an error, characters.
+/// Longest text from the file that an error shows, characters.
 const SHOWN_CHARS: usize = 200;
 
 const FIGURE: &str = "figure";
@@ -25,24 +25,22 @@ const NOTE: &str = "note";
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Where it holds, by axis, canonical as in a cell; what is not named may
-    /// be anything.
+    /// Values on axes, canonical as in a cell; an axis that is not named may have any value.
     pub axes: Map<String, Value>,
-    /// Which: a figure's column in `summary.csv`.
+    /// Name of the figure: its column in `summary.csv`.
     pub figure: String,
     /// The figure, in that column's unit; finite, not negative.
     pub value: f64,
-    /// What is to be known of this one.
+    /// Remark on this figure.
     pub note: Option<String>,
 }
 
-/// Reads `reference.csv`: a header of axes, `figure`, `value` and, if wanted,
-/// `note`; axis values as the study file has them, empty for any. `figures` are
-/// the columns that there are. Where a study is given, the axes must be its own;
-/// a study that was cut down may have lost some, and need not be.
+/// Reads `reference.csv`: a header of axes, `figure`, `value` and optionally `note`; axis values as
+/// in the study file, empty for any. `figures` are the known columns. If a study is given, the axes
+/// must be its own, unless it was shortened and may have lost some.
 ///
 /// # Errors
-/// Everything that is wrong, with its line, up to 50 errors.
+/// Returns all errors with their lines, up to 50.
 pub fn parse(
     file: &str,
     text: &str,
@@ -64,14 +62,14 @@ pub fn parse(
     Err(Diagnostics { file: file.to_owned(), text: text.to_owned(), errors })
 }
 
-/// What stands in a column.
+/// Meaning of a column.
 #[derive(Clone, PartialEq)]
 enum Column {
     Axis(String),
     Figure,
     Value,
     Note,
-    /// Told of already.
+    /// Already reported.
     Wrong,
 }
 
@@ -79,7 +77,7 @@ struct Reader<'a, 'b> {
     systems: Systems<'a>,
     figures: &'b [&'b str],
     errors: Vec<Diagnostic>,
-    /// The line of each figure of each place.
+    /// Line number of each figure of each place.
     seen: HashMap<String, u64>,
 }
 
@@ -100,7 +98,7 @@ impl Reader<'_, '_> {
             let at = place.map_or(0, |place| place.byte() as usize);
             let Some(columns) = &columns else {
                 let header = self.header(&record, at, study);
-                // Of what is no table, nothing more can be said.
+                // If the header is invalid, the rows are not checked.
                 let is_table = header != [Column::Wrong];
                 columns = Some(header);
                 if !is_table {
@@ -210,7 +208,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A text from the file as errors show it.
+/// Returns a text from the file as errors show it.
 fn shown(field: &str) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut text: String = field.chars().take(SHOWN_CHARS).map(plain).collect();

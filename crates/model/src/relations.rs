@@ -1,8 +1,8 @@
-//! Relations that hold between the figures of an agent's result by their
-//! definition in the agent protocol, and between them and the plan. An agent whose
-//! result breaks one has measured or counted something else than it was asked for.
+//! Relations between the figures of an agent's result that follow from their definitions in the
+//! agent protocol, and between them and the plan. An agent whose result breaks one has not measured
+//! or counted what was requested.
 //!
-//! All of them stand in [`RELATIONS`]; a new one is a line there.
+//! All of them are in [`RELATIONS`]; a new one is a line there.
 
 mod counts;
 mod part;
@@ -17,7 +17,7 @@ pub use seen::SeenUsage;
 pub struct FigureRelation {
     /// Its name.
     pub name: &'static str,
-    /// What it is held against.
+    /// The source that the result is compared with.
     pub against: Against,
     check: fn(&Part<'_>, &FlowResult, &FlowHistograms) -> Result<(), String>,
 }
@@ -55,10 +55,10 @@ relations! {
 }
 
 impl Part<'_> {
-    /// Holds the result against all relations.
+    /// Checks the result against all relations.
     ///
     /// # Errors
-    /// The first one that does not hold.
+    /// Returns the first relation that does not hold.
     pub fn check(&self) -> Result<(), Contradiction> {
         for (flow, histograms) in self.result.flows.iter().zip(&self.histograms.flows) {
             for FigureRelation { name, against, check } in RELATIONS {

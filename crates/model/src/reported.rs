@@ -1,29 +1,29 @@
-//! What a host reports of the servers of a run, for its record.
+//! A host's reports on the servers of a run, for its record.
 
 use crate::record::{Deployment, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What is to be said of the server.
+/// A host's report on a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// How it came to run, and under which limits.
+    /// Its deployment and limits.
     pub deployment: Deployment,
-    /// What it used in the window.
+    /// Its usage in the window.
     pub usage: Option<Usage>,
-    /// Its name and version, where its own program tells them.
+    /// Its name and version, if its own program reports them.
     pub version: Option<String>,
-    /// Why it ended before it was told to.
+    /// Reason why it ended before it was stopped.
     pub exit_reason: Option<String>,
-    /// What of pubmark's own failed beside it, its keeper for instance: then the run says
-    /// nothing of the server.
+    /// Failure of pubmark's own processes beside it, such as its keeper; the run then says nothing
+    /// about the server.
     #[serde(default)]
     pub own_failure: Option<String>,
 }
 
-/// What is to be said of the link's proxy.
+/// A host's report on a link's proxy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// What it used in the window.
+    /// Its usage in the window.
     pub usage: Option<Usage>,
     /// Its name and version.
     pub version: Option<String>,

@@ -1,8 +1,8 @@
-//! What clients do.
+//! Roles of clients.
 
 use serde::{Deserialize, Serialize};
 
-/// What a client does.
+/// The role of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -17,7 +17,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether it sends by the schedule.
+    /// True if it sends by the schedule.
     pub fn sends(self) -> bool {
         matches!(self, Role::Publisher | Role::Requester)
     }

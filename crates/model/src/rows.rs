@@ -1,29 +1,29 @@
-//! How much memory the rows of an agent take that leaves its figures to pubmark.
+//! Memory that the rows of an agent need if it leaves its figures to pubmark.
 
 use crate::schedule::Schedule;
 use crate::topology::heard_by;
 use crate::units::{Ns, SECOND};
 use crate::workload::{Extent, Workload};
 
-/// The most that the rows and due times of one agent may take, bytes. A run that needs more
-/// is refused when it is planned.
+/// Largest size of the rows and due times of one agent, bytes. A run that needs more is refused
+/// when it is planned.
 pub const MOST_BYTES: u64 = 512 << 20;
 
 /// Width of a due time, bytes.
 pub const DUE_WIDTH: u64 = 8;
 /// Width of a row of a send, bytes.
 pub const SENT_WIDTH: u64 = 32;
-/// Width of a row of an arrival where latency is measured, bytes.
+/// Width of a row of an arrival if latency is measured, bytes.
 pub const ARRIVAL_WIDTH: u64 = 56;
-/// Width of a row of arrivals where no latency is measured, bytes.
+/// Width of a row of arrivals if no latency is measured, bytes.
 pub const RUN_WIDTH: u64 = 32;
 
-/// The rows a second that a client at `max` has room for. Where no latency is measured, a row
-/// holds up to 64 messages, so this is far above what any system here has been seen to do.
+/// Rows per second that a client at `max` has room for. If no latency is measured, a row holds up
+/// to 64 messages, so this is far above what any system here has reached.
 const ROWS_PER_S_AT_MAX: u64 = 200_000;
 
-/// Returns how many messages of a publisher are due from the start to the end of the window;
-/// none at `max`.
+/// Returns the number of a publisher's messages due from the start to the end of the window; `None`
+/// at `max`.
 pub fn due_count(workload: &Workload, publisher: u32) -> Option<u64> {
     let profile = workload.rate.profile()?;
     let mut schedule = Schedule::of(workload, profile, publisher);
@@ -34,23 +34,24 @@ pub fn due_count(workload: &Workload, publisher: u32) -> Option<u64> {
     })
 }
 
-/// Returns how many rows a publisher at `max` has room for.
+/// Returns the number of rows that a publisher at `max` has room for.
 pub fn rows_at_max(workload: &Workload) -> u64 {
     let (window_ns, count): (Ns, u64) = match workload.extent {
         Extent::TimeNs(ns) => (ns, 0),
         Extent::Count(count) => (0, count.min(u64::from(u32::MAX))),
     };
     let by_time = u128::from(workload.warmup_ns.saturating_add(window_ns)) * u128::from(ROWS_PER_S_AT_MAX);
-    // Where a count ends it, the clock may be read for each message.
+    // If a count ends the run, the clock may be read for each message.
     (by_time / u128::from(SECOND)) as u64 + count + 64
 }
 
-/// Returns how many arrivals a client has room for that hears `messages`: some may come twice.
+/// Returns the number of arrivals that a client has room for if it should receive `messages`: some
+/// may arrive twice.
 pub fn arrivals(messages: u64) -> u64 {
     if messages > 0 { messages.saturating_add(messages / 4 + 4_096) } else { 0 }
 }
 
-/// Returns about how many bytes the rows of the busier side of a run take, per agent of it.
+/// Returns the approximate size of the rows of the busier side of a run, bytes per agent.
 pub fn bytes(workload: &Workload) -> u64 {
     let (due, sent) = match due_count(workload, 0) {
         Some(count) => (count, count),

@@ -1,5 +1,5 @@
-//! When messages are due: a pure function of the count (and, for Poisson
-//! arrivals, of the seed). It never slips and never forgets.
+//! Due times of messages: a pure function of the count (and, for Poisson arrivals, of the seed). A
+//! schedule never slips and never forgets a message.
 
 use crate::pattern::Topics;
 use crate::profile::Profile;
@@ -9,7 +9,7 @@ use crate::workload::{Arrival, Extent, Workload};
 use pubmark_stats::Random;
 use std::ops::RangeInclusive;
 
-/// Most Poisson gaps that [`DueCount::of`] draws for one publisher: about half a
+/// Maximum number of Poisson gaps that [`DueCount::of`] draws for one publisher: about half a
 /// second of computing.
 const MOST_DRAWS: f64 = 3e7;
 
@@ -17,26 +17,25 @@ const MOST_DRAWS: f64 = 3e7;
 /// natural logarithms differ in their last bit.
 const LOGARITHM_NS: Ns = 1;
 
-/// How many messages of one publisher are due, by the plan alone. A range where
-/// rounding decides whether a message lies on this side of an instant.
+/// Number of messages of one publisher that are due by the plan. It is a range if rounding decides
+/// on which side of an instant a message lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCount {
-    /// In the warm-up.
+    /// Messages due in the warm-up.
     pub warm_up: RangeInclusive<u64>,
-    /// In the window, up to the instant that was asked for.
+    /// Messages due in the window, up to the requested instant.
     pub window: RangeInclusive<u64>,
-    /// Of those of the window, how many are due when its length is over: the last
-    /// of a count whose arrivals are not even.
+    /// Number of the window's messages that are due after its length is over: the last of a count
+    /// whose arrivals are not even.
     pub beyond: u64,
 }
 
 impl DueCount {
-    /// Returns the messages of publisher `publisher` of a workload whose rate is
-    /// `profile`. `until_ns` are the earliest and the latest instant, in ns from the
-    /// start, up to which messages count as due: `(Ns::MAX, Ns::MAX)` unless
-    /// the publisher was killed.
+    /// Returns the messages of publisher `publisher` of a workload whose rate is `profile`.
+    /// `until_ns` are the earliest and the latest instant, in ns from the start, up to which
+    /// messages count as due: `(Ns::MAX, Ns::MAX)` unless the publisher was killed.
     ///
-    /// None where there are too many Poisson arrivals to draw them all.
+    /// `None` if there are too many Poisson arrivals to draw them all.
     pub fn of(workload: &Workload, profile: Profile, publisher: u32, until_ns: (Ns, Ns)) -> Option<DueCount> {
         let from = workload.warmup_ns;
         let to = from.saturating_add(workload.window_ns()?);
@@ -56,7 +55,7 @@ impl DueCount {
             Extent::TimeNs(_) => ((by_end.0 - before.1, by_end.1 - before.0), 0),
             Extent::Count(count) => ((count, count), count.saturating_sub(by_end.0 - before.1)),
         };
-        // A publisher that is killed owes what is due by then, that instant included.
+        // A killed publisher must have sent the messages due by then, including that instant.
         let mut schedule = Schedule::of(workload, profile, publisher);
         let mut by = |at_ns: Ns| match at_ns {
             Ns::MAX => u64::MAX,
@@ -83,17 +82,16 @@ struct Poisson {
     at_ns: f64,
 }
 
-/// When within its period, ns, an instance begins that is independent of others.
+/// Returns the phase of an instance within its period, ns, independent of other instances.
 fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
-    // A publisher's own draws have its number in the upper half of the seed.
+    // The seed of a publisher's own draws has its number in the upper half.
     let drawn = Random(seed ^ !u64::from(instance)).bits();
     ((u128::from(drawn) * u128::from(period_ns)) >> 64) as Ns
 }
 
 impl Schedule {
-    /// The schedule of publisher `publisher` of `publishers`, each of this
-    /// profile. Publishers are spread evenly over the first interval, so that
-    /// they do not all send at once.
+    /// Creates the schedule of publisher `publisher` of `publishers`, each with this profile.
+    /// Publishers are spread evenly over the first interval, so that they do not all send at once.
     pub fn new(arrival: Arrival, profile: Profile, publisher: u32, publishers: u32, seed: u64) -> Schedule {
         let period = match arrival {
             Arrival::Burst(size) => profile.due(u64::from(size)),
@@ -114,13 +112,12 @@ impl Schedule {
         schedule
     }
 
-    /// The schedule of publisher `publisher` of a workload of this profile.
+    /// Creates the schedule of publisher `publisher` of a workload with this profile.
     ///
-    /// In the pattern `tree` a burst of K is one message each of K publishers
-    /// of a partition, one group after another: the partition as a whole sends
-    /// K messages at once, by changing publishers. Partitions know nothing of
-    /// each other: each has a phase of its own, drawn from the seed, so that
-    /// they do not all send at once.
+    /// In the pattern `tree` a burst of K is one message each of K publishers of a partition, one
+    /// group after another: the partition as a whole sends K messages at once, from changing
+    /// publishers. Partitions are independent: each has a phase of its own, drawn from the seed, so
+    /// that they do not all send at once.
     pub fn of(workload: &Workload, profile: Profile, publisher: u32) -> Schedule {
         let (arrival, seed) = (workload.arrival, workload.seed);
         let size = match (workload.pattern.topics(), arrival) {
@@ -136,7 +133,7 @@ impl Schedule {
         schedule
     }
 
-    /// Lets all of it be so much later.
+    /// Delays all due times by `by_ns`.
     fn delay(&mut self, by_ns: Ns) {
         self.offset_ns += by_ns;
         self.due_ns += by_ns;
@@ -158,15 +155,15 @@ impl Schedule {
         }
     }
 
-    /// When the next message is due, ns from the start.
+    /// Returns the due time of the next message, ns from the start.
     #[inline]
     pub fn due(&self) -> Ns {
         self.due_ns
     }
 
-    /// Goes on to the first message that is due at `at_ns` or later, ns from the
-    /// start, and returns its number: so many messages are due before. Never goes
-    /// back. Takes time for each message of Poisson arrivals, and none otherwise.
+    /// Advances to the first message that is due at `at_ns` or later, ns from the start, and
+    /// returns its number, which is the number of messages due before. Never goes back. Takes time
+    /// proportional to the messages for Poisson arrivals, and constant time otherwise.
     pub fn skip_to(&mut self, at_ns: Ns) -> u64 {
         let since = at_ns.saturating_sub(self.offset_ns);
         let before = if at_ns > self.offset_ns { self.profile.due_before(since) } else { 0 };
@@ -187,7 +184,7 @@ impl Schedule {
         self.index
     }
 
-    /// Goes on to the message after it.
+    /// Advances to the next message.
     #[inline]
     pub fn advance(&mut self) {
         self.index += 1;
@@ -211,7 +208,7 @@ mod tests {
             .collect()
     }
 
-    /// A tree whose publishers send a message a second, with the seed 1.
+    /// Creates a tree whose publishers send a message a second, with the seed 1.
     fn tree(more: &[(&str, &str)]) -> Workload {
         Workload::of([("pattern", "tree"), ("rate", "1")].iter().chain(more).copied()).unwrap()
     }
@@ -252,8 +249,8 @@ mod tests {
         assert_eq!(dues(Schedule::of(&workload, Profile::constant(1_000), 150), 2), again);
     }
 
-    /// A hundred instances of 1,000 publishers: no instant has more than what
-    /// one of them sends at once, and they are spread over the whole period.
+    /// With a hundred instances of 1,000 publishers, no instant has more messages than one instance
+    /// sends at once, and they are spread over the whole period.
     #[test]
     fn instances_of_a_tree_are_independent_of_each_other() {
         let workload = tree(&[("publishers", "100000"), ("arrival", "burst:100")]);
@@ -271,7 +268,7 @@ mod tests {
             Schedule::of(&workload, Profile::constant(1_000), 0).due(),
             Schedule::of(&other, Profile::constant(1_000), 0).due()
         );
-        // Within an instance uniform arrivals are evenly spaced; its phase is its own.
+        // Within an instance uniform arrivals are evenly spaced; each instance has its own phase.
         let workload = tree(&[("publishers", "2000"), ("subscribers", "2")]);
         let due = |publisher| Schedule::of(&workload, Profile::constant(1_000), publisher).due();
         assert_eq!((due(999) - due(0), due(1_999) - due(1_000)), (999_000_000, 999_000_000));

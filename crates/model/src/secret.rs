@@ -1,5 +1,5 @@
-//! What may be neither shown nor recorded: values under secret names, what system
-//! files mark as secret, and the user, password, query and path of an endpoint.
+//! Values that must not be shown or recorded: values under secret names, values that system files
+//! mark as secret, and the user, password, query and path of an endpoint.
 
 use crate::endpoint::Endpoint;
 pub use crate::login::{HIDDEN, is_plain_path, without_logins};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// A text of fewer characters is hidden only where it stands as a word: a
-/// password `1` is not looked for within numbers.
+/// A shorter text, in characters, is hidden only if it is a whole word: a password `1` is not
+/// searched within numbers.
 const WORD_CHARS: usize = 6;
 
-/// Whether the text of an option may not be recorded as it is. `marked`: whether the
-/// system says so of the option, or its name does.
+/// True if the text of an option must not be recorded unchanged. `marked`: true if the system, or
+/// the option's name, marks it as secret.
 pub fn secret(name: &str, marked: bool, text: &str) -> bool {
     match name {
         _ if marked => !is_switch(text),
@@ -23,7 +23,7 @@ pub fn secret(name: &str, marked: bool, text: &str) -> bool {
     }
 }
 
-/// Options as they may be recorded: without the values of those that are `marked`, and
+/// Returns options as they may be recorded: without the values of those that are `marked`, and
 /// without the secrets of an endpoint.
 pub fn recorded(options: &Options, marked: impl Fn(&str) -> bool) -> Options {
     let mut shown = options.clone();
@@ -37,7 +37,7 @@ pub fn recorded(options: &Options, marked: impl Fn(&str) -> bool) -> Options {
     shown
 }
 
-/// The same, for the text of one option.
+/// Returns the text of one option as it may be recorded.
 pub fn recorded_text(name: &str, marked: bool, text: &str) -> String {
     match name {
         _ if marked => if is_switch(text) { text } else { HIDDEN }.to_owned(),
@@ -49,7 +49,7 @@ pub fn recorded_text(name: &str, marked: bool, text: &str) -> String {
 /// The secrets of a run, in every form in which a message may repeat them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secrets {
-    /// The longest first.
+    /// Longest first.
     forms: Vec<String>,
 }
 
@@ -60,12 +60,12 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Those among the options of a run: by their names.
+    /// Collects the secrets among the options of a run, by their names.
     pub fn of(options: &Options) -> Secrets {
         Secrets::marked(options, is_secret_name)
     }
 
-    /// Those among the options of a run: the values of those that are `marked`, and
+    /// Collects the secrets among the options of a run: the values of those that are `marked`, and
     /// those of an endpoint.
     pub fn marked(options: &Options, marked: impl Fn(&str) -> bool) -> Secrets {
         let mut secrets = Secrets::default();
@@ -80,14 +80,14 @@ impl Secrets {
         secrets
     }
 
-    /// What a secret name holds, unless it is a switch.
+    /// Adds the value of a secret name, unless it is a switch.
     fn add_value(&mut self, text: &str) {
         if !is_switch(text) {
             self.add(text);
         }
     }
 
-    /// The secrets of an endpoint, as it is typed and as it is meant.
+    /// Adds the secrets of an endpoint, both as typed and decoded.
     fn add_login(&mut self, text: &str) {
         let login = text.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let login = login.map(|(login, _)| login).unwrap_or_default();
@@ -99,16 +99,16 @@ impl Secrets {
         let query = text.split_once("://").and_then(|(_, rest)| rest.split_once('?'));
         query.into_iter().for_each(|(_, query)| self.add(query.split(ends).next().unwrap_or_default()));
         let endpoint = Endpoint::parse(text).ok();
-        // Where it sets an option, as a virtual host does, it is none.
+        // A path that sets an option, such as a virtual host, is not a secret.
         let is_free = endpoint.as_ref().is_none_or(|endpoint| endpoint.carrier.is_websocket());
         path.filter(|path| is_free && !is_plain_path(path)).into_iter().for_each(|path| self.add(path));
         let parts = endpoint.map(|endpoint| [endpoint.query(), endpoint.user, endpoint.password]);
         parts.into_iter().flatten().flatten().for_each(|part| self.add(&part));
     }
 
-    /// Those among the words of a command line, as far as one can be seen to be
-    /// secret: the values of what is called by a secret name, or by one that may be
-    /// mistyped, and the secrets of endpoints.
+    /// Collects the secrets among the words of a command line, as far as they can be recognized:
+    /// the values of secret names and of names that may be mistyped secret ones, and the secrets of
+    /// endpoints.
     pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Secrets {
         let mut secrets = Secrets::default();
         for argument in arguments {
@@ -122,9 +122,9 @@ impl Secrets {
         secrets
     }
 
-    /// Those among the words of a command that leads to another machine, as far as one
-    /// can be seen to be secret: what stands behind a flag or a name that is secret,
-    /// and words that look like made-up ones. The program's name is none.
+    /// Collects the secrets among the words of a command that connects to another machine, as far
+    /// as they can be recognized: the words after a secret flag or name, and words that look
+    /// generated. The program's name is not a secret.
     pub fn of_command(command: &[String]) -> Secrets {
         let mut secrets = Secrets::of_arguments(command.iter().skip(1).cloned());
         let splits = |c: char| c.is_whitespace() || "'\"`;&|<>()=".contains(c);
@@ -142,7 +142,7 @@ impl Secrets {
         secrets
     }
 
-    /// With the secrets of others.
+    /// Adds the secrets of `other`.
     #[must_use]
     pub fn and(mut self, other: Secrets) -> Secrets {
         self.forms.extend(other.forms);
@@ -151,15 +151,15 @@ impl Secrets {
         self
     }
 
-    /// With a password that no option holds, where there is one.
+    /// Adds a password that no option holds, if there is one.
     #[must_use]
     pub fn and_password(mut self, password: Option<&str>) -> Secrets {
         password.into_iter().for_each(|password| self.add(password));
         self
     }
 
-    /// With what variables of an environment hold, where their names say that it
-    /// is secret, and with the logins of URLs in all of them.
+    /// Adds the values of environment variables with secret names, and the logins of URLs in all of
+    /// them.
     #[must_use]
     pub fn and_variables<'a>(mut self, variables: impl IntoIterator<Item = &'a (String, String)>) -> Secrets {
         for (name, value) in variables {
@@ -172,11 +172,11 @@ impl Secrets {
         self
     }
 
-    /// One more.
+    /// Adds one secret in all its forms.
     fn add(&mut self, text: &str) {
         let unquoted = |text: &str| text.get(1..text.len().saturating_sub(1)).unwrap_or_default().to_owned();
         let escaped = unquoted(&serde_json::to_string(text).unwrap_or_default());
-        // JSON that is quoted within a text of JSON.
+        // JSON that is quoted within a JSON text.
         let twice = unquoted(&serde_json::to_string(&escaped).unwrap_or_default());
         let debugged = unquoted(&format!("{text:?}"));
         let percent = |upper: bool| -> String {
@@ -195,26 +195,26 @@ impl Secrets {
         self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     }
 
-    /// Every form, the longest first.
+    /// Returns every form, longest first.
     pub(crate) fn forms(&self) -> &[String] {
         &self.forms
     }
 
-    /// The length of the longest form, bytes: so much of a text is read beyond
-    /// what is shown of it, or else half a secret could be left.
+    /// Returns the length of the longest form, bytes. Read this much more of a text than is shown,
+    /// so that no half of a secret is left at its end.
     pub fn longest(&self) -> usize {
         self.forms.first().map_or(0, String::len)
     }
 
-    /// A text without them, and without the logins of URLs in it.
+    /// Returns a text without the secrets, and without the logins of its URLs.
     pub fn hide(&self, text: &str) -> String {
         let shows = |text: &str, form: &String| text.contains(form.as_str()).then(|| replaced(text, form));
         let hidden = self.forms.iter().fold(text.to_owned(), |text, form| shows(&text, form).unwrap_or(text));
         if hidden.contains('@') { without_logins(&hidden) } else { hidden }
     }
 
-    /// The end of a text without them, in so many bytes or a little less. It is
-    /// cut last: half a secret could not be found.
+    /// Returns the end of a text without the secrets, in at most `bytes` bytes. The text is cut
+    /// last, because half a secret could not be found.
     pub fn hide_end(&self, text: &str, bytes: usize) -> String {
         let hidden = self.hide(text);
         let mut from = hidden.len().saturating_sub(bytes);
@@ -224,7 +224,7 @@ impl Secrets {
         hidden[from..].trim().to_owned()
     }
 
-    /// A value without them, in every text of it.
+    /// Removes the secrets from every text of a value.
     pub fn hide_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.hide(text),
@@ -235,8 +235,8 @@ impl Secrets {
     }
 }
 
-/// Whether a word looks like a password or a token: letters with digits among them, and
-/// no flag, no path and no address.
+/// True if a word looks like a password or a token: it has letters and digits, and is not a flag, a
+/// path or an address.
 fn looks_made_up(word: &str) -> bool {
     let has = |kind: fn(&char) -> bool| word.chars().any(|c| kind(&c));
     word.chars().count() >= WORD_CHARS
@@ -339,7 +339,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a secret is made of, no form of it is left in a message.
+        /// Whatever the characters of a secret, no form of it remains in a message.
         #[test]
         fn no_form_of_a_secret_is_left(secret in "[ -~äß\\t]{6,24}", around in "[a-z ]{0,10}") {
             let percent: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();

@@ -1,12 +1,12 @@
-//! Which names say that their value is secret: one rule for options, environment
-//! variables, URL parameters and words of a command.
+//! Secret names: one rule for options, environment variables, URL parameters and words of a
+//! command.
 
-/// Parts that make a name secret wherever they stand in it: `DBPASSWORD`, `mytoken`.
+/// Parts that make a name secret at any position: `DBPASSWORD`, `mytoken`.
 const PARTS: [&str; 9] =
     ["password", "passwd", "passphrase", "passcode", "secret", "token", "credential", "apikey", "privatekey"];
 
-/// Words that make a name secret where they stand alone: `api_key`, `authHeader`, but
-/// neither `keyspace` nor `author`.
+/// Words that make a name secret if they are whole words of it: `api_key`, `authHeader`, but not
+/// `keyspace` or `author`.
 const WORDS: [&str; 14] = [
     "auth",
     "authentication",
@@ -24,14 +24,14 @@ const WORDS: [&str; 14] = [
     "pwd",
 ];
 
-/// Last words of the names of files: the name says where a secret is kept.
+/// Last words of file names: such a name says where a secret is kept.
 const PLACES: [&str; 4] = ["file", "path", "dir", "folder"];
 
-/// Values that switch something on or off, and are secret under no name.
+/// Values that switch something on or off, which are never secret.
 const SWITCHES: [&str; 9] = ["", "true", "false", "yes", "no", "on", "off", "none", "null"];
 
-/// Whether a value of this name is secret. A name is taken apart at `_`, `-`, `.` and
-/// at capitals. Names in doubt are secret: `max_keys` hides a number that is not.
+/// True if a value of this name is secret. A name is split at `_`, `-`, `.` and at capitals. Names
+/// in doubt are secret: `max_keys` hides a number that is not.
 pub fn is_secret_name(name: &str) -> bool {
     let words = words(name);
     if words.last().is_some_and(|last| PLACES.contains(&last.as_str())) {
@@ -42,7 +42,8 @@ pub fn is_secret_name(name: &str) -> bool {
         || words.iter().any(|word| WORDS.contains(&word.as_str()) || word.ends_with("pass") || word.ends_with("pwd"))
 }
 
-/// The same for a name that nobody knows: it may be a secret's, mistyped.
+/// True if a value of this unknown name may be secret: the name is secret, or may be a mistyped
+/// secret one.
 pub fn may_be_secret_name(name: &str) -> bool {
     let near = |word: &String, part: &str| {
         word.len() > 4 && strsim::damerau_levenshtein(word, part) <= if part.len() < 8 { 1 } else { 2 }
@@ -50,12 +51,12 @@ pub fn may_be_secret_name(name: &str) -> bool {
     is_secret_name(name) || words(name).iter().any(|word| PARTS.iter().any(|part| near(word, part)))
 }
 
-/// Whether a value is a switch, which is secret under no name.
+/// True if a value is a switch, which is never secret.
 pub fn is_switch(value: &str) -> bool {
     SWITCHES.contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-/// The words of a name, small, without numbers at their ends.
+/// Splits a name into words in lower case, without numbers at their ends.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let chars: Vec<char> = name.chars().collect();

@@ -1,5 +1,5 @@
-//! How a broker comes to run: what a system file says about it, with places
-//! (`{port}`, `{dir}`, …) that are filled in for each run.
+//! The start of a broker as its system file describes it, with placeholders (`{port}`, `{dir}`, …)
+//! that are filled in for each run.
 
 use crate::login::HIDDEN;
 use crate::options::Options;
@@ -11,35 +11,35 @@ use std::fmt;
 /// A server as a system file describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSpec {
-    /// Where clients connect to: `mqtt://127.0.0.1:{port}`.
+    /// The endpoint of its clients: `mqtt://127.0.0.1:{port}`.
     pub endpoint: String,
-    /// Where subscribers connect to instead, where it listens for them apart; empty if it does not.
-    /// In a container there is one place for all.
+    /// The endpoint of subscribers, if the server has a separate one for them; otherwise empty. In
+    /// a container there is one endpoint for all.
     pub subscriber_endpoint: String,
-    /// The server's program and arguments. Empty: it cannot be started natively.
+    /// The server's program and arguments. Empty if it cannot be started natively.
     pub command: Vec<String>,
-    /// Programs that are run to their end before it, in order (`artemis create …`).
+    /// Programs that run to their end before it, in order (`artemis create …`).
     pub prepare: Vec<Vec<String>>,
-    /// Environment variables of all of them, beside those of pubmark itself.
+    /// Environment variables of all of them, in addition to those of pubmark itself.
     pub environment: Vec<(String, String)>,
-    /// Files that are written first: path below `{dir}`, and text.
+    /// Files that are written first: path below `{dir}`, and content.
     pub files: Vec<(String, String)>,
-    /// A command that prints the version, for servers whose protocol does not tell it.
+    /// A command that prints the version, for servers whose protocol does not report it.
     pub version: Vec<String>,
-    /// What stands before the version in that command's output.
+    /// Text before the version in that command's output.
     pub version_after: String,
-    /// Text of the server's log that says that it is up, where its port opens
-    /// before it is ready; empty if the port says it.
+    /// Text in the server's log when it is ready, for a server whose port opens before; empty if
+    /// the open port is enough.
     pub ready_log: String,
-    /// Text of the server's log that says that it has run out of memory, though
-    /// it may live on; empty if it says nothing of the kind.
+    /// Text in the server's log when it has run out of memory, even if it continues; empty if it
+    /// logs nothing of the kind.
     pub out_of_memory_log: String,
-    /// Text of the server's log that says that it has reached a limit of its own, so that it takes no
-    /// more from clients; empty if it says nothing of the kind.
+    /// Text in the server's log when it has reached a limit of its own, so that it accepts no more
+    /// from clients; empty if it logs nothing of the kind.
     pub limit_log: String,
-    /// How long it may take until it listens, ns.
+    /// Time limit for the server to listen, ns.
     pub start_timeout_ns: Ns,
-    /// How it runs in a container, if it does.
+    /// Its container, if it can run in one.
     pub container: Option<ContainerSpec>,
 }
 
@@ -64,7 +64,7 @@ impl Default for ServerSpec {
 }
 
 impl ServerSpec {
-    /// Every text that places are filled into.
+    /// Returns every text that can contain placeholders.
     fn all_texts(&self) -> impl Iterator<Item = &String> {
         let container = self.container.iter().flat_map(|container| {
             let values = container.environment.iter().chain(&container.files).map(|(_, value)| value);
@@ -73,19 +73,19 @@ impl ServerSpec {
         self.texts().chain(container)
     }
 
-    /// Whether the server can be told a user and a password that are made for it.
+    /// True if the server can be given a user and a password that are generated for it.
     pub fn takes_login(&self) -> bool {
         self.all_texts().any(|text| text.contains("{password"))
     }
 
-    /// Whether the server is told this option.
+    /// True if this option is passed to the server.
     pub fn is_told(&self, option: &str) -> bool {
         let places = [format!("{{options.{option}}}"), format!("{{options.{option}:")];
         self.all_texts().any(|text| places.iter().any(|place| text.contains(place)))
     }
 
-    /// The variables of its environment and of its container's, as they are written
-    /// and with these options filled in.
+    /// Returns the variables of its environment and of its container's, both as written and with
+    /// these options filled in.
     pub fn variables(&self, options: &Options) -> Vec<(String, String)> {
         let container = self.container.iter().flat_map(|container| &container.environment);
         let written = self.environment.iter().chain(container);
@@ -96,14 +96,14 @@ impl ServerSpec {
         written.clone().cloned().chain(written.filter_map(filled)).collect()
     }
 
-    /// The same without those of the container.
+    /// Returns every text that can contain placeholders, except those of the container.
     fn texts(&self) -> impl Iterator<Item = &String> {
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
         let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
         commands.chain(values).chain([&self.endpoint, &self.subscriber_endpoint])
     }
 
-    /// The names of the ports that it needs, sorted; the empty name is the main one.
+    /// Returns the names of the ports that it needs, sorted; the empty name is the main one.
     pub fn ports(&self) -> Vec<String> {
         let mut names: Vec<String> = self.all_texts().flat_map(|text| Places::ports_in(text)).collect();
         names.sort();
@@ -112,28 +112,28 @@ impl ServerSpec {
     }
 }
 
-/// Where the clients of a server connect to.
+/// The endpoints of a server's clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEndpoints {
-    /// All of them, but for those that have a place of their own.
+    /// Endpoint of all clients, except those with one of their own.
     pub clients: String,
-    /// Subscribers, where the server listens for them apart.
+    /// Endpoint of subscribers, if the server has a separate one for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<String>,
 }
 
 impl ServerEndpoints {
-    /// One place for all.
+    /// Creates one endpoint for all clients.
     pub fn one(endpoint: impl Into<String>) -> ServerEndpoints {
         ServerEndpoints { clients: endpoint.into(), subscribers: None }
     }
 
-    /// Where those connect to that send, or those that receive.
+    /// Returns the endpoint of clients that send, or of those that receive.
     pub fn of(&self, sends: bool) -> &str {
         self.subscribers.as_deref().filter(|_| !sends).unwrap_or(&self.clients)
     }
 
-    /// The same with each of them changed.
+    /// Returns the endpoints, each changed by a function.
     #[must_use]
     pub fn map(self, change: impl Fn(&str) -> String) -> ServerEndpoints {
         ServerEndpoints { clients: change(&self.clients), subscribers: self.subscribers.as_deref().map(change) }
@@ -143,7 +143,7 @@ impl ServerEndpoints {
 /// A server in a container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContainerSpec {
-    /// Image with its tag: pinned.
+    /// Image with a fixed tag.
     pub image: String,
     /// Arguments of the image's entry point; empty for its own.
     pub command: Vec<String>,
@@ -153,47 +153,47 @@ pub struct ContainerSpec {
     pub files: Vec<(String, String)>,
     /// Folders within it that it writes to: absolute paths.
     pub volumes: Vec<String>,
-    /// The port within the container that is published as `{port}`; 0 where it shares
-    /// the machine's network, and is told `{address}` and `{port}` itself.
+    /// The port within the container that is published as `{port}`; 0 if the container shares the
+    /// machine's network and gets `{address}` and `{port}` itself.
     pub port: u16,
 }
 
-/// What the places of a system file stand for in one run.
+/// Values of a system file's placeholders in one run.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// `{port}` and `{port.NAME}`: free ports, by name; the empty name is the main one.
     pub ports: Vec<(String, u16)>,
     /// `{dir}`: an empty folder of this run.
     pub dir: String,
-    /// `{cache}`: where the system was installed to.
+    /// `{cache}`: the folder into which the system was installed.
     pub cache: String,
     /// `{here}`: the folder of the system's file.
     pub here: String,
-    /// `{cpus}`: processors that the server may use, at least 1, whole.
+    /// `{cpus}`: processors that the server may use, a whole number, at least 1.
     pub cpus: u32,
-    /// `{memory_mb}`: MB (2^20 bytes) that the server may use; without a limit, those of the machine.
+    /// `{memory_mb}`: MB (2^20 bytes) that the server may use; without a limit, those of the
+    /// machine.
     pub memory_mb: u64,
-    /// `{durable:A|B}`: A where subscriptions outlive the server, else B. They
-    /// do where the workload is durable, unless the option `persistence` of the
-    /// system is off.
+    /// `{durable:A|B}`: A if subscriptions outlive the server, else B. They do if the workload is
+    /// durable, unless the option `persistence` of the system is off.
     pub durable: bool,
-    /// `{address}`: where it listens; empty for 127.0.0.1.
+    /// `{address}`: the address on which it listens; empty for 127.0.0.1.
     pub address: String,
-    /// `{login:A|B}`: A where there is one, else B.
+    /// `{login:A|B}`: A if there is a login, else B.
     pub login: Option<ServerLogin>,
-    /// `{options.NAME}`; one whose value is the text `{cpus}` is filled in like it.
-    /// `{options.NAME:A|B}`: B where its value is `false`, 0 or empty, else A.
+    /// `{options.NAME}`; a value that is the text `{cpus}` is filled in like it.
+    /// `{options.NAME:A|B}`: B if the value is `false`, 0 or empty, else A.
     pub options: Options,
 }
 
-/// A user and a password that clients have to give.
+/// A user and a password that clients must give.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerLogin {
     /// `{user}`.
     pub user: String,
     /// `{password}`.
     pub password: String,
-    /// `{password_hash}`: the same as a password file of Mosquitto's holds it.
+    /// `{password_hash}`: the password as a password file of Mosquitto holds it.
     pub password_hash: String,
 }
 
@@ -203,24 +203,24 @@ impl fmt::Debug for ServerLogin {
     }
 }
 
-/// Why a text's places cannot be filled in.
+/// Reasons why a text's placeholders cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
     /// A brace is missing.
     #[error("`{{{0}` is not closed")]
     NotClosed(String),
-    /// Nothing is said for one of two cases.
+    /// The text for one of two cases is missing.
     #[error("write `{{{0}:A|B}}`")]
     NoChoice(String),
-    /// Nothing is known by this name.
+    /// The placeholder is unknown.
     #[error("`{{{0}}}` is no place that can be filled in")]
     Unknown(String),
 }
 
 impl Places {
-    /// Fills in the places of a text. What looks like a place (`{`, small
-    /// letters, dots and underscores, then `}` or `:…|…}`) and is none is an
-    /// error; other braces stay as they are.
+    /// Fills in the placeholders of a text. A text that looks like a placeholder (`{`, small
+    /// letters, dots and underscores, then `}` or `:…|…}`) and is unknown is an error; other braces
+    /// are unchanged.
     pub fn fill(&self, text: &str) -> Result<String, PlaceError> {
         fill_places(text, |name, choice| self.value(name, choice))
     }
@@ -263,7 +263,7 @@ impl Places {
             _ => match name.split_once('.') {
                 Some(("port", name)) => port(name),
                 Some(("options", name)) => self.options.get(name).map(|value| match value {
-                    // As many as the server may use.
+                    // The number of processors that the server may use.
                     Value::String(text) if text == "{cpus}" => self.cpus.to_string(),
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
@@ -274,7 +274,7 @@ impl Places {
         found.ok_or_else(|| PlaceError::Unknown(name.to_owned()))
     }
 
-    /// The names of the ports that a text asks for.
+    /// Returns the names of the ports that a text uses.
     pub fn ports_in(text: &str) -> Vec<String> {
         let mut names = Vec::new();
         for part in text.split('{').skip(1) {
@@ -288,7 +288,7 @@ impl Places {
     }
 }
 
-/// Whether an option's value is more than `false`, 0 or an empty text.
+/// True if an option's value is not `false`, 0 or an empty text.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Bool(is_on) => *is_on,
@@ -298,8 +298,8 @@ fn is_set(value: &Value) -> bool {
     }
 }
 
-/// Fills in the places of a text; `value` knows them by name, and by what stands
-/// behind a colon. An error of what looks like a place and is none.
+/// Fills in the placeholders of a text; `value` returns their values by name and by the text after
+/// a colon. An unknown placeholder is an error.
 pub(crate) fn fill_places(
     text: &str,
     value: impl Fn(&str, Option<&str>) -> Result<String, PlaceError>,

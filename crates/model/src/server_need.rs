@@ -1,4 +1,4 @@
-//! What a run needs of its server, so that it is known which runs one server can serve.
+//! A run's requirements on its server, which determine the runs that one server can serve.
 
 use crate::cell::{Cell, Limits};
 use crate::host::HostSpec;
@@ -7,12 +7,12 @@ use crate::options::{OptionValues, Options};
 use crate::record::Deployment;
 use crate::setting::FreshServer;
 
-/// All that a server is started with, and what lies before it: runs whose needs are
-/// equal can be served by one server.
+/// All settings with which a server is started, and the link before it. One server can serve all
+/// runs with equal needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerNeed {
     system: String,
-    /// All of the system's options, the deployment among them.
+    /// All of the system's options, including the deployment.
     options: Options,
     limits: Limits,
     durable: bool,
@@ -22,15 +22,15 @@ pub struct ServerNeed {
 }
 
 impl Deployment {
-    /// Notes that its server may serve several runs, and had served so many before.
+    /// Records that the server may serve several runs, and the number it has served before.
     pub fn note_shared(&mut self, served: u32) {
         (self.fresh, self.served) = (Some(FreshServer::Cell.word().into()), Some(served));
     }
 }
 
 impl ServerNeed {
-    /// What a run of this cell needs. None where no other run may have its server: there
-    /// is none, it was there already, it stands on another host, or parts of the run fail.
+    /// Returns the need of a run of this cell. `None` if no other run may use its server: there is
+    /// none, it was already running, it is on another host, or parts of the run fail.
     pub fn of(cell: &Cell) -> Option<ServerNeed> {
         let is_started = cell.system.broker() && cell.options.text("endpoint").is_none();
         let is_here = cell.placement.server.reach.is_empty();
@@ -46,8 +46,8 @@ impl ServerNeed {
         })
     }
 
-    /// Whether a run of `cell` finds the server that the run of `before` had, as far as
-    /// that one is valid.
+    /// True if a run of `cell` can use the server of the run of `before`, provided that that run is
+    /// valid.
     pub fn is_met(fresh: FreshServer, before: Option<&Cell>, cell: &Cell) -> bool {
         let need = ServerNeed::of(cell).filter(|_| fresh == FreshServer::Cell);
         need.is_some() && before.and_then(ServerNeed::of) == need

@@ -27,31 +27,31 @@ pub const MOST_CLIENTS: u64 = 1_000_000;
 /// The most agents of a side.
 pub const MOST_AGENTS: u32 = 256;
 
-/// The measured window where neither `duration` nor `count` is set.
+/// Default window if neither `duration` nor `count` is set.
 pub(crate) const WINDOW: Time = Time(5 * SECOND);
 
 type Clients = Count<u32, 1, MOST_CLIENTS>;
 
-/// Why a text is no value of a key.
+/// Reasons why a text is not a value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// Something is wrong with the text.
+    /// The value is invalid.
     #[error("{key}: {source}")]
     Value {
         /// The key.
         key: &'static str,
-        /// What is wrong.
+        /// The error of the value.
         source: ValueError,
     },
-    /// There is no such key.
+    /// The key is unknown.
     #[error("there is no key `{name}`: {}", suggestion(name, KEYS.iter().map(|key| key.name)))]
     Key {
-        /// As typed.
+        /// The key as typed.
         name: String,
     },
 }
 
-/// Where in a study file a key stands.
+/// Section of a study file that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// `[workload]`
@@ -67,7 +67,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// The section's name in the file.
+    /// Returns the section's name in the file.
     pub fn name(self) -> &'static str {
         match self {
             Section::Workload => "workload",
@@ -83,11 +83,11 @@ impl Section {
 pub struct Key {
     /// Its name in files; flags write it with dashes.
     pub name: &'static str,
-    /// Where it stands.
+    /// Its section.
     pub section: Section,
-    /// What it says, with unit and range.
+    /// Its meaning, with unit and range.
     pub doc: &'static str,
-    /// Whether a value may have commas of its own.
+    /// True if a value may contain commas.
     pub(crate) has_commas: bool,
     read: fn(&str) -> Result<Value, ValueError>,
     recorded: fn(&str) -> Result<Value, ValueError>,
@@ -95,7 +95,7 @@ pub struct Key {
     slot_mut: fn(&mut Settings) -> &mut dyn Slot,
 }
 
-/// A field's name as files write it: `use` is a word of Rust.
+/// Returns a field's name in files: `use` is a keyword of Rust.
 const fn in_files(field: &str) -> &str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -103,11 +103,11 @@ const fn in_files(field: &str) -> &str {
     }
 }
 
-/// The table of keys becomes what a study sets as it was typed, each key with
-/// its type, and a function for each key that has a default.
+/// Expands the table of keys to a struct of the keys that a study sets, as typed and each with its
+/// type, and a function for each key that has a default.
 macro_rules! keys {
     ($([$section:ident] $(#[doc = $doc:literal] $name:ident: $kind:ty $(= $default:expr)?;)+)+) => {
-        /// What is set, key by key, and nothing for the keys that are not.
+        /// The keys that are set, each `None` if it is not.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Settings {
             $($(#[doc = $doc] pub(crate) $name: Option<$kind>,)+)+
@@ -132,7 +132,7 @@ macro_rules! keys {
                 self
             }
 
-            /// What `other` sets, and what only this sets.
+            /// Returns the keys of `other`, and those that only `self` sets.
             #[must_use]
             pub(crate) fn overridden_by(self, other: Settings) -> Settings {
                 Settings { $($($name: other.$name.or(self.$name),)+)+ }
@@ -271,19 +271,19 @@ pub fn key(name: &str) -> Option<&'static Key> {
 }
 
 impl Key {
-    /// Reads a value into its canonical form: sizes and counts are numbers,
-    /// times and words are strings.
+    /// Reads a value into its canonical form: sizes and counts are numbers, times and words are
+    /// strings.
     pub fn read(&self, text: &str) -> Result<Value, SettingError> {
         (self.read)(text.trim()).map_err(|source| SettingError::Value { key: self.name, source })
     }
 
-    /// The same of the study of a results folder, whoever wrote it: what only a
-    /// later pubmark knows is kept, where it can be.
+    /// Reads a value of the study of a results folder, from any version, into its canonical form:
+    /// values that only a later pubmark knows are kept if possible.
     pub(crate) fn read_recorded(&self, text: &str) -> Result<Value, SettingError> {
         (self.recorded)(text.trim()).map_err(|source| SettingError::Value { key: self.name, source })
     }
 
-    /// Its value where none is given, as it would be typed.
+    /// Returns its default as it would be typed.
     pub fn default(&self) -> Option<String> {
         (self.slot)(&Settings::default().with_defaults()).text()
     }
@@ -294,18 +294,18 @@ impl Key {
         set.map_err(|source| SettingError::Value { key: self.name, source })
     }
 
-    /// The same by the study of a results folder.
+    /// Sets it to a value of the study of a results folder.
     pub(crate) fn set_recorded(&self, settings: &mut Settings, text: &str) -> Result<(), SettingError> {
         let set = (self.slot_mut)(settings).set_recorded(text.trim());
         set.map_err(|source| SettingError::Value { key: self.name, source })
     }
 
-    /// What it is set to, canonical.
+    /// Returns its value, canonical.
     pub(crate) fn value(&self, settings: &Settings) -> Option<Value> {
         (self.slot)(settings).value()
     }
 
-    /// Leaves it open, and says what it was set to.
+    /// Unsets it, and returns its previous value.
     pub(crate) fn take(&self, settings: &mut Settings) -> Option<Value> {
         let slot = (self.slot_mut)(settings);
         let value = slot.value();
@@ -315,7 +315,7 @@ impl Key {
 }
 
 impl Settings {
-    /// What these texts set, by the names of keys.
+    /// Sets keys from these names and texts.
     pub fn of<N: AsRef<str>, T: AsRef<str>>(texts: impl IntoIterator<Item = (N, T)>) -> Result<Settings, SettingError> {
         let mut settings = Settings::default();
         for (name, text) in texts {
@@ -330,7 +330,7 @@ impl Settings {
         key.set(self, text)
     }
 
-    /// What a key is set to, canonical, by its name.
+    /// Returns the value of a key, canonical, by its name.
     pub fn get(&self, name: &str) -> Option<Value> {
         key(name)?.value(self)
     }
@@ -384,7 +384,7 @@ mod tests {
         };
         let (checked, unchecked) = ((Verify::Full, true), (Verify::Header, false));
         assert_eq!(verify(&[]), checked);
-        // 20 ns and 0.1 ns a byte: 122.4 ns of 1 KiB, of which 163,398 fill 2 % of a second.
+        // 20 ns and 0.1 ns a byte: 122.4 ns for 1 KiB, so 163,398 messages take 2 % of a second.
         assert_eq!(verify(&[("rate", "163398")]), checked);
         assert_eq!(verify(&[("rate", "163399")]), unchecked);
         assert_eq!(verify(&[("rate", "163399"), ("verify", "full")]), checked);

@@ -1,5 +1,4 @@
-//! A study: systems crossed with workload axes, how often to repeat, and what
-//! is claimed.
+//! A study: systems combined with workload axes, the number of repeats, and the claims.
 
 mod asks;
 pub(crate) mod axis;
@@ -35,27 +34,27 @@ pub struct Axis {
     pub values: Vec<Value>,
 }
 
-/// A part of a study: cells of their own, beside those of the other parts. It
-/// has the study's axes and settings, but for the keys that it sets itself.
+/// A part of a study: cells of its own, in addition to those of the other parts. It has the study's
+/// axes and settings, except for the keys that it sets itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyPart {
     /// Its name: the value of the axis `part`.
     pub name: String,
-    /// What it sets: one value, or several to cross.
+    /// The keys that it sets: one value each, or several to combine.
     pub axes: Vec<Axis>,
 }
 
-/// Cells left out, with the reason that the report shows.
+/// Cells that are skipped, with the reason that the report shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skip {
-    /// Which: all conditions must hold.
+    /// Conditions that select the cells; all must hold.
     pub conditions: Vec<(String, Condition)>,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Skip {
-    /// Whether the cell at these places on the axes is left out.
+    /// True if the cell at these places on the axes is skipped.
     pub fn holds(&self, axes: &Map<String, Value>) -> bool {
         self.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
     }
@@ -64,28 +63,28 @@ impl Skip {
 /// An option set for one system, or for all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionSetting {
-    /// The system, or none for all.
+    /// The system; `None` for all.
     pub system: Option<String>,
     /// The option.
     pub name: String,
-    /// Its value as typed; its kind is the system's to say.
+    /// Its value as typed; the system defines its kind.
     pub text: String,
-    /// Whether its value may be neither shown nor recorded, by any system that it is for.
+    /// True if its value must not be shown or recorded, according to any system that it is for.
     pub secret: bool,
 }
 
-/// Where the published figures beside a study come from: `[reference]`.
+/// Source of the published figures beside a study: `[reference]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Authors, year, title, where.
+    /// Authors, year, title and publisher.
     pub source: String,
-    /// What it was measured on.
+    /// The machine of the measurement.
     pub machine: String,
-    /// What is to be known of all of them.
+    /// Remark on all of the figures.
     pub note: Option<String>,
 }
 
-/// A study, checked.
+/// A validated study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     /// The systems that it measures.
@@ -94,51 +93,51 @@ pub struct Study {
     pub title: String,
     /// The question that it answers.
     pub question: String,
-    /// The system beside which the others are shown, if one was chosen.
+    /// The system that the others are compared with, if one was chosen.
     pub baseline: Option<String>,
-    /// Transports of single systems, by name, where the study sets none for all.
+    /// Transports of single systems, by name, if the study sets none for all.
     pub transports: BTreeMap<String, Transport>,
     /// Workload, limits and run keys that are the same in every cell.
     pub settings: Settings,
-    /// What is crossed; `system` is always among them, and first.
+    /// The axes to combine; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.
     pub parts: Vec<StudyPart>,
-    /// What is left out.
+    /// Cells that are skipped.
     pub skips: Vec<Skip>,
     /// Options that are set.
     pub options: Vec<OptionSetting>,
-    /// Published statements that the records decide.
+    /// Published statements that the records test.
     pub claims: Vec<Claim>,
-    /// What is to be decided, where it says so itself.
+    /// The questions to decide, if the study names them.
     pub questions: Option<AskedQuestions>,
-    /// Where the published figures beside it come from, if there are any.
+    /// Source of the published figures beside it, if there are any.
     pub reference: Option<Source>,
-    /// The machines that it may use; this one, where it names none.
+    /// The machines that it may use. Default: this one.
     pub hosts: Hosts,
-    /// The objective whose capacity its records say.
+    /// The objective whose capacity is computed from its records.
     pub capacity: Option<CapacityGoal>,
-    /// What is asked of its two arms, if it has arms.
+    /// The question about its two arms, if it has arms.
     pub ab: Option<ArmsGoal>,
-    /// Whether it was cut down to a coffee break.
+    /// True if it was shortened to a few minutes.
     pub quick: bool,
-    /// Whether it is only told of, and not to be carried out: see [`ReadOptions::recorded`].
+    /// True if it is only read for a report, and cannot be run: see [`ReadOptions::recorded`].
     pub recorded: bool,
 }
 
-/// How a study file is to be read.
+/// Options for reading a study file.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions<'a> {
-    /// Cut down by the file's `[quick]` table, or by thinning.
+    /// Shortens the study by the file's `[quick]` table, or by thinning.
     pub quick: bool,
-    /// `KEY=VALUE` pairs that replace what the file says.
+    /// `KEY=VALUE` pairs that override the file.
     pub set: &'a [(String, String)],
     /// `AXIS=VALUE[,VALUE…]` pairs that narrow an axis.
     pub only: &'a [(String, String)],
-    /// The study of a results folder, whoever wrote it: systems may have options
-    /// and abilities that are not known here. Their cells cannot be run.
+    /// Reads the study of a results folder, from any version: systems may have unknown options and
+    /// features. Their cells cannot be run.
     pub recorded: bool,
-    /// The names of the systems, to be suggested for one that is not known.
+    /// The names of the systems, as suggestions for an unknown one.
     pub names: &'a [&'a str],
 }
 
@@ -153,7 +152,7 @@ impl Study {
         self.systems.iter().find(|system| system.name == name)
     }
 
-    /// The system that is named, or else all of the study.
+    /// Returns the named system, or else all of the study.
     pub(crate) fn systems_of<'s>(&'s self, system: Option<&'s str>) -> Vec<&'s str> {
         match (system, self.axis("system")) {
             (Some(system), _) => vec![system],
@@ -162,20 +161,20 @@ impl Study {
         }
     }
 
-    /// Whether the value of an option is secret: by what any of the systems says that
-    /// have it, or else by its name.
+    /// True if the value of an option is secret: according to any of the systems that have it, or
+    /// else by its name.
     pub(crate) fn is_secret(&self, system: Option<&str>, option: &str, systems: Systems<'_>) -> bool {
         let named = self.systems_of(system).into_iter().filter_map(systems);
         let secret = named.filter_map(|system| system.option(option).map(OptionSpec::is_secret));
         secret.reduce(|one, other| one || other).unwrap_or_else(|| is_secret_name(option))
     }
 
-    /// The axis of this name.
+    /// Returns the axis of this name.
     pub fn axis(&self, name: &str) -> Option<&Axis> {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// Every axis of every part, each once.
+    /// Returns the names of every axis of every part, each once.
     pub fn axis_names(&self) -> Vec<&str> {
         let all = self.axes.iter().chain(self.parts.iter().flat_map(|part| &part.axes));
         let mut names: Vec<&str> = Vec::new();
@@ -187,12 +186,12 @@ impl Study {
         names
     }
 
-    /// Whether a part sets this key by itself.
+    /// True if a part sets this key.
     pub fn varies_by_part(&self, name: &str) -> bool {
         self.parts.iter().any(|part| part.axes.iter().any(|axis| axis.name == name))
     }
 
-    /// Makes axes of one value of these settings, so that cells name them.
+    /// Turns these settings into axes of one value, so that cells name them.
     pub fn lift(&mut self, names: &[&str]) {
         for name in names {
             if let Some(value) = key(name).and_then(|key| key.take(&mut self.settings)) {
@@ -201,11 +200,11 @@ impl Study {
         }
     }
 
-    /// Makes what its only part sets the study's own, so that it has no parts;
-    /// what is claimed of the parts goes. A study without parts stays as it is.
+    /// Moves the keys of its only part into the study, so that it has no parts; claims about the
+    /// part are removed. A study without parts is unchanged.
     ///
     /// # Errors
-    /// The names of its parts, where there are several.
+    /// Returns the names of its parts if there are several.
     pub fn without_parts(&mut self) -> Result<(), Vec<String>> {
         let Some(chosen) = self.axis("part").map(|axis| axis.values.clone()) else { return Ok(()) };
         let [name] = chosen.as_slice() else { return Err(chosen.iter().map(as_typed).collect()) };
@@ -229,20 +228,19 @@ impl Study {
         Ok(())
     }
 
-    /// The study with this of its parts alone, and so without parts. Of a study that
-    /// has none, itself.
+    /// Returns a study of this part alone, and so without parts; a copy if the study has none.
     pub fn of_part(&self, part: Option<&str>) -> Study {
         let mut own = self.clone();
         if let Some(name) = part {
             own.axes.iter_mut().filter(|axis| axis.name == "part").for_each(|axis| axis.values = vec![name.into()]);
             own.parts.retain(|part| part.name == name);
-            // One part is left, so it is the one.
+            // One part is left, so this cannot fail.
             let _ = own.without_parts();
         }
         own
     }
 
-    /// Its parts that are measured, by name; one without a name of a study that has none.
+    /// Returns the names of its parts that are measured; one `None` for a study without parts.
     pub fn chosen_parts(&self) -> Vec<Option<String>> {
         match self.axis("part") {
             Some(axis) => axis.values.iter().map(|part| Some(as_typed(part))).collect(),
@@ -250,12 +248,13 @@ impl Study {
         }
     }
 
-    /// What it asks a search for: the capacity of its cells.
+    /// Returns the capacity of its cells that it asks a search for.
     pub fn asked_capacity(&self) -> Option<(&CapacityGoal, &AskedCapacity)> {
         self.capacity.as_ref().and_then(|goal| Some((goal, goal.asked.as_ref()?)))
     }
 
-    /// What its own records say the capacity of: steps of a search, or a study's loads.
+    /// Returns the capacity that is computed from its own records: steps of a search, or a study's
+    /// loads.
     pub fn recorded_capacity(&self) -> Option<&CapacityGoal> {
         self.capacity.as_ref().filter(|goal| goal.asked.is_none())
     }
@@ -272,32 +271,31 @@ impl Study {
         self.settings.repeats().0
     }
 
-    /// Lets windows be as short as what is asked allows, unless the study says how long
-    /// they are to be.
+    /// Shortens windows as far as the requested figures allow, unless the study sets their rule.
     pub fn shorten_windows(&mut self) {
         self.settings.windows.get_or_insert(WindowLength::Asked);
     }
 
-    /// The same study with its windows as long as its file says.
+    /// Returns the study with its windows as long as its file says.
     pub fn with_whole_windows(&self) -> Study {
         let mut study = self.clone();
         study.settings.windows = None;
         study
     }
 
-    /// Whether blocks are made until its questions are decided: then nothing says
-    /// before how many runs a cell will have.
+    /// True if repeats continue until its questions are decided; the number of runs of a cell is
+    /// then not known in advance.
     pub fn until_decided(&self) -> bool {
         self.settings.stop == Some(StopRule::Decided)
     }
 
-    /// What is to be decided: as it says itself, or else its claims and who is best at
-    /// each point.
+    /// Returns the questions to decide: those that it names, or else its claims and the best system
+    /// at each point.
     pub fn asks(&self) -> AskedQuestions {
         self.questions.clone().unwrap_or_default()
     }
 
-    /// The figures that systems are ranked by: those of every report, and those of its
+    /// Returns the figures that systems are ranked by: those of every report, and those of its
     /// claims and questions.
     pub fn ranked_figures(&self) -> Vec<Figure> {
         let claimed = self.claims.iter().flat_map(|claim| claim.statement.ranked_figures());
@@ -311,32 +309,32 @@ impl Study {
         figures
     }
 
-    /// The seed of everything random.
+    /// Returns the seed of everything random.
     pub fn seed(&self) -> u64 {
         self.settings.seed().0
     }
 
-    /// Systems tie that are shown to differ by less than this, as a fraction.
+    /// Returns the difference below which systems tie, as a fraction.
     pub fn tie(&self) -> f64 {
         self.settings.tie().0 / 100.0
     }
 
-    /// Whether each processor is kept awake while a run is on.
+    /// True if each processor is kept awake during a run.
     pub fn awake(&self) -> bool {
         self.settings.awake()
     }
 
-    /// For how long a server is there that is started for its runs.
+    /// Returns the lifetime of a server that is started for its runs.
     pub fn fresh(&self) -> FreshServer {
         self.settings.fresh.unwrap_or(FreshServer::Run)
     }
 
-    /// Whether a short search follows the runs: see [`crate::capacity::HEADROOM`].
+    /// True if a short search follows the runs: see [`crate::capacity::HEADROOM`].
     pub fn headroom(&self) -> bool {
         self.settings.headroom == Some(true)
     }
 
-    /// Whether systems alternate within a repeat.
+    /// True if systems alternate within a repeat.
     pub fn interleaved(&self) -> bool {
         self.settings.order() == RunSequence::Interleaved
     }

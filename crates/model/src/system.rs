@@ -1,4 +1,4 @@
-//! What is measured: one file in `systems/` each.
+//! The systems under test: one file in `systems/` each.
 
 mod agent;
 mod deployment;
@@ -21,75 +21,76 @@ use std::sync::Arc;
 pub struct System {
     /// Its name: the file's name, a study's `system`, a bench's TARGET.
     pub name: String,
-    /// The text of its file: what another host is told.
+    /// The text of its file, which is sent to other hosts.
     pub source: String,
-    /// Whether the user brings it; else it comes with pubmark.
+    /// True if the user supplied it; false if it comes with pubmark.
     pub brought: bool,
-    /// The folder of its file, absolute; empty where it comes with pubmark and
-    /// has no agent of its own.
+    /// The folder of its file, absolute; empty if it comes with pubmark and has no agent of its
+    /// own.
     pub here: String,
-    /// What comes with pubmark for its agent: paths below the parent of `here`,
-    /// and texts. They are put there when it is installed.
+    /// Files of its agent that come with pubmark: paths below the parent of `here`, and contents.
+    /// They are written there when it is installed.
     pub carried: &'static [(&'static str, &'static str)],
-    /// Whether it means to stand in for one of this name that comes with pubmark.
+    /// True if it intends to replace a system of this name that comes with pubmark.
     pub replaces: bool,
-    /// Its name as its makers write it.
+    /// Its name as its vendor writes it.
     pub title: String,
-    /// What it is, in a sentence.
+    /// Its description in one sentence.
     pub about: String,
     /// Its licence (SPDX).
     pub licence: String,
-    /// Where it lives on the web.
+    /// Its web page.
     pub homepage: String,
-    /// The driver that speaks to it.
+    /// The driver for it.
     pub driver: String,
     /// The program that plays its clients.
     pub agent: AgentSpec,
-    /// The system that is the floor of its agent's language: the same agent with a
-    /// queue in place of the library; empty where there is none.
+    /// The system that is the floor of its agent's language: the same agent with a queue in place
+    /// of the library; empty if there is none.
     pub floor: String,
-    /// The transports that it has: of a library; a broker is reached over its protocol.
+    /// The transports of a library; a broker is reached over its protocol.
     pub transports: Vec<Transport>,
-    /// The patterns that its driver plays.
+    /// The patterns that its driver supports.
     pub patterns: Vec<Pattern>,
-    /// The patterns in which it promises to lose, duplicate and reorder nothing.
+    /// The patterns in which it guarantees that no message is lost, duplicated or reordered.
     pub lossless: Vec<Pattern>,
-    /// The levels of quality of service that it has, 0 to 2; default: 0 alone.
+    /// Its levels of quality of service, 0 to 2. Default: 0 alone.
     pub qos: Vec<u8>,
-    /// Whether subscriptions, and what waits for them, can outlive the server; default false.
+    /// True if subscriptions, and messages that wait for them, can outlive the server. Default:
+    /// false.
     pub durable: bool,
-    /// From the start to the window where the study does not say, ns: what it
-    /// takes until it is warm; none where the study's default will do.
+    /// Warm-up if the study sets none, ns: the time until the system is warm. `None` if the study's
+    /// default is long enough.
     pub warmup_ns: Option<Ns>,
-    /// By when it is warm at the latest, ns: a pilot run finds the warm-up within
-    /// this where the study says neither `warmup` nor `warmup_max`; none: no pilot.
+    /// Longest warm-up, ns: a pilot run finds the warm-up within this time if the study sets
+    /// neither `warmup` nor `warmup_max`. `None` for no pilot run.
     pub warmup_max_ns: Option<Ns>,
-    /// How it is started; none for libraries, and for servers that can only be attached to.
+    /// Its server; `None` for libraries, and for servers that can only be attached to.
     pub server: Option<ServerSpec>,
-    /// What brings it here.
+    /// Its installation.
     pub install: Install,
-    /// The options of its driver, the common ones included.
+    /// The options of its driver, including the common ones.
     pub options: Vec<OptionSpec>,
-    /// Settings that no option changes, and that are not its makers'.
+    /// Settings that no option changes and that differ from the vendor defaults.
     pub fixed: Vec<Fixed>,
-    /// What to know about it before quoting a figure.
+    /// Remarks to read before quoting a figure.
     pub notes: Vec<String>,
 }
 
-/// A program of its own that plays a system's clients by the agent protocol.
+/// A separate program that plays a system's clients over the agent protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSpec {
-    /// The command of those that send; empty: pubmark itself plays both sides.
+    /// The command of those that send; empty if pubmark itself plays both sides.
     pub sending: Vec<String>,
     /// The command of those that receive and reply.
     pub receiving: Vec<String>,
-    /// Variables of its environment, beside those of pubmark itself.
+    /// Variables of its environment, in addition to those of pubmark itself.
     pub environment: Vec<(String, String)>,
-    /// Processes a side, over which its clients are spread; at least 1.
+    /// Number of processes per side, over which its clients are spread; at least 1.
     pub processes: u32,
-    /// How long it may take to say hello, ns.
+    /// Time limit for its `hello`, ns.
     pub start_timeout_ns: Ns,
-    /// The version of the agent protocol that it speaks: 2, or 3, where it writes rows.
+    /// Its version of the agent protocol: 2, or 3 if it writes rows.
     pub protocol: u32,
 }
 
@@ -107,100 +108,99 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
-    /// Whether it writes rows, of which pubmark makes the figures.
+    /// True if it writes rows, from which pubmark computes the figures.
     pub fn writes_rows(&self) -> bool {
         self.protocol == ROWS_VERSION
     }
 
-    /// Whether pubmark itself plays.
+    /// True if pubmark itself plays the clients.
     pub fn built_in(&self) -> bool {
         self.sending.is_empty()
     }
 
-    /// Whether the two sides are played by different programs, so that no
-    /// process can play both.
+    /// True if different programs play the two sides, so that no process can play both.
     pub fn differs(&self) -> bool {
         self.sending != self.receiving
     }
 
-    /// The command of a side.
+    /// Returns the command of a side.
     pub fn command(&self, sends: bool) -> &[String] {
         if sends { &self.sending } else { &self.receiving }
     }
 }
 
-/// What brings a system to this machine. Everything but Debian's packages and
-/// what is built in place is pinned.
+/// Installation of a system on this machine. Versions are fixed, except for Debian packages and
+/// programs that are built in place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Install {
     /// Debian packages, `name` or `name=version`.
     pub apt: Vec<String>,
-    /// Maven artifacts, `group:artifact:version[:extension[:classifier]]`: jars
-    /// with what they depend on, archives unpacked.
+    /// Maven artifacts, `group:artifact:version[:extension[:classifier]]`: jars with their
+    /// dependencies, archives unpacked.
     pub maven: Vec<String>,
-    /// Python packages, `name==version`: into an environment of their own, with
-    /// what they depend on.
+    /// Python packages, `name==version`: installed with their dependencies into an environment of
+    /// their own.
     pub pip: Vec<String>,
-    /// Packages of Node, `name@version`, with what they depend on.
+    /// Node packages, `name@version`, with their dependencies.
     pub npm: Vec<String>,
     /// Rust programs, `name@version`.
     pub cargo: Vec<String>,
     /// Go programs, `path@version`.
     pub go: Vec<String>,
-    /// A command that is run in the folder of the system's file.
+    /// A command that runs in the folder of the system's file.
     pub build: Vec<String>,
-    /// What to do by hand, where none of these has it.
+    /// Instructions for an installation by hand, if no other kind applies.
     pub manual: String,
 }
 
 impl Install {
-    /// Whether something goes into pubmark's own cache folder.
+    /// True if it installs files into pubmark's own cache folder.
     pub fn cached(&self) -> bool {
         let kinds = [&self.maven, &self.pip, &self.npm, &self.cargo, &self.go, &self.build];
         kinds.into_iter().any(|kind| !kind.is_empty())
     }
 }
 
-/// Finds a system by name.
+/// A function that finds a system by name.
 pub type Systems<'a> = &'a dyn Fn(&str) -> Option<Arc<System>>;
 
-/// Options that say how a server is started, and nothing to its clients.
+/// Options for the start of a server, which its clients do not need.
 const READ_BY_PUBMARK: [&str; 3] = ["endpoint", "deployment", "persistence"];
 
-/// The most characters of a system's name.
+/// Maximum length of a system's name, characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Whether a system can be called so: it is a file's name, a folder's in the
-/// cache, and a word on the command line.
+/// True if this is a valid name of a system: it is used as a file name, as a folder name in the
+/// cache, and as a word on the command line.
 pub fn is_system_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     name.len() <= NAME_CHARS_MAX && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
 }
 
 impl System {
-    /// A system of which only records tell: nothing but its name is known.
+    /// Creates a system of which only the name is known, from records.
     pub fn unknown(name: &str) -> Arc<System> {
         Arc::new(System { name: name.to_owned(), ..System::default() })
     }
 
-    /// Its options, each with its default; those without one are left out.
+    /// Returns its options with their defaults; those without one are left out.
     pub fn defaults(&self) -> Options {
         self.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect()
     }
 
-    /// What its clients speak to its server; none of a library.
+    /// Returns the protocol between its clients and its server; `None` for a library.
     pub fn protocol(&self) -> Option<Protocol> {
         Protocol::of_driver(&self.driver)
     }
 
-    /// Whether its clients meet at a server.
+    /// True if its clients connect to a server.
     pub fn broker(&self) -> bool {
         self.protocol().is_some()
     }
 
-    /// Of a run's options those that the driver of its clients has to know, by
-    /// name: what the study sets, and what this file declares. What the server
-    /// is told, and what pubmark itself reads, is none of them.
+    /// Returns the names of those of a run's options that the driver of its clients must know:
+    /// those that the study sets and this file declares. Options of the server or of pubmark itself
+    /// are excluded.
     pub fn asks_of_clients<'a>(&self, options: &'a Options, set: &[String]) -> Vec<&'a str> {
         let usual = self.protocol().map_or_else(common, Protocol::options);
         let declared = |name: &String| usual.iter().all(|option| option.name != *name);
@@ -211,21 +211,21 @@ impl System {
         asked.map(String::as_str).collect()
     }
 
-    /// What nothing that is shown or kept of a run with these options may repeat:
-    /// the secrets among them, and those in the environments that it sets.
+    /// Returns the secrets that no output of a run with these options may repeat: those among the
+    /// options, and those in the environments that the system sets.
     pub fn secrets(&self, options: &Options) -> Secrets {
         let server = self.server.as_ref().map(|server| server.variables(options));
         let mine = Secrets::marked(options, |name| self.is_secret(name));
         mine.and_variables(server.iter().flatten()).and_variables(&self.agent.environment)
     }
 
-    /// Whether the value of an option may be neither shown nor recorded. An option that
-    /// it does not declare is judged by its name.
+    /// True if the value of an option must not be shown or recorded. An undeclared option is judged
+    /// by its name.
     pub fn is_secret(&self, option: &str) -> bool {
         self.option(option).map_or_else(|| is_secret_name(option), OptionSpec::is_secret)
     }
 
-    /// The option of this name.
+    /// Returns the option of this name.
     pub fn option(&self, name: &str) -> Option<&OptionSpec> {
         self.options.iter().find(|option| option.name == name)
     }

@@ -1,18 +1,17 @@
-//! Which times of messages are measured. Each is a line of one table, which
-//! recorder, agent protocol and run record share: a new one has its name, its
-//! name in a record, and who measures it here, and goes all the way by itself.
+//! The measured times of messages. Each is a line of one table that recorder, agent protocol and
+//! run record share: a new time needs its name, its name in a record, and the role that measures it
+//! here, and nothing else.
 
 use crate::role::Role;
 use pubmark_stats::{Histogram, HistogramError, Summary};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How many times are measured.
+/// Number of measured times.
 pub const TIMES: usize = TimeFigures::<()>::COUNT;
 
 macro_rules! times {
     ($($(#[$doc:meta])* $name:ident = $summary:literal by $role:ident, one way $one_way:literal;)+) => {
-        /// Something of each time that is measured: a histogram, its text, its
-        /// summary.
+        /// A value for each measured time: a histogram, its text, its summary.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct TimeFigures<T> {
             $($(#[$doc])* pub $name: T),+
@@ -21,47 +20,47 @@ macro_rules! times {
         impl TimeFigures<()> {
             const COUNT: usize = [$($summary),+].len();
 
-            /// Whose clients measure it: publishers, or subscribers.
+            /// The role of the clients that measure each time.
             pub const BY: TimeFigures<Role> = TimeFigures { $($name: Role::$role),+ };
 
-            /// Whether each begins at a sender and ends at a receiver, which may have a clock
-            /// each.
+            /// True for each time that begins at a sender and ends at a receiver, which may have
+            /// different clocks.
             pub const ONE_WAY: TimeFigures<bool> =
                 TimeFigures { $($name: $one_way),+ };
 
-            /// What each is called.
+            /// The name of each time.
             pub const NAMES: TimeFigures<&'static str> = TimeFigures { $($name: stringify!($name)),+ };
         }
 
         impl<T> TimeFigures<T> {
-            /// Something of each.
+            /// Applies a function to each value.
             pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> TimeFigures<U> {
                 TimeFigures { $($name: make(self.$name)),+ }
             }
 
-            /// Two things of each, together.
+            /// Pairs the values of two of them.
             pub fn zip<U>(self, other: TimeFigures<U>) -> TimeFigures<(T, U)> {
                 TimeFigures { $($name: (self.$name, other.$name)),+ }
             }
 
-            /// A look at each.
+            /// Returns a reference to each value.
             pub fn as_ref(&self) -> TimeFigures<&T> {
                 TimeFigures { $($name: &self.$name),+ }
             }
 
-            /// The same, to change it.
+            /// Returns a mutable reference to each value.
             pub fn as_mut(&mut self) -> TimeFigures<&mut T> {
                 TimeFigures { $($name: &mut self.$name),+ }
             }
 
-            /// All of them, in the order of the table.
+            /// Returns all values, in the order of the table.
             #[inline]
             pub fn into_array(self) -> [T; TIMES] {
                 [$(self.$name),+]
             }
         }
 
-        /// As a record has them: beside its other fields, with their unit.
+        /// Form of a record: fields beside its others, with their unit.
         #[derive(Serialize, Deserialize)]
         struct InNs<T> {
             $(#[serde(rename = $summary)] $name: T),+
@@ -82,28 +81,26 @@ macro_rules! times {
 }
 
 times! {
-    /// The headline: from the due time to the arrival (the reply, of a request),
-    /// less the generator's own lag. Of messages under 32 bytes, which cannot
-    /// carry the instant at which their publisher was free, and in records of
-    /// schema 1, the own lag is still in it.
+    /// The headline: from the due time to the arrival (for a request, of the reply), less the
+    /// generator delay. For messages under 32 bytes, which cannot carry their ready time, and in
+    /// records of schema 1, the generator delay is included.
     latency = "latency_ns" by Subscriber, one way true;
-    /// From the due time to the arrival, the generator's own lag included.
+    /// From the due time to the arrival, including the generator delay.
     intended_latency = "intended_latency_ns" by Subscriber, one way true;
     /// From the actual send time to the arrival.
     service_latency = "service_latency_ns" by Subscriber, one way true;
     /// From the due time to the actual send time.
     send_lag = "send_lag_ns" by Publisher, one way false;
-    /// The part of the send lag that the generator itself caused: from the later
-    /// of the due time and the previous send's end to this send's beginning.
+    /// The generator delay, which is a part of the send lag: from the ready time (the later of the
+    /// due time and the end of the previous send) to the beginning of this send.
     own_lag = "own_lag_ns" by Publisher, one way false;
-    /// How long messages can have waited for the receiving loop, which was busy
-    /// with others: from when it last listened with nothing to do until a
-    /// message's instant was taken. An upper bound.
+    /// Time for which messages can have waited for the busy receiving loop: from when it last
+    /// listened with nothing to do until a message's arrival time was taken. An upper bound.
     receive_lag = "receive_lag_ns" by Subscriber, one way false;
 }
 
 impl<'a, T> TimeFigures<Vec<&'a T>> {
-    /// By time, what each of several has of it.
+    /// Collects the values of several of them, by time.
     pub fn of_each(several: impl Iterator<Item = &'a TimeFigures<T>>) -> TimeFigures<Vec<&'a T>>
     where
         T: 'a,
@@ -117,22 +114,22 @@ impl<'a, T> TimeFigures<Vec<&'a T>> {
 }
 
 impl<T> TimeFigures<Option<T>> {
-    /// None of them.
+    /// Returns `None` for each time.
     pub fn none() -> TimeFigures<Option<T>> {
         TimeFigures::BY.map(|_| None)
     }
 }
 
 impl TimeFigures<Option<Histogram>> {
-    /// An empty histogram of each time that clients of this role measure.
+    /// Returns an empty histogram for each time that clients of this role measure.
     pub fn of(role: Role) -> TimeFigures<Option<Histogram>> {
         TimeFigures::BY.map(|by| (by == role).then(Histogram::latency))
     }
 
-    /// Adds what others measured.
+    /// Adds the measurements of others.
     ///
     /// # Errors
-    /// Those of [`Histogram::merge`]; what could be added before is.
+    /// Those of [`Histogram::merge`]; histograms before the error are added.
     pub fn add(&mut self, others: &TimeFigures<Option<Histogram>>) -> Result<(), HistogramError> {
         for (mine, theirs) in self.as_mut().zip(others.as_ref()).into_array() {
             match (mine, theirs) {
@@ -144,22 +141,22 @@ impl TimeFigures<Option<Histogram>> {
         Ok(())
     }
 
-    /// Those in which there is something, as text.
+    /// Encodes the histograms that are not empty.
     pub fn encoded(&self) -> TimeFigures<Option<String>> {
         self.as_ref().map(|histogram| histogram.as_ref().filter(|all| !all.is_empty()).map(Histogram::encode))
     }
 
-    /// The figures of each in which there is something.
+    /// Returns the summaries of the histograms that are not empty.
     pub fn summaries(&self) -> TimeFigures<Option<Summary>> {
         self.as_ref().map(|histogram| histogram.as_ref().and_then(Histogram::summary))
     }
 }
 
-/// Writing and reading summaries as fields of a record: `latency_ns` and so on.
+/// Serializes summaries as fields of a record: `latency_ns` and so on.
 pub mod in_ns {
     use super::{Deserialize, Deserializer, InNs, Serialize, Serializer, Summary, TimeFigures};
 
-    /// Writes them.
+    /// Serializes them.
     ///
     /// # Errors
     /// Those of the serializer.
@@ -167,10 +164,10 @@ pub mod in_ns {
         InNs::from(times.as_ref()).serialize(to)
     }
 
-    /// Reads them; what is not there is none.
+    /// Deserializes them; an absent field is `None`.
     ///
     /// # Errors
-    /// Where a summary is none.
+    /// A summary is invalid.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TimeFigures<Option<Summary>>, D::Error> {
         InNs::deserialize(from).map(TimeFigures::from)
     }

@@ -1,16 +1,16 @@
-//! Who hears whom.
+//! Assignment of publishers to subscribers.
 
 use crate::pattern::Topics;
 use crate::workload::{Transport, Workload};
 use std::ops::Range;
 use std::path::Path;
 
-/// Publishers of a partition of a tree, 1 or more.
+/// Returns the number of publishers of a partition of a tree, 1 or more.
 pub fn partition(workload: &Workload) -> u32 {
     (workload.publishers / workload.subscribers.max(1)).max(1)
 }
 
-/// The publishers that a subscriber hears (a requester, for a replier).
+/// Returns the publishers that a subscriber receives from (the requester, for a replier).
 pub fn heard_by(workload: &Workload, subscriber: u32) -> Range<u32> {
     match workload.pattern.topics() {
         Topics::Own => subscriber..subscriber + 1,
@@ -22,9 +22,8 @@ pub fn heard_by(workload: &Workload, subscriber: u32) -> Range<u32> {
     }
 }
 
-/// Where a client of a library binds, by its number among those that bind; what
-/// needs a file has it in the folder of the run, what needs an address has its
-/// host's. The port is any free one.
+/// Returns the endpoint that a client of a library binds, by its number among those that bind. A
+/// file is in the folder of the run, an address is its host's. The port is any free one.
 pub fn bind_at(transport: Option<Transport>, scratch: &Path, address: &str, number: u32) -> String {
     let address = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
     match transport {
@@ -35,8 +34,8 @@ pub fn bind_at(transport: Option<Transport>, scratch: &Path, address: &str, numb
     }
 }
 
-/// Where a publisher binds for what comes back, where what it sends goes another
-/// way than that and its subscribers echo.
+/// Returns the endpoint that a publisher binds for answers, if its messages take another way and
+/// its subscribers echo.
 pub fn bind_answers_at(workload: &Workload, scratch: &Path, address: &str) -> Option<String> {
     let at = |transport| match transport {
         Some(Transport::Ipc) => format!("ipc://{}/answers", scratch.display()),
@@ -46,7 +45,7 @@ pub fn bind_answers_at(workload: &Workload, scratch: &Path, address: &str) -> Op
     workload.pattern.echoed().then(|| at(workload.transport))
 }
 
-/// How many subscribers each message is for.
+/// Returns the number of subscribers that each message is for.
 pub fn copies(workload: &Workload) -> u32 {
     match workload.pattern.topics() {
         Topics::Shared if !workload.competing() => workload.subscribers,

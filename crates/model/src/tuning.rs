@@ -1,32 +1,32 @@
-//! Settings of a system that differ from its makers' defaults: which, why, and
-//! which of the two a run had.
+//! Settings of a system that differ from the vendor defaults, with their reasons, and the server
+//! configuration of a run.
 
 use crate::figure_group::FigureGroup;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// Whose defaults a run has.
+/// Server configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Use {
-    /// The makers'.
+    /// Vendor defaults.
     Stock,
-    /// Ours, each with its reason in the system's file.
+    /// pubmark's recommended settings, each with its reason in the system's file.
     #[default]
     Tuned,
 }
 
-/// A text that says whose defaults of nobody.
+/// Error for a text that is not a server configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither stock (the makers' defaults) nor tuned (pubmark's)")]
 pub struct UnknownUse(String);
 
 impl Use {
-    /// Both.
+    /// Both configurations.
     pub const ALL: [Use; 2] = [Use::Stock, Use::Tuned];
 
-    /// The word for it.
+    /// Returns its word.
     pub fn word(self) -> &'static str {
         match self {
             Use::Stock => "stock",
@@ -34,7 +34,7 @@ impl Use {
         }
     }
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn parse(text: &str) -> Result<Use, UnknownUse> {
         let found = Use::ALL.into_iter().find(|known| known.word() == text);
         found.ok_or_else(|| UnknownUse(text.to_owned()))
@@ -47,63 +47,63 @@ impl fmt::Display for Use {
     }
 }
 
-/// What becomes of a setting where the makers' defaults are asked for.
+/// Value of a recommended setting under the vendor defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stock {
-    /// It has this value, canonical.
+    /// The vendor default, canonical.
     Value(Value),
-    /// It stays as it is, for this reason.
+    /// The setting stays as it is, for this reason.
     Stays(String),
 }
 
-/// Why a setting is not the makers'.
+/// The vendor default of a recommended setting, and the reason for the difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// Theirs.
+    /// The vendor default.
     pub stock: Stock,
-    /// The reason for ours.
+    /// The reason for the recommended setting.
     pub why: String,
-    /// The figures that hang on it more than a little: those of a finding name it.
+    /// The figures that it influences more than a little: findings about them name it.
     pub moves: Vec<FigureGroup>,
-    /// Whether it has an effect only where subscriptions outlive the server.
+    /// True if it has an effect only if subscriptions outlive the server.
     pub with_durable: bool,
 }
 
-/// A setting that no option changes, and that is not the makers'.
+/// A setting that no option changes, and that differs from the vendor default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fixed {
     /// Its name.
     pub name: String,
-    /// Ours.
+    /// Its recommended value.
     pub value: String,
-    /// Theirs, in words; none where their documentation does not say.
+    /// The vendor default in words; `None` if the vendor's documentation does not give it.
     pub stock: Option<String>,
-    /// Why ours, and why it stays.
+    /// The reason for the value, and for keeping it.
     pub why: String,
 }
 
-/// A difference from the makers' defaults that was in force in a run.
+/// An effective difference from the vendor defaults in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingDifference {
     /// The setting: the name of an option, or of the system's own setting.
     pub name: String,
-    /// What it was.
+    /// Its effective value.
     pub value: Value,
-    /// What its makers' default is; none where it is not known.
+    /// The vendor default; `None` if it is unknown.
     pub stock: Option<Value>,
-    /// Why it was not that.
+    /// The reason for the difference.
     pub why: String,
-    /// The figures that hang on it.
+    /// The figures that it influences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<FigureGroup>,
 }
 
-/// Whose defaults a run had, and what was not the makers' all the same.
+/// The server configuration of a run, and its effective differences from the vendor defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// Whose defaults were asked for.
+    /// The requested configuration.
     #[serde(rename = "use")]
     pub asked: Use,
-    /// Each difference that was in force.
+    /// The effective differences.
     pub differences: Vec<SettingDifference>,
 }

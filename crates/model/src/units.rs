@@ -1,9 +1,9 @@
-//! Sizes, times and rates as a user writes them, with units.
+//! Parses and formats sizes, times and rates with units.
 
 /// Nanoseconds. Instants count from an arbitrary origin of CLOCK_MONOTONIC.
 pub type Ns = u64;
 
-/// The sum of numbers that come from outside; the highest number where it would be more.
+/// Returns the sum of numbers from outside, saturating at the highest number.
 pub fn total(all: impl IntoIterator<Item = u64>) -> u64 {
     all.into_iter().fold(0, u64::saturating_add)
 }
@@ -15,8 +15,8 @@ pub const MILLISECOND: Ns = 1_000_000;
 /// One microsecond in nanoseconds.
 pub const MICROSECOND: Ns = 1_000;
 
-/// The longest time that a file or flag may name: 30 days. Keeps every sum of
-/// instants far from overflow.
+/// Longest time that a file or flag may name: 30 days. It keeps every sum of instants far from
+/// overflow.
 pub const LONGEST: Ns = 30 * 24 * 3600 * SECOND;
 
 const SIZE_UNITS: [(&str, u64); 8] = [
@@ -40,30 +40,30 @@ const TIME_UNITS: [(&str, u64); 7] = [
     ("h", 3_600 * SECOND),
 ];
 
-/// Why a text is no size, no time or no rate.
+/// Reasons why a text is not a size, a time or a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// A size of no unit that is known.
+    /// The unit of the size is unknown.
     #[error(
         "`{0}` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)"
     )]
     Size(String),
-    /// A size that is no whole number.
+    /// The size is not a whole number of bytes.
     #[error("`{0}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`")]
     Bytes(String),
-    /// A time of no unit that is known.
+    /// The unit of the time is unknown.
     #[error("`{0}` is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`")]
     Time(String),
-    /// A time that is no whole number.
+    /// The time is not a whole number of nanoseconds.
     #[error("`{0}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`")]
     Nanoseconds(String),
-    /// A time beyond [`LONGEST`].
+    /// The time exceeds [`LONGEST`].
     #[error("`{0}` is longer than the 30 days that a run may take")]
     TooLong(String),
-    /// A text that is no rate.
+    /// The text is not a rate.
     #[error("`{0}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`")]
     Rate(String),
-    /// A value of JSON that is neither a text nor a number.
+    /// The JSON value is neither a text nor a number.
     #[error("{0} is not a rate")]
     RateValue(serde_json::Value),
 }
@@ -73,8 +73,8 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// A decimal number times a unit, exactly: `1.5` × 1024 is 1536, and a product
-/// that is no whole number is refused.
+/// Multiplies a decimal number by a unit, exactly: `1.5` × 1024 is 1536. Returns `None` if the
+/// product is not a whole number.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let number = number.replace('_', "");
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
@@ -120,7 +120,7 @@ pub fn parse_time(text: &str) -> Result<Ns, UnitError> {
     Ok(ns)
 }
 
-/// Writes a time with the largest unit that keeps it a whole or short number.
+/// Formats a time with the largest unit that keeps it a whole or short number.
 pub fn format_time(ns: Ns) -> String {
     for (name, factor) in [("s", SECOND), ("ms", MILLISECOND), ("us", MICROSECOND)] {
         if ns >= factor && ns.is_multiple_of(factor) {
@@ -130,8 +130,8 @@ pub fn format_time(ns: Ns) -> String {
     if ns == 0 { "0s".into() } else { format!("{ns}ns") }
 }
 
-/// Writes a size the way it would be typed: with the largest unit that divides
-/// it, of the powers of 1000 where they do, of 1024 elsewhere.
+/// Formats a size as it would be typed: with the largest power of 1000 that divides it; if none
+/// does, with the largest power of 1024.
 pub fn format_size(bytes: u64) -> String {
     let decimal = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
     let binary = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -148,18 +148,18 @@ pub(crate) fn parse_thousandths(text: &str) -> Option<u64> {
     scaled(number, 1_000).filter(|_| rest.is_empty())
 }
 
-/// A percentage, in millionths of the whole.
+/// Parses a percentage to millionths of the whole.
 pub(crate) fn parse_per_million(text: &str) -> Option<u64> {
     let (number, rest) = split_unit(text.trim());
     scaled(number, 10_000).filter(|_| rest == "%")
 }
 
-/// Millionths as a percentage.
+/// Formats millionths as a percentage.
 pub(crate) fn format_per_million(millionths: u64) -> String {
     format!("{}%", millionths as f64 / 1e4)
 }
 
-/// Thousandths as a number: a whole one where it is whole.
+/// Converts thousandths to a number, an integer if it is whole.
 pub(crate) fn thousandths(thousandths: u64) -> serde_json::Value {
     match thousandths % 1_000 {
         0 => (thousandths / 1_000).into(),

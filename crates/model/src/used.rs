@@ -1,10 +1,10 @@
-//! What a process uses on the way through a window whose end nobody knows
-//! beforehand: a count of messages, sent as fast as possible.
+//! Usage of a process during a window whose end is not known in advance: a count of messages, sent
+//! as fast as possible.
 
 use crate::units::Ns;
 use serde::{Deserialize, Serialize};
 
-/// What was used since the first reading.
+/// Usage since the first reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
     /// CPU time of all threads, ns.
@@ -18,7 +18,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// Each of its figures by what this makes of it and of the other's.
+    /// Combines each of its figures with the other's.
     fn with(&self, other: &Used, make: impl Fn(u64, u64) -> u64) -> Used {
         Used {
             cpu_ns: make(self.cpu_ns, other.cpu_ns),
@@ -32,16 +32,16 @@ impl Used {
 /// A reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageReading {
-    /// When it was taken, ns.
+    /// Its instant, ns.
     pub at_ns: Ns,
-    /// What had been used.
+    /// Usage up to it.
     #[serde(flatten)]
     pub used: Used,
-    /// Samples of memory that had been taken.
+    /// Number of memory samples up to it.
     pub samples: usize,
 }
 
-/// Readings one after the other, at most [`UsageReadings::MOST`].
+/// Consecutive readings, at most [`UsageReadings::MOST`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageReadings {
     readings: Vec<UsageReading>,
@@ -49,16 +49,16 @@ pub struct UsageReadings {
 }
 
 impl UsageReadings {
-    /// Most readings: a step is then a 500th of the window or less.
+    /// Maximum number of readings: a step is then a 500th of the window or less.
     pub const MOST: usize = 1_000;
 
-    /// An empty one whose readings are to be so far apart at first.
+    /// Creates an empty list whose readings are `step_ns` apart at first.
     pub fn new(step_ns: Ns) -> UsageReadings {
         UsageReadings { readings: Vec::new(), step_ns }
     }
 
-    /// Takes a reading in. Where there are too many, every second one goes, and
-    /// the next ones are twice as far apart.
+    /// Adds a reading. If there are too many, every second one is removed, and the interval
+    /// doubles.
     pub fn add(&mut self, reading: UsageReading) {
         if self.readings.len() == UsageReadings::MOST {
             let mut number = 0;
@@ -71,23 +71,23 @@ impl UsageReadings {
         self.readings.push(reading);
     }
 
-    /// When the next reading is due, ns.
+    /// Returns the instant of the next reading, ns.
     pub fn next_ns(&self) -> Ns {
         self.readings.last().map_or(0, |last| last.at_ns + self.step_ns)
     }
 
-    /// All of them.
+    /// Returns all readings.
     pub fn into_readings(self) -> Vec<UsageReading> {
         self.readings
     }
 }
 
-/// What was used between two instants: between two readings, evenly.
+/// Returns the usage between two instants, interpolated linearly between readings.
 pub fn between(readings: &[UsageReading], from_ns: Ns, to_ns: Ns) -> Used {
     by(readings, to_ns).with(&by(readings, from_ns), u64::saturating_sub)
 }
 
-/// Samples of memory that were taken by an instant.
+/// Returns the number of memory samples that were taken by an instant.
 pub fn samples_by(readings: &[UsageReading], at_ns: Ns) -> usize {
     let after = readings.partition_point(|reading| reading.at_ns <= at_ns);
     readings[..after].last().map_or(0, |reading| reading.samples)
@@ -99,7 +99,7 @@ fn by(readings: &[UsageReading], at_ns: Ns) -> Used {
         let nearest = readings.get(after).or(readings.last());
         return nearest.map_or(Used::default(), |reading| reading.used);
     };
-    // An agent may have them in any order.
+    // An agent may send them in any order.
     let step = u128::from(next.at_ns.saturating_sub(last.at_ns).max(1));
     let gone = u128::from(at_ns.saturating_sub(last.at_ns)).min(step);
     let part = |then: u64, later: u64| (u128::from(later.saturating_sub(then)) * gone / step) as u64;
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(between(&[], 1, 2), Used::default());
     }
 
-    /// Whatever an agent says of itself.
+    /// Any values from an agent are accepted.
     #[test]
     fn readings_in_any_order_and_at_their_bounds_are_read() {
         let most = u64::MAX;

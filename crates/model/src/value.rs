@@ -1,4 +1,4 @@
-//! Why the text of a setting or of an option is no value of it.
+//! Errors of values of settings and options.
 
 use crate::fault::FaultError;
 use crate::pin::UnknownPin;
@@ -8,86 +8,86 @@ use crate::watch::UnknownWatch;
 use crate::words::UnknownWord;
 use crate::workload::UnknownArrival;
 
-/// Why a text is no value of a key or of an option.
+/// Reasons why a text is not a value of a key or of an option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// It is no size, time or rate.
+    /// The size, time or rate is invalid.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// It is none of the words that are known.
+    /// The word is unknown.
     #[error(transparent)]
     Word(#[from] UnknownWord),
-    /// It binds nothing to a processor.
+    /// The pinning is invalid.
     #[error(transparent)]
     Pin(#[from] UnknownPin),
-    /// It names nothing to watch.
+    /// The processes to watch are invalid.
     #[error(transparent)]
     Watch(#[from] UnknownWatch),
-    /// It is no arrival.
+    /// The arrival is invalid.
     #[error(transparent)]
     Arrival(#[from] UnknownArrival),
-    /// It is no script of faults.
+    /// The script of faults is invalid.
     #[error(transparent)]
     Fault(#[from] FaultError),
-    /// It does not say whose defaults.
+    /// The server configuration is unknown.
     #[error(transparent)]
     Use(#[from] UnknownUse),
-    /// It is no count, or one out of range.
+    /// The count is invalid or out of range.
     #[error("`{text}` is not a whole number from {least} to {most}")]
     Count {
-        /// As typed.
+        /// The text as typed.
         text: String,
-        /// The least that is allowed.
+        /// The smallest valid value.
         least: u64,
-        /// The most.
+        /// The largest valid value.
         most: u64,
     },
-    /// It is a size out of range.
+    /// The size is out of range.
     #[error("`{text}` is outside the range of {least} to {most} bytes")]
     Size {
-        /// As typed.
+        /// The text as typed.
         text: String,
-        /// The least that is allowed, bytes.
+        /// The smallest valid value, bytes.
         least: u64,
-        /// The most.
+        /// The largest valid value, bytes.
         most: u64,
     },
-    /// It is neither true nor false.
+    /// The text is neither true nor false.
     #[error("`{0}` is neither true nor false")]
     Flag(String),
-    /// It is a time that is too short.
+    /// The time is too short.
     #[error("`{text}` is less than {}", format_time(*.least_ns))]
     Short {
-        /// As typed.
+        /// The text as typed.
         text: String,
-        /// The least that is allowed, ns.
+        /// The smallest valid value, ns.
         least_ns: u64,
     },
-    /// It is no delay that a link can have.
+    /// The delay is not possible for a link.
     #[error("`{0}` is no delay of whole milliseconds, 60 s at most")]
     Delay(String),
-    /// It is no loss that a link can have.
+    /// The loss is not possible for a link.
     #[error(
         "`{0}` cannot be lost on a link: it stands between a server and its clients, whose connections of TCP send again \
          what a network loses (set `link_delay` and `link_jitter` for what that does to them). Where datagrams are \
          measured, let the network of a host lose them (`loss = \"1%\"` in its table, see `pubmark run --hosts`)"
     )]
     Loss(String),
-    /// It is no bandwidth that a link can have.
+    /// The bandwidth is not possible for a link.
     #[error("`{0}` is no bandwidth in whole kB a second, 1 kB to 1 TB")]
     Bandwidth(String),
-    /// It is no number of processors.
+    /// The number of processors is invalid.
     #[error("`{0}` is not a number of processors from 0.01 to 4096, in steps of 0.001")]
     Cpus(String),
-    /// It asks for what is done wherever it can be.
+    /// The word requests the default behaviour.
     #[error("`spread` needs no word: did you mean `together`? Pairs are spread over all hosts of clients")]
     Spread,
-    /// It is a pattern's, and not a place's.
+    /// The word names a pattern, not a placement.
     #[error(
         "`round-trip` is no place: did you mean pattern = \"request-reply\" (or \"fan-out-echo\")? Each measures there and back on one clock"
     )]
     RoundTrip,
-    /// It is no bound below which differences do not matter.
+    /// The bound of a tie is invalid.
     #[error("`{0}` is no share: write a percentage from 0.1 to 50, such as `5%`")]
     Share(String),
 }

@@ -1,40 +1,40 @@
-//! A server that pubmark did not start, and is to be watched: which processes are it.
+//! The processes of a server that pubmark did not start and is to measure.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The shape of it, for messages.
+/// The form of the value, for messages.
 const SHAPE: &str = "`pid 4711`, `process mosquitto` or `container broker`, each with `on HOST` behind it where it is not \
                      the server's own host";
 
-/// How the processes of a server that is there are known.
+/// Identification of the processes of a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Watchee {
-    /// This process, and all below it.
+    /// This process, and all its descendants.
     Pid(i32),
-    /// All processes of this name, and all below them.
+    /// All processes of this name, and all their descendants.
     Process(String),
     /// This container of docker or podman.
     Container(String),
 }
 
-/// Which processes are to be watched, and where.
+/// The processes to measure, and their host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// How they are known.
+    /// Their identification.
     pub what: Watchee,
-    /// The host that they are on; none where it is the one that has the server.
+    /// Their host; `None` for the server's host.
     pub host: Option<String>,
 }
 
-/// A text that names nothing to be watched.
+/// Error for a text that names no processes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no process to watch: write {SHAPE}")]
 pub struct UnknownWatch(String);
 
 impl Watch {
-    /// Reads `process NAME on HOST`.
+    /// Parses `process NAME on HOST`.
     pub(crate) fn parse(text: &str) -> Result<Watch, UnknownWatch> {
         let unknown = || UnknownWatch(text.to_owned());
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -43,7 +43,7 @@ impl Watch {
             [kind, name, "on", host] => (*kind, *name, Some((*host).to_owned())),
             _ => return Err(unknown()),
         };
-        // It is handed to a container engine as a word of its own.
+        // The name is passed to a container engine as a word of its own.
         if name.starts_with('-') {
             return Err(unknown());
         }

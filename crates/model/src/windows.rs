@@ -1,5 +1,5 @@
-//! How long a window has to be for the figures that a study asks for, where it is
-//! measured until its questions are decided.
+//! Length of windows that the requested figures need, for studies that are measured until their
+//! questions are decided.
 
 use crate::asked::AskedQuestions;
 use crate::capacity::AskedCapacity;
@@ -10,32 +10,32 @@ use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::{Extent, Rate, Workload};
 use serde_json::{Map, Value};
 
-/// Messages for a median: a tenth more than a verdict wants.
+/// Messages for a median: a tenth more than a verdict requires.
 const P50_MESSAGES: u64 = 110;
-/// The same for a 99th percentile.
+/// Messages for a 99th percentile: a tenth more than a verdict requires.
 const P99_MESSAGES: u64 = 1_100;
 
-/// No window is made shorter, ns: it has 20 slices, by which a trend is seen.
+/// Shortest window, ns: it has 20 slices, which show a trend.
 pub const WINDOW_MIN: Ns = 2 * SECOND;
 
-/// Messages that a window has to have, of all publishers together, and for what.
+/// Messages that a window must have, of all publishers together, and the figure that needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessagesAsked {
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
-    /// The figure that needs so many.
+    /// The figure that needs the most.
     pub figure: &'static str,
 }
 
 impl MessagesAsked {
-    /// What a study asks of the cells of a point at a given rate: whichever system is at
-    /// these places on the axes. `None` where a figure is asked for that a shorter window
-    /// says less of, whatever the number of messages: a rate, a use, a maximum, that
-    /// nothing is lost.
+    /// Returns the messages that a study needs in the cells of a point at a given rate, for any
+    /// system at these places on the axes. `None` if a requested figure becomes less precise with a
+    /// shorter window, whatever the number of messages: a rate, a usage, a maximum, or the absence
+    /// of losses.
     pub fn of(study: &Study, axes: &Map<String, Value>) -> Option<MessagesAsked> {
         let part = axes.get("part").and_then(Value::as_str);
         let is_searched = |asked: &AskedCapacity| asked.searches(part);
-        // A search for a load and a gate ask their own figures.
+        // A capacity search and a gate need figures of their own.
         if study.ab.is_some() || study.capacity.as_ref().is_some_and(|goal| goal.asked.as_ref().is_none_or(is_searched))
         {
             return None;
@@ -45,7 +45,7 @@ impl MessagesAsked {
             places.all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
         };
         let AskedQuestions { best, claims, differ, within } = study.asks();
-        // The figure that ranks, at a given rate.
+        // The figure that ranks at a given rate.
         let mut figures: Vec<Figure> = differ.iter().map(|_| Figure::LATENCY_P50).collect();
         figures.extend(best.into_iter().map(|figure| figure.unwrap_or(Figure::LATENCY_P50)));
         for claim in study.claims.iter().filter(|claim| claims && is_about(claim)) {
@@ -67,8 +67,8 @@ impl MessagesAsked {
         Some(most)
     }
 
-    /// Makes a window as short as these messages allow, and no longer than it is. One of a
-    /// number of messages, or of as many as there may be, stays as it is.
+    /// Shortens a window as far as these messages allow. A window that is a number of messages, or
+    /// at `max`, is unchanged.
     pub(crate) fn shorten(&self, workload: &mut Workload) {
         let (Extent::TimeNs(whole_ns), Rate::Due(profile)) = (workload.extent, workload.rate) else { return };
         let each = self.messages.div_ceil(u64::from(workload.publishers));

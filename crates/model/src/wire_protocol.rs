@@ -1,21 +1,21 @@
-//! The protocols that are spoken to servers, and what sets each apart.
+//! The protocols between clients and servers, and their properties.
 //!
-//! A new protocol is a line in the enumeration and an entry in the table below
-//! it; its codec and its session are other crates' matter.
+//! A new protocol is a line in the enumeration and an entry in the table below it; its codec and
+//! its session are in other crates.
 
 use crate::options::{OptionKind, OptionSpec, spec};
 use crate::words::words;
 use serde_json::Value;
 
 words! {
-    /// A protocol between clients and a server. Its word is the name of the
-    /// driver that speaks it, and the scheme of a URL without a carrier.
+    /// A protocol between clients and a server. Its word is the name of its driver, and the scheme
+    /// of a URL without a carrier.
     Protocol {
         /// MQTT 3.1.1 and 5.
         Mqtt = "mqtt",
         /// NATS.
         Nats = "nats",
-        /// RESP 2 and 3, as Redis and its kin speak it.
+        /// RESP 2 and 3, the protocol of Redis and compatible servers.
         Redis = "redis",
         /// AMQP 0-9-1.
         Amqp = "amqp",
@@ -24,10 +24,10 @@ words! {
     }
 }
 
-/// How bytes are carried to a server.
+/// Transport of bytes to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// TCP as it is.
+    /// Plain TCP.
     Plain,
     /// TLS over TCP.
     Tls,
@@ -38,12 +38,12 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Whether WebSocket is spoken.
+    /// True if it uses WebSocket.
     pub fn is_websocket(self) -> bool {
         matches!(self, Carrier::WebSocket | Carrier::WebSocketTls)
     }
 
-    /// Whether TLS is spoken.
+    /// True if it uses TLS.
     pub fn is_tls(self) -> bool {
         matches!(self, Carrier::Tls | Carrier::WebSocketTls)
     }
@@ -52,34 +52,34 @@ impl Carrier {
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// As typed, without its `://`.
+    /// Its name, without `://`.
     pub name: &'static str,
-    /// How it has bytes carried.
+    /// Its carrier.
     pub carrier: Carrier,
-    /// The port where the URL names none.
+    /// The port if the URL names none.
     pub port: u16,
 }
 
 impl Scheme {
-    /// Every scheme of every protocol.
+    /// Returns every scheme of every protocol.
     pub fn all() -> impl Iterator<Item = (Protocol, &'static Scheme)> {
         Protocol::ALL.iter().flat_map(|protocol| protocol.schemes().iter().map(|scheme| (*protocol, scheme)))
     }
 }
 
-/// The one segment of a URL's path, where its scheme gives it a meaning.
+/// The one segment of a URL's path, for schemes that define it.
 #[derive(Clone, Copy, Debug)]
 pub struct UrlPath {
     /// The option that it sets.
     pub option: &'static str,
-    /// What it can be, in words.
+    /// Its valid values, in words.
     pub wanted: &'static str,
-    /// Whether it is a number.
+    /// True if it is a number.
     number: bool,
 }
 
 impl UrlPath {
-    /// Whether this, as written after the slash, can be one.
+    /// True if this text, as written after the slash, is valid.
     pub fn accepts(&self, written: &str) -> bool {
         let digits = written.bytes().all(|byte| byte.is_ascii_digit());
         match self.number {
@@ -88,39 +88,40 @@ impl UrlPath {
         }
     }
 
-    /// Its value, decoded; none where it says nothing.
+    /// Returns its value from the decoded text; `None` if the text is invalid.
     pub fn value(&self, decoded: &str) -> Option<Value> {
         if self.number { decoded.parse::<u32>().ok().map(Value::from) } else { Some(decoded.into()) }
     }
 }
 
-/// What a parameter in the query of a URL means.
+/// Meaning of a parameter in the query of a URL.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
-    /// The value of this option, in this unit.
+    /// Sets this option, in this unit.
     Option(&'static str, &'static str),
     /// The password.
     Password,
-    /// It can have this value only, which is what is done anyway.
+    /// Has only this value, which is the default behaviour.
     Is(&'static str),
 }
 
-/// What sets a protocol apart.
+/// Properties of a protocol.
 struct Traits {
     /// Its name and versions, for people.
     title: &'static str,
     /// Its schemes, one for each carrier that it has.
     schemes: &'static [Scheme],
-    /// What the path of its URLs means; none takes none. (A WebSocket's is the resource.)
+    /// Meaning of the path of its URLs; `None` if they have no path. (A WebSocket's is the
+    /// resource.)
     path: Option<UrlPath>,
-    /// The parameters that its URLs may have.
+    /// The parameters of its URLs.
     parameters: &'static [(&'static str, Meaning)],
-    /// The options of its driver beside those of every driver to a server.
+    /// The options of its driver, in addition to those of every driver to a server.
     options: fn() -> Vec<OptionSpec>,
 }
 
 impl Protocol {
-    /// The table.
+    /// Returns its properties.
     fn traits(self) -> Traits {
         use Carrier::{Plain, Tls, WebSocket, WebSocketTls};
         match self {
@@ -152,7 +153,7 @@ impl Protocol {
                     Scheme { name: "redis", carrier: Plain, port: 6379 },
                     Scheme { name: "rediss", carrier: Tls, port: 6379 },
                 ],
-                // The scheme's registration at IANA.
+                // From the scheme's registration at IANA.
                 path: Some(UrlPath { option: "database", wanted: "the number of a database, as in /0", number: true }),
                 parameters: &[("db", Meaning::Option("database", "")), ("password", Meaning::Password)],
                 options: redis,
@@ -163,7 +164,7 @@ impl Protocol {
                     Scheme { name: "amqp", carrier: Plain, port: 5672 },
                     Scheme { name: "amqps", carrier: Tls, port: 5671 },
                 ],
-                // RabbitMQ's specification of the scheme, and of its parameters.
+                // From RabbitMQ's specification of the scheme, and of its parameters.
                 path: Some(UrlPath {
                     option: "vhost",
                     wanted: "one virtual host with a name: write %2F for a slash, and no slash at all for the host `/`",
@@ -189,7 +190,7 @@ impl Protocol {
         }
     }
 
-    /// What a driver speaks to servers; none for libraries, which have no server.
+    /// Returns the protocol that a driver uses; `None` for libraries, which have no server.
     pub fn of_driver(driver: &str) -> Option<Protocol> {
         Protocol::ALL.iter().copied().find(|protocol| protocol.word() == driver)
     }
@@ -199,22 +200,22 @@ impl Protocol {
         self.traits().title
     }
 
-    /// Its schemes, one for each carrier that it has.
+    /// Returns its schemes, one for each carrier that it has.
     pub fn schemes(self) -> &'static [Scheme] {
         self.traits().schemes
     }
 
-    /// What the path of its URLs means; none where they take none.
+    /// Returns the meaning of the path of its URLs; `None` if they have no path.
     pub fn path(self) -> Option<UrlPath> {
         self.traits().path
     }
 
-    /// The parameters that its URLs may have.
+    /// Returns the parameters of its URLs.
     pub fn parameters(self) -> &'static [(&'static str, Meaning)] {
         self.traits().parameters
     }
 
-    /// The options of its driver with their defaults.
+    /// Returns the options of its driver with their defaults.
     pub fn options(self) -> Vec<OptionSpec> {
         let mut options = of_any();
         options.extend((self.traits().options)());
@@ -222,7 +223,7 @@ impl Protocol {
     }
 }
 
-/// The options of every driver to a server.
+/// Returns the options of every driver to a server.
 fn of_any() -> Vec<OptionSpec> {
     vec![
         spec("endpoint", OptionKind::Text, None, "attach to the server that is there, instead of starting one"),

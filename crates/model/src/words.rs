@@ -2,17 +2,17 @@
 
 use crate::diagnostic::suggestion;
 
-/// A text that is none of the words that are known here.
+/// Error for an unknown word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is none of {}: {}", known.join(", "), suggestion(text, known.iter().copied()))]
 pub struct UnknownWord {
-    /// What was written.
+    /// The word as written.
     pub text: String,
-    /// What could have been.
+    /// The known words.
     pub known: &'static [&'static str],
 }
 
-/// An enumeration of words, as files and flags write them.
+/// Defines an enumeration of words, as files and flags write them.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -23,12 +23,12 @@ macro_rules! words {
             /// Every value, in the order of the documentation.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word for it in files and flags.
+            /// Returns its word in files and flags.
             pub fn word(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
 
-            /// Reads the word.
+            /// Parses the word.
             pub fn parse(text: &str) -> Result<Self, $crate::words::UnknownWord> {
                 match text {
                     $($word => Ok($name::$variant),)+

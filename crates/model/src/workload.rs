@@ -1,4 +1,4 @@
-//! Who sends what to whom, and when: a workload with nothing left open.
+//! A workload: pattern, clients, messages and schedule, fully resolved.
 
 pub mod resolve;
 
@@ -12,11 +12,11 @@ use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Most slices of a record's series.
+/// Maximum number of slices of a record's series.
 pub const MAX_SLICES: u64 = 3_600;
 
 words! {
-    /// How bytes cross from client to client, for libraries.
+    /// Transport between clients, for libraries.
     Transport {
         /// Threads of one process.
         Inproc = "inproc",
@@ -24,36 +24,36 @@ words! {
         Ipc = "ipc",
         /// Processes, over TCP on loopback.
         Tcp = "tcp",
-        /// Processes, over UDP datagrams on loopback; may lose.
+        /// Processes, over UDP datagrams on loopback; may lose messages.
         Udp = "udp",
     }
 }
 
 words! {
-    /// How a publisher waits for the next due time.
+    /// Method by which a publisher waits for the next due time.
     Pacing {
         /// Sleeps to the due time (timer slack 1 ns).
         Sleep = "sleep",
-        /// Sleeps until shortly before the due time and watches the clock for
-        /// the rest, within a budget of processor time.
+        /// Sleeps until shortly before the due time and polls the clock for the rest, within a
+        /// budget of processor time.
         Hybrid = "hybrid",
-        /// Watches the clock; costs a core, buys precision.
+        /// Polls the clock; uses a core, and is precise.
         Spin = "spin",
     }
 }
 
 words! {
-    /// How a subscriber waits for messages.
+    /// Method by which a subscriber waits for messages.
     Receive {
         /// Sleeps until something arrives.
         Block = "block",
-        /// Asks again and again; costs a core, and no wake-up is in the figures.
+        /// Polls; uses a core, and the figures contain no wake-up.
         Spin = "spin",
     }
 }
 
 words! {
-    /// How much of an arriving message is checked.
+    /// Parts of an arriving message that are checked.
     Verify {
         /// Length, and that the header names a possible message.
         Header = "header",
@@ -62,7 +62,7 @@ words! {
     }
 }
 
-/// When messages are due.
+/// Distribution of due times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Arrival {
@@ -70,17 +70,17 @@ pub enum Arrival {
     Uniform,
     /// Exponential gaps with mean 1 / rate.
     Poisson,
-    /// Bursts of K each K / rate.
+    /// Bursts of K messages every K / rate.
     Burst(u32),
 }
 
-/// A text that is no arrival.
+/// Error for a text that is not an arrival.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")]
 pub struct UnknownArrival(String);
 
 impl Arrival {
-    /// Reads `uniform`, `poisson` or `burst:K`.
+    /// Parses `uniform`, `poisson` or `burst:K`.
     pub fn parse(text: &str) -> Result<Self, UnknownArrival> {
         match text {
             "uniform" => Ok(Arrival::Uniform),
@@ -118,7 +118,7 @@ impl From<Arrival> for String {
     }
 }
 
-/// What a workload has that was written before there was the key: the key's default.
+/// Returns the value for a workload that was recorded before the key existed: the key's default.
 pub(crate) const fn default_connect_rate() -> u32 {
     1_000
 }
@@ -139,9 +139,9 @@ pub(crate) const fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
 
-/// Devices of a subsystem of a tree, where nothing else is said.
+/// Default number of devices of a subsystem of a tree.
 pub const TREE_DEVICES: u32 = 100;
-/// Parameters of a device of a tree, where nothing else is said.
+/// Default number of parameters of a device of a tree.
 pub const TREE_PARAMETERS: u32 = 10;
 
 const fn usual_devices() -> u32 {
@@ -172,7 +172,7 @@ fn is_usual_late_after_ns(ns: &Ns) -> bool {
     *ns == default_late_after_ns()
 }
 
-/// How long the measured window is.
+/// Length of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
@@ -182,81 +182,80 @@ pub enum Extent {
     Count(u64),
 }
 
-/// A workload with nothing left open; what an agent is told.
+/// A workload, fully resolved, as agents receive it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Who sends to whom.
+    /// The messaging pattern.
     pub pattern: Pattern,
-    /// How bytes cross; none where the system's endpoint decides.
+    /// The transport; `None` if the system's endpoint decides.
     pub transport: Option<Transport>,
     /// Publishers (or requesters): 1 to 1,000,000.
     pub publishers: u32,
     /// Subscribers (or repliers): 1 to 1,000,000.
     pub subscribers: u32,
-    /// Devices of a subsystem in the pattern `tree`; an agent is told where it is not 100.
+    /// Devices of a subsystem in the pattern `tree`; sent to agents if it is not 100.
     #[serde(default = "usual_devices", skip_serializing_if = "is_usual_devices")]
     pub tree_devices: u32,
-    /// Parameters of a device in the pattern `tree`; an agent is told where it is not 10.
+    /// Parameters of a device in the pattern `tree`; sent to agents if it is not 10.
     #[serde(default = "usual_parameters", skip_serializing_if = "is_usual_parameters")]
     pub tree_parameters: u32,
     /// Messages per second and publisher.
     pub rate: Rate,
-    /// When messages are due.
+    /// Distribution of due times.
     pub arrival: Arrival,
-    /// Bytes of a message, its header included: 16 B to 1 GiB.
+    /// Length of a message, including its header: 16 B to 1 GiB.
     pub payload_bytes: u64,
     /// Quality of service, 0 to 2.
     pub qos: u8,
-    /// Whether subscriptions and what waits for them outlive connection and server.
+    /// True if subscriptions and messages that wait for them outlive connection and server.
     #[serde(default)]
     pub durable: bool,
-    /// Whether clients of a broker whose connection ends come back, with their
-    /// session, as often as it takes. Absent where not: a connection that is
-    /// lost then stays lost. What falls due meanwhile is sent late, at every
-    /// quality of service. No key of a study: runs with faults have it.
+    /// True if clients of a broker reconnect, with their session, whenever their connection ends.
+    /// If false, which is omitted in JSON, a lost connection stays lost. Messages due in the
+    /// meantime are sent late, at every quality of service. Not a key of a study: runs with faults
+    /// have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
-    /// Connections that all clients together open in a second.
+    /// Connections that all clients together open per second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,
-    /// From the start to the window, ns: sent and received, not measured.
+    /// From the start to the window, ns: messages are sent and received, but not measured.
     pub warmup_ns: Ns,
-    /// The most that it may be, ns, where a pilot run says how long it is: after
-    /// `warmup_ns` at the earliest. No agent is told, and no record has it.
+    /// Longest warm-up, ns, if a pilot run determines it; `warmup_ns` is then the shortest. Not
+    /// sent to agents, and not in records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_max_ns: Option<Ns>,
     /// The measured window.
     pub extent: Extent,
-    /// How long after the last send a message may still arrive, ns.
+    /// Time after the last send in which a message may still arrive, ns.
     pub drain_ns: Ns,
-    /// How long clients may take to connect, subscribe and hear each other, ns.
+    /// Time limit for clients to connect, subscribe and receive from each other, ns.
     pub connect_timeout_ns: Ns,
-    /// How a publisher waits.
+    /// Waiting method of a publisher.
     pub pacing: Pacing,
     /// After a wake-up, sends become due together for this long, ns.
     pub pacing_quantum_ns: Ns,
-    /// How a subscriber waits.
+    /// Waiting method of a subscriber.
     #[serde(default = "default_receive")]
     pub receive: Receive,
-    /// How much of a message is checked.
+    /// Parts of a message that are checked.
     pub verify: Verify,
-    /// Whether each message carries the checksum of its header. No key of a study: agents
-    /// are told so where bodies are checked, messages are long enough, and all agents of
-    /// the run can.
+    /// True if each message carries the checksum of its header. Not a key of a study: it is set if
+    /// bodies are checked, messages are long enough, and all agents of the run support it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub header_checksum: bool,
-    /// Processes a side, over which its clients are spread; no more than it has
-    /// clients. Absent where it is one.
+    /// Processes per side, over which its clients are spread; at most its number of clients.
+    /// Omitted if it is one.
     #[serde(default = "one_agent", skip_serializing_if = "is_one_agent")]
     pub agents: u32,
-    /// Processor pinning: the coordinator's to translate into processors.
+    /// Processor pinning, which the coordinator translates into processors.
     #[serde(default = "default_pin")]
     pub pin: Pin,
-    /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
+    /// 99th percentile of generator delay above which a run is `generator-saturated`, ns.
     #[serde(default = "default_max_send_lag_ns")]
     pub max_send_lag_ns: Ns,
-    /// Headline latency above which a delivered message is late, ns.
-    /// Agents have no use for it, and those of before need not know it.
+    /// Headline latency above which a delivered message is late, ns. Agents do not use it, and
+    /// older ones need not know it.
     #[serde(default = "default_late_after_ns", skip_serializing_if = "is_usual_late_after_ns")]
     pub late_after_ns: Ns,
     /// Seed of Poisson gaps.
@@ -264,39 +263,39 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Whether every byte of a message is looked at: a short one has no body.
+    /// True if every byte of a message is checked: a short one has no body.
     pub fn checks_bodies(&self) -> bool {
         let payload = self.payload_bytes as usize;
         self.verify == Verify::Full || payload <= body_at(payload)
     }
 
-    /// Where the body of a message begins that its receivers check.
+    /// Returns the offset of the body that the receivers of a message check.
     pub fn body_at(&self) -> usize {
         if self.header_checksum { SEALED_LEN } else { body_at(self.payload_bytes as usize) }
     }
 
-    /// Whether latency is measured: not where messages go out as fast as possible, for
-    /// there it is the length of a queue.
+    /// True if latency is measured. It is not if messages are sent as fast as possible: there it is
+    /// the length of a queue.
     pub fn measures_latency(&self) -> bool {
         self.rate != Rate::Max || self.pattern.round_trip()
     }
 
-    /// Whether messages are to carry the checksum of their header, if all agents can: where
-    /// bodies are checked, there is room for it, and the header's times are measured.
+    /// True if messages should carry the checksum of their header, if all agents support it: bodies
+    /// are checked, there is room for it, and the header's times are measured.
     pub fn wants_header_checksum(&self) -> bool {
         self.verify == Verify::Full && self.payload_bytes >= SEALED_LEN as u64 && self.measures_latency()
     }
 
-    /// Length of a slice of the record's series, ns: a twentieth of the window
-    /// from 10 ms to a second, longer where there would be too many; a second
-    /// where the window's end is not known beforehand.
+    /// Returns the length of a slice of the record's series, ns: a twentieth of the window from 10
+    /// ms to a second, longer if there would be too many; a second if the window's end is not known
+    /// in advance.
     pub fn slice_ns(&self) -> Ns {
         let of = |window: Ns| (window / 20).clamp(10 * MILLISECOND, SECOND).max(window.div_ceil(MAX_SLICES));
         self.window_ns().map_or(SECOND, of)
     }
 
-    /// The same for what server and generator use, which costs a look each time:
-    /// a second or more, and in windows below five seconds 100 ms or more, ns.
+    /// Returns the length of a slice of server and generator usage, ns. Each slice costs a sample,
+    /// so it is a second or more, and in windows below five seconds 100 ms or more.
     pub fn usage_slice_ns(&self) -> Ns {
         let shortest = match self.window_ns() {
             Some(window_ns) if window_ns < 5 * SECOND => 100 * MILLISECOND,
@@ -305,8 +304,8 @@ impl Workload {
         self.slice_ns().max(shortest)
     }
 
-    /// The window's length, ns, where the schedule decides it; none for a
-    /// count of messages at `max`.
+    /// Returns the window's length, ns, if the schedule determines it; `None` for a count of
+    /// messages at `max`.
     pub fn window_ns(&self) -> Option<Ns> {
         match (self.extent, self.rate) {
             (Extent::TimeNs(ns), _) => Some(ns),
@@ -315,25 +314,25 @@ impl Workload {
         }
     }
 
-    /// How long a pilot run goes on, ns, where there is one: as long again as the
-    /// warm-up may be, so that what is steady at its end can be seen.
+    /// Returns the length of a pilot run, ns, if there is one: twice the longest warm-up, so that
+    /// its end shows what is steady.
     pub fn pilot_ns(&self) -> Option<Ns> {
         self.warmup_max_ns.map(|most_ns| most_ns.saturating_mul(2))
     }
 
-    /// The workload of one repeat: its Poisson gaps are its own, the same for
-    /// all systems, so that intervals over repeats hold the arrivals' chance too.
+    /// Returns the workload of one repeat. Its Poisson gaps are its own, the same for all systems,
+    /// so that intervals over repeats include the randomness of arrivals.
     pub fn of_repeat(&self, repeat: u32) -> Workload {
         let seed = Random(self.seed ^ (u64::from(repeat) << 40)).bits();
         Workload { seed, ..self.clone() }
     }
 
-    /// Whether its tree has other sizes than [`TREE_DEVICES`] and [`TREE_PARAMETERS`].
+    /// True if its tree has other sizes than [`TREE_DEVICES`] and [`TREE_PARAMETERS`].
     pub fn sizes_tree(&self) -> bool {
         !is_usual_devices(&self.tree_devices) || !is_usual_parameters(&self.tree_parameters)
     }
 
-    /// Whether a subscriber's messages are its own, or shared out among all.
+    /// True if messages are shared out among all subscribers.
     pub fn competing(&self) -> bool {
         self.pattern.competing()
     }

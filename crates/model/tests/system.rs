@@ -1,4 +1,4 @@
-//! System files: what is read, and what is refused.
+//! System files: valid content, and refused content.
 
 use pubmark_model::system::System;
 use pubmark_model::units::SECOND;
@@ -69,7 +69,7 @@ fn read(text: &str) -> Result<System, Vec<String>> {
     })
 }
 
-/// A broker's file with these lines after its first ones.
+/// Returns a broker's file with these lines after its first ones.
 fn with(more: &str) -> String {
     format!("title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n{more}")
 }
@@ -187,7 +187,7 @@ fn what_does_not_go_together_is_refused() {
     assert!(errors.iter().any(|error| error.contains("connects to no server")), "{errors:?}");
 }
 
-/// A library's file with these lines after its first ones.
+/// Returns a library's file with these lines after its first ones.
 fn library(more: &str) -> String {
     with(more).replace("\"mqtt\"", "\"mine\"")
 }

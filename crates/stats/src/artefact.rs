@@ -1,48 +1,46 @@
-//! Shapes that a setting or a timer leaves in a distribution of latencies:
-//! steps that no system needs to have.
+//! Steps that a setting or a timer leaves in a distribution of latencies, and that no system needs
+//! to have.
 //!
-//! Each shape is one that a distribution with a single peak cannot have, so
-//! that neither a uniform, nor an exponential, nor a log-normal one raises it.
+//! A distribution with a single peak cannot have any of these shapes, so a uniform, an exponential
+//! or a log-normal one raises none of them.
 
 use crate::histogram::Histogram;
 
-/// Fewest latencies of which a shape is looked for.
+/// Fewest latencies in which a shape is searched.
 pub const ARTEFACT_SAMPLES_MIN: u64 = 200;
 
-/// What leaves a step.
+/// Cause of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artefact {
-    /// Nagle's algorithm (RFC 896) at a sender, which waits for an
-    /// acknowledgement that the receiver delays (RFC 1122, 4.2.3.2): by 40 ms on
-    /// Linux (`TCP_DELACK_MIN`).
+    /// Nagle's algorithm (RFC 896) at a sender, which waits for an acknowledgement that the
+    /// receiver delays (RFC 1122, 4.2.3.2): by 40 ms on Linux (`TCP_DELACK_MIN`).
     DelayedAcknowledgement,
-    /// A timer of this period, ns: what it wakes comes at its ticks only.
+    /// A timer of this period, ns: messages arrive only at its ticks.
     Timer(u64),
 }
 
 /// A step in a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArtefactStep {
-    /// What leaves such a step.
+    /// Its cause.
     pub artefact: Artefact,
-    /// The share of all latencies that lie in it, 0 to 1.
+    /// The share of all latencies in the step, 0 to 1.
     pub share: f64,
 }
 
 const MS: u64 = 1_000_000;
 
-/// Periods of timers that are known to show: kernels of 1,000, 250 and 100 Hz,
-/// and 64 Hz.
+/// Periods of known timers: kernels of 1,000, 250 and 100 Hz, and 64 Hz.
 pub const TIMERS_NS: [u64; 4] = [MS, 4 * MS, 10 * MS, 15_625_000];
 
-/// The steps that are known and found.
+/// Returns the known steps in a distribution.
 pub fn artefacts(latency: &Histogram) -> Vec<ArtefactStep> {
     let shape = Shape::of(latency);
     if shape.all < ARTEFACT_SAMPLES_MIN {
         return Vec::new();
     }
     let timers: Vec<ArtefactStep> = TIMERS_NS.into_iter().filter_map(|period_ns| shape.ticks(period_ns)).collect();
-    // What ticks to 40 ms needs no other cause.
+    // Ticks up to 40 ms need no other cause.
     if timers.is_empty() { shape.delayed().into_iter().collect() } else { timers }
 }
 
@@ -80,9 +78,9 @@ impl Shape {
         Some(ArtefactStep { artefact: Artefact::DelayedAcknowledgement, share: self.share(found) })
     }
 
-    /// What is sent while an acknowledgement is delayed waits for the rest of the
-    /// 40 ms: about as many messages for 35 as for 15, none for 50; and those that
-    /// met no such wait stand out below 2.
+    /// Returns the messages on a plateau. A message sent while an acknowledgement is delayed waits
+    /// for the rest of the 40 ms: about as many messages wait 35 as 15, and none 50. Messages
+    /// without such a wait stand out below 2.
     fn plateau(&self) -> Option<u64> {
         let within = |from_ms: u64, to_ms: u64| self.within(from_ms * MS, to_ms * MS);
         let thirds = [within(10, 20), within(20, 30), within(30, 40)];
@@ -90,39 +88,39 @@ impl Shape {
         let waited = within(10, 48);
         let is_flat = least * 5 >= most * 2;
         let is_cut_off = within(48, 58) * 5 <= thirds[2];
-        // Of a uniform distribution 2 ms hold no more than other 2 ms, but for chance.
+        // In a uniform distribution, 2 ms hold no more than other 2 ms, except by chance.
         let usual = thirds.iter().sum::<u64>() as f64 / 15.0;
         let others_are_fast = within(0, 2) as f64 >= 2.0 * usual + 5.0 * usual.sqrt();
-        // Of fewer the cliff may be one of chance.
+        // With fewer messages, the cliff may be due to chance.
         let is_enough = least >= 40 && self.share(waited) >= 0.01;
         (is_flat && is_cut_off && others_are_fast && is_enough).then_some(waited)
     }
 
-    /// A message that is sent by itself waits for all of it: a peak at 40 ms, far
-    /// from the others.
+    /// Returns the messages in a peak. A message that is sent by itself waits for the whole delay:
+    /// a peak at 40 ms, far from the others.
     fn peak(&self) -> Option<u64> {
         let within = |from_ms: u64, to_ms: u64| self.within(from_ms * MS, to_ms * MS);
         let (before, at, after) = (within(28, 38), within(38, 48), within(48, 58));
         let stands_alone = 4 * before <= at && 4 * after <= at;
         let is_enough = at >= 20 && self.share(at) >= 0.01;
-        // A single peak would have to rise through what lies before it.
+        // A single peak would have to rise through the range before it.
         let others_are_fast = within(0, 28) >= self.all / 10 && within(0, 10) > 4 * before;
         (stands_alone && is_enough && others_are_fast).then_some(at)
     }
 
-    /// Peaks at three ticks in a row at least, and next to nothing between.
+    /// Finds peaks at three or more consecutive ticks, with almost nothing between.
     fn ticks(&self, period_ns: u64) -> Option<ArtefactStep> {
-        // What a message takes beside the wait puts all peaks off by the same.
+        // The time of a message besides the wait shifts all peaks alike.
         let phases = (0..10).map(|phase| phase * period_ns / 20);
         let in_step = phases.map(|phase| self.in_step(period_ns, phase)).max()?;
         (in_step > 0).then(|| ArtefactStep { artefact: Artefact::Timer(period_ns), share: self.share(in_step) })
     }
 
-    /// The latencies that lie at ticks but the first, where they gather there.
+    /// Returns the latencies at all ticks but the first, if they gather there.
     fn in_step(&self, period_ns: u64, phase_ns: u64) -> u64 {
-        /// The part of the period that a peak may take.
+        /// The part of the period that a peak may take: one in this many.
         const WIDTH: u64 = 5;
-        /// Ticks that are looked at.
+        /// Number of ticks to check.
         const TICKS: u64 = 32;
         let least = (self.all * 3 / 100).max(20);
         let width = period_ns / WIDTH;
@@ -171,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_delayed_acknowledgement_is_a_plateau_up_to_40_ms() {
-        // A tenth waits for what is left of 40 to 43 ms; the others take a fifth of one.
+        // A tenth waits for the rest of 40 to 43 ms; the others take a fifth of a millisecond.
         let held = drawn(10_000, 1, |random| match random.unit() < 0.1 {
             true => (40.0 + 3.0 * random.unit()) * random.unit(),
             false => 0.2 * -random.unit().max(1e-9).ln(),
@@ -180,7 +178,7 @@ mod tests {
         assert_eq!(found(&held), [Artefact::DelayedAcknowledgement]);
         let expected = 0.1 * (1.0 - 10.0 / 41.5);
         assert!((steps[0].share - expected).abs() < 0.01, "{steps:?} beside {expected}");
-        // Most may wait: those that do not stand out all the same.
+        // Most messages may wait; the others still stand out.
         let most = drawn(3_000, 4, |random| match random.unit() < 0.85 {
             true => (36.0 + 8.0 * random.unit()) * random.unit(),
             false => 0.2 * -random.unit().max(1e-9).ln(),
@@ -215,7 +213,7 @@ mod tests {
             assert_eq!(found(&ticking), [Artefact::Timer(period_ns)]);
             assert!((steps[0].share - 0.75).abs() < 0.03, "{steps:?}: all but those of the first tick");
         }
-        // Another period is nobody's tick.
+        // Another period is not the tick of a known timer.
         let other = drawn(5_000, 3, |random| 7.0 * (4.0 * random.unit()).floor() + 0.2 * random.unit());
         assert_eq!(found(&other), []);
     }
@@ -236,7 +234,7 @@ mod tests {
             from in 0.0f64..2.0,
             sigma in 0.02f64..2.5,
         ) {
-            // Times from a microsecond to a second, and about where steps are.
+            // Times from a microsecond to a second, and near the steps.
             for ms in [10f64.powf(scale), 40.0 * 2f64.powf(scale / 3.0)] {
                 let uniform = drawn(count, seed, |random| ms * (from + random.unit()));
                 prop_assert_eq!(found(&uniform), []);

@@ -1,10 +1,10 @@
-//! Which way a figure is better.
+//! The better direction of a figure.
 
-/// Which way a figure is better.
+/// The better direction of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// As with latency, loss, memory.
+    /// Lower is better: latency, loss, memory.
     Lower,
-    /// As with throughput.
+    /// Higher is better: throughput.
     Higher,
 }

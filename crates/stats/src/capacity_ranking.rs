@@ -1,51 +1,49 @@
-//! Which of several systems has the highest capacity, by the intervals of their
-//! searches.
+//! Ranks systems by their capacities, from the intervals of their searches.
 //!
-//! What a search knows is taken as normal on the logarithm of the load, with the
-//! spread that its interval has. Two capacities differ where the difference of their
-//! logarithms is shown not to be 0, and are the same where it is shown to be less than
-//! a margin (two one-sided tests: Schuirmann 1987). No pair can be wrong in both ways,
-//! so that each of the pairs of the whole table may spend an equal share of the error
-//! rate on either (Bonferroni), and at most 5 in 100 tables say anything wrong.
+//! The result of a search is taken as normal on the logarithm of the load, with the spread of its
+//! interval. Two capacities differ if the difference of their logarithms is shown not to be 0, and
+//! are the same if it is shown to be less than a margin (two one-sided tests: Schuirmann 1987). No
+//! pair can be wrong in both ways, so each pair of the whole table may spend an equal share of the
+//! error rate on either (Bonferroni), and at most 5 in 100 tables contain a wrong statement.
 
 use crate::capacity::CAPACITY_LEVEL;
 use crate::normal::{normal_cdf, normal_two_sided_p};
 
 /// The error rate of the whole table.
 const ALPHA: f64 = 0.05;
-/// The standard deviations on either side that a share of [`CAPACITY_LEVEL`] has.
+/// Standard deviations on either side that enclose a share of [`CAPACITY_LEVEL`].
 const DEVIATIONS: f64 = 1.644_853_626_951_472_2;
-/// No search knows a load better than so, as a fraction: the step of its grid.
+/// Smallest spread of a search, as a fraction: the step of its grid.
 const FINEST: f64 = 0.001;
 
-/// What a search knows of a capacity.
+/// The capacity that a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownCapacity {
     /// The lower end of its interval.
     pub lo: f64,
-    /// Where it lies most likely.
+    /// The most likely value.
     pub estimate: f64,
-    /// The upper end; none where only a lower bound is known.
+    /// The upper end; `None` for a lower bound.
     pub hi: Option<f64>,
 }
 
-/// Where a system stands at a point.
+/// Standing of a system at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapacityStanding {
-    /// It has a higher capacity than every other.
+    /// Its capacity is higher than every other.
     Winner,
     /// It is one of the highest, which are the same.
     Tie,
-    /// Another has a higher one.
+    /// Another system's capacity is higher.
     Behind,
     /// None of these is shown.
     Undecided,
-    /// There is no other.
+    /// There is no other system.
     Alone,
 }
 
-/// Ranks the systems of each point of a table; nothing of those of which nothing is
-/// known. The same is what differs by less than `tie`, as a fraction.
+/// Ranks the systems of each point of a table; `None` for systems without a capacity. Capacities
+/// that differ by less than `tie`, a fraction, are the same.
 pub fn rank_capacities(points: &[Vec<Option<KnownCapacity>>], tie: f64) -> Vec<Vec<Option<CapacityStanding>>> {
     let known = |point: &Vec<Option<KnownCapacity>>| point.iter().flatten().count();
     let pairs: usize = points.iter().map(|point| known(point) * known(point).saturating_sub(1) / 2).sum();
@@ -77,14 +75,14 @@ fn stand(point: &[Option<KnownCapacity>], alpha: f64, tie: f64) -> Vec<Option<Ca
     (0..point.len()).map(|system| point[system].map(|_| of(system))).collect()
 }
 
-/// Standard deviation of the logarithm.
+/// Returns the standard deviation of the logarithm.
 fn spread(known: KnownCapacity, hi: f64) -> f64 {
     debug_assert!((normal_two_sided_p(DEVIATIONS) - (1.0 - CAPACITY_LEVEL)).abs() < 1e-9);
     ((hi / known.lo).ln() / (2.0 * DEVIATIONS)).max(FINEST)
 }
 
 fn is_higher(one: KnownCapacity, other: KnownCapacity, alpha: f64) -> bool {
-    // A lower bound may beat, and is not beaten.
+    // A lower bound can beat another capacity, but cannot be beaten.
     let Some(others_hi) = other.hi else { return false };
     let (place, width) = match one.hi {
         Some(hi) => (one.estimate, spread(one, hi)),

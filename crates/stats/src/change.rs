@@ -1,21 +1,19 @@
-//! Whether a figure has changed between two groups of runs, or only its noise
-//! is seen.
+//! Tests whether a figure has changed between two groups of runs, beyond noise.
 
 use crate::estimate::{Estimate, Interval, median};
 use crate::student::{student_two_sided_p, student_two_sided_t};
 use serde::Serialize;
 
-/// The probability with which, at most, a family of comparisons in which
-/// nothing has changed finds a change.
+/// Maximum probability with which a family of comparisons without any change finds a change.
 pub const FALSE_ALARM: f64 = 0.05;
 
-/// How two groups of runs are set against each other.
+/// Scale on which two groups of runs are compared.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// As the quotient B / A, on logarithms: where all values are above 0.
+    /// The quotient B / A, on logarithms, if all values are above 0.
     Ratio,
-    /// As the difference B − A: where one is not.
+    /// The difference B − A, if one is not.
     Difference,
 }
 
@@ -24,47 +22,46 @@ pub enum Scale {
 pub struct Runs<'a> {
     /// The values, in the figure's unit.
     pub values: &'a [f64],
-    /// The least difference that the measurement could have shown, in the same
-    /// unit; 0 or more.
+    /// The smallest difference that the measurement could have shown, in the same unit; 0 or more.
     pub step: f64,
 }
 
-/// What has become of a figure from group A to group B.
+/// Change of a figure from group A to group B.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// A typical run of A, the median, with the 95 % interval of this group
-    /// alone; the interval is absent of a single run.
+    /// The median of A's runs, with the 95 % interval of this group alone; a single run has no
+    /// interval.
     pub a: Estimate,
-    /// The same of B.
+    /// The median of B's runs, with the 95 % interval of this group alone; a single run has no
+    /// interval.
     pub b: Estimate,
-    /// B / A or B − A, by the scale. The 95 % interval is of this comparison
-    /// alone; it is absent where a group is a single run.
+    /// B / A or B − A, by the scale. The 95 % interval is for this comparison alone; it is absent
+    /// if a group is a single run.
     pub change: Estimate,
-    /// Which of the two it is.
+    /// The scale of `change`.
     pub scale: Scale,
-    /// The probability of a change at least as large where there is none, 0 to
-    /// 1, of this comparison alone; absent where a group is a single run.
+    /// The probability of a change at least as large if there is none, 0 to 1, for this comparison
+    /// alone; `None` if a group is a single run.
     pub p: Option<f64>,
     /// Standard error and degrees of freedom of the change, on its scale.
     #[serde(skip)]
     spread: Option<Spread>,
 }
 
-/// How the runs of two groups lie in time.
+/// Order in time of the runs of two groups.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOrder {
-    /// In turns, or at times that nobody knows: what drifts meets both alike.
+    /// Alternating, or at unknown times: drift affects both groups alike.
     #[default]
     InTurns,
-    /// All of one group before all of the other: what has become of the machine
-    /// in between is noise as well, and no run of either shows it.
+    /// All of one group before all of the other: changes of the machine in between are noise as
+    /// well, which no run shows.
     Apart,
 }
 
 impl RunOrder {
-    /// The variance between groups, as a multiple of that between the runs of
-    /// one.
+    /// Returns the variance between groups, as a multiple of that between the runs of one.
     fn between(self) -> f64 {
         match self {
             RunOrder::InTurns => 0.0,
@@ -73,21 +70,20 @@ impl RunOrder {
     }
 }
 
-/// What two groups that were measured one after the other differ by beside
-/// their runs: so many times the variance between runs of one group, which is
-/// half of their standard deviation. An assumption: two groups cannot show it.
-/// docs/compare.md has an experiment.
+/// Additional variance between two groups that were measured one after the other, as a multiple of
+/// the variance between runs of one group; it is half of their standard deviation. An assumption:
+/// two groups cannot show it. docs/compare.md has an experiment.
 const APART: f64 = 0.25;
 
 impl Change {
-    /// The smallest change that this comparison would have found in 80 of 100
-    /// cases, at a probability of `alpha` for a false alarm: a quotient above
-    /// 1, or an amount above 0, by the scale. None where a group is a single run.
+    /// Returns the smallest change that this comparison would have found in 80 of 100 cases, at a
+    /// probability of `alpha` for a false alarm: a quotient above 1, or an amount above 0, by the
+    /// scale. `None` if a group is a single run.
     ///
-    /// The sum of the two quantiles of Student's t: a usual approximation of
-    /// the power of a t test, a little too large for few runs.
+    /// It is the sum of the two quantiles of Student's t: a usual approximation of the power of a t
+    /// test, a little too large for few runs.
     pub fn smallest(&self, alpha: f64) -> Option<f64> {
-        /// Two-sided, so that 20 of 100 lie beyond on one side.
+        /// Two-sided, so that 20 of 100 lie beyond it on one side.
         const MISSED: f64 = 0.4;
         let spread = self.spread?;
         let quantiles = student_two_sided_t(alpha, spread.degrees) + student_two_sided_t(MISSED, spread.degrees);
@@ -102,33 +98,29 @@ impl Change {
 
 /// Compares one figure's value in each run of A with its value in each of B.
 ///
-/// A run is one observation: a percentile of it counts once, however many
-/// messages it is made of, as what differs from run to run (placement in
-/// memory, the state of the machine) happens to all of a run's messages together.
+/// A run is one observation: a percentile of it counts once, whatever its number of messages,
+/// because the differences between runs (placement in memory, the state of the machine) affect all
+/// of a run's messages together.
 ///
-/// The test is Welch's, on logarithms where all values are above 0: latencies
-/// and costs are skewed, and a change is a factor rather than an amount. Two
-/// things make it safe for few runs:
+/// The test is Welch's, on logarithms if all values are above 0: latencies and costs are skewed,
+/// and a change is a factor rather than an amount. Two things make it safe for few runs:
 ///
-/// - The degrees of freedom are Welch's, but no more than two groups of the
-///   smaller size would have; and 1 where a group has two runs (the bound of
-///   Mickey and Brown). Without that, 2 runs against 10 find changes where
-///   there are none seven times as often as they should.
-/// - The standard deviation of a group is taken to be at least `step`. Two runs that fall in
-///   one bucket of a histogram have not therefore no noise.
+/// - The degrees of freedom are Welch's, but no more than two groups of the smaller size would
+///   have; and 1 if a group has two runs (the bound of Mickey and Brown). Without that, 2 runs
+///   against 10 find changes where there are none seven times as often as they should.
+/// - The standard deviation of a group is at least `step`. Two runs that fall in one bucket of a
+///   histogram are not free of noise.
 ///
-/// The change that is told is that of the medians; its interval, which is of
-/// the means on the scale of the test, is widened where it must be to hold it.
+/// The reported change is that of the medians; its interval, which is of the means on the scale of
+/// the test, is widened if necessary to contain it.
 ///
-/// Groups measured [`RunOrder::Apart`] have a variance of their own beside that of
-/// their runs.
+/// Groups measured [`RunOrder::Apart`] have an additional variance.
 ///
-/// `None` where a group is empty or a value is not finite.
+/// `None` if a group is empty or a value is not finite.
 ///
-/// Sources: Welch, *The generalization of "Student's" problem when several
-/// different population variances are involved*, Biometrika 34, 1947; Mickey
-/// and Brown, *Bounds on the distribution functions of the Behrens-Fisher
-/// statistic*, Annals of Mathematical Statistics 37, 1966.
+/// Sources: Welch, *The generalization of "Student's" problem when several different population
+/// variances are involved*, Biometrika 34, 1947; Mickey and Brown, *Bounds on the distribution
+/// functions of the Behrens-Fisher statistic*, Annals of Mathematical Statistics 37, 1966.
 pub fn change(a: Runs, b: Runs, order: RunOrder) -> Option<Change> {
     let (scale, group_a, group_b) = groups(a, b, order)?;
     let (median_a, median_b) = (median(a.values)?, median(b.values)?);
@@ -162,8 +154,8 @@ pub fn change(a: Runs, b: Runs, order: RunOrder) -> Option<Change> {
     is_finite.then_some(found)
 }
 
-/// The p of [`change`] without its intervals, which cost many times as much:
-/// for simulations. `None` where a group has fewer than two runs, too.
+/// Returns the p of [`change`] without its intervals, which cost many times as much: for
+/// simulations. `None` also if a group has fewer than two runs.
 pub fn change_p(a: Runs, b: Runs, order: RunOrder) -> Option<f64> {
     let (_, a, b) = groups(a, b, order)?;
     Some(Spread::joint(&a.spread?, &b.spread?).p(b.mean - a.mean))
@@ -172,19 +164,18 @@ pub fn change_p(a: Runs, b: Runs, order: RunOrder) -> Option<f64> {
 fn groups(a: Runs, b: Runs, order: RunOrder) -> Option<(Scale, Group, Group)> {
     let is_positive = a.values.iter().chain(b.values).all(|value| *value > 0.0);
     let scale = if is_positive { Scale::Ratio } else { Scale::Difference };
-    // What never was anything but nothing is not known to scatter.
+    // A figure that was always 0 is not known to scatter.
     let is_nothing = a.values.iter().chain(b.values).all(|value| *value == 0.0);
     let [a, b] = [a, b].map(|runs| if is_nothing { Runs { step: 0.0, ..runs } } else { runs });
     Some((scale, Group::new(a, scale, order)?, Group::new(b, scale, order)?))
 }
 
-/// The adjusted p of each comparison of a family, in the order given: where
-/// those at or below [`FALSE_ALARM`] are called changes, a family in which
-/// nothing has changed finds one with at most that probability, however the
-/// comparisons depend on each other. NaN counts as 1.
+/// Returns the adjusted p of each comparison of a family, in the order given. If those at or below
+/// [`FALSE_ALARM`] are called changes, a family without any change finds one with at most that
+/// probability, whatever the dependence between the comparisons. NaN counts as 1.
 ///
-/// Source: Holm, *A simple sequentially rejective multiple test procedure*,
-/// Scandinavian Journal of Statistics 6, 1979.
+/// Source: Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of
+/// Statistics 6, 1979.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let p: Vec<f64> = p.iter().map(|p| if p.is_nan() { 1.0 } else { *p }).collect();
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -198,16 +189,16 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// A group of runs on the scale on which it is compared.
+/// A group of runs on the scale of the comparison.
 struct Group {
     mean: f64,
-    /// How far the mean of these runs is sure; `None` of a single run.
+    /// Error of the mean of these runs; `None` for a single run.
     alone: Option<Spread>,
-    /// The same beside a group of another time.
+    /// Error of the mean if the other group was measured at another time.
     spread: Option<Spread>,
 }
 
-/// How far a mean, or a difference of two, is sure.
+/// Error of a mean, or of a difference of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     /// Standard error, squared.
@@ -245,7 +236,7 @@ impl Spread {
     fn joint(a: &Spread, b: &Spread) -> Spread {
         let error_squared = a.error_squared + b.error_squared;
         let smaller = a.degrees.min(b.degrees);
-        // By shares, as the squares of tiny errors would be 0.
+        // Computed by shares, because the squares of tiny errors would be 0.
         let (share_a, share_b) = (a.error_squared / error_squared, b.error_squared / error_squared);
         let welch = 1.0 / (share_a * share_a / a.degrees + share_b * share_b / b.degrees);
         let degrees = if smaller < 2.0 || welch.is_nan() { smaller.min(1.0) } else { welch.min(2.0 * smaller) };
@@ -257,7 +248,7 @@ impl Spread {
     }
 }
 
-/// Half of a 95 % interval.
+/// Returns half of the width of a 95 % interval.
 fn half_width(error_squared: f64, degrees: f64) -> f64 {
     student_two_sided_t(0.05, degrees) * error_squared.sqrt()
 }

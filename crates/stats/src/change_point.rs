@@ -1,41 +1,39 @@
-//! Whether a figure has changed for good within a history, and since when.
+//! Tests whether a figure has changed permanently within a history, and since when.
 
 use crate::estimate::median;
 use crate::random::Random;
 
-/// Fewest values in which a change can be seen at all.
+/// Fewest values in which a change can be found.
 pub const HISTORY_MIN: usize = 6;
-/// Orders of the values that are tried at most.
+/// Maximum number of permutations.
 const ORDERS_MAX: u32 = 19_999;
-/// Orders at least as uneven as the true one after which no more are tried: it is
-/// none that stands out.
+/// The test stops after this many permutations at least as uneven as the true order: the order does
+/// not stand out.
 const ENOUGH: u32 = 100;
 
-/// Where a history is split best, and whether it is.
+/// The best split of a history, and its significance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
-    /// The first value of after, as an index; 1 or more.
+    /// Index of the first value after the change; 1 or more.
     pub at: usize,
-    /// The probability of a split at least as uneven where nothing has changed, 0 to 1.
+    /// The probability of a split at least as uneven if nothing has changed, 0 to 1.
     pub p: f64,
 }
 
-/// Finds the place at which the values before and those after differ most, and how
-/// often an order of the same values that means nothing has a split as uneven, by
-/// ranks.
+/// Finds the split at which the values before and after differ most, and the probability, by ranks,
+/// of a split as uneven in a random order of the same values.
 ///
-/// The probability is that of a permutation test (with the stopping rule of Besag
-/// and Clifford, *Sequential Monte Carlo p-values*, Biometrika 78, 1991): it holds
-/// whatever the noise is, for few values too, as long as without a change any order
-/// is as probable as any other. Values that drift, or that hang together from one
-/// to the next, are not so. A last value alone can never be told from noise, and a
-/// few seldom: docs/gate-a-change.md has a table.
+/// The probability is that of a permutation test (with the stopping rule of Besag and Clifford,
+/// *Sequential Monte Carlo p-values*, Biometrika 78, 1991). It holds for any noise, and for few
+/// values too, if without a change all orders are equally probable. That is not so for values that
+/// drift or are autocorrelated. The last value alone can never be distinguished from noise, and a
+/// few only seldom: docs/gate-a-change.md has a table.
 ///
-/// The statistic is the largest over all splits of the rank sum of Wilcoxon,
-/// standardised: Pettitt's (*A non-parametric approach to the change-point problem*,
-/// Applied Statistics 28, 1979) with a weight that does not forget the ends.
+/// The statistic is the largest over all splits of the rank sum of Wilcoxon, standardised:
+/// Pettitt's (*A non-parametric approach to the change-point problem*, Applied Statistics 28, 1979)
+/// with a weight that does not neglect the ends.
 ///
-/// `None` of fewer than [`HISTORY_MIN`] values, or where one is not finite.
+/// `None` for fewer than [`HISTORY_MIN`] values, or if one is not finite.
 pub fn change_point(values: &[f64]) -> Option<ChangePoint> {
     if values.len() < HISTORY_MIN || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -58,7 +56,7 @@ pub fn change_point(values: &[f64]) -> Option<ChangePoint> {
     Some(ChangePoint { at: split(values), p })
 }
 
-/// Ranks less their mean; equal values share the middle of theirs.
+/// Returns ranks less their mean; equal values share the middle of theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let middle = (values.len() as f64 + 1.0) / 2.0;
     let rank = |value: &f64| {
@@ -69,7 +67,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// How uneven the best split is.
+/// Returns the unevenness of the best split.
 fn most_uneven(ranks: &[f64]) -> f64 {
     let n = ranks.len() as f64;
     let (mut sum, mut most) = (0.0, 0.0);
@@ -81,8 +79,8 @@ fn most_uneven(ranks: &[f64]) -> f64 {
     most
 }
 
-/// The split of which both sides lie nearest to their medians. Ranks would tell it
-/// less well: they do not know how far apart two values are.
+/// Returns the split whose sides lie nearest to their medians. Ranks would be less exact, because
+/// they ignore the distance between values.
 fn split(values: &[f64]) -> usize {
     let off = |side: &[f64]| {
         let middle = median(side).unwrap_or_default();

@@ -1,13 +1,11 @@
-//! The text form of a histogram: base64 of the HdrHistogram V2 compressed
-//! format.
+//! The text form of a histogram: base64 of the HdrHistogram V2 compressed format.
 //!
-//! Writing is left to `hdrhistogram`. Reading is done here, because its reader
-//! allocates whatever length (up to 4 GiB) the header claims, and overflows on
-//! run lengths that no writer makes. The text may come from an agent that
-//! somebody else wrote.
+//! `hdrhistogram` writes it. The reader is here, because that of `hdrhistogram` allocates whatever
+//! length (up to 4 GiB) the header claims, and overflows on run lengths that no writer makes. The
+//! text may come from an agent of another author.
 //!
-//! Format: <https://github.com/HdrHistogram/HdrHistogram>,
-//! `AbstractHistogram.encodeIntoByteBuffer` and `ZigZagEncoding`.
+//! Format: <https://github.com/HdrHistogram/HdrHistogram>, `AbstractHistogram.encodeIntoByteBuffer`
+//! and `ZigZagEncoding`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,19 +29,18 @@ const INFLATED_MAX: usize = 38_912 * 9 + HEADER_LEN;
 const TEXT_MAX: usize = INFLATED_MAX / 8 * 9 / 3 * 4;
 
 impl Histogram {
-    /// The histogram as base64 text (RFC 4648, section 4) of the HdrHistogram
-    /// V2 compressed format, which the HdrHistogram libraries of other
-    /// languages read.
+    /// Encodes the histogram as base64 text (RFC 4648, section 4) of the HdrHistogram V2 compressed
+    /// format, which the HdrHistogram libraries of other languages read.
     pub fn encode(&self) -> String {
         encode(&self.inner)
     }
 
-    /// Reads what [`Histogram::encode`], or the HdrHistogram library of
-    /// another language, wrote.
+    /// Decodes the output of [`Histogram::encode`], or of the HdrHistogram library of another
+    /// language.
     ///
-    /// Made for text of unknown origin: it never panics, its memory stays
-    /// below 2 MiB and its time is linear in the length of the text. Values
-    /// above one hour saturate as in [`Histogram::record_n`].
+    /// Safe for text of unknown origin: it never panics, its memory stays below 2 MiB and its time
+    /// is linear in the length of the text. Values above one hour saturate as in
+    /// [`Histogram::record_n`].
     ///
     /// # Errors
     /// Every variant of [`HistogramError`] but `Precision`.
@@ -132,8 +129,8 @@ fn decode_payload(reader: &mut Reader) -> Result<Histogram, HistogramError> {
     Ok(histogram)
 }
 
-/// Where the buckets of a histogram from 1 lie. It depends on the digits
-/// alone: a greater range only has more buckets.
+/// Layout of the buckets of a histogram from 1. It depends on the digits alone: a greater range
+/// only has more buckets.
 struct Layout {
     half_bits: u32,
 }
@@ -144,7 +141,7 @@ impl Layout {
         Self { half_bits: single_unit.next_power_of_two().ilog2() - 1 }
     }
 
-    /// The lowest value of a bucket, or `None` above [`VALUE_MAX`].
+    /// Returns the lowest value of a bucket, or `None` above [`VALUE_MAX`].
     fn value(&self, index: u64) -> Option<u64> {
         let half = 1_u64 << self.half_bits;
         let octave = index >> self.half_bits;
@@ -178,7 +175,7 @@ impl Reader<'_> {
         Ok(u64::from_be_bytes(self.take()?))
     }
 
-    /// Zig-zag LEB128 of at most 9 bytes, the ninth taken whole.
+    /// Reads a zig-zag LEB128 number of at most 9 bytes, the ninth taken whole.
     fn zigzag(&mut self) -> Result<i64, HistogramError> {
         let mut number: u64 = 0;
         for position in 0..9 {

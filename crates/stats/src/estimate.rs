@@ -1,4 +1,4 @@
-//! What repeated runs say of a figure: its value and a 95 % interval.
+//! Estimates from repeated runs: a figure's value and a 95 % interval.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the two have a point in common, their ends included.
+    /// True if the two have a point in common, including their ends.
     pub fn overlaps(&self, other: &Interval) -> bool {
         self.lo <= other.hi && other.lo <= self.hi
     }
@@ -27,8 +27,8 @@ pub struct Estimate {
     pub interval: Option<Interval>,
 }
 
-/// The median, of an even number of values the mean of the two in the middle.
-/// `None` if there are none, or one is not finite.
+/// Returns the median; for an even number of values, the mean of the two in the middle. `None` if
+/// there are no values, or one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -42,8 +42,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(lower.midpoint(upper))
 }
 
-/// The median of whole numbers up to 2^53, such as bytes, rounded down; 0 if
-/// there are none.
+/// Returns the median of whole numbers up to 2^53, such as bytes, rounded down; 0 if there are
+/// none.
 pub fn median_whole(values: impl IntoIterator<Item = u64>) -> u64 {
     let values: Vec<f64> = values.into_iter().map(|value| value as f64).collect();
     median(&values).map_or(0, |middle| middle as u64)

@@ -4,31 +4,30 @@ use std::fmt;
 
 use crate::summary::Summary;
 
-/// The largest time that a histogram tells apart: one hour, in nanoseconds.
-/// Greater values are recorded as this one and counted by
-/// [`Histogram::saturated`].
+/// The largest time that a histogram distinguishes: one hour, in nanoseconds. Greater values are
+/// recorded as this one and counted by [`Histogram::saturated`].
 pub const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
 
-/// One day: beyond the hour that is recorded, so that agents with wider
-/// histograms are understood, and below every range that is a mistake of unit.
+/// One day: above the recorded hour, so that agents' wider histograms are accepted, and below every
+/// range that comes from a mistake of unit.
 pub(crate) const VALUE_MAX: u64 = 86_400_000_000_000;
 
-/// The most values that a histogram holds, 2^53: up to here every count and
-/// every sum of counts is exact as a `u64` and as an `f64`.
+/// The most values in a histogram, 2^53: up to here every count and every sum of counts is exact as
+/// a `u64` and as an `f64`.
 pub const COUNT_MAX: u64 = 1 << 53;
 
 const LATENCY_DIGITS: u8 = 3;
 const COARSE_DIGITS: u8 = 2;
 
-/// Why histograms could not be decoded or merged.
+/// Reasons why histograms could not be decoded or merged.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
     /// The text is longer than that of any histogram in range.
     #[error("encoded histogram of {len} bytes exceeds the limit of {limit}")]
     TooLong {
-        /// Bytes of text given.
+        /// Length of the text, bytes.
         len: usize,
-        /// Bytes of text allowed.
+        /// Largest allowed length, bytes.
         limit: usize,
     },
     /// The text is not standard base64 with padding (RFC 4648, section 4).
@@ -57,12 +56,12 @@ pub enum HistogramError {
     /// The counts add up to more than [`COUNT_MAX`].
     #[error("histogram holds more than 2^53 values")]
     TooManyValues,
-    /// Pairs of value and count that are no histogram.
+    /// Pairs of value and count that are not a histogram.
     #[error("pair {at} of value and count: {why}")]
     Pair {
-        /// Which, from 0.
+        /// Index of the pair, from 0.
         at: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// The two histograms have different precision.
@@ -70,34 +69,33 @@ pub enum HistogramError {
     Precision {
         /// Digits of the histogram merged into.
         ours: u8,
-        /// Digits of the histogram given.
+        /// Digits of the other histogram.
         theirs: u8,
     },
 }
 
 /// Counts of times in nanoseconds, from 0 to one hour ([`LATENCY_MAX_NS`]).
 ///
-/// A fixed-size HdrHistogram (Gil Tene, <http://hdrhistogram.org>): buckets
-/// grow with the value so that the relative error stays bounded. All memory is
-/// taken on construction; recording neither allocates nor fails.
+/// A fixed-size HdrHistogram (Gil Tene, <http://hdrhistogram.org>): buckets grow with the value so
+/// that the relative error stays bounded. All memory is allocated on construction; recording
+/// neither allocates nor fails.
 ///
 /// Equality compares the counts bucket by bucket, not [`Histogram::saturated`].
 #[derive(Clone)]
 pub struct Histogram {
-    /// Counts by bucket; `codec` writes them as they are.
+    /// Counts by bucket; `codec` writes them unchanged.
     pub(crate) inner: hdrhistogram::Histogram<u64>,
     saturated: u64,
 }
 
 impl Histogram {
-    /// An empty histogram of 3 significant digits (relative error at most
-    /// 0.1 %), 264 KiB.
+    /// Creates an empty histogram of 3 significant digits (relative error at most 0.1 %), 264 KiB.
     pub fn latency() -> Self {
         Self::with_digits(LATENCY_DIGITS)
     }
 
-    /// An empty histogram of 2 significant digits (relative error at most
-    /// 1 %), 36 KiB: small enough for one per time slice.
+    /// Creates an empty histogram of 2 significant digits (relative error at most 1 %), 36 KiB:
+    /// small enough for one per time slice.
     pub fn coarse() -> Self {
         Self::with_digits(COARSE_DIGITS)
     }
@@ -112,7 +110,7 @@ impl Histogram {
         Self { inner, saturated: 0 }
     }
 
-    /// Significant decimal digits: 3 or 2.
+    /// Returns its significant decimal digits: 3 or 2.
     pub fn digits(&self) -> u8 {
         self.inner.sigfig()
     }
@@ -124,13 +122,12 @@ impl Histogram {
         if ns > LATENCY_MAX_NS {
             self.saturated = self.saturated.saturating_add(1);
         }
-        // No check against COUNT_MAX: one by one it is out of reach, and sums
-        // are exact as u64 for 2^64 - 2^53 values beyond it.
+        // No check against COUNT_MAX: values recorded one by one cannot reach it, and sums are
+        // exact as u64 for 2^64 - 2^53 values beyond it.
         self.inner.saturating_record(ns.min(LATENCY_MAX_NS));
     }
 
-    /// Counts one value `count` times. Values beyond [`COUNT_MAX`] in all are
-    /// not counted.
+    /// Counts one value `count` times. Values beyond [`COUNT_MAX`] in total are not counted.
     pub fn record_n(&mut self, ns: u64, count: u64) {
         let count = count.min(COUNT_MAX.saturating_sub(self.inner.len()));
         if count == 0 {
@@ -142,12 +139,12 @@ impl Histogram {
         self.inner.saturating_record_n(ns.min(LATENCY_MAX_NS), count);
     }
 
-    /// Counts values, ns, each so many times. They come from elsewhere: they have
-    /// to rise, with counts above 0 and no value beyond a day.
+    /// Counts pairs of a value, ns, and its count. They come from outside, so values must rise,
+    /// counts must be above 0 and no value beyond a day.
     ///
     /// # Errors
-    /// [`HistogramError::Pair`], and [`HistogramError::TooManyValues`] beyond
-    /// [`COUNT_MAX`]; what came before is counted.
+    /// [`HistogramError::Pair`], and [`HistogramError::TooManyValues`] beyond [`COUNT_MAX`]; the
+    /// pairs before the error are counted.
     pub fn record_pairs(&mut self, pairs: &[(u64, u64)]) -> Result<(), HistogramError> {
         let mut before = None;
         for (at, (ns, count)) in pairs.iter().copied().enumerate() {
@@ -169,14 +166,13 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds the counts of another histogram, `saturated` included, as if all
-    /// its values had been recorded here.
+    /// Adds the counts of another histogram, including `saturated`, as if all its values had been
+    /// recorded here.
     ///
     /// # Errors
-    /// [`HistogramError::Precision`] where the digits differ: the coarser
-    /// histogram's values are not known to the finer one's precision.
-    /// [`HistogramError::TooManyValues`] beyond [`COUNT_MAX`]. On error
-    /// nothing was added.
+    /// [`HistogramError::Precision`] if the digits differ: the coarser histogram's values are not
+    /// known to the finer one's precision. [`HistogramError::TooManyValues`] beyond [`COUNT_MAX`].
+    /// On error nothing was added.
     pub fn merge(&mut self, other: &Histogram) -> Result<(), HistogramError> {
         let (ours, theirs) = (self.digits(), other.digits());
         if ours != theirs {
@@ -191,66 +187,63 @@ impl Histogram {
         Ok(())
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.inner.reset();
         self.saturated = 0;
     }
 
-    /// Number of values recorded.
+    /// Returns the number of values recorded.
     pub fn count(&self) -> u64 {
         self.inner.len()
     }
 
-    /// Whether no value was recorded.
+    /// True if no value was recorded.
     pub fn is_empty(&self) -> bool {
         self.inner.is_empty()
     }
 
-    /// How many of the values exceeded [`LATENCY_MAX_NS`]. Not part of the
-    /// encoded form: a decoded histogram says 0 unless its own range was
-    /// longer and such values are in it.
+    /// Returns the number of values above [`LATENCY_MAX_NS`]. Not part of the encoded form: for a
+    /// decoded histogram it is 0, unless its own range was longer and contains such values.
     pub fn saturated(&self) -> u64 {
         self.saturated
     }
 
-    /// Bottom of the lowest bucket in use, ns; 0 if empty.
+    /// Returns the bottom of the lowest bucket in use, ns; 0 if empty.
     pub fn min(&self) -> u64 {
         self.inner.min()
     }
 
-    /// Top of the highest bucket in use, ns; 0 if empty.
+    /// Returns the top of the highest bucket in use, ns; 0 if empty.
     pub fn max(&self) -> u64 {
         self.inner.max()
     }
 
-    /// Mean of the bucket middles, ns; 0 if empty.
+    /// Returns the mean of the bucket middles, ns; 0 if empty.
     pub fn mean(&self) -> f64 {
         self.inner.mean()
     }
 
-    /// Standard deviation (of the population) of the bucket middles, ns; 0 if
-    /// empty.
+    /// Returns the standard deviation (of the population) of the bucket middles, ns; 0 if empty.
     pub fn stddev(&self) -> f64 {
         self.inner.stdev()
     }
 
-    /// Top of the lowest bucket at or below which at least `quantile` of the
-    /// values lie, ns; 0 if empty.
+    /// Returns the top of the lowest bucket at or below which at least `quantile` of the values
+    /// lie, ns; 0 if empty.
     ///
-    /// `quantile` is clamped to 0..=1 (NaN counts as 0). At 0 it is
-    /// [`Histogram::min`], at 1 [`Histogram::max`].
+    /// `quantile` is clamped to 0..=1 (NaN counts as 0). At 0 it is [`Histogram::min`], at 1
+    /// [`Histogram::max`].
     pub fn value_at(&self, quantile: f64) -> u64 {
         if quantile > 0.0 { self.inner.value_at_quantile(quantile) } else { self.min() }
     }
 
-    /// The buckets in use in ascending order, each as its top in ns and its
-    /// count.
+    /// Returns the buckets in use in ascending order, each as its top in ns and its count.
     pub fn nonzero(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.inner.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
-    /// The figures of the distribution, or `None` if it is empty.
+    /// Returns the figures of the distribution, or `None` if it is empty.
     pub fn summary(&self) -> Option<Summary> {
         if self.is_empty() {
             return None;

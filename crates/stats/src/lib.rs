@@ -1,14 +1,13 @@
-//! The statistics of pubmark: latency histograms, percentiles, intervals,
-//! trend and ranking.
+//! The statistics of pubmark: latency histograms, percentiles, intervals, trend and ranking.
 //!
-//! Everything here is a pure function of its arguments: nothing reads a file,
-//! a clock or a source of randomness (what is drawn is drawn from a seed), so that a report made again years later
+//! Everything here is a pure function of its arguments: nothing reads a file, a clock or a source
+//! of randomness (random numbers are drawn from a seed), so that a report made again years later
 //! shows the same figures.
 //!
-//! Two rules hold throughout. Percentiles are never averaged: those of a run are
-//! taken from its histograms merged, and over runs the median is taken of each
-//! run's own. An interval is never invented: a single run has a value and no
-//! interval, and a ranking that would need one says *undecided*.
+//! Two rules hold throughout. Percentiles are never averaged: those of a run are taken from its
+//! merged histograms, and over runs the median of each run's own is taken. An interval is never
+//! invented: a single run has a value and no interval, and a ranking that would need one says
+//! *undecided*.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 

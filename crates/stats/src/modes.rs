@@ -1,19 +1,19 @@
-//! Runs that fall into two groups which noise does not explain.
+//! Finds runs that fall into two groups which noise does not explain.
 
 use crate::estimate::median;
 
-/// Fewest values of which two groups can be told.
+/// Fewest values in which two groups can be distinguished.
 const VALUES_MIN: usize = 5;
-/// Fewest values of a group, and the least share of all, one in so many: the others are
+/// Fewest values of a group, and its least share of all, one in this many: smaller groups are
 /// outliers.
 const GROUP_MIN: usize = 2;
 const GROUP_SHARE: usize = 5;
-/// Groups closer than this factor are not two answers.
+/// Groups closer than this factor are not distinguished.
 const FACTOR_MIN: f64 = 1.2;
-/// The gap between two groups is at least this many times the wider group.
+/// The gap between two groups is at least this many times the width of the wider one.
 const GAP: f64 = 1.5;
-/// Below this number of values it has to be wider, in proportion: few values hardly tell how
-/// wide a group is.
+/// Below this number of values the gap must be wider, in proportion: few values hardly show the
+/// width of a group.
 const GAP_VALUES: f64 = 20.0;
 
 /// Two groups of values.
@@ -21,7 +21,7 @@ const GAP_VALUES: f64 = 20.0;
 pub struct Modes {
     /// Indices of the values of the lower group, ascending by value.
     pub lower: Vec<usize>,
-    /// The same of the upper group.
+    /// Indices of the values of the upper group, ascending by value.
     pub upper: Vec<usize>,
     /// The median of the lower group.
     pub lower_median: f64,
@@ -29,12 +29,13 @@ pub struct Modes {
     pub upper_median: f64,
 }
 
-/// Finds two groups, each of at least two values and a fifth of all, with a gap between them that is wide beside
-/// both: at least a factor of 1.2, and 1.5 times the wider group on a logarithmic scale
-/// (more below 20 values). `step` is the least difference that the measurement can tell.
+/// Finds two groups, each of at least two values and a fifth of all, with a gap between them that
+/// is wide compared with both: at least a factor of 1.2, and 1.5 times the wider group on a
+/// logarithmic scale (more below 20 values). `step` is the smallest difference that the measurement
+/// can show.
 ///
-/// Of values with one mode, normal, heavy-tailed or even, at most 2 in 100 cells are called
-/// so (`tests/it/modes.rs`). `None` of fewer than five values, or where one is not above 0.
+/// Of values with one mode, normal, heavy-tailed or uniform, at most 2 in 100 cells are reported as
+/// two groups (`tests/it/modes.rs`). `None` for fewer than five values, or if one is not above 0.
 pub fn modes(values: &[f64], step: f64) -> Option<Modes> {
     let count = values.len();
     if count < VALUES_MIN || values.iter().any(|value| !(value.is_finite() && *value > 0.0)) {

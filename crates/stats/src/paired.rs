@@ -1,16 +1,14 @@
-//! Two arms measured in turns, block by block: whether the change from one to
-//! the other lies beyond a bound or within it.
+//! Compares two arms measured in turns, block by block: does the change from one to the other lie
+//! beyond a bound or within it?
 //!
-//! A block is a run of each arm, one straight after the other, so that what
-//! drifts meets both; what is tested is the excess of each block over the bound,
-//! on logarithms where all values are above 0. It is looked at again and again
-//! ([`LOOKS`]), and each look has a level of its own, which add up to
-//! [`FALSE_ALARM`] ([`AlphaSpending`]): so the rate holds over all looks, whatever
-//! the number of blocks after which one stops.
+//! A block is a run of each arm, directly one after the other, so that drift affects both. The test
+//! is on the excess of each block over the bound, on logarithms if all values are above 0. It is
+//! repeated in several looks ([`LOOKS`]), each with a level of its own, which add up to
+//! [`FALSE_ALARM`] ([`AlphaSpending`]): so the rate holds over all looks, whatever the number of
+//! blocks after which one stops.
 //!
-//! Which share is spent by which look depends on the number of blocks alone, not
-//! on a budget: the same records say the same, and who goes on measuring spends
-//! nothing twice.
+//! The share of each look depends on the number of blocks alone, not on a budget: the same records
+//! give the same result, and continuing a measurement spends nothing twice.
 
 use crate::change::{FALSE_ALARM, Scale};
 use crate::estimate::{Estimate, Interval, median};
@@ -19,96 +17,96 @@ use crate::sequential::AlphaSpending;
 use crate::student::student_two_sided_t;
 use serde::Serialize;
 
-/// The numbers of blocks after which the arms are looked at. They become rarer,
-/// as each look costs some of the level of all others.
+/// Numbers of blocks after which the arms are compared. They become rarer, as each look costs some
+/// of the level of all others.
 pub const LOOKS: [usize; 24] =
     [2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512];
 
 /// A figure of both arms in one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedReading {
-    /// Of A, in the figure's unit.
+    /// Value of A, in the figure's unit.
     pub a: f64,
-    /// Of B.
+    /// Value of B, in the figure's unit.
     pub b: f64,
-    /// The least difference that the measurement of A could have shown.
+    /// The smallest difference that the measurement of A could have shown.
     pub step_a: f64,
-    /// The same of B.
+    /// The smallest difference that the measurement of B could have shown.
     pub step_b: f64,
 }
 
-/// How far a figure may go from A to B.
+/// Bound on a figure's change from A to B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedBound {
-    /// Whether it may not rise by more; else it may not fall by more.
+    /// True if it bounds a rise; false if it bounds a fall.
     pub rise: bool,
-    /// How far: 0 or more for a rise, 0 or less for a fall.
+    /// Largest allowed change: 0 or more for a rise, 0 or less for a fall.
     pub by: f64,
-    /// Whether that is a fraction of A; else it is an amount in the figure's unit.
+    /// True if `by` is a fraction of A; false if it is an amount in the figure's unit.
     pub relative: bool,
 }
 
-/// What the blocks say of a change and its bound.
+/// Outcome of comparing a change with its bound.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum PairedOutcome {
-    /// It lies beyond the bound.
+    /// The change lies beyond the bound.
     Beyond,
-    /// It does not.
+    /// The change lies within the bound.
     Within,
     /// Neither is shown.
     Open,
 }
 
-/// A change, as far as the blocks tell.
+/// The decision on a change from the blocks so far.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq)]
 pub struct PairedDecision {
-    /// What may be said.
+    /// The outcome.
     pub outcome: PairedOutcome,
-    /// How many blocks the look had that says so: the first that decides, or the
-    /// latest. 0 where there was none.
+    /// Number of blocks of the look with this outcome: the first that decides, or the latest. 0 if
+    /// there was no look.
     pub looked_at: usize,
-    /// The medians over all blocks.
+    /// Median of A over all blocks.
     pub a: f64,
-    /// The same of B.
+    /// Median of B over all blocks.
     pub b: f64,
-    /// B / A (the geometric mean over blocks) or B − A, as of that look; of all
-    /// blocks where there was none. The interval is the one that is held against
-    /// the bound, and so holds over all looks: each end errs in at most 5 of 100 cases.
+    /// B / A (the geometric mean over blocks) or B − A, as of that look; of all blocks if there was
+    /// no look. The interval is the one that is compared with the bound, and so holds over all
+    /// looks: each end errs in at most 5 of 100 cases.
     pub change: Estimate,
-    /// Which of the two it is.
+    /// The scale of `change`.
     pub scale: Scale,
-    /// How many blocks more would tell, as far as these do; none where it is told,
-    /// or would take more than 512.
+    /// Estimated number of additional blocks for a decision; `None` if it is decided, or would take
+    /// more than 512.
     pub more: Option<usize>,
 }
 
-/// A look that may be taken.
+/// A possible look.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     blocks: usize,
     /// Standard errors beyond the bound from which on it is exceeded.
     beyond: f64,
-    /// The same for being kept.
+    /// Standard errors within the bound from which on it is met.
     within: f64,
 }
 
-/// The test, made once for a family of comparisons.
+/// The test, created once for a family of comparisons.
 #[derive(Clone, Debug)]
 pub struct PairedTest {
     looks: Vec<Look>,
 }
 
-/// How much of the error rate is spent by this number of blocks, of 1. Few blocks
-/// get little: with two or three, only gross changes can be seen at any level.
+/// Returns the share of the error rate that is spent by this number of blocks, 0 to 1. Few blocks
+/// get little: with two or three, only gross changes can be found at any level.
 fn spent_by(blocks: usize) -> f64 {
     let n = blocks as f64;
     (n - 1.5) / (n + 4.0)
 }
 
-/// Whether A goes first in a block (from 1): drawn by the seed, once for two blocks,
-/// of which the second is the other way round. So what drifts, and what it does
-/// to a run to be the second one, is in both arms alike after any even number of blocks.
+/// True if A runs first in a block (from 1). The seed decides once for two blocks, of which the
+/// second has the other order. So drift, and the effect of being the second run, are equal in both
+/// arms after any even number of blocks.
 pub fn a_goes_first(seed: u64, point: usize, block: u32) -> bool {
     let index = block.saturating_sub(1);
     let place = ((point as u64) << 32) | u64::from(index / 2);
@@ -116,29 +114,29 @@ pub fn a_goes_first(seed: u64, point: usize, block: u32) -> bool {
     (drawn & 1 == 0) == index.is_multiple_of(2)
 }
 
-/// The next look after so many blocks.
+/// Returns the number of blocks of the next look after this many.
 pub fn next_look(blocks: usize) -> Option<usize> {
     LOOKS.into_iter().find(|look| *look > blocks)
 }
 
 impl PairedTest {
-    /// A test of so many comparisons at once: where no change lies beyond its
-    /// bound, any is called so with at most [`FALSE_ALARM`], over all comparisons
-    /// and all looks. That a bound is kept has the same rate for each comparison
-    /// by itself: that *all* are kept is not claimed wrongly more often than that.
+    /// Creates a test of `family` comparisons. If no change lies beyond its bound, any is called so
+    /// with at most [`FALSE_ALARM`], over all comparisons and all looks. The statement that a bound
+    /// is met has the same rate for each comparison by itself: that *all* are met is not claimed
+    /// wrongly more often than that.
     pub fn new(family: usize) -> PairedTest {
         let mut spending = AlphaSpending::new(FALSE_ALARM);
         let look = |blocks: usize| {
             let (level, degrees) = (spending.level_at(spent_by(blocks)), blocks as f64 - 1.0);
-            // One side each: no change is beyond the bound and within it.
+            // One side each: no change is both beyond the bound and within it.
             let t = |level: f64| student_two_sided_t(2.0 * level, degrees);
             Look { blocks, beyond: t(level / family.max(1) as f64), within: t(level) }
         };
         PairedTest { looks: LOOKS.into_iter().map(look).collect() }
     }
 
-    /// What the blocks, in the order in which they were made, say of the change.
-    /// `None` where there are none, or a value is not finite.
+    /// Compares the change of the blocks, in the order in which they were made, with a bound.
+    /// `None` if there are no blocks, or a value is not finite.
     pub fn decide(&self, blocks: &[PairedReading], bound: PairedBound) -> Option<PairedDecision> {
         let (a, b) = (median_of(blocks, |block| block.a)?, median_of(blocks, |block| block.b)?);
         let scale = scale_of(blocks, bound);
@@ -174,7 +172,8 @@ impl PairedTest {
         found.change.value.is_finite().then_some(found)
     }
 
-    /// How many blocks more decide, if the change and its noise are what they seem.
+    /// Returns the number of additional blocks for a decision, if the change and its noise are as
+    /// they appear.
     fn more(&self, seen: &Spread, blocks: usize) -> Option<usize> {
         let ahead = self.looks.iter().filter(|look| look.blocks > blocks);
         let told = |look: &&Look| {
@@ -187,7 +186,7 @@ impl PairedTest {
 }
 
 impl PairedBound {
-    /// How far a block lies beyond the bound, on the scale of the test.
+    /// Returns the distance of a block beyond the bound, on the scale of the test.
     fn excess(&self, block: &PairedReading, scale: Scale) -> f64 {
         let over = match (scale, self.relative) {
             (Scale::Ratio, _) => (block.b / block.a).ln() - (1.0 + self.by).ln(),
@@ -198,7 +197,7 @@ impl PairedBound {
     }
 }
 
-/// Logarithms where the bound is a fraction and all values are above 0.
+/// Returns the scale: logarithms if the bound is a fraction and all values are above 0.
 fn scale_of(blocks: &[PairedReading], bound: PairedBound) -> Scale {
     let is_positive = blocks.iter().all(|block| block.a > 0.0 && block.b > 0.0);
     if bound.relative && is_positive && bound.by > -1.0 { Scale::Ratio } else { Scale::Difference }
@@ -215,12 +214,12 @@ fn median_of(blocks: &[PairedReading], of: fn(&PairedReading) -> f64) -> Option<
     median(&blocks.iter().map(of).collect::<Vec<f64>>())
 }
 
-/// Where values lie, and how sure that is.
+/// Mean of values, and its error.
 #[derive(Clone, Copy)]
 struct Spread {
     mean: f64,
     deviation: f64,
-    /// Of the mean.
+    /// Standard error of the mean.
     error: f64,
 }
 
@@ -229,7 +228,7 @@ impl Spread {
         let n = blocks.len() as f64;
         let mean = blocks.iter().map(&of).sum::<f64>() / n;
         let squares: f64 = blocks.iter().map(|block| (of(block) - mean).powi(2)).sum();
-        // What falls into one bucket of a histogram is not therefore without noise.
+        // Values in one bucket of a histogram are not free of noise.
         let step = |block: &PairedReading| match scale {
             Scale::Ratio => (block.step_a / block.a).hypot(block.step_b / block.b),
             Scale::Difference => block.step_a.hypot(block.step_b),
@@ -239,7 +238,7 @@ impl Spread {
         Spread { mean, deviation, error: deviation / n.sqrt() }
     }
 
-    /// Whether a mean excess is shown to be above 0, or not to be.
+    /// Compares a mean excess with the bounds of a look.
     fn against(&self, look: &Look) -> PairedOutcome {
         if self.mean > 0.0 && self.mean > look.beyond * self.error {
             PairedOutcome::Beyond

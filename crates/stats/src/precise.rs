@@ -7,36 +7,35 @@ use crate::sequential::{look_after, share_of_look};
 use crate::student::student_two_sided_t;
 use crate::typical::{RANKS_MIN, typical_run_at};
 
-/// How often an interval misses the typical run at any look, at most.
+/// Maximum probability with which an interval misses the typical run at any look.
 const MISSED: f64 = 0.05;
 
-/// How much wider the interval between ranks is than Student's, of normal noise: the
-/// square root of π/2, rounded up.
+/// Width of the interval between ranks relative to Student's, for normal noise: the square root of
+/// π/2, rounded up.
 const RANKS_WIDER: f64 = 1.3;
 
-/// What runs say of a figure that is looked at again and again.
+/// A figure from runs with repeated looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PreciseFigure {
-    /// The median over the runs of a look: the first that is precise enough, or else
-    /// the latest. Its interval holds over all looks: it misses the typical run at any
-    /// look in at most 5 of 100 cases.
+    /// The median over the runs of a look: the first that is precise enough, or else the latest.
+    /// Its interval holds over all looks: it misses the typical run at any look in at most 5 of 100
+    /// cases.
     pub estimate: Estimate,
-    /// How many runs that look had.
+    /// Number of runs of that look.
     pub looked_at: usize,
-    /// Whether both ends lie as near to the figure as was asked for.
+    /// True if both ends lie as near to the figure as requested.
     pub is_precise: bool,
-    /// About how many further runs would tell; none where they did already, or where
-    /// it would take more than [`REPEATS_MORE_MAX`].
+    /// Estimated number of additional runs; `None` if the figure is precise already, or would take
+    /// more than [`REPEATS_MORE_MAX`].
     pub more: Option<u32>,
 }
 
-/// Whether runs, in the order in which they were made, tell a figure to within a share
+/// Tests whether runs, in the order in which they were made, determine a figure to within a share
 /// of it, 0 to 1.
 ///
-/// They are looked at when there are 2, 3, 4, 6, 8, 12 … of them ([`look_after`]), and
-/// each look has an interval at the level that it may spend. Which one decides hangs on
-/// the runs alone. `None` before the first look, and where a value is not finite and
-/// above 0.
+/// The looks are at 2, 3, 4, 6, 8, 12 … runs ([`look_after`]), and each has an interval at the
+/// level that it may spend. The runs alone determine which look decides. `None` before the first
+/// look, and if a value is not finite and above 0.
 pub fn precise_figure(runs: Runs, share: f64) -> Option<PreciseFigure> {
     if runs.values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
         return None;
@@ -60,7 +59,7 @@ fn is_within(value: f64, Interval { lo, hi }: Interval, share: f64) -> bool {
     hi - value <= share * value && value - lo <= share * value
 }
 
-/// How many further runs it takes, if their noise is that of these.
+/// Returns the number of additional runs, if their noise is that of these.
 fn more(runs: Runs, share: f64) -> Option<u32> {
     let logarithms: Vec<f64> = runs.values.iter().map(|value| value.ln()).collect();
     let n = logarithms.len() as f64;

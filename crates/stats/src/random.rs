@@ -1,11 +1,10 @@
-//! Numbers drawn from a seed.
+//! Random numbers from a seed.
 
-/// SplitMix64 (Steele, Lea and Flood 2014), from its seed: small, and the same
-/// everywhere.
+/// SplitMix64 (Steele, Lea and Flood 2014), from its seed: small, and the same everywhere.
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -14,12 +13,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 (included) to 1 (not included), 53 bits.
+    /// Returns a number from 0 (included) to 1 (not included), 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Fisher and Yates.
+    /// Shuffles the items (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = ((u128::from(self.bits()) * (last as u128 + 1)) >> 64) as usize;

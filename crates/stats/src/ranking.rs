@@ -1,34 +1,30 @@
-//! Which systems of a table are better than which, by a test within blocks.
+//! Ranks the systems of a table by a test within blocks.
 //!
-//! A *table* has points, a point has systems, and a *block* is one repeat of
-//! all systems of a point, measured one after the other. Systems are compared
-//! within blocks only: what drifts from block to block happens to all systems of a
-//! block and cancels.
+//! A *table* has points, a point has systems, and a *block* is one repeat of all systems of a
+//! point, measured one after the other. Systems are compared within blocks only: drift from block
+//! to block affects all systems of a block and cancels.
 //!
-//! - **Differences within blocks, on logarithms**: of each pair of systems of a
-//!   point the difference in each block that has both. A difference of
-//!   logarithms is a factor.
-//! - **Variances that borrow strength from the whole table** (`noise`): two or
-//!   three differences say little of their own noise, but all pairs of a table
-//!   together say much. How far each pair may differ from the rest is estimated
-//!   with the error of that estimate on the safe side.
-//! - **Corrected for all comparisons that a table makes** (`family`).
-//! - **And for every look** (`looks`), where a table is looked at while it grows.
+//! - **Differences within blocks, on logarithms**: for each pair of systems of a point, the
+//!   difference in each block that has both. A difference of logarithms is a factor.
+//! - **Variances that borrow strength from the whole table** (`noise`): two or three differences
+//!   say little about their own noise, but all pairs of a table together say much. The possible
+//!   deviation of each pair from the rest is estimated, with the error of that estimate on the safe
+//!   side.
+//! - **Corrected for all comparisons of a table** (`family`).
+//! - **And for every look** (`looks`), if a table is evaluated while it grows.
 //!
-//! - **How far each is from the best** (`distance`).
+//! - **Distance of each system from the best** (`distance`).
 //!
-//! `alpha` is shared out: 80 % of it for calling systems different, 12 % for
-//! calling them the same, 8 % for distances. So of 100 tables at most `100 × alpha`
-//! contain any statement that is wrong. That is exact for normal noise (of
-//! logarithms) of one size, and simulated for other noise (`docs/ranking.md`).
+//! `alpha` is divided: 80 % for calling systems different, 12 % for calling them the same, 8 % for
+//! distances. So of 100 tables at most `100 × alpha` contain a wrong statement. That is exact for
+//! normal noise (of logarithms) of one size, and simulated for other noise (`docs/ranking.md`).
 //!
-//! Sources: Smyth, *Linear models and empirical Bayes methods for assessing
-//! differential expression in microarray experiments*, Statistical Applications
-//! in Genetics and Molecular Biology 3(1), article 3, 2004 (variances);
-//! Shaffer, *Modified sequentially rejective multiple test procedures*, JASA
-//! 81, 1986, and Holm 1979 (correction); Schuirmann, *A comparison of the two
-//! one-sided tests procedure and the power approach*, Journal of
-//! Pharmacokinetics and Biopharmaceutics 15, 1987 (ties).
+//! Sources: Smyth, *Linear models and empirical Bayes methods for assessing differential expression
+//! in microarray experiments*, Statistical Applications in Genetics and Molecular Biology 3(1),
+//! article 3, 2004 (variances); Shaffer, *Modified sequentially rejective multiple test
+//! procedures*, JASA 81, 1986, and Holm 1979 (correction); Schuirmann, *A comparison of the two
+//! one-sided tests procedure and the power approach*, Journal of Pharmacokinetics and
+//! Biopharmaceutics 15, 1987 (ties).
 
 mod distance;
 mod family;
@@ -46,11 +42,10 @@ pub use table::{BLOCKS_MIN, Blocks, Looks, PointInput, REPEATS_MORE_MAX, Ranking
 
 /// Ranks the systems of each point of a table.
 ///
-/// Where a value of a point is 0 or less, its differences are compared as they
-/// are, with their own noise alone, and the bound of a tie is a fraction of the
-/// larger mean.
+/// If a value of a point is 0 or less, its differences are compared without logarithms, with their
+/// own noise alone, and the bound of a tie is a fraction of the larger mean.
 ///
-/// Never fails: what cannot be compared is [`PointOutcome::Undecided`].
+/// Never fails: a point that cannot be compared is [`PointOutcome::Undecided`].
 pub fn rank_table(table: &RankingInput) -> RankedTable {
     let pairs = |limit| -> Vec<pairs::Pairs> {
         table.points.iter().map(|point| pairs::of(point, table.bound, limit)).collect()

@@ -1,19 +1,16 @@
-//! How much of an error rate a look may spend, where figures are looked at again
-//! and again until they tell.
+//! Divides an error rate over repeated looks at figures.
 //!
-//! A test at level 0.05 after each block errs far more often than five times in a
-//! hundred. So the 0.05 are shared out over the looks: by the time that a share
-//! `t` of all that will be measured is there, `alpha · t` may be spent (the
-//! linear member of the power family: Kim & DeMets 1987, *Design and analysis of
-//! group sequential tests based on the type I error spending rate function*,
-//! Biometrika 74(1); Lan & DeMets 1983, *Discrete sequential boundaries for
-//! clinical trials*, Biometrika 70(3)). A look is tested at the level that has
-//! come since the look before it. The levels add up to no more than `alpha`, so
-//! the rate holds whatever the test is, however looks hang together and wherever
-//! one stops; what that costs beside bounds made for one test alone is power at
-//! many looks, which is why looks should become rarer as blocks become more.
+//! A test at level 0.05 after each block errs far more often than five times in a hundred. So the
+//! 0.05 is divided over the looks: when a share `t` of all that will be measured is there,
+//! `alpha · t` may have been spent (the linear member of the power family: Kim & DeMets 1987,
+//! *Design and analysis of group sequential tests based on the type I error spending rate
+//! function*, Biometrika 74(1); Lan & DeMets 1983, *Discrete sequential boundaries for clinical
+//! trials*, Biometrika 70(3)). A look is tested at the level that was added since the look before
+//! it. The levels add up to at most `alpha`, so the rate holds for any test, for any dependence
+//! between looks and wherever one stops. The cost, compared with bounds made for one test alone, is
+//! power at many looks, so looks should become rarer as blocks become more.
 
-/// What has been spent of an error rate, and what the next look may spend.
+/// The spent part of an error rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlphaSpending {
     alpha: f64,
@@ -21,14 +18,14 @@ pub struct AlphaSpending {
 }
 
 impl AlphaSpending {
-    /// Nothing is spent yet of `alpha`, a probability.
+    /// Creates an unspent error rate `alpha`, a probability.
     pub fn new(alpha: f64) -> AlphaSpending {
         AlphaSpending { alpha, spent: 0.0 }
     }
 
-    /// The level of a look that is taken when `share` (0 to 1) of all that will
-    /// be measured is there: by time, where a budget ends it, or by blocks. It is
-    /// zero where an earlier look was taken at this share or a larger one.
+    /// Returns the level of a look that is taken when `share` (0 to 1) of all that will be measured
+    /// is there: by time if a budget ends it, or by blocks. It is zero if an earlier look was taken
+    /// at this share or a larger one.
     pub fn level_at(&mut self, share: f64) -> f64 {
         let due = self.alpha * share.clamp(0.0, 1.0);
         let level = (due - self.spent).max(0.0);
@@ -37,15 +34,14 @@ impl AlphaSpending {
     }
 }
 
-/// What each look spends of what is left of an error rate, where nobody knows how
-/// many looks there will be. A fifth loses little beside a plan made for the right
-/// number of looks, from 2 blocks to 50: tried with a quarter, a tenth of the whole
-/// for each look, and 1/(k (k+1)) for the k-th (`tests/it/deciding.rs`).
+/// Share of the remaining error rate that each look spends if the number of looks is unknown. A
+/// fifth loses little compared with a plan for the right number of looks, from 2 blocks to 50; also
+/// tried were a quarter, a tenth of the whole for each look, and 1/(k (k+1)) for the k-th
+/// (`tests/it/deciding.rs`).
 const SPENT: f64 = 0.2;
 
-/// The number of blocks of the look after one at `blocks`: 2, 3, 4, 6, 8, 12, 16,
-/// 24 and so on. They become rarer, as one block more says the less the more there
-/// are.
+/// Returns the number of blocks of the look after one at `blocks`: 2, 3, 4, 6, 8, 12, 16, 24 and so
+/// on. Looks become rarer, because one more block adds less the more there are.
 pub fn look_after(blocks: usize) -> usize {
     if blocks < 2 {
         return 2;
@@ -55,9 +51,8 @@ pub fn look_after(blocks: usize) -> usize {
     if blocks < half { half } else { next }
 }
 
-/// How much of an error rate the look at so many blocks may spend, as a share of
-/// all of it: 0 where there is no such look. All of them together spend no more
-/// than 1, however many there are.
+/// Returns the share of an error rate that the look at this many blocks may spend: 0 if there is no
+/// such look. All looks together spend at most 1, whatever their number.
 pub(crate) fn share_of_look(blocks: usize) -> f64 {
     let mut spending = AlphaSpending::new(1.0);
     let (mut look, mut left) = (look_after(0), 1.0 - SPENT);

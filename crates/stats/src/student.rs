@@ -3,19 +3,19 @@
 use crate::gamma::ln_gamma;
 use std::f64::consts::PI;
 
-/// Enough for the fraction to converge wherever it is used.
+/// Enough for the fraction to converge for all arguments in use.
 const FRACTION_TERMS: u32 = 400;
-/// A few steps are enough; where rounding keeps them from an end, this does.
+/// A few steps are enough; this limit applies if rounding prevents convergence.
 const STEPS_MAX: u32 = 50;
 
-/// The probability, in 0..=1, of a value of Student's t with `degrees` of
-/// freedom at least as far from 0 as t.
+/// Returns the probability, in 0..=1, of a value of Student's t with `degrees` of freedom at least
+/// as far from 0 as t.
 ///
-/// Relative error below 1e-10 for 1 to 1,000 degrees, in the tail too. NaN
-/// where an argument is NaN or `degrees` is not above 0.
+/// Relative error below 1e-10 for 1 to 1,000 degrees, in the tail too. NaN if an argument is NaN or
+/// `degrees` is not above 0.
 ///
-/// Source: NIST *Digital Library of Mathematical Functions*, 8.17(ii) for the
-/// relation to the incomplete beta function.
+/// Source: NIST *Digital Library of Mathematical Functions*, 8.17(ii) for the relation to the
+/// incomplete beta function.
 pub fn student_two_sided_p(t: f64, degrees: f64) -> f64 {
     if t.is_nan() || degrees.is_nan() || degrees <= 0.0 {
         return f64::NAN;
@@ -27,16 +27,15 @@ pub fn student_two_sided_p(t: f64, degrees: f64) -> f64 {
     if square.is_infinite() {
         return 0.0;
     }
-    // Both shares are made without cancellation, as one of them may be tiny.
+    // Both shares are computed without cancellation, because one of them may be tiny.
     let (near, far) = (square / (degrees + square), degrees / (degrees + square));
     beta_share(degrees / 2.0, 0.5, far, near)
 }
 
-/// The t beyond which, on both sides together, lies a probability of `p` (0 <
-/// p < 1): the half-width of a confidence interval of 1 − p in standard errors.
+/// Returns the t beyond which, on both sides together, lies a probability of `p` (0 < p < 1): the
+/// half-width of a confidence interval of 1 − p in standard errors.
 ///
-/// Relative error below 1e-9 for 1 to 1,000 degrees. NaN where an argument is
-/// out of range.
+/// Relative error below 1e-9 for 1 to 1,000 degrees. NaN if an argument is out of range.
 pub fn student_two_sided_t(p: f64, degrees: f64) -> f64 {
     if !(p > 0.0 && p < 1.0 && degrees > 0.0) {
         return f64::NAN;
@@ -45,9 +44,8 @@ pub fn student_two_sided_t(p: f64, degrees: f64) -> f64 {
     while student_two_sided_p(t, degrees) > p {
         t *= 2.0;
     }
-    // Newton's method for ln p over ln t. That is a concave function, as the
-    // density of ln |t| is log-concave, so from the right every step lands
-    // between the root and where it started.
+    // Newton's method for ln p over ln t. That is a concave function, because the density of ln |t|
+    // is log-concave, so from the right every step lands between the root and where it started.
     for _ in 0..STEPS_MAX {
         let reached = student_two_sided_p(t, degrees);
         let slope = -2.0 * t * density(t, degrees) / reached;
@@ -61,7 +59,7 @@ pub fn student_two_sided_t(p: f64, degrees: f64) -> f64 {
     t
 }
 
-/// The density of Student's t.
+/// Returns the density of Student's t.
 fn density(t: f64, degrees: f64) -> f64 {
     let log = ln_gamma((degrees + 1.0) / 2.0)
         - ln_gamma(degrees / 2.0)
@@ -70,16 +68,16 @@ fn density(t: f64, degrees: f64) -> f64 {
     log.exp()
 }
 
-/// The regularised incomplete beta function `I_x(a, b)`; `y` is 1 − x.
+/// Returns the regularised incomplete beta function `I_x(a, b)`; `y` is 1 − x.
 fn beta_share(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x > (a + 1.0) / (a + b + 2.0) { 1.0 - beta_fraction(b, a, y, x) } else { beta_fraction(a, b, x, y) }
 }
 
-/// The continued fraction DLMF 8.17.22, by Lentz's method as modified by
-/// Thompson and Barnett (*Coulomb and Bessel functions of complex arguments
-/// and order*, Journal of Computational Physics 64, 1986).
+/// Computes the continued fraction DLMF 8.17.22, by Lentz's method as modified by Thompson and
+/// Barnett (*Coulomb and Bessel functions of complex arguments and order*, Journal of Computational
+/// Physics 64, 1986).
 fn beta_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
-    /// Stands in for a denominator of 0.
+    /// Replaces a denominator of 0.
     const TINY: f64 = 1e-300;
     let kept = |value: f64| if value.abs() < TINY { TINY } else { value };
     let term = |index: u32| {

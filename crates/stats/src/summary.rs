@@ -1,13 +1,12 @@
-//! The figures that a record keeps of a latency distribution.
+//! The figures of a latency distribution in a record.
 
 use serde::{Deserialize, Serialize};
 
 /// Count, moments and percentiles of one histogram. Times are in nanoseconds.
 ///
-/// `min` is the bottom and each other time the top of the bucket it falls in,
-/// so that `min <= p50 <= … <= max` always holds and a percentile is never
-/// understated. `mean` and `stddev` (of the population, divisor n) take each
-/// bucket at its middle.
+/// `min` is the bottom of its bucket, and each other time is the top of its bucket, so that
+/// `min <= p50 <= … <= max` always holds and a percentile is never understated. `mean` and `stddev`
+/// (of the population, divisor n) take each bucket at its middle.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Number of values, at least 1.

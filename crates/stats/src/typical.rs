@@ -1,36 +1,33 @@
-//! What a typical run of a cell shows, and how sure that is.
+//! The typical run of a cell, with its interval.
 
 use crate::change::Runs;
 use crate::estimate::{Estimate, Interval, median};
 use crate::student::student_two_sided_t;
 
-/// From so many runs on an interval also has to hold the middle ranks. Fewer
-/// runs are not surer of their mean than it is far from their median.
+/// From this many runs on, an interval must also contain the middle ranks. With fewer runs, the
+/// error of the mean covers its distance from the median.
 pub(crate) const RANKS_MIN: usize = 12;
 
-/// A figure of a cell: the median over its runs of each run's own figure, with
-/// a 95 % interval for the typical run, the median of all runs that there could
-/// be.
+/// Returns a figure of a cell: the median over its runs of each run's own figure, with a 95 %
+/// interval for the typical run, which is the median of all possible runs.
 ///
-/// The interval is Student's for the mean of the logarithms, or of the plain
-/// values where one is not above 0. The standard deviation is taken to be at
-/// least `step`. It is widened where it must be to hold the median, and from
-/// 12 runs on the ranks between which the median lies with 95 %
-/// whatever the noise is (Thompson, *On confidence ranges for the median*,
-/// Annals of Mathematical Statistics 7, 1936).
+/// The interval is Student's for the mean of the logarithms, or of the plain values if one is not
+/// above 0. The standard deviation is at least `step`. The interval is widened if necessary to
+/// contain the median, and from 12 runs on also the ranks between which the median lies with 95 %
+/// for any noise (Thompson, *On confidence ranges for the median*, Annals of Mathematical
+/// Statistics 7, 1936).
 ///
-/// How often it holds the typical run, by simulation: at 2 to 10 runs 95 % of
-/// lognormal noise, 97 % of noise with heavy tails both ways, 93 to 95 % of noise
-/// with a heavy tail to the slow side (Pareto), 95 to 97 % where one run in ten
-/// is half as slow again. At 20 runs it is 98 to 99 % of all of these.
+/// Its coverage of the typical run, by simulation: at 2 to 10 runs 95 % for lognormal noise, 97 %
+/// for noise with heavy tails both ways, 93 to 95 % for noise with a heavy tail to the slow side
+/// (Pareto), 95 to 97 % if one run in ten is half as slow again. At 20 runs it is 98 to 99 % for
+/// all of these.
 ///
-/// `None` where there are no values or one is not finite. One run has no
-/// interval.
+/// `None` if there are no values or one is not finite. One run has no interval.
 pub fn typical_run(runs: Runs) -> Option<Estimate> {
     typical_run_at(runs, 0.05)
 }
 
-/// The same with an interval that misses the typical run with another probability.
+/// Returns the figure with an interval that misses the typical run with this probability.
 pub(crate) fn typical_run_at(runs: Runs, missed: f64) -> Option<Estimate> {
     let value = median(runs.values)?;
     Some(Estimate { value, interval: interval(runs, value, missed) })
@@ -58,9 +55,9 @@ fn interval(runs: Runs, median: f64, missed: f64) -> Option<Interval> {
     (lo.is_finite() && hi.is_finite()).then_some(Interval { lo, hi })
 }
 
-/// How many of the smallest values, and of the largest, lie outside of the ranks
-/// that miss the median with this probability at most: each value is below it as
-/// often as above, so that their number is binomial.
+/// Returns the number of the smallest values, and of the largest, outside of the ranks that miss
+/// the median with at most this probability: each value is below it as often as above, so their
+/// number is binomial.
 fn ranks_outside(n: usize, missed: f64) -> usize {
     let mut share = 0.5_f64.powi(n as i32);
     let (mut below, mut outside) = (share, 0);

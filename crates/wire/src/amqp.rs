@@ -12,15 +12,15 @@ pub use table::{FieldTable, FieldValue, Short, put_flag, put_table, put_text};
 use crate::Malformed;
 use table::put_sized;
 
-/// What a client says first, and a server that refuses this version.
+/// Opens a client's connection; a server that refuses this version sends it too.
 pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\0\0\x09\x01";
-/// The longest frame in bytes, front and end included: what RabbitMQ offers.
+/// Longest frame in bytes, including front and end: RabbitMQ's offer.
 pub const MAX_FRAME_BYTES: u32 = 128 << 10;
-/// The longest frame that every peer must take, bytes.
+/// Longest frame that every peer must accept, bytes.
 pub const MIN_FRAME_BYTES: u32 = 4096;
-/// The longest message in bytes: RabbitMQ's own default bound.
+/// Longest message in bytes: RabbitMQ's default limit.
 pub const MAX_BODY_BYTES: u64 = 128 << 20;
-/// Bytes of a frame around what it carries.
+/// Bytes of a frame around its content.
 pub const FRAME_OVERHEAD_BYTES: u32 = 8;
 /// Properties of a message that need not outlive the server (delivery mode 1).
 pub const TRANSIENT: &[u8] = &[0x10, 0x00, 1];
@@ -33,36 +33,35 @@ const BODY: u8 = 3;
 const HEARTBEAT: u8 = 8;
 const FRONT_BYTES: usize = 7;
 const END: u8 = 0xce;
-/// Messages belong to this class.
+/// Class of messages.
 const BASIC: u16 = 60;
 
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A word on a channel.
+    /// A method on a channel.
     Method(u16, Method<'a>),
-    /// What is said about a message, ahead of its body.
+    /// Header of a message, sent before its body.
     Header {
         /// Its channel.
         channel: u16,
         /// Bytes of the body, at most [`MAX_BODY_BYTES`].
         body_bytes: u64,
-        /// Flags that say which properties follow, and the properties.
+        /// Flags of the properties that follow, and the properties.
         properties: &'a [u8],
     },
     /// A piece of a message's body, and its channel.
     Body(u16, &'a [u8]),
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat,
-    /// No frame: a server of another protocol, or of another version, names
-    /// the one that it speaks (four bytes after `AMQP`) and closes.
+    /// Not a frame: a server of another protocol, or of another version, names its own (four bytes
+    /// after `AMQP`) and closes.
     Refused([u8; 4]),
 }
 
 impl<'a> Frame<'a> {
-    /// Reads one frame from the front of `bytes`: it, and the bytes that it
-    /// takes; none where more bytes are needed. Neither bodies nor properties
-    /// are looked into.
+    /// Reads one frame from the front of `bytes`. Returns it with its length; `None` if more bytes
+    /// are needed. The content of bodies and properties is not parsed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some(kind) = bytes.first() else { return Ok(None) };
         if *kind == b'A' {
@@ -92,8 +91,8 @@ impl<'a> Frame<'a> {
         Ok(Some((frame, size as usize + FRAME_OVERHEAD_BYTES as usize)))
     }
 
-    /// Appends it. What it carries must fit into a frame of the peer's size:
-    /// that is the caller's to see to.
+    /// Appends the frame. The caller must ensure that its content fits into a frame of the peer's
+    /// size.
     pub fn put(&self, out: &mut Vec<u8>) {
         match self {
             Frame::Method(channel, method) => frame(out, METHOD, *channel, |out| method.put(out)),
@@ -113,8 +112,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Appends a message: its header, and its body in as many frames as the
-/// peer's `frame_bytes` ask for.
+/// Appends a message: its header, and its body in as many frames as the peer's `frame_bytes`
+/// requires.
 pub fn put_content(out: &mut Vec<u8>, channel: u16, properties: &[u8], body: &[u8], frame_bytes: u32) {
     Frame::Header { channel, body_bytes: body.len() as u64, properties }.put(out);
     let piece_bytes = frame_bytes.max(MIN_FRAME_BYTES) - FRAME_OVERHEAD_BYTES;

@@ -1,6 +1,6 @@
-//! Decimal numbers of protocols that are written as text.
+//! Decimal numbers of text protocols.
 
-/// Digits of the largest number that is read: what fits into 63 bits.
+/// Digits of the largest number that is read: those that fit into 63 bits.
 const MAX_DIGITS: usize = 18;
 
 /// Appends a number.
@@ -19,7 +19,7 @@ pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[first..]);
 }
 
-/// Reads a number that is nothing but digits, at most 18 of them.
+/// Reads a number of digits only, at most 18 of them.
 pub(crate) fn read(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > MAX_DIGITS {
         return None;

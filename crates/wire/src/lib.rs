@@ -1,5 +1,5 @@
-//! Codecs, a file a protocol. Nothing here touches a socket or a clock, and no
-//! bytes make anything here panic.
+//! Codecs, one file for each protocol. Nothing here uses a socket or a clock, and no input bytes
+//! cause a panic.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -9,13 +9,13 @@ pub mod mqtt;
 pub mod nats;
 pub mod resp;
 
-/// Bytes that are no word of the protocol.
+/// Error for bytes that violate the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub String);
 
 impl Malformed {
-    /// Says what was met and what was expected.
+    /// Creates the error; `text` says what was found and what was expected.
     pub fn new(text: impl Into<String>) -> Self {
         Malformed(text.into())
     }

@@ -1,9 +1,9 @@
-//! MQTT 3.1.1 and MQTT 5 (OASIS standards; section numbers in brackets are
-//! theirs). Packets borrow from the bytes that they were read from; a PUBLISH
-//! and its acknowledgements are read and written without an allocation.
+//! MQTT 3.1.1 and MQTT 5 (OASIS standards; numbers in parentheses are their sections). Packets
+//! borrow from the bytes that they were read from; a PUBLISH and its acknowledgements are read and
+//! written without an allocation.
 //!
-//! [`decode`] reads what a client receives, [`server::decode`] what a server
-//! receives, [`encode`] writes both.
+//! [`decode`] reads the packets of a client, [`server::decode`] those of a server, [`encode`]
+//! writes both.
 
 pub mod encode;
 mod properties;
@@ -18,11 +18,11 @@ use properties::PropertyValue;
 use read::Reader;
 use std::fmt;
 
-/// The most bytes that a packet may have after its fixed header: 256 MiB less
-/// one, all that four bytes of length can say (MQTT 3.1.1, 2.2.3).
+/// Maximum length of a packet after its fixed header, bytes: 256 MiB less one, the limit of four
+/// length bytes (MQTT 3.1.1, 2.2.3).
 pub const REMAINING_BYTES_MAX: usize = 268_435_455;
 
-/// Which MQTT is spoken.
+/// Version of MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// MQTT 3.1.1, protocol level 4.
@@ -50,7 +50,7 @@ pub enum Qos {
 }
 
 impl Qos {
-    /// The quality of service of a number from 0 to 2.
+    /// Returns the quality of service of a number from 0 to 2.
     pub fn from_number(number: u8) -> Option<Qos> {
         match number {
             0 => Some(Qos::AtMostOnce),
@@ -61,21 +61,20 @@ impl Qos {
     }
 }
 
-/// A message on its way (3.3).
+/// A published message (3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Whether it may have been sent before.
+    /// True if it may have been sent before.
     pub dup: bool,
     /// Quality of service.
     pub qos: Qos,
-    /// Whether it is (to be) kept for later subscribers.
+    /// True if the server keeps it for later subscribers.
     pub retain: bool,
-    /// Where it goes to; empty only with an alias.
+    /// The topic; empty only with an alias.
     pub topic: &'a str,
     /// Packet identifier; 0 at QoS 0, and only there.
     pub id: u16,
-    /// MQTT 5: a number that stands for the topic. Other properties are
-    /// checked and left out.
+    /// MQTT 5: a number that replaces the topic. Other properties are checked and left out.
     pub alias: Option<u16>,
     /// The message.
     pub payload: &'a [u8],
@@ -93,32 +92,33 @@ pub struct Ack {
 /// The server's answer to CONNECT (3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connack<'a> {
-    /// Whether the server remembers a session of this client.
+    /// True if the server has a session of this client.
     pub session_present: bool,
-    /// 0 if the client is accepted, else as [`reason::connack_words`] says.
+    /// 0 if the client is accepted; other codes are those of [`reason::connack_words`].
     pub code: u8,
-    /// QoS 1 and 2 messages that the server takes unacknowledged; 65535 unless it says less.
+    /// Maximum number of unacknowledged QoS 1 and 2 messages; 65535 unless the server limits it.
     pub receive_maximum: u16,
-    /// The highest QoS that the server carries.
+    /// Highest QoS that the server supports.
     pub maximum_qos: Qos,
-    /// Whether the server keeps retained messages.
+    /// True if the server keeps retained messages.
     pub retain_available: bool,
-    /// The largest packet that the server takes, bytes, if it says so.
+    /// Largest packet that the server accepts, bytes, if it sets a limit.
     pub maximum_packet_bytes: Option<u32>,
-    /// Whether filters may have wildcards.
+    /// True if filters may have wildcards.
     pub wildcards_available: bool,
-    /// Whether subscriptions may be shared.
+    /// True if subscriptions may be shared.
     pub shared_available: bool,
-    /// How long the server keeps a session whose connection has ended, s, where it is not as long as asked for.
+    /// Time for which the server keeps a session after its connection ended, s, if it differs from
+    /// the request.
     pub session_expiry_s: Option<u32>,
     /// The keep alive that replaces the client's, s, if there is one.
     pub keep_alive_s: Option<u16>,
-    /// What the server says beside the code.
+    /// The server's text for the code.
     pub text: Option<&'a str>,
 }
 
 impl Connack<'_> {
-    /// An answer with this code and nothing else.
+    /// Creates an answer with this code and nothing else.
     pub fn new(code: u8) -> Self {
         Connack {
             session_present: false,
@@ -136,7 +136,7 @@ impl Connack<'_> {
     }
 }
 
-/// What a client receives.
+/// A packet for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
     /// The answer to CONNECT.
@@ -155,16 +155,16 @@ pub enum Packet<'a> {
     Suback {
         /// Packet identifier of the SUBSCRIBE.
         id: u16,
-        /// For each filter in turn: the QoS granted, or [`reason::FAILURE`] and above.
+        /// For each filter in order: the QoS granted, or [`reason::FAILURE`] and above.
         codes: &'a [u8],
-        /// MQTT 5: what the server says beside the codes.
+        /// MQTT 5: the server's text for the codes.
         text: Option<&'a str>,
     },
     /// The answer to UNSUBSCRIBE (3.11).
     Unsuback {
         /// Packet identifier of the UNSUBSCRIBE.
         id: u16,
-        /// MQTT 5: a reason code for each filter in turn; empty in MQTT 3.1.1.
+        /// MQTT 5: a reason code for each filter in order; empty in MQTT 3.1.1.
         codes: &'a [u8],
     },
     /// The answer to PINGREQ (3.13).
@@ -173,7 +173,7 @@ pub enum Packet<'a> {
     Disconnect {
         /// Reason code.
         reason: u8,
-        /// What the server says beside the code.
+        /// The server's text for the code.
         text: Option<&'a str>,
     },
     /// MQTT 5: a step of an authentication (3.15).
@@ -183,9 +183,8 @@ pub enum Packet<'a> {
     },
 }
 
-/// Reads the packet at the start of `bytes` as a client, and says how many
-/// bytes it takes; none if more must arrive first. Only the first few bytes of
-/// an incomplete packet are looked at.
+/// Reads the packet at the start of `bytes` as a client, and returns it with its length; `None` if
+/// more bytes must arrive first. Only the first few bytes of an incomplete packet are read.
 pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
     let Some(frame) = frame(bytes, version, Side::Client)? else { return Ok(None) };
     let Frame { kind, flags, body, total_bytes } = frame;
@@ -213,8 +212,8 @@ pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usiz
     Ok(Some((packet, total_bytes)))
 }
 
-/// The reason string of a whole PUBACK, PUBREC or PUBCOMP of MQTT 5, if it has one. For the
-/// rare acknowledgement that says no: [`decode`] leaves it out.
+/// Returns the reason string of a whole PUBACK, PUBREC or PUBCOMP of MQTT 5, if it has one. Meant
+/// for the rare negative acknowledgement: [`decode`] leaves the text out.
 pub fn ack_text(packet: &[u8]) -> Option<&str> {
     let frame = frame(packet, Version::V5, Side::Client).ok()??;
     let mut reader = Reader(frame.body);
@@ -222,8 +221,8 @@ pub fn ack_text(packet: &[u8]) -> Option<&str> {
     reason_and_text(reader.0, properties::ACK).ok()?.1
 }
 
-/// How many bytes the packet at the start of `bytes` takes; none if its length
-/// is not all there. For those who throw packets away unread.
+/// Returns the length of the packet at the start of `bytes`; `None` if its length field is
+/// incomplete. Meant for callers that discard packets unread.
 #[inline]
 pub fn packet_bytes(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some((_, rest)) = bytes.split_first() else { return Ok(None) };
@@ -268,14 +267,14 @@ const KINDS: [Kind; 15] = [
     Kind::Auth,
 ];
 
-/// As the standard writes it.
+/// Formats the name as in the standard.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&format!("{self:?}").to_uppercase())
     }
 }
 
-/// Who reads.
+/// The reading side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Client,
@@ -283,7 +282,7 @@ enum Side {
 }
 
 impl Kind {
-    /// Whether this side may receive such a packet at all.
+    /// True if this side may receive such a packet.
     fn reaches(self, side: Side, version: Version) -> bool {
         match self {
             Kind::Publish | Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => true,
@@ -295,7 +294,7 @@ impl Kind {
     }
 }
 
-/// A packet whose bytes are all there.
+/// A complete packet.
 struct Frame<'a> {
     kind: Kind,
     flags: u8,
@@ -303,8 +302,8 @@ struct Frame<'a> {
     total_bytes: usize,
 }
 
-/// Cuts off the packet at the start of `bytes` (2.2). What the first byte
-/// already shows to be wrong is refused before the rest arrives.
+/// Splits off the packet at the start of `bytes` (2.2). Errors in the first byte are reported
+/// before the rest arrives.
 fn frame(bytes: &[u8], version: Version, side: Side) -> Result<Option<Frame<'_>>, Malformed> {
     let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
     let flags = first & 0x0F;
@@ -389,8 +388,8 @@ fn connack(body: &[u8], version: Version) -> Result<Connack<'_>, Malformed> {
     }
     let mut connack = Connack::new(reader.byte("the code of a CONNACK")?);
     connack.session_present = flags == 1;
-    // A server that knows only the other version answers in its own form, and
-    // always with a refusal: those are understood too.
+    // A server that supports only the other version answers in its own form, always with a refusal:
+    // these answers are accepted too.
     match version {
         Version::V3_1_1 if reader.0 == [0] && connack.code >= reason::FAILURE => reader.0 = &[],
         Version::V3_1_1 if connack.code > 5 => {
@@ -449,7 +448,7 @@ fn unsuback(body: &[u8], v5: bool) -> Result<Packet<'_>, Malformed> {
     Ok(Packet::Unsuback { id, codes: reader.0 })
 }
 
-/// A reason code and properties, of which either may be left out (3.14.2, 3.15.2).
+/// Reads a reason code and properties, of which either may be absent (3.14.2, 3.15.2).
 fn reason_and_text(body: &[u8], allowed: properties::Set) -> Result<(u8, Option<&str>), Malformed> {
     let mut reader = Reader(body);
     let (mut reason, mut text) = (0, None);
@@ -463,7 +462,7 @@ fn reason_and_text(body: &[u8], allowed: properties::Set) -> Result<(u8, Option<
     Ok((reason, text))
 }
 
-/// Reads properties, of which the reason string is kept.
+/// Reads properties, and returns the reason string.
 fn text_of<'a>(reader: &mut Reader<'a>, allowed: properties::Set) -> Result<Option<&'a str>, Malformed> {
     let mut text = None;
     properties::read(reader, allowed, |identifier, value| {

@@ -1,96 +1,92 @@
-//! The NATS client protocol: lines of words, and payloads behind a length.
+//! The NATS client protocol: lines of words, and payloads after a length.
 //!
-//! Source: "Client Protocol" in the documentation of NATS, and what
-//! nats-server 2.9 really sends. Words are taken in any case; lines must end in
-//! CR LF.
+//! Source: "Client Protocol" in the documentation of NATS, and the actual output of nats-server
+//! 2.9. Words are accepted in any case; lines must end in CR LF.
 
 use crate::{Malformed, decimal};
 
-/// The longest line in bytes, its end included: nats-server's own
-/// `max_control_line`.
+/// Longest line in bytes, including its end: nats-server's `max_control_line`.
 pub const MAX_LINE_BYTES: usize = 4 << 10;
-/// The longest INFO line in bytes, its end included. It lists every server of
-/// a cluster.
+/// Longest INFO line in bytes, including its end. It lists every server of a cluster.
 pub const MAX_INFO_BYTES: usize = 64 << 10;
-/// The longest body in bytes, headers included: the most that nats-server lets
-/// `max_payload` be.
+/// Longest body in bytes, including headers: the largest `max_payload` of nats-server.
 pub const MAX_BODY_BYTES: u64 = 64 << 20;
-/// What headers begin with.
+/// First line of headers.
 pub const HEADERS_VERSION: &[u8] = b"NATS/1.0";
 
 const END: &[u8] = b"\r\n";
-/// What begins an item of a server's.
+/// First words of a server's items.
 const FROM_SERVER: &[&str] = &["MSG", "HMSG", "PING", "PONG", "INFO", "+OK", "-ERR"];
 
-/// What a server says.
+/// An item sent by a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromServer<'a> {
     /// A JSON object that describes the server.
     Info(&'a [u8]),
     /// MSG, or HMSG if there are headers.
     Message {
-        /// Where it was published to.
+        /// The subject that it was published to.
         subject: &'a [u8],
-        /// The subscription's name, as the client gave it.
+        /// The subscription's name, as chosen by the client.
         subscription: &'a [u8],
-        /// Where an answer is to go to.
+        /// Subject for an answer.
         reply: Option<&'a [u8]>,
-        /// Version line and fields, with the empty line at their end; empty if there are none.
+        /// Version line and fields, including the empty line at their end; empty if there are none.
         headers: &'a [u8],
-        /// The rest.
+        /// The message without headers.
         payload: &'a [u8],
     },
-    /// Asks for a PONG.
+    /// Requests a PONG.
     Ping,
     /// Answers a PING.
     Pong,
-    /// Answers anything, where the client asked to be answered.
+    /// Confirms any item, if the client asked for confirmations.
     Ok,
-    /// What went wrong, without its quotes. The server closes after most of them.
+    /// An error, without its quotes. The server closes the connection after most of them.
     Error(&'a [u8]),
 }
 
-/// What a client says.
+/// An item sent by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromClient<'a> {
     /// A JSON object that describes the client.
     Connect(&'a [u8]),
     /// PUB, or HPUB if there are headers.
     Publish {
-        /// Where to.
+        /// The subject.
         subject: &'a [u8],
-        /// Where an answer is to go to.
+        /// Subject for an answer.
         reply: Option<&'a [u8]>,
-        /// Version line and fields, with the empty line at their end; empty if there are none.
+        /// Version line and fields, including the empty line at their end; empty if there are none.
         headers: &'a [u8],
-        /// The rest.
+        /// The message without headers.
         payload: &'a [u8],
     },
-    /// Asks for messages.
+    /// Subscribes to messages.
     Subscribe {
-        /// Of these subjects.
+        /// The subjects.
         subject: &'a [u8],
-        /// Shared with all that name the same group.
+        /// Group that shares the messages.
         group: Option<&'a [u8]>,
-        /// The name that messages will bear.
+        /// Name of the subscription, which its messages carry.
         subscription: &'a [u8],
     },
     /// Ends a subscription.
     Unsubscribe {
         /// Its name.
         subscription: &'a [u8],
-        /// After so many messages in all; at once if none.
+        /// Number of messages after which it ends; `None` for at once.
         after: Option<u64>,
     },
-    /// Asks for a PONG.
+    /// Requests a PONG.
     Ping,
     /// Answers a PING.
     Pong,
 }
 
 impl<'a> FromServer<'a> {
-    /// Reads one item from the front of `bytes`: it, and the bytes that it
-    /// takes; none where more bytes are needed.
+    /// Reads one item from the front of `bytes`. Returns it with its length; `None` if more bytes
+    /// are needed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some(line) = Line::read(bytes, FROM_SERVER)? else { return Ok(None) };
         match line.word {
@@ -117,8 +113,8 @@ impl<'a> FromServer<'a> {
         }
     }
 
-    /// Bytes of the item at the front of `bytes`, as far as its line is there to tell;
-    /// otherwise those that have come.
+    /// Returns the length of the item at the front of `bytes` if its line has arrived; otherwise
+    /// the number of bytes so far.
     pub fn announced(bytes: &[u8]) -> u64 {
         let body = |line: &Line<'_>| match line.word {
             "MSG" | "HMSG" => decimal::read(line.words().ok()?.as_slice().last()?),
@@ -129,7 +125,8 @@ impl<'a> FromServer<'a> {
         told.map_or(bytes.len() as u64, |(beside, body)| beside.saturating_add(body))
     }
 
-    /// Appends it. Words must hold no white space, texts no line's end: that is the caller's to see to.
+    /// Appends the item. The caller must ensure that words contain no white space, and texts no
+    /// line end.
     pub fn put(&self, out: &mut Vec<u8>) {
         match *self {
             FromServer::Info(json) => put_line(out, &[b"INFO", json]),
@@ -151,8 +148,8 @@ impl<'a> FromServer<'a> {
 }
 
 impl<'a> FromClient<'a> {
-    /// Reads one item from the front of `bytes`: it, and the bytes that it
-    /// takes; none where more bytes are needed.
+    /// Reads one item from the front of `bytes`. Returns it with its length; `None` if more bytes
+    /// are needed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         const WORDS: &[&str] = &["PUB", "HPUB", "PING", "PONG", "SUB", "UNSUB", "CONNECT"];
         let Some(line) = Line::read(bytes, WORDS)? else { return Ok(None) };
@@ -188,7 +185,8 @@ impl<'a> FromClient<'a> {
         Ok(Some((item, line.end_bytes)))
     }
 
-    /// Appends it. Words must hold no white space, texts no line's end: that is the caller's to see to.
+    /// Appends the item. The caller must ensure that words contain no white space, and texts no
+    /// line end.
     pub fn put(&self, out: &mut Vec<u8>) {
         match *self {
             FromClient::Connect(json) => put_line(out, &[b"CONNECT", json]),
@@ -244,17 +242,17 @@ fn put_body(out: &mut Vec<u8>, headers: &[u8], payload: &[u8]) {
     out.extend_from_slice(END);
 }
 
-/// A whole line.
+/// A complete line.
 struct Line<'a> {
     word: &'static str,
     rest: &'a [u8],
-    /// Bytes of the line with its end.
+    /// Length of the line, including its end, bytes.
     end_bytes: usize,
 }
 
 impl<'a> Line<'a> {
-    /// The first line, if it is there. A peer that speaks something else is
-    /// found out by its first bytes: it may never send a line's end.
+    /// Reads the first line, if it is complete. A peer of another protocol is detected by its first
+    /// bytes, because it may never send a line end.
     fn read(bytes: &'a [u8], words: &'static [&'static str]) -> Result<Option<Self>, Malformed> {
         let begins = |word: &&&str| {
             let shared = word.len().min(bytes.len());
@@ -294,7 +292,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Words of a line: no line that has a meaning has more than five after its first.
+/// Words of a line: no valid line has more than five after its first.
 struct Words<'a> {
     words: [&'a [u8]; 5],
     count: usize,
@@ -306,18 +304,19 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What follows a line that ends in one length, or in two where there are headers.
+/// Content after a line that ends in one length, or in two if there are headers.
 struct Body<'a, 'w> {
     /// The line's words before the lengths.
     before: &'w [&'a [u8]],
     headers: &'a [u8],
     payload: &'a [u8],
-    /// Bytes of line and body with their ends.
+    /// Length of line and body, including their ends, bytes.
     end_bytes: usize,
 }
 
 impl<'a, 'w> Body<'a, 'w> {
-    /// `names` words come before the lengths, and one more where an answer is asked for.
+    /// Reads the body. `names` words come before the lengths, and one more if there is a reply
+    /// subject.
     fn read(bytes: &'a [u8], line: &Line<'a>, words: &'w Words<'a>, names: usize) -> Result<Option<Self>, Malformed> {
         let headed = line.word.starts_with('H');
         let length = |word: &[u8]| {

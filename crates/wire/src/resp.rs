@@ -1,26 +1,25 @@
 //! RESP 2 and 3: the protocol of Redis and Valkey.
 //!
-//! Source: the RESP specification in the documentation of Redis. Values of
-//! unknown length and attributes are not read: no server sends them unless it
-//! is asked to.
+//! Source: the RESP specification in the documentation of Redis. Values of unknown length and
+//! attributes are not supported: servers send them only on request.
 
 use crate::{Malformed, decimal};
 
-/// The longest line in bytes, its end included: simple strings, errors, numbers.
+/// Longest line in bytes, including its end: simple strings, errors, numbers.
 pub const MAX_LINE_BYTES: usize = 16 << 10;
-/// The longest string in bytes: the servers' own `proto-max-bulk-len`.
+/// Longest string in bytes: the servers' `proto-max-bulk-len`.
 pub const MAX_BULK_BYTES: u64 = 512 << 20;
-/// The most values in one item, those within others counted as well.
+/// Maximum number of values in one item, including nested ones.
 pub const MAX_VALUES: u64 = 4096;
-/// How deep arrays may lie within each other.
+/// Maximum depth of nested arrays.
 pub const MAX_DEPTH: usize = 8;
 
-/// A value. Items of RESP 2 are those of RESP 3 that it knows.
+/// A value. Items of RESP 2 are a subset of those of RESP 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// `+`: a word of the server.
+    /// `+`: a simple string.
     Simple(&'a [u8]),
-    /// `-` or `!`: what went wrong; by custom it begins with a code in capitals.
+    /// `-` or `!`: an error; by convention it begins with a code in capitals.
     Error(&'a [u8]),
     /// `:`: a number.
     Integer(i64),
@@ -28,19 +27,19 @@ pub enum Item<'a> {
     Bulk(&'a [u8]),
     /// `_`, and the string and the array of length -1 in RESP 2.
     Null,
-    /// `#`: true or false.
+    /// `#`: `true` or `false`.
     Boolean(bool),
-    /// `,` or `(`: a fraction or a long number, as it is written.
+    /// `,` or `(`: a fraction or a long number, as written.
     Number(&'a [u8]),
     /// `*` or `~`: values in order.
     Array(Values<'a>),
-    /// `%`: keys and values in turn.
+    /// `%`: keys and values alternating.
     Map(Values<'a>),
-    /// `>`: what the server says unasked.
+    /// `>`: an unsolicited message of the server.
     Push(Values<'a>),
 }
 
-/// The values within an item, whole and sound.
+/// The values within an item, complete and valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values<'a> {
     bytes: &'a [u8],
@@ -52,23 +51,23 @@ impl<'a> Iterator for Values<'a> {
 
     fn next(&mut self) -> Option<Item<'a>> {
         self.left = self.left.checked_sub(1)?;
-        // They were all read when the item was: nothing is refused or missing here.
+        // All of them were checked with the item, so none is invalid or missing.
         let (item, taken) = Item::decode(self.bytes).ok()??;
         self.bytes = &self.bytes[taken..];
         Some(item)
     }
 }
 
-/// The front of a value: all of it, unless it holds others.
+/// The front of a value: the whole value, unless it contains others.
 enum Front<'a> {
     Whole(Item<'a>),
-    /// So many values follow.
+    /// Contains this number of values.
     Holds(fn(Values<'a>) -> Item<'a>, u64),
 }
 
 impl<'a> Item<'a> {
-    /// Reads one item from the front of `bytes`: it, and the bytes that it
-    /// takes; none where more bytes are needed.
+    /// Reads one item from the front of `bytes`. Returns it with its length; `None` if more bytes
+    /// are needed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some((front, front_bytes)) = front(bytes)? else { return Ok(None) };
         let (holds, count) = match front {
@@ -80,8 +79,8 @@ impl<'a> Item<'a> {
         Ok(Some((holds(Values { bytes: &bytes[front_bytes..end_bytes], left: count }), end_bytes)))
     }
 
-    /// Bytes of the item at the front of `bytes`, up to the end of the value that is
-    /// arriving, as far as its length is there to tell; otherwise those that have come.
+    /// Returns the length of the item at the front of `bytes`, up to the end of the value that is
+    /// arriving, as far as its length is known; otherwise the number of bytes so far.
     pub fn announced(bytes: &[u8]) -> u64 {
         let mut taken = 0;
         while let Ok(Some((_, front_bytes))) = front(&bytes[taken..]) {
@@ -95,7 +94,7 @@ impl<'a> Item<'a> {
         (taken as u64).saturating_add(length.map_or(rest.len() as u64, |length| length.saturating_add(2)))
     }
 
-    /// The text of a string, be it simple or bulk.
+    /// Returns the text of a simple or bulk string.
     pub fn text(&self) -> Option<&'a [u8]> {
         match self {
             Item::Simple(text) | Item::Bulk(text) => Some(text),
@@ -103,7 +102,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The values within an array, a map or a push.
+    /// Returns the values within an array, a map or a push.
     pub fn values(&self) -> Option<Values<'a>> {
         match self {
             Item::Array(values) | Item::Map(values) | Item::Push(values) => Some(*values),
@@ -112,8 +111,8 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The bytes of `count` values, if they are all there. Without recursion, and
-/// without a look at what is in strings.
+/// Returns the length of `count` values, if they are complete. It uses no recursion, and does not
+/// parse strings.
 fn held_bytes(bytes: &[u8], count: u64) -> Result<Option<usize>, Malformed> {
     let mut left = [0; MAX_DEPTH];
     let mut depth = 0;
@@ -167,7 +166,7 @@ fn front(bytes: &[u8]) -> Result<Option<(Front<'_>, usize)>, Malformed> {
             let item = match kind {
                 b'$' => Item::Bulk(text),
                 b'!' => Item::Error(text),
-                // Three letters and a colon say what kind of text it is.
+                // Three letters and a colon give the kind of the text.
                 _ => Item::Bulk(text.get(4..).filter(|_| text[3] == b':').ok_or_else(unfit)?),
             };
             Ok(Some((Front::Whole(item), end_bytes)))
@@ -185,7 +184,7 @@ fn front(bytes: &[u8]) -> Result<Option<(Front<'_>, usize)>, Malformed> {
     }
 }
 
-/// The line up to its CR LF.
+/// Returns the line up to its CR LF.
 fn line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let Some(feed) = bytes.iter().take(MAX_LINE_BYTES - 1).position(|byte| *byte == b'\n') else {
         return match bytes.len() < MAX_LINE_BYTES - 1 {
@@ -197,7 +196,7 @@ fn line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
 }
 
 fn integer(text: &[u8]) -> Option<i64> {
-    // The number with the most digits, i64::MIN, is left to the standard library.
+    // The standard library parses numbers with the most digits, such as i64::MIN.
     match text.first() {
         Some(b'0'..=b'9') if text.len() <= 18 => decimal::read(text).map(|number| number as i64),
         _ => std::str::from_utf8(text).ok()?.parse().ok(),
@@ -219,8 +218,8 @@ pub fn put_bulk(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends what begins an array (`*`), a map (`%`, a key and its value count
-/// once) or a push (`>`) of so many values.
+/// Appends the front of an array (`*`), a map (`%`, where a key and its value count once) or a push
+/// (`>`) of `count` values.
 pub fn put_front(out: &mut Vec<u8>, kind: u8, count: usize) {
     out.push(kind);
     decimal::put(out, count as u64);
@@ -237,17 +236,18 @@ pub fn put_integer(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a word (`+`) or an error (`-`). It must hold no line's end: that is the caller's to see to.
+/// Appends a simple string (`+`) or an error (`-`). The caller must ensure that it contains no line
+/// end.
 pub fn put_line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
     out.push(kind);
     out.extend_from_slice(text);
     out.extend_from_slice(b"\r\n");
 }
 
-/// What a client asks for, as far as publishing and subscribing go.
+/// A client's command, as far as publishing and subscribing need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RespCommand<'a> {
-    /// HELLO, with the version that is asked for; what follows it are options.
+    /// HELLO, with the requested version; options follow it.
     Hello(Option<&'a [u8]>, Values<'a>),
     /// AUTH: the user, if one is named, and the password.
     Auth(Option<&'a [u8]>, &'a [u8]),
@@ -257,17 +257,17 @@ pub enum RespCommand<'a> {
     Subscribe(Values<'a>),
     /// PSUBSCRIBE: the patterns.
     PatternSubscribe(Values<'a>),
-    /// PING, with a text to be given back.
+    /// PING, with a text to return.
     Ping(Option<&'a [u8]>),
     /// QUIT.
     Quit,
-    /// Anything else: its name.
+    /// Any other command: its name.
     Other(&'a [u8]),
 }
 
 impl<'a> RespCommand<'a> {
-    /// Understands an item that a client has sent. Commands in one line, as
-    /// they are typed by hand, are refused by [`Item::decode`] already.
+    /// Parses an item that a client has sent. [`Item::decode`] has already refused commands in one
+    /// line, as typed by hand.
     pub fn of(item: &Item<'a>) -> Result<Self, Malformed> {
         let none = || Malformed::new("a command is an array of strings");
         let Item::Array(mut words) = *item else { return Err(none()) };

@@ -1,4 +1,4 @@
-//! What gave out first.
+//! The part that reached its limit first.
 
 use crate::figure::backlog;
 use crate::link::Side;
@@ -8,43 +8,42 @@ use crate::units::SECOND;
 use crate::words::words;
 
 words! {
-    /// The part that was at its limit when the objective ceased to hold. Causes
-    /// stand before what they lead to.
+    /// The part that was at its limit when the objective ceased to hold. Causes come before their
+    /// effects.
     CapacityLimit {
         /// The load generator: the system may carry more.
         Generator = "generator",
-        /// The server ended, or ended connections.
+        /// The server ended, or closed connections.
         Server = "server",
-        /// Clients that got no connection.
+        /// Clients got no connection.
         Connections = "connections",
         /// The server's memory.
         Memory = "memory",
         /// The processors that the server may use, or those of the machine.
         Processors = "processors",
-        /// One processor, while others were idle: one of the server's threads.
+        /// One processor, while others were idle: one of the server's threads is busy.
         Thread = "thread",
-        /// The bandwidth that a link, or the network of a host, was held to.
+        /// The configured bandwidth of a link, or of a host's network.
         Network = "network",
-        /// Messages are lost.
+        /// Messages were lost.
         Losses = "losses",
-        /// A backlog grows, or messages are not taken, and no processor is known to be busy.
+        /// A backlog grew, or messages were not accepted, and no processor is known to be busy.
         Queue = "queue",
-        /// Latency, or another figure, and no processor is known to be busy.
+        /// Latency, or another figure, failed, and no processor is known to be busy.
         Latency = "latency",
     }
 }
 
-/// More of a window than this in which a limit held the server's threads back.
+/// Share of a window above which throttling by a limit counts as the cause.
 const THROTTLED: f64 = 0.05;
-/// So much of the processors is all of them.
+/// Share of the processors from which they count as fully used.
 const BUSY: f64 = 0.9;
-/// What a server with one busy thread uses, processors, where no thread was looked at.
+/// Processors that a server with one busy thread uses, if its threads were not sampled.
 const ONE_THREAD: std::ops::RangeInclusive<f64> = 0.9..=1.05;
-/// A backlog of more than this share of what was sent grows.
+/// A backlog grows if it exceeds this share of the sent messages.
 pub(super) const GREW: f64 = 0.05;
 
-/// What was at its limit in a run that did not keep to the objective, with what
-/// was seen of it.
+/// Returns the part that was at its limit in a run that failed the objective, with the evidence.
 pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, String) {
     let gave = |reason: Reason| record.verdict.reasons.iter().find(|finding| finding.reason == reason);
     let by_reason = [
@@ -84,18 +83,18 @@ pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, S
     (CapacityLimit::Latency, what)
 }
 
-/// Processors that the server may use.
+/// Returns the number of processors that the server may use.
 fn processors(record: &RunRecord) -> f64 {
     let applied = record.deployment.as_ref().and_then(|deployment| deployment.applied.cpus);
     applied.unwrap_or(f64::from(record.machine.cores.max(1)))
 }
 
-/// `0.97 of its 1 processor`
+/// Formats `0.97 of its 1 processor`.
 fn share(used: f64, may: f64) -> String {
     format!("{used:.2} of its {may} processor{}", if may == 1.0 { "" } else { "s" })
 }
 
-/// Processors that had no more to give.
+/// Returns evidence that the processors were at their limit, if they were.
 fn busy(record: &RunRecord, server: &Usage) -> Option<(CapacityLimit, String)> {
     let machine = record.machine;
     let cores = f64::from(machine.cores.max(1));
@@ -125,8 +124,8 @@ fn busy(record: &RunRecord, server: &Usage) -> Option<(CapacityLimit, String)> {
     evidence.map(|evidence| (CapacityLimit::Thread, evidence))
 }
 
-/// A bandwidth that had no more to give: that of each connection over a link, or of a
-/// host's network. Payloads are what is counted, but where a host's interface was looked at.
+/// Returns evidence that a bandwidth was at its limit, if one was: of each connection over a link,
+/// or of a host's network. Payloads are counted, unless a host's interface was sampled.
 fn full(record: &RunRecord) -> Option<String> {
     let workload = &record.workload;
     let rates = record.rates;

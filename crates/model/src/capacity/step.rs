@@ -1,4 +1,4 @@
-//! What one run says of the load at which it was made.
+//! One step of a capacity search: the result of a run at its load.
 
 use super::limit::{self, CapacityLimit, GREW};
 use crate::figure::backlog;
@@ -7,19 +7,19 @@ use crate::record::{FigureGroup, Finding, Reason, RunRecord};
 use crate::words::words;
 use serde::Serialize;
 
-/// The part of a study that confirms what the others have found.
+/// The part of a study that confirms the result of the others.
 pub const CONFIRMING: &str = "confirm";
 
 words! {
-    /// What a step says.
+    /// Outcome of a step.
     StepOutcome {
         /// The objective held.
         Held = "held",
-        /// It did not.
+        /// The objective did not hold.
         Failed = "failed",
-        /// It did not, and others used the machine.
+        /// The objective did not hold, and other programs used the machine.
         Disturbed = "disturbed",
-        /// The generator could not make the load.
+        /// The generator could not produce the load.
         Generator = "generator",
         /// The run could not be made.
         NotMade = "not-made",
@@ -31,41 +31,40 @@ words! {
 pub struct CapacityStep {
     /// The load.
     pub load: f64,
-    /// What it says.
+    /// The outcome.
     pub outcome: StepOutcome,
-    /// Whether it counts: one that says nothing of the system is made again.
+    /// True if the step counts. An inconclusive step is repeated.
     pub counts: bool,
-    /// Whether it was a run of full length, which confirms the others.
+    /// True if this was a run of full length, which confirms the others.
     pub confirms: bool,
-    /// Whether the server ended in it, though nobody asked for that.
+    /// True if the server ended in the run without a scripted fault.
     pub server_ended: bool,
-    /// What was not kept to, in words.
+    /// The conditions that were not met, in words.
     pub unmet: Vec<String>,
-    /// What was at its limit; none where the objective held.
+    /// The part that was at its limit; `None` if the objective held.
     pub limit: Option<CapacityLimit>,
-    /// What was seen of that.
+    /// Evidence for `limit`.
     pub evidence: Option<String>,
-    /// The window's length, s.
+    /// Length of the window, s.
     pub window_s: f64,
-    /// Due, messages a second.
+    /// Messages due, per second.
     pub offered_per_s: f64,
-    /// Arrived in the window's time.
+    /// Messages that arrived during the window, per second.
     pub delivered_per_s: f64,
     /// Median latency, ns.
     pub p50_ns: Option<u64>,
-    /// Its 99th percentile.
+    /// 99th percentile of latency, ns.
     pub p99_ns: Option<u64>,
     /// Processors that the server used.
     pub server_cpu_cores: Option<f64>,
-    /// The most memory that it used, bytes.
+    /// Peak memory of the server, bytes.
     pub server_rss_bytes: Option<u64>,
-    /// Processor time that a delivered message took: of the server or, where there is
-    /// none, of the agents, s.
+    /// Processor time per delivered message, s: of the server or, if there is none, of the agents.
     pub work_s: Option<f64>,
 }
 
 impl CapacityStep {
-    /// What a run says of the load at which it was made.
+    /// Judges the run of a step.
     pub(super) fn of(record: &RunRecord, objective: &Objective, load: f64) -> CapacityStep {
         let (outcome, unmet) = judged(record, objective);
         let (limit, evidence) = match outcome {
@@ -74,7 +73,7 @@ impl CapacityStep {
                 (Some(CapacityLimit::Generator), late(record, objective).map(|finding| finding.evidence.clone()))
             }
             StepOutcome::NotMade => (Some(CapacityLimit::Server), record.error.clone()),
-            // Where others used the machine, it is they that the generator was late for.
+            // If other programs used the machine, they made the generator late.
             StepOutcome::Failed | StepOutcome::Disturbed => {
                 let (limit, evidence) = limit::of(record, objective);
                 (Some(limit), Some(evidence))
@@ -103,7 +102,7 @@ impl CapacityStep {
 }
 
 impl CapacityStep {
-    /// What it says, in words: `held`, `failed: …`.
+    /// Describes the outcome: `held`, `failed: …`.
     pub fn sentence(&self) -> String {
         let full = if self.confirms { " at full length" } else { "" };
         let why = self.unmet.first().or(self.evidence.as_ref()).map_or("", String::as_str);
@@ -132,23 +131,22 @@ fn reasons(record: &RunRecord, reason: Reason) -> impl Iterator<Item = &Finding>
     record.verdict.reasons.iter().filter(move |finding| finding.reason == reason)
 }
 
-/// Whether the server ended in a run in which no fault was asked for.
+/// True if the server ended in a run without scripted faults.
 fn ended(record: &RunRecord) -> bool {
     record.faults.is_empty() && reasons(record, Reason::ServerDied).next().is_some()
 }
 
-/// Others on the machine, and a machine that is short of its own time, only make
-/// figures worse: an objective that holds nevertheless holds. One that does not
-/// says nothing of the system then, unless its server ended: that is nobody else's doing.
-/// Where the generator was late, what it was late
-/// by says what it can have changed.
+/// Judges a run. Other programs on the machine, and a machine that is short of its own time, only
+/// make figures worse: an objective that holds nevertheless holds. If it does not hold, the run is
+/// inconclusive, unless the server ended, which nothing else causes. If the generator was late, its
+/// delay shows what it can have changed.
 fn judged(record: &RunRecord, objective: &Objective) -> (StepOutcome, Vec<String>) {
     if let Some(error) = &record.error {
         return (StepOutcome::NotMade, vec![error.clone()]);
     }
     let unmet = unmet(record, objective);
     let noisy = reasons(record, Reason::NoisyMachine).any(|finding| touches(finding, objective));
-    // What is asked of processors and memory is not known where others used them.
+    // Figures of processor and memory use are unknown if other programs used them.
     let worse_only = !objective.groups().contains(&FigureGroup::Cost);
     let outcome = match (unmet.is_empty(), noisy, late(record, objective).is_some()) {
         (true, true, _) if worse_only => StepOutcome::Held,
@@ -169,15 +167,15 @@ fn touches(finding: &Finding, objective: &Objective) -> bool {
     finding.figures.iter().any(|group| objective.groups().contains(group))
 }
 
-/// Why the generator did not make the load that was asked of it: it was late by
-/// its own doing where that touches the objective, or sent less for it.
+/// Returns why the generator did not produce the requested load: its own delay affects the
+/// objective, or it sent less.
 fn late<'a>(record: &'a RunRecord, objective: &Objective) -> Option<&'a Finding> {
     let missed = reasons(record, Reason::OfferedRateMissed).next().is_some();
     reasons(record, Reason::GeneratorSaturated).find(|finding| missed || touches(finding, objective))
 }
 
-/// What was not kept to. A state that does not last is none at which an objective
-/// holds, and a load that was not taken is not carried, whatever was asked.
+/// Returns the conditions that were not met. An objective does not hold in a state that does not
+/// last, and a load that was not accepted is not carried, whatever the objective says.
 fn unmet(record: &RunRecord, objective: &Objective) -> Vec<String> {
     let terms = objective.unmet(record).into_iter().map(|(term, value)| format!("{}: it was {value}", term.text()));
     let mut unmet: Vec<String> = terms.collect();

@@ -1,27 +1,27 @@
-//! A claim as an expression: what it may say, and in which units.
+//! A claim as an expression: its parts and their units.
 
 use crate::capacity::CapacityLimit;
 use crate::figure::{Figure, Unit};
 use crate::objective::Relation;
 use serde_json::Value;
 
-/// An expression, as it was written and as it was understood.
+/// An expression, as written and as parsed.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    /// As it was written.
+    /// The text as written.
     pub text: String,
-    /// What it says.
+    /// The parsed text.
     pub root: Proposition,
 }
 
-/// What is written says all of it.
+/// Compares the texts, which determine the rest.
 impl PartialEq for Expression {
     fn eq(&self, other: &Expression) -> bool {
         self.text == other.text
     }
 }
 
-/// Something that records make true or false at a point.
+/// A proposition that records make true or false at a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proposition {
     /// All of these hold.
@@ -30,11 +30,11 @@ pub enum Proposition {
     Any(Vec<Proposition>),
     /// This does not hold.
     Not(Box<Proposition>),
-    /// This holds at a share of all points that stands so to a bound.
+    /// The share of all points at which this holds meets a bound.
     Share {
-        /// What has to hold.
+        /// The proposition.
         of: Box<Proposition>,
-        /// How the share stands to the bound.
+        /// The relation of the share to the bound.
         relation: Relation,
         /// The bound, 0 to 1.
         bound: f64,
@@ -43,45 +43,45 @@ pub enum Proposition {
     Order {
         /// The figure.
         figure: Figure,
-        /// Where.
+        /// Cells to compare.
         at: NamedPlaces,
         /// Groups of systems that are equal, in the order of the claim.
         groups: Vec<Vec<String>>,
-        /// The relation from each group to the next: true where the value grows.
+        /// The relation from each group to the next: true if the value grows.
         rises: Vec<bool>,
     },
     /// One of these systems is the best of all at the point.
     Best {
         /// The figure.
         figure: Figure,
-        /// Where.
+        /// Cells to compare.
         at: NamedPlaces,
         /// The systems.
         systems: Vec<String>,
     },
-    /// Two quantities stand so to each other.
+    /// Two quantities meet a relation.
     Compare {
-        /// Left of the sign.
+        /// Left side.
         left: Quantity,
-        /// The sign.
+        /// The relation.
         relation: Relation,
-        /// Right of it.
+        /// Right side.
         right: Quantity,
     },
-    /// Along an axis the system first fails at a value between two bounds.
+    /// Along an axis, the system first fails at a value between two bounds.
     FailsAt {
         /// The axis.
         axis: String,
         /// The bounds, in the units of the axis.
         within: [f64; 2],
-        /// The system, and where.
+        /// The system, and its place on other axes.
         at: NamedPlaces,
     },
-    /// A search found that one of these gave out first.
+    /// A search found that one of these parts reached its limit first.
     LimitedBy {
-        /// The system, and where.
+        /// The system, and its place on other axes.
         at: NamedPlaces,
-        /// What may have given out.
+        /// The parts.
         limits: Vec<CapacityLimit>,
     },
 }
@@ -95,42 +95,42 @@ pub enum Quantity {
     Figure(Figure, NamedPlaces),
     /// A figure along an axis, all else equal.
     Along(Along, Figure, String, NamedPlaces),
-    /// Where along an axis the better of two systems changes.
+    /// The point along an axis at which the better of two systems changes.
     Crossing {
         /// The figure.
         figure: Figure,
-        /// The system that is better first, and the one that is better then.
+        /// The system that is better first, and the one that is better after the crossing.
         systems: [String; 2],
         /// The axis.
         axis: String,
-        /// Where else.
+        /// Places on the other axes.
         at: NamedPlaces,
     },
-    /// What a search found to be the highest load.
+    /// The highest load, found by a capacity search.
     Capacity {
-        /// What was turned up.
+        /// The load that was varied.
         over: String,
-        /// The system, and where.
+        /// The system, and its place on other axes.
         at: NamedPlaces,
     },
-    /// Two of them.
+    /// Two quantities and an operator.
     Arithmetic(Operator, Box<Quantity>, Box<Quantity>),
 }
 
-/// What is made of the values along an axis.
+/// A value computed from the values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
-    /// The value at the largest place over that at the smallest.
+    /// The value at the largest place divided by that at the smallest.
     Growth,
     /// The largest of the values.
     Peak,
-    /// What each unit of the axis adds, by least squares.
+    /// The increase for each unit of the axis, by least squares.
     Slope,
-    /// What is left at 0, by least squares.
+    /// The value at 0, by least squares.
     Fixed,
 }
 
-/// Arithmetic.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `+`
@@ -143,7 +143,7 @@ pub enum Operator {
     Divide,
 }
 
-/// The places on axes that an expression names; the others are free.
+/// The places on axes that an expression names; the other axes are free.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedPlaces {
     /// Axis and value, each axis once.
@@ -151,17 +151,17 @@ pub struct NamedPlaces {
 }
 
 impl NamedPlaces {
-    /// The value that is named for an axis.
+    /// Returns the value that is named for an axis.
     pub fn get(&self, axis: &str) -> Option<&Value> {
         self.places.iter().find(|(name, _)| name == axis).map(|(_, value)| value)
     }
 
-    /// The system that is named.
+    /// Returns the system that is named.
     pub fn system(&self) -> Option<&str> {
         self.get("system").and_then(Value::as_str)
     }
 
-    /// The same for one system.
+    /// Returns the places with this system in place of any other.
     #[must_use]
     pub fn of_system(&self, system: &str) -> NamedPlaces {
         let mut places = self.places.clone();
@@ -174,11 +174,11 @@ impl NamedPlaces {
 /// Powers of the base units of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dimension {
-    /// Of seconds.
+    /// Power of seconds.
     pub time: i8,
-    /// Of bytes.
+    /// Power of bytes.
     pub bytes: i8,
-    /// Of messages, connections, clients.
+    /// Power of messages, connections or clients.
     pub count: i8,
 }
 
@@ -196,7 +196,7 @@ impl Dimension {
     /// Bytes a second.
     pub const BYTES_PER_S: Dimension = Dimension { bytes: 1, time: -1, ..Dimension::NUMBER };
 
-    /// The dimension of a figure, and what one of its units is in base units.
+    /// Returns the dimension of a figure, and the size of its unit in base units.
     pub fn of_figure(figure: Figure) -> (Dimension, f64) {
         match figure.unit() {
             Unit::Ns => (Dimension::TIME, 1e-9),
@@ -208,7 +208,7 @@ impl Dimension {
         }
     }
 
-    /// The dimension of the values of an axis.
+    /// Returns the dimension of the values of an axis.
     pub fn of_axis(axis: &str) -> Dimension {
         match axis {
             "payload" | "memory" => Dimension::BYTES,
@@ -218,7 +218,8 @@ impl Dimension {
         }
     }
 
-    /// That of a product, or with `-1` of a quotient; none beyond what is counted.
+    /// Returns the dimension of a product, or of a quotient if `sign` is `-1`; `None` if a power
+    /// overflows.
     pub(super) fn with(self, other: Dimension, sign: i8) -> Option<Dimension> {
         let add = |one: i8, other: i8| one.checked_add(other.checked_mul(sign)?);
         Some(Dimension {
@@ -228,7 +229,7 @@ impl Dimension {
         })
     }
 
-    /// What it is, in words, with how it is written.
+    /// Describes the dimension, with an example.
     pub fn words(self) -> &'static str {
         match self {
             Dimension::TIME => "a time, such as 20ms",
@@ -241,14 +242,14 @@ impl Dimension {
         }
     }
 
-    /// Whether a number that is written without a unit may stand for it.
+    /// True if a number without a unit may have this dimension.
     pub(super) fn takes_bare_numbers(self) -> bool {
         [Dimension::NUMBER, Dimension::COUNT, Dimension::PER_S].contains(&self)
     }
 }
 
 impl Quantity {
-    /// Its unit, which literals do not say of themselves.
+    /// Returns the dimension; `None` for a literal, which takes that of its context.
     pub fn dimension(&self) -> Option<Dimension> {
         Some(match self {
             Quantity::Literal(_) => return None,
@@ -343,8 +344,8 @@ impl Proposition {
         }
     }
 
-    /// Calls `visit` with the key that each search it needs turns up; an empty one where
-    /// any will do.
+    /// Calls `visit` with the key that each needed capacity search varies; an empty one if any key
+    /// will do.
     pub fn searches<'a>(&'a self, visit: &mut impl FnMut(&'a str)) {
         match self {
             Proposition::All(each) | Proposition::Any(each) => each.iter().for_each(|one| one.searches(visit)),
@@ -358,7 +359,7 @@ impl Proposition {
         }
     }
 
-    /// Calls `visit` with each axis that it names, and the value there if it names one.
+    /// Calls `visit` with each axis that it names, and the value if it names one.
     pub fn places<'a>(&'a self, visit: &mut impl FnMut(&'a str, Option<&'a Value>)) {
         match self {
             Proposition::All(each) | Proposition::Any(each) => each.iter().for_each(|one| one.places(visit)),

@@ -1,34 +1,34 @@
-//! The words of an expression, each with its place.
+//! Splits an expression into tokens, each with its place.
 
-/// A word.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     /// A name: of a figure, a system, an axis or a function.
     Name(String),
-    /// A number with what follows it without a blank: `20ms`, `64KiB`, `6.3%`, `2.9GB/s`.
+    /// A number with its unit, without a blank: `20ms`, `64KiB`, `6.3%`, `2.9GB/s`.
     Number(String),
     /// A text in single quotes.
     Text(String),
-    /// A sign.
+    /// An operator or a punctuation mark.
     Sign(&'static str),
-    /// The end.
+    /// The end of the text.
     End,
 }
 
-/// A word with its byte offset.
+/// A token with its byte offset.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub token: Token,
     pub at: usize,
 }
 
-/// Longer ones first.
+/// All signs, longer ones before their prefixes.
 const SIGNS: [&str; 16] = ["..", "<=", ">=", "==", "<", ">", "=", "~", "+", "-", "*", "/", "(", ")", ",", ":"];
 
-/// Splits an expression into its words.
+/// Splits an expression into its tokens.
 ///
 /// # Errors
-/// The place of the first character that begins no word.
+/// Returns the byte offset of the first character that begins no token.
 pub(super) fn words(text: &str) -> Result<Vec<Placed>, usize> {
     let mut words = Vec::new();
     let mut at = 0;
@@ -57,7 +57,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Placed>, usize> {
     Ok(words)
 }
 
-/// The length of a name. A dash or a dot is within it where a letter or digit follows.
+/// Returns the length of a name, bytes. A dash or a dot belongs to it if a letter or digit follows.
 fn name(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
     while let Some((at, one)) = chars.next() {
@@ -69,7 +69,7 @@ fn name(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a number with its unit. Two dots are a range, and no part of it.
+/// Returns the length of a number with its unit, bytes. Two dots are a range and end the number.
 fn number(text: &str) -> usize {
     let digits = |from: usize| {
         let end = text[from..].find(|c: char| !(c.is_ascii_digit() || c == '_'));

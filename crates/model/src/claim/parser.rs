@@ -1,4 +1,4 @@
-//! Reads an expression: strict, bounded, and with all errors of names and units at once.
+//! Parses an expression: strict, bounded, and with all errors of names and units at once.
 
 mod names;
 mod quantity;
@@ -10,35 +10,35 @@ use crate::diagnostic::suggestion;
 use crate::objective::Relation;
 use serde_json::Value;
 
-/// Longest expression that is read, bytes.
+/// Longest expression that is parsed, bytes.
 const TEXT_MAX: usize = 2_000;
-/// Most brackets within each other.
+/// Maximum depth of nested brackets.
 const DEPTH_MAX: usize = 32;
-/// Most systems in an order or a list.
+/// Maximum number of systems in an order or a list.
 const SYSTEMS_MAX: usize = 32;
 
 const FUNCTIONS: [&str; 11] =
     ["growth", "peak", "slope", "fixed", "crossing", "capacity", "fails", "limited_by", "best", "share", "not"];
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     /// Byte offset in the expression.
     pub at: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub help: Option<String>,
 }
 
-/// What a name stands for; or what is wrong with it, and advice.
+/// The resolved name; or an error and advice.
 pub type Lookup<T> = Result<T, (String, Option<String>)>;
 
-/// Looks up the names in an expression.
+/// Functions that look up the names in an expression.
 pub struct Names<'a> {
-    /// The name of a system as it is known.
+    /// Returns the canonical name of a system.
     pub system: &'a dyn Fn(&str) -> Lookup<String>,
-    /// The canonical value on an axis.
+    /// Returns the canonical value on an axis.
     pub value: &'a dyn Fn(&str, &str) -> Lookup<Value>,
 }
 
@@ -50,16 +50,16 @@ struct Parser<'a> {
     names: &'a Names<'a>,
 }
 
-/// A syntax error has been reported: what follows cannot be understood.
+/// Marker that a syntax error has been reported; parsing cannot continue.
 struct Stopped;
 
 type Parsed<T> = Result<T, Stopped>;
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// All that is wrong with it, up to the first error of syntax.
+    /// Returns all errors, up to the first syntax error.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Expression, Vec<ExpressionError>> {
         let error = |at, message: String| vec![ExpressionError { at, message, help: None }];
         if text.len() > TEXT_MAX {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what is within one more pair of brackets.
+    /// Reads the content of one more level of brackets.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEPTH_MAX {
             let at = self.at();
@@ -159,7 +159,7 @@ impl Parser<'_> {
         read
     }
 
-    /// The sign behind the bracket that closes the one at `open`.
+    /// Returns the sign after the bracket that closes the one at `open`.
     fn behind_bracket(&self, open: usize) -> Option<&Token> {
         let mut depth = 0;
         for (index, word) in self.words.iter().enumerate().skip(open) {
@@ -202,7 +202,7 @@ impl Parser<'_> {
         let follows_bracket = matches!(self.words.get(self.next + 1).map(|word| &word.token), Some(Token::Sign("(")));
         match self.token().clone() {
             Token::Sign("(") => {
-                // Of quantities, if a sign of arithmetic or a comparison stands behind it.
+                // The bracket is a quantity if an arithmetic operator or a comparison follows it.
                 let is_quantity = match self.behind_bracket(self.next) {
                     Some(Token::Sign(sign)) => *sign != ")",
                     Some(Token::Name(word)) => word == "in",
@@ -258,7 +258,7 @@ impl Parser<'_> {
         Ok(Proposition::Best { figure, at, systems: self.systems()? })
     }
 
-    /// Systems with `or` between them. What follows an `or` may be another statement.
+    /// Reads systems with `or` between them. The text after an `or` may be another statement.
     fn systems(&mut self) -> Parsed<Vec<String>> {
         let mut systems = vec![self.system()?];
         while self.is_word("or") && systems.len() < SYSTEMS_MAX {

@@ -1,4 +1,4 @@
-//! What URLs say, and what is refused by name.
+//! Tests of how URLs are read, and which are refused by name.
 
 use super::*;
 use serde_json::json;

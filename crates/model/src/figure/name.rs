@@ -1,11 +1,11 @@
-//! Figures by the names that people type.
+//! Looks up figures by the names that people type.
 
 use super::row::{Figure, Source};
 use crate::diagnostic::meant;
 use crate::printable::printable;
 use crate::times::TimeFigures;
 
-/// Longest name that is looked up, bytes: longer ones are slow to suggest for.
+/// Longest name that is looked up, bytes: suggestions for longer ones take too long.
 const NAME_MAX: usize = 60;
 
 /// Names that could mean several figures.
@@ -18,31 +18,31 @@ const AMBIGUOUS: [(&str, &[Figure]); 6] = [
     ("rss", &[Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX, Figure::SERVER_MEMORY]),
 ];
 
-/// Why a text names no figure.
+/// Reasons why a text names no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureNameError {
-    /// It could be several.
+    /// The name could be several figures.
     #[error("`{name}` could be {}: write the one that you mean", or(.figures))]
     Ambiguous {
-        /// As typed.
+        /// The name as typed.
         name: String,
-        /// The figures.
+        /// The possible figures.
         figures: &'static [Figure],
     },
-    /// Nothing can be ranked by it.
+    /// Systems cannot be ranked by the figure.
     #[error("`{name}` ranks nothing: {why}")]
     Unranked {
-        /// As typed.
+        /// The name as typed.
         name: String,
-        /// Why it does not.
+        /// The reason.
         why: &'static str,
     },
-    /// It is none.
+    /// The figure is unknown.
     #[error("there is no figure `{name}`: {help}")]
     Unknown {
-        /// As typed, cut off.
+        /// The name as typed, cut off.
         name: String,
-        /// What was probably meant, or what there is.
+        /// The figure that was probably meant, or the known names.
         help: String,
     },
 }
@@ -57,11 +57,11 @@ fn or(figures: &[Figure]) -> String {
 }
 
 impl Figure {
-    /// The figure of this name: the one in files (`latency_p99_ns`), a shorter one
-    /// (`p99`), or a percentile of a time (`service p99.9`). `-`, `_` and a blank are alike.
+    /// Returns the figure of this name: the one in files (`latency_p99_ns`), a shorter one (`p99`),
+    /// or a percentile of a time (`service p99.9`). `-`, `_` and a blank are equivalent.
     ///
     /// # Errors
-    /// Where the name fits no figure or several, with those that may have been meant.
+    /// The name fits no figure or several; the error lists those that may have been meant.
     pub fn named(text: &str) -> Result<Figure, FigureNameError> {
         let name = text.split_whitespace().collect::<Vec<_>>().join("_").replace('-', "_");
         let named = |figure: &Figure| figure.names().any(|known| known.replace(' ', "_") == name);
@@ -84,10 +84,10 @@ impl Figure {
         Err(FigureNameError::Unknown { name: shown, help })
     }
 
-    /// The figure of this name, by which systems can be ranked.
+    /// Returns the figure of this name, by which systems can be ranked.
     ///
     /// # Errors
-    /// Where there is none, or none of its values is better than another.
+    /// There is no such figure, or none of its values is better than another.
     pub fn ranking(text: &str) -> Result<Figure, FigureNameError> {
         let figure = Figure::named(text)?;
         let why = match figure.description().better {
@@ -98,14 +98,14 @@ impl Figure {
         Err(FigureNameError::Unranked { name: text.to_owned(), why })
     }
 
-    /// All names that mean it.
+    /// Returns all its names.
     pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
         let row = self.description();
         row.short.iter().copied().chain(std::iter::once(row.key))
     }
 }
 
-/// What was probably meant. The figures are too many to list.
+/// Returns what was probably meant. There are too many figures to list.
 fn probably(name: &str) -> String {
     match meant(name, Figure::columns().flat_map(Figure::names)) {
         Some(meant) => format!("did you mean {meant}?"),
@@ -113,8 +113,8 @@ fn probably(name: &str) -> String {
     }
 }
 
-/// `service p99.9`, `service_latency p99`: a time of messages by its name or the first
-/// word of it, and a percentile.
+/// Finds the figure of a time: `service p99.9`, `service_latency p99`, that is a time of messages
+/// by its name or the first word of it, and a percentile.
 fn of_time(name: &str) -> Option<Figure> {
     let (time, percentile) = match name.rsplit_once('_') {
         Some((time, percentile)) => (time, percentile),

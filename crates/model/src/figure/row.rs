@@ -1,4 +1,4 @@
-//! What a row of the table says of a figure.
+//! A row of the figure table.
 
 use crate::figure_group::FigureGroup;
 use crate::record::RunRecord;
@@ -15,7 +15,7 @@ pub struct Figure(pub(super) u8);
 pub enum Unit {
     /// Nanoseconds.
     Ns,
-    /// A second.
+    /// Events per second.
     PerS,
     /// Bytes a second.
     BytesPerS,
@@ -23,18 +23,18 @@ pub enum Unit {
     Bytes,
     /// A fraction, 0 to 1.
     Share,
-    /// Messages, connections.
+    /// Number of messages or connections.
     Count,
     /// A number for each delivered message. Pages show it as a count.
     #[serde(rename = "count")]
     PerMessage,
     /// Processors.
     Cores,
-    /// Times as much as something else.
+    /// Multiple of another value.
     Multiple,
 }
 
-/// What a figure describes.
+/// The part of a run that a figure describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -51,41 +51,41 @@ pub enum Scope {
 /// A row of the table.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FigureDescription {
-    /// Its name in `summary.csv`, with the unit in it.
+    /// Its name in `summary.csv`, including the unit.
     pub key: &'static str,
     /// Shorter names that people may type. The first is shown.
     #[serde(skip)]
     pub short: &'static [&'static str],
-    /// What tables and plots call it.
+    /// Its name in tables and plots.
     pub label: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// What it describes.
+    /// The part of a run that it describes.
     pub scope: Scope,
-    /// Which direction is better, `lower` or `higher`; none where neither is.
+    /// The better direction, `lower` or `higher`; `None` if neither is better.
     pub better: Option<&'static str>,
-    /// The figures that become unusable together with it.
+    /// The group of figures that become unusable together with it.
     pub group: FigureGroup,
-    /// What it means.
+    /// Its meaning.
     pub about: &'static str,
-    /// How it is read.
+    /// Source of its value.
     #[serde(skip)]
     pub(super) source: Source,
-    /// The smallest difference that one run can show, where the unit does not say.
+    /// The smallest difference that one run can show, if it does not follow from the unit.
     #[serde(skip)]
     pub(super) step: Option<fn(&RunRecord) -> f64>,
 }
 
-/// How a figure is read from a record.
+/// Source of a figure's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
     /// A number of the run.
     Number(fn(&RunRecord) -> Option<f64>),
     /// A figure of a time of messages.
     Time(usize, Percentile),
-    /// Of a run beside others of its block, which the report computes.
+    /// A value of a run relative to others of its block, computed by the report.
     Block,
-    /// Of whole cells, which the report computes.
+    /// A value of whole cells, computed by the report.
     Cells,
 }
 
@@ -119,7 +119,7 @@ impl Percentile {
         }
     }
 
-    /// Fewest messages of a run for it to be shown.
+    /// Returns the fewest messages of a run with which it is shown.
     pub(super) fn samples_min(self) -> u64 {
         match self {
             Percentile::P99 => 1_000,
@@ -128,7 +128,7 @@ impl Percentile {
         }
     }
 
-    /// As people type it.
+    /// Returns its name as people type it.
     pub(super) fn word(self) -> &'static str {
         match self {
             Percentile::Min => "min",

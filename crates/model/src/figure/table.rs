@@ -1,5 +1,5 @@
-//! The rows of the table: times of messages first, by their percentiles, then the
-//! figures that are one number a run.
+//! The rows of the figure table: first the times of messages by percentile, then the figures that
+//! are one number per run.
 
 use super::row::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
 use crate::figure_group::FigureGroup;
@@ -14,11 +14,11 @@ const NEITHER: Option<&str> = None;
 /// The smallest page of memory, bytes.
 const PAGE: f64 = 4_096.0;
 
-/// The place of the headline latency among the times of messages.
+/// Index of the headline latency among the times of messages.
 pub(super) const LATENCY: usize = 0;
 
-/// The rows of each time, in the order of [`crate::times::TimeFigures`]: its name in
-/// keys, what is typed before a percentile, its label, and what it is.
+/// The rows of each time, in the order of [`crate::times::TimeFigures`]: its name in keys, the text
+/// typed before a percentile, its label, and its meaning.
 macro_rules! times {
     ($($name:literal, $typed:literal, $label:literal, $about:literal;)+) => {
         const TIME_ROWS: [[FigureDescription; Percentile::COUNT]; TIMES] = in_order([$([
@@ -58,7 +58,7 @@ const fn time(
     FigureDescription { key, short, label, unit, scope, better: LOWER, group, about, source, step: None }
 }
 
-/// Gives each row the place of its time.
+/// Gives each row the index of its time.
 const fn in_order(
     mut rows: [[FigureDescription; Percentile::COUNT]; TIMES],
 ) -> [[FigureDescription; Percentile::COUNT]; TIMES] {
@@ -85,9 +85,9 @@ times! {
     "receive_lag", "receive_lag ", "receive lag", "upper bound of the wait for the busy receiving loop of the load generator";
 }
 
-/// A table of numbers: the constant, the key, what else may be typed, what it
-/// describes, what it becomes unusable with, its unit, which direction is better, its
-/// label, how it is read, what it means.
+/// A table of numbers: the constant, the key, other names, the part of a run that it describes, the
+/// group that it becomes unusable with, its unit, its better direction, its label, its source, its
+/// meaning.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident = $key:literal [$($short:literal),*] $scope:ident $group:ident $unit:ident $better:ident,
         $label:literal, $source:expr, $(step $step:expr,)? $about:literal;)+) => {
@@ -163,25 +163,25 @@ named_times! {
     LATENCY_P999 = 0 P999;
     /// Greatest latency.
     LATENCY_MAX = 0 Max;
-    /// Median latency from the due time, the generator's own lag included.
+    /// Median latency from the due time, including the generator delay.
     INTENDED_P50 = 1 P50;
-    /// The same, 99th percentile.
+    /// 99th percentile of latency from the due time.
     INTENDED_P99 = 1 P99;
     /// Median latency from the send.
     SERVICE_P50 = 2 P50;
-    /// The same, 99th percentile.
+    /// 99th percentile of latency from the send.
     SERVICE_P99 = 2 P99;
     /// Median send lag.
     SEND_LAG_P50 = 3 P50;
-    /// The same, 99th percentile.
+    /// 99th percentile of send lag.
     SEND_LAG_P99 = 3 P99;
-    /// Median of the generator's own part of the send lag.
+    /// Median generator delay.
     OWN_LAG_P50 = 4 P50;
-    /// The same, 99th percentile.
+    /// 99th percentile of generator delay.
     OWN_LAG_P99 = 4 P99;
     /// Median receive lag.
     RECEIVE_LAG_P50 = 5 P50;
-    /// The same, 99th percentile.
+    /// 99th percentile of receive lag.
     RECEIVE_LAG_P99 = 5 P99;
 }
 
@@ -189,15 +189,15 @@ const fn number(read: fn(&RunRecord) -> Option<f64>) -> Source {
     Source::Number(read)
 }
 
-/// A rate of a run that has a window. A window of a number of messages of which nothing
-/// arrived has no length, and older records have rates over a nanosecond there.
+/// Returns a rate of a run that has a window. A window that is given by a number of messages has no
+/// length if nothing arrived; older records have rates over one nanosecond there.
 fn rate(run: &RunRecord, pick: fn(&Rates) -> f64) -> Option<f64> {
     let has_window = run.workload.window_ns().is_some() || run.counts.delivered > 0;
     has_window.then(|| pick(&run.rates))
 }
 
-/// Of generator (with the library in it) and server, the cost of the system as a whole.
-/// None where a part of it was not seen: the generator, or a server elsewhere.
+/// Adds a usage of generator (including the library) and server: the cost of the system as a whole.
+/// `None` if a part was not measured: the generator, or a remote server.
 fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
     let generator = of(run.generator.as_ref()?);
     match (&run.server, &run.deployment) {
@@ -211,7 +211,7 @@ fn server(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
     run.server.as_ref().map(of)
 }
 
-/// For a delivered message.
+/// Divides a total by the delivered messages.
 fn each(run: &RunRecord, total: f64) -> Option<f64> {
     (run.counts.delivered > 0).then(|| total / run.counts.delivered as f64)
 }
@@ -229,8 +229,8 @@ fn allocated(run: &RunRecord) -> Option<f64> {
     each(run, known.iter().sum::<u64>() as f64).filter(|_| known.len() == run.agents.len())
 }
 
-/// How much of what was sent in the window is owed to subscribers at its end, more than
-/// at its beginning, 0 to 1. What is lost is not owed.
+/// Returns by how much the messages still to arrive grew from the window's beginning to its end, as
+/// a share of the messages sent in the window, 0 to 1. Lost messages do not count.
 pub fn backlog(run: &RunRecord) -> f64 {
     let (counts, series) = (&run.counts, &run.series);
     let sent: u64 = series.sent.iter().sum();
@@ -283,19 +283,19 @@ numbers! {
     NOT_SENT = "not_sent" [] Flow Counts Count LOWER, "not sent",
         number(|run| count(run.counts.not_sent)),
         "messages that were due and that the system did not accept; in no other count";
-    /// Arrivals beyond the first of a message.
+    /// Arrivals after the first of a message.
     DUPLICATED = "duplicated" [] Flow Counts Count LOWER, "duplicated",
         number(|run| count(run.counts.duplicated)),
         "arrivals of a message after its first";
-    /// Arrivals behind a later message.
+    /// Arrivals after a later message.
     REORDERED = "reordered" [] Flow Counts Count LOWER, "reordered",
         number(|run| count(run.counts.reordered)),
         "arrivals after a later message of the same publisher";
-    /// Messages whose echo did not come.
+    /// Messages whose echo did not arrive.
     UNANSWERED = "unanswered" [] Flow Counts Count LOWER, "unanswered",
         number(|run| count(run.counts.unanswered).filter(|_| run.workload.pattern.echoed())),
         "fan-out-echo messages without an echo";
-    /// Arrivals that were damaged. Older records have 0 here where nobody had looked.
+    /// Damaged arrivals. Older records have 0 here if bodies were not checked.
     CORRUPTED = "corrupted" [] Flow Counts Count LOWER, "corrupted",
         number(|run| count(run.counts.corrupted.filter(|_| run.workload.checks_bodies())?)),
         "arrivals with a wrong length, header or body";
@@ -303,7 +303,7 @@ numbers! {
     ACKED = "acked" [] Flow Counts Count NEITHER, "acknowledged",
         number(|run| count(run.counts.acked).filter(|_| run.workload.qos > 0)),
         "messages that the server acknowledged";
-    /// Messages that the server acknowledged and a subscriber did not get.
+    /// Messages that the server acknowledged and a subscriber did not receive.
     ACKED_LOST = "acked_lost" [] Flow Counts Count LOWER, "acknowledged and lost",
         number(|run| count(run.counts.acked_lost.filter(|_| run.workload.qos > 0)?)),
         "acknowledged messages that a subscriber had not received when the drain ended";
@@ -315,16 +315,17 @@ numbers! {
     JITTER = "jitter_ns" ["jitter"] Flow LatencyP99 Ns LOWER, "jitter",
         number(|run| run.jitter_ns),
         "mean change of latency between consecutive messages of a stream (RFC 3393)";
-    /// How long a message takes: half of a round trip, the median latency at a rate, or
-    /// the time from one delivery to the next where there is none, ns.
+    /// Time of a message, ns: half of a round trip, the median latency at a rate, or the time
+    /// between deliveries if unthrottled.
     MESSAGE_TIME = "message_time_ns" ["message_time"] Flow LatencyP50 Ns LOWER, "time of a message",
         Source::Block,
         "half of a median round trip; at a fixed rate the median latency; unthrottled, the time between deliveries";
-    /// The same of the language's floor: its loop over a queue, ns.
+    /// Time of a message of the language's floor, a loop over a queue, ns.
     LANGUAGE_FLOOR = "language_floor_ns" [] Flow LatencyP50 Ns LOWER, "floor of the language",
         Source::Block,
         "time of a message of the same agent over a queue of its language";
-    /// What the binding costs beyond that in the same block, ns.
+    /// Cost of the binding, ns: the time of a message less that of the language's floor in the same
+    /// block.
     BINDING = "binding_ns" ["binding"] Flow LatencyP50 Ns LOWER, "binding",
         Source::Block,
         "time of a message minus that of the language floor in the same repeat; absent if the floor scatters more";
@@ -340,7 +341,7 @@ numbers! {
     FLOOR_DELIVERED = "floor_delivered" [] Flow Rates Multiple HIGHER, "delivered over the floor",
         Source::Cells,
         "messages delivered as a multiple of the kernel's in the same repeat";
-    /// From the first client's opening until all had heard each other, ns.
+    /// From the first client's opening until all had received a message from each other, ns.
     DISCOVERY = "discovery_ns" ["discovery"] Client LatencyP50 Ns LOWER, "until all had heard each other",
         number(|run| count(run.discovery_ns?)),
         "time from the first client's start until all had heard each other; libraries only";
@@ -349,34 +350,33 @@ numbers! {
         number(|run| count(run.pilot.filter(|pilot| pilot.repeat == run.repeat)?.steady_after_ns?)),
         step |run| run.pilot.map_or(1.0, |pilot| pilot.slice_ns as f64),
         "warm-up time: from the start of a pilot run until its figures were steady";
-    /// The longest silence of a subscriber in which a fault of the server or a link
-    /// lies, ns.
+    /// Longest silence of a subscriber that contains a fault of the server or a link, ns.
     SILENCE = "fault_silence_ns" ["fault_silence"] Flow LatencyP99 Ns LOWER, "silence of a fault",
         number(|run| count(run.recovery?.silence_ns?)),
         "longest silence of a subscriber with a fault of the server or a link in it";
-    /// That less the time that was asked for, ns.
+    /// The longest silence less the scripted length of its fault, ns.
     BEYOND = "outage_beyond_ns" ["outage_beyond"] Flow LatencyP99 Ns LOWER, "outage beyond the fault",
         number(|run| count(run.recovery?.beyond_ns?)),
         "longest silence of a subscriber minus the requested length of the fault in it";
-    /// From the end of a fault until its backlog was caught up, ns. Where that was not
-    /// within the window, it took at least as long as was watched.
+    /// From the end of a fault until its backlog was caught up, ns. If that did not happen within
+    /// the window, the time that was watched, a lower bound.
     CAUGHT_UP = "caught_up_after_ns" ["caught_up_after"] Flow LatencyP99 Ns LOWER, "caught up after",
         number(|run| count(run.recovery.and_then(|cost| cost.caught_up_after_ns.or(cost.watched_ns))?)),
         step |run| run.workload.slice_ns() as f64,
         "time from the end of a fault until the backlog was delivered and the rate was normal, in slices of the window";
-    /// From the start of a server that was killed until it listened, ns.
+    /// From the start of a killed server until it listened, ns.
     LISTENS_AFTER = "listens_after_ns" ["listens_after"] Server LatencyP99 Ns LOWER, "listens after",
         number(|run| count(run.recovery?.listens_after_ns?)),
         "time from the start of a killed server until it listened";
-    /// From the end of a fault until the last client had its connection again, ns.
+    /// From the end of a fault until the last client had reconnected, ns.
     CLIENTS_BACK = "clients_back_after_ns" ["clients_back_after"] Client LatencyP99 Ns LOWER, "all clients back after",
         number(|run| count(run.recovery?.clients_back_after_ns?)),
         "time from the end of a fault until the last client was reconnected";
-    /// Lost connections that clients did not get again.
+    /// Lost connections that clients did not restore.
     CLIENTS_NOT_BACK = "clients_not_back" [] Client Counts Count LOWER, "clients not back",
         number(|run| count(run.recovery?.clients_not_back?)),
         "connections lost in a fault of the server or a link and not restored";
-    /// Connections that clients got.
+    /// Connections that clients opened.
     CONNECTED = "connected" [] Client Counts Count HIGHER, "connected",
         number(|run| count(run.connections.as_ref()?.opened)),
         "connections that clients opened";
@@ -384,11 +384,11 @@ numbers! {
     CONNECT_P50 = "connect_p50_ns" ["connect p50"] Client LatencyP50 Ns LOWER, "connect p50",
         number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p50)),
         "median time until the server accepted a client";
-    /// 99th percentile of the times of connecting, ns.
+    /// 99th percentile of connection times, ns.
     CONNECT_P99 = "connect_p99_ns" ["connect p99"] Client LatencyP99 Ns LOWER, "connect p99",
         number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p99)),
         "99th percentile of the time until the server accepted a client";
-    /// Connections that clients got again after they had lost them.
+    /// Lost connections that clients restored.
     RECONNECTED = "reconnected" [] Client Counts Count NEITHER, "reconnected",
         number(|run| count(run.connections.as_ref()?.reconnected)),
         step |run| Figure::RECONNECTED.value(run).unwrap_or(0.0).sqrt(),
@@ -433,7 +433,7 @@ numbers! {
     SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",
         number(|run| each(run, together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)),
         "context switches of generator and server per delivered message";
-    /// The part of the window for which a runtime stopped its program.
+    /// Share of the window for which a runtime paused its program.
     RUNTIME_PAUSED = "runtime_paused_share" ["runtime_paused"] Client LatencyP99 Share LOWER, "stopped by the runtime",
         number(|run| {
             let paused = runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.total_ns).max()?;
@@ -441,20 +441,20 @@ numbers! {
         }),
         step |run| 1.0 / run.window_ns.max(1) as f64,
         "share of the window for which the language runtime stopped an agent, as the runtime reports";
-    /// The longest time for which a runtime stopped its program, ns.
+    /// Longest pause of a program by its runtime, ns.
     RUNTIME_PAUSE_MAX = "runtime_pause_max_ns" ["runtime_pause_max"] Client LatencyP99 Ns LOWER, "longest stop by the runtime",
         number(|run| count(runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.longest_ns).max()?)),
         "longest stop of an agent by its language runtime, as the runtime reports";
-    /// What the agents' programs allocated for a delivered message, bytes.
+    /// Bytes that the agents' programs allocated for a delivered message.
     ALLOCATED = "allocated_bytes_per_message" ["allocated"] Client Cost Bytes LOWER, "allocated per message",
         number(allocated),
         "memory allocated by agents per delivered message, as their runtimes report";
-    /// What network interfaces carried for a delivered message, bytes.
+    /// Bytes that network interfaces carried for a delivered message.
     WIRE_BYTES = "wire_bytes_per_message" ["wire_bytes"] Machine Cost Bytes LOWER, "on the wire per message",
         number(|run| each(run, run.wire.as_ref()?.sent_bytes as f64)),
         "bytes sent by network interfaces per delivered message, with headers, acknowledgements, retransmissions and other programs";
-    /// What the clocks of two hosts may be wrong by in a latency from one to the other,
-    /// ns: of the cell's runs the largest.
+    /// Largest possible error of a latency between two hosts due to their clocks, ns: the largest
+    /// of the cell's runs.
     CLOCK_BOUND = "clock_bound_ns" ["clock_bound"] Machine LatencyP50 Ns LOWER, "clocks",
         number(|run| count(run.widest_clocks()?.bound_ns)),
         "possible clock error in each latency between two hosts; the largest of the runs";

@@ -1,12 +1,11 @@
-//! From what is set to a link.
+//! Resolves settings to a link.
 
 use super::{Link, LinkError, Side};
 use crate::fault::{Script, Target};
 use crate::setting::Settings;
 
 impl Link {
-    /// The link that is asked for: there is one where any of its keys is set,
-    /// or the script cuts it.
+    /// Returns the requested link. There is one if any of its keys is set, or the script cuts it.
     pub fn resolve(settings: &Settings, script: &Script) -> Result<Option<Link>, LinkError> {
         let mttf_ns = settings.mttf.map(|mean| mean.0);
         let mttr_ns = settings.mttr.map(|mean| mean.0);

@@ -1,41 +1,41 @@
-//! What an agent's `hello` answers to a run's questions.
+//! Checks of a run's requirements against an agent's `hello`.
 
 use super::hello::AgentHello;
 use crate::diagnostic::suggestion;
 use crate::options::Options;
 
-/// Longest word of an agent's that is repeated, characters.
+/// Longest text of an agent that is repeated in errors, characters.
 const TEXT: usize = 80;
-/// Most words of a list of its own that are.
+/// Most words of an agent's list that are repeated in errors.
 const WORDS: usize = 32;
 
 fn cut(text: &str) -> String {
     text.chars().take(TEXT).collect()
 }
 
-/// An agent has no such driver.
+/// Error: an agent lacks a driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{agent} has no driver `{wanted}`; it has: {has}")]
 pub struct NoSuchDriver {
-    /// Its name and version.
+    /// The agent's name and version.
     pub agent: String,
-    /// What is needed.
+    /// The required driver.
     pub wanted: String,
-    /// What there is.
+    /// The agent's drivers.
     pub has: String,
 }
 
-/// An agent is to be given an option that it does not know.
+/// Error: an agent does not know an option that a run gives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{agent} does not know the option `{option}` for its driver `{driver}`: {meant}")]
 pub struct UnknownOption {
-    /// Its name and version.
+    /// The agent's name and version.
     pub agent: String,
     /// The driver.
     pub driver: String,
     /// The option.
     pub option: String,
-    /// What may have been meant.
+    /// The option that may have been meant, or the known ones.
     pub meant: String,
 }
 
@@ -44,7 +44,7 @@ impl AgentHello {
         format!("{} {}", cut(&self.name), cut(&self.version))
     }
 
-    /// Whether it has this driver.
+    /// Checks that the agent has this driver.
     pub fn has_driver(&self, wanted: &str) -> Result<(), NoSuchDriver> {
         if self.drivers.iter().any(|known| known == wanted) {
             return Ok(());
@@ -53,15 +53,16 @@ impl AgentHello {
         Err(NoSuchDriver { agent: self.called(), wanted: wanted.to_owned(), has })
     }
 
-    /// Whether it says which options a driver knows.
+    /// True if the agent lists the options that a driver knows.
     pub fn tells_options(&self, driver: &str) -> bool {
         self.options.contains_key(driver)
     }
 
-    /// Whether a driver can be given these options; where it does not say, it can.
+    /// Checks that a driver knows these options; if the agent does not list its options, it knows
+    /// any.
     ///
     /// # Errors
-    /// The first that it does not know.
+    /// Returns the first unknown option.
     pub fn knows_options<'a>(
         &self,
         driver: &str,
@@ -75,8 +76,8 @@ impl AgentHello {
         Err(UnknownOption { agent: self.called(), driver: driver.to_owned(), option: option.to_owned(), meant })
     }
 
-    /// What of a run's options is for a driver: those that it knows, or all
-    /// where it does not say.
+    /// Returns those of a run's options that a driver knows, or all if the agent does not list
+    /// them.
     pub fn options_for(&self, driver: &str, options: &Options) -> Options {
         let mut for_driver = options.clone();
         if let Some(known) = self.options.get(driver) {

@@ -1,4 +1,4 @@
-//! Who an agent is, and what it can play.
+//! An agent's identity and features.
 
 use crate::rows;
 use crate::units::Ns;
@@ -6,77 +6,74 @@ use crate::workload::{Arrival, Pacing, Rate, Verify, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who the agent is.
+/// An agent's `hello`: its identity and features.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentHello {
-    /// The protocol version that it speaks.
+    /// Its protocol version.
     pub protocol: u32,
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
-    /// The drivers that it has.
+    /// Its drivers.
     pub drivers: Vec<String>,
-    /// Its CLOCK_MONOTONIC now, ns.
+    /// Current time of its CLOCK_MONOTONIC, ns.
     pub clock_ns: Ns,
-    /// The versions of its runtime and of the libraries that it knows of before
-    /// a driver is opened, by name.
+    /// Versions of its runtime and of the libraries known before a driver is opened, by name.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    /// By driver, the options that it knows. Of a driver that is not here it
-    /// does not say: whatever there is may be given to it.
+    /// Known options by driver. A driver that is not listed here accepts any option.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, Vec<String>>,
-    /// What it can play.
+    /// Its features.
     #[serde(default)]
     pub features: Features,
 }
 
-/// What an agent can play, in the words of a workload. What it leaves out is
-/// the least that an agent can do: what a run needs where nothing else is asked
-/// for.
+/// Features of an agent, in the words of a workload. An omitted feature has the minimum that every
+/// agent supports, which a run needs if nothing else is requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Features {
-    /// Patterns. Least: `pairs`, `fan-out`, `fan-in`.
+    /// Patterns. Minimum: `pairs`, `fan-out`, `fan-in`.
     pub patterns: Vec<String>,
-    /// Transports of libraries. Least: `tcp`.
+    /// Transports of libraries. Minimum: `tcp`.
     pub transports: Vec<String>,
-    /// Arrivals: `uniform`, `poisson`, `burst`. Least: `uniform`.
+    /// Arrivals: `uniform`, `poisson`, `burst`. Minimum: `uniform`.
     pub arrivals: Vec<String>,
-    /// How much of a message it can check. Least: `header`, `full`.
+    /// Parts of a message that it can check. Minimum: `header`, `full`.
     pub verification: Vec<String>,
-    /// How its publishers can wait. Least: `sleep` and `hybrid`, which asks no
-    /// more than to keep within a budget, and may spend nothing of it.
+    /// Waiting methods of its publishers. Minimum: `sleep` and `hybrid`, which only limits busy
+    /// waiting to a budget, and may use none of it.
     pub pacing: Vec<String>,
-    /// Rates: `constant`, and `max`, as fast as the system takes it. Least: `constant`.
+    /// Rates: `constant`, and `max`, as fast as the system permits. Minimum: `constant`.
     pub profiles: Vec<String>,
-    /// What it can do about faults: `reconnect`, clients of a broker come back
-    /// with their session. Least: nothing.
+    /// Reactions to faults: `reconnect`, with which clients of a broker come back with their
+    /// session. Minimum: none.
     pub faults: Vec<String>,
-    /// Most flows that it plays at once. Least: 1.
+    /// Largest number of simultaneous flows. Minimum: 1.
     pub flows: u32,
-    /// Whether it notices when it did not run. Least: no.
+    /// True if it detects that it was paused. Minimum: false.
     pub pauses: bool,
-    /// Whether its clients can lose their connections at once and stay away,
-    /// while it keeps the books. Least: no.
+    /// True if its clients can lose their connections at once and stay away, while it keeps its
+    /// ledgers. Minimum: false.
     pub crash: bool,
-    /// Whether it adds `clock_offset_ns` to the instants that it writes into messages, and
-    /// takes it from those that it reads. Least: no.
+    /// True if it adds `clock_offset_ns` to the instants that it writes into messages, and
+    /// subtracts it from those that it reads. Minimum: false.
     pub clock_offset: bool,
-    /// Whether its messages carry the checksum of their header, and it looks at those of
-    /// others. Least: no.
+    /// True if its messages carry the checksum of their header, and it checks those of others.
+    /// Minimum: false.
     pub header_checksum: bool,
-    /// Whether the end markers of publishers, or the deadline, end its drain, and not the
-    /// number of messages that have come. Least: no.
+    /// True if the end markers of publishers, or the deadline, end its drain, and not the number of
+    /// received messages. Minimum: false.
     pub drains_by_markers: bool,
-    /// Whether its topics of the pattern `tree` follow `tree_devices` and `tree_parameters`.
-    /// Least: no, 100 and 10.
+    /// True if its topics of the pattern `tree` follow `tree_devices` and `tree_parameters`.
+    /// Minimum: false, with 100 and 10.
     pub tree_sizes: bool,
-    /// The most that the rows of an agent may take that leaves its figures to pubmark, bytes.
-    /// None where it keeps them itself.
+    /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
+    /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_bytes: Option<u64>,
 }
@@ -107,32 +104,32 @@ impl Default for Features {
     }
 }
 
-/// So many messages a second, always.
+/// A constant rate.
 pub const CONSTANT: &str = "constant";
-/// As fast as the system takes them.
+/// As fast as the system permits.
 pub const MAX: &str = "max";
-/// Clients of a broker whose connection ends come back.
+/// Clients of a broker reconnect when their connection ends.
 pub const RECONNECT: &str = "reconnect";
-/// Other sizes of a tree than the usual ones.
+/// Sizes of a tree other than the default ones.
 const TREE_SIZES: &str = "tree_sizes";
-/// Clients that are killed, and leave their books.
+/// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
-/// What [`RECONNECT`] and [`CRASH`] are needed for.
+/// The reason for [`RECONNECT`] and [`CRASH`] in errors.
 const FAULTS: &str = "what a run with faults needs,";
 
-/// What a workload needs and an agent has not.
+/// Error: an agent lacks a feature that a workload needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot play {what} `{wanted}`; it has: {}", if has.is_empty() { "none".to_owned() } else { has.join(", ") })]
 pub struct Lack {
-    /// Of which kind.
+    /// The kind of feature.
     pub what: &'static str,
-    /// What is needed.
+    /// The required value.
     pub wanted: String,
-    /// What there is.
+    /// The agent's values.
     pub has: Vec<String>,
 }
 
-/// The word of an arrival, whatever its number.
+/// Returns the word of an arrival, without its number.
 fn arrival(arrival: Arrival) -> &'static str {
     match arrival {
         Arrival::Uniform => "uniform",
@@ -142,7 +139,7 @@ fn arrival(arrival: Arrival) -> &'static str {
 }
 
 impl Features {
-    /// What the flows of a run need that is not here: the first of it.
+    /// Returns the first feature that the flows of a run need and the agent lacks.
     pub fn lack(&self, flows: &[&Workload]) -> Option<Lack> {
         let too_many = flows.len() as u64 > u64::from(self.flows);
         let (wanted, has) = (flows.len().to_string(), vec![self.flows.to_string()]);
@@ -151,12 +148,12 @@ impl Features {
         lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_room(workload)))
     }
 
-    /// What an agent needs whose clients are killed, where that is not here.
+    /// Returns the feature that an agent needs if its clients are killed, if it lacks it.
     pub fn lack_of_crash(&self) -> Option<Lack> {
         (!self.crash).then(|| Lack { what: FAULTS, wanted: CRASH.to_owned(), has: self.faults.clone() })
     }
 
-    /// The rows of a run, where there is no room for them.
+    /// Returns an error if the rows of a run exceed `row_bytes`.
     fn lack_of_room(&self, workload: &Workload) -> Option<Lack> {
         let most = self.row_bytes?;
         let bytes = rows::bytes(workload);

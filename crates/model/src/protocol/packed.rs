@@ -1,37 +1,37 @@
-//! Histograms as agents hand them in.
+//! Histograms as agents report them.
 
 use pubmark_stats::{Histogram, HistogramError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A histogram of times, ns, as an agent hands it in. Whether it is one is seen
-/// when it is read: a result is not refused without saying what is wrong with it.
+/// A histogram of times, ns, as an agent reports it. It is validated when it is read, so that the
+/// error of an invalid one can name the field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PackedHistogram {
     /// HdrHistogram V2 compressed, base64.
     V2(String),
-    /// Values, ns, each with how often it came: rising, from 0 to a day.
+    /// Values in ns, 0 to a day, ascending, each with its count.
     Pairs(Vec<(u64, u64)>),
-    /// Something else.
+    /// Invalid content.
     Neither(Value),
 }
 
-/// Why a histogram cannot be read.
+/// Reasons why a histogram cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackedError {
-    /// It is neither of the two forms.
+    /// It has neither of the two forms.
     #[error("it is neither a text (HdrHistogram V2, base64) nor a list of [value, count] with whole numbers from 0 on")]
     Form,
-    /// It is one of them, and cannot be read.
+    /// It has one of the forms, but cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// It is of another precision.
+    /// It has a different precision.
     #[error("it has {found} significant digits, and {wanted} are needed")]
     Digits {
-        /// Those that it has.
+        /// Its digits.
         found: u8,
-        /// Those that are needed.
+        /// The required digits.
         wanted: u8,
     },
 }
@@ -43,20 +43,20 @@ impl From<HistogramError> for PackedError {
 }
 
 impl PackedHistogram {
-    /// Significant digits of histograms …
+    /// Significant digits of histograms.
     pub const DIGITS: u8 = 3;
-    /// … and of those of a slice of the window.
+    /// Significant digits of the histograms of a window's slice.
     pub const SLICE_DIGITS: u8 = 2;
 
-    /// Writes one.
+    /// Encodes a histogram.
     pub fn of(histogram: &Histogram) -> PackedHistogram {
         PackedHistogram::V2(histogram.encode())
     }
 
-    /// Reads it, with so many digits: 3 or 2.
+    /// Decodes it with this number of digits: 3 or 2.
     ///
     /// # Errors
-    /// Where it is none, or has other digits.
+    /// It is invalid, or has other digits.
     pub fn read(&self, digits: u8) -> Result<Histogram, PackedError> {
         let histogram = match self {
             PackedHistogram::V2(text) => Histogram::decode(text)?,

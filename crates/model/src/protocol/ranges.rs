@@ -1,23 +1,23 @@
-//! Messages of a run named one by one.
+//! Messages of a run as ranges of sequences.
 
 use serde::{Deserialize, Serialize};
 
-/// Most ranges that `unacked` or `missing` of a result may have.
+/// Most ranges in `unacked` or `missing` of a result.
 pub const MOST_RANGES: usize = 1_000_000;
 
-/// Sequences of one publisher: from `first` to `end`, which is not among them.
+/// Sequences of one publisher: from `first` up to, but not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequences {
     /// The publisher.
     pub publisher: u32,
-    /// The first.
+    /// The first sequence.
     pub first: u64,
-    /// The one after the last.
+    /// The sequence after the last.
     pub end: u64,
 }
 
-/// Messages named by ranges of their sequences: all of them, or none (`null`)
-/// where there are more than [`MOST_RANGES`], or an agent cannot tell.
+/// Messages as ranges of their sequences; `None` (`null`) if there are more than [`MOST_RANGES`],
+/// or the agent does not support it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ranges(pub Option<Vec<Sequences>>);
@@ -29,7 +29,7 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    /// Adds these, as long as all of them can be named.
+    /// Adds ranges while all of them fit.
     pub fn extend(&mut self, more: impl IntoIterator<Item = Sequences>) {
         for sequences in more {
             match &mut self.0 {
@@ -42,7 +42,7 @@ impl Ranges {
         }
     }
 
-    /// Adds those of others.
+    /// Adds the ranges of another list.
     pub fn add(&mut self, other: Ranges) {
         match other.0 {
             Some(more) => self.extend(more),

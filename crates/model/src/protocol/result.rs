@@ -1,4 +1,4 @@
-//! What an agent measured.
+//! An agent's result.
 
 use super::packed::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
@@ -12,161 +12,158 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What an agent measured: of each flow, and of itself.
+/// An agent's result: the figures of each flow, and of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentResult {
-    /// Of each flow of `prepare`, in its order.
+    /// Results of each flow of `prepare`, in its order.
     pub flows: Vec<FlowResult>,
     /// CPU time and memory of the agent's process over the window.
     pub usage: AgentUsage,
-    /// The library that was loaded: `library`, `version`, `path`.
+    /// The loaded library: `library`, `version`, `path`.
     pub versions: Map<String, Value>,
-    /// Options as they took effect.
+    /// Effective options.
     pub applied: Map<String, Value>,
-    /// Event loops, or threads that play clients; 0 where the agent does not say.
+    /// Number of event loops, or of threads that play clients; 0 if not supported by this agent.
     #[serde(default)]
     pub loops: u32,
-    /// How connections to a broker came about; none for libraries.
+    /// Counts of connections to a broker; `None` for libraries.
     #[serde(default)]
     pub connections: Option<Connections>,
-    /// What the first attempt to connect that failed met.
+    /// Error of the first failed attempt to connect.
     #[serde(default)]
     pub connect_error: Option<String>,
-    /// How the first connection was lost that had been up.
+    /// Reason of the first loss of an established connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_loss: Option<String>,
-    /// What the server said of limits of its own that it reached while the clients were connected.
+    /// Limits of its own that the server reported as reached while the clients were connected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_reached: Vec<String>,
-    /// Times from a client's connecting until the server accepted it, as a histogram.
+    /// Times from a client's connection attempt until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<PackedHistogram>,
-    /// Times that clients were without their connection: from its loss until
-    /// they were accepted again, subscribed, and had sent again what the server
-    /// had not acknowledged; as a histogram. Losses that lasted to the end are
-    /// not among them.
+    /// Times without a connection, as a histogram: from its loss until the client was accepted
+    /// again, subscribed, and had sent again what the server had not acknowledged. Losses that
+    /// lasted to the end are excluded.
     #[serde(default)]
     pub reconnect_time: Option<PackedHistogram>,
-    /// Gaps within the window in which the agent did not run though it should
-    /// have: it, or the machine below it, was stopped. None where it cannot tell.
+    /// Pauses of the agent within the window, because it, or the machine below it, was stopped.
+    /// `None` if not supported by this agent.
     #[serde(default)]
     pub pauses: Option<Stalls>,
-    /// What the runtime says of itself; none where there is none, as in C.
+    /// Figures of the runtime; `None` if there is none, as in C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<RuntimeFigures>,
-    /// How what was measured is made (language, call, copies, flags …), in the
-    /// agent's own words.
+    /// Build info of the measured program (language, call, copies, flags …), in the agent's own
+    /// words.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made: BTreeMap<String, String>,
-    /// What the verdict should know: limits that were hit, sends that failed.
+    /// Remarks for the verdict: limits that were reached, sends that failed.
     pub remarks: Vec<String>,
 }
 
-/// What the runtime of a language says of itself over the window.
+/// Figures of a language's runtime over the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeFigures {
-    /// Times for which it stopped the program, for garbage collection most often;
-    /// none where it does not tell.
+    /// Pauses of the program, mostly for garbage collection; `None` if not supported by this
+    /// runtime.
     #[serde(default)]
     pub pauses: Option<RuntimePauses>,
-    /// Garbage collections.
+    /// Number of garbage collections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collections: Option<u64>,
-    /// What the program allocated, bytes.
+    /// Allocated bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
 }
 
-/// Times for which a runtime stopped its program.
+/// Pauses of a program by its runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimePauses {
-    /// How often.
+    /// Number of pauses.
     pub count: u64,
-    /// All of them together, ns.
+    /// Their total length, ns.
     pub total_ns: Ns,
-    /// The longest, ns.
+    /// Length of the longest, ns.
     pub longest_ns: Ns,
-    /// When it began, ns from the window's beginning.
+    /// Start of the longest, ns from the window's beginning.
     pub longest_at_ns: Ns,
 }
 
-/// What an agent measured of one flow.
+/// An agent's result for one flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// What each publisher sent.
+    /// Totals of each publisher.
     pub publishers: Vec<PublisherTotal>,
-    /// The ledger, over all subscribers of the agent.
+    /// The ledger of all subscribers of the agent.
     pub ledger: LedgerCounts,
-    /// Messages that arrived within the window's time, each counted once,
-    /// whenever they were due; of a count at `max` those of the window alone.
+    /// Messages that arrived during the window, each counted once, whatever their due time; for a
+    /// count at `max`, only messages of the window.
     pub arrived: u64,
-    /// When the first message of the window was sent, ns; count-limited runs at `max`.
+    /// Instant at which the first message of the window was sent, ns; count-limited runs at `max`.
     pub first_sent_ns: Option<Ns>,
-    /// When the last message of the window was sent, ns; count-limited runs at `max`. None
-    /// where the agent cannot tell.
+    /// Instant at which the last message of the window was sent, ns; count-limited runs at `max`.
+    /// `None` if not supported by this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sent_ns: Option<Ns>,
-    /// When the last message of the window arrived, ns.
+    /// Instant at which the last message of the window arrived, ns.
     pub last_arrival_ns: Option<Ns>,
-    /// Distributions of times; none where nothing was measured, or the agent
-    /// cannot tell.
+    /// Distributions of times; `None` if nothing was measured, or not supported by this agent.
     pub histograms: TimeFigures<Option<PackedHistogram>>,
-    /// How its publishers waited; none where the agent cannot tell.
+    /// Waiting figures of its publishers; `None` if not supported by this agent.
     #[serde(default)]
     pub pacing: Option<PacingFigures>,
     /// Sum of |l_i − l_(i−1)| over consecutive messages of a stream, ns.
     pub jitter_sum_ns: f64,
-    /// How many such pairs there were.
+    /// Number of such pairs.
     pub jitter_pairs: u64,
     /// Counts and latencies by time slice.
     pub series: SliceSeries,
-    /// Silences of subscribers; none where the agent cannot tell.
+    /// Silences of subscribers; `None` if not supported by this agent.
     #[serde(default)]
     pub stalls: Option<Stalls>,
-    /// For competing subscribers: which sequences arrived, so that the
-    /// coordinator can unite the ledgers of several agents.
+    /// For competing subscribers: the sequences that arrived, so that the coordinator can merge the
+    /// ledgers of several agents.
     #[serde(default)]
     pub seen: Vec<SeenBits>,
     /// Messages of the window that the server acknowledged (QoS 1 and 2).
     #[serde(default)]
     pub acked: u64,
-    /// Messages of the window that were sent and never acknowledged; never a
-    /// part of them.
+    /// Messages of the window that were sent and never acknowledged; all of them or `None`.
     #[serde(default)]
     pub unacked: Ranges,
-    /// Messages of the window that the server refused, in words or by a code. They are among
-    /// `unacked` as well.
+    /// Messages of the window that the server refused, by a text or a code. They are also in
+    /// `unacked`.
     #[serde(default)]
     pub refused: Ranges,
-    /// The same, counted by reason.
+    /// Counts of the refused messages by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<RefusalCount>,
-    /// Messages of the window that a subscriber should have got and did not
-    /// (QoS 1 and 2): ranges for each subscriber; never a part of them.
+    /// Messages of the window that a subscriber should have received and did not (QoS 1 and 2):
+    /// ranges for each subscriber; all of them or `None`.
     #[serde(default)]
     pub missing: Ranges,
 }
 
-/// A histogram of a result that is none.
+/// Error: a histogram of a result is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` of its result is no histogram of times: {problem}")]
 pub struct BadHistogram {
-    /// Which.
+    /// The field.
     pub field: String,
-    /// What is wrong with it.
+    /// The reason.
     pub problem: PackedError,
 }
 
 impl AgentResult {
-    /// What all its publishers sent.
+    /// Returns the totals of all its publishers.
     pub fn publishers(&self) -> impl Iterator<Item = &PublisherTotal> {
         self.flows.iter().flat_map(|flow| &flow.publishers)
     }
 
-    /// Reads all its histograms.
+    /// Decodes all its histograms.
     ///
     /// # Errors
-    /// The first one that is none.
+    /// Returns the first invalid histogram.
     pub fn histograms(&self) -> Result<ResultHistograms, BadHistogram> {
         let read = |field: String, packed: &Option<PackedHistogram>, digits: u8| {
             let histogram = packed.as_ref().map(|packed| packed.read(digits)).transpose();
@@ -194,45 +191,44 @@ impl AgentResult {
     }
 }
 
-/// The histograms of a result, read.
+/// The decoded histograms of a result.
 #[derive(Clone, Debug, Default)]
 pub struct ResultHistograms {
-    /// Of each flow.
+    /// Histograms of each flow.
     pub flows: Vec<FlowHistograms>,
-    /// How many times `reconnect_time` has; none where it is not there.
+    /// Number of times in `reconnect_time`; `None` if it is absent.
     pub reconnects: Option<u64>,
 }
 
-/// The histograms of a flow, read.
+/// The decoded histograms of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowHistograms {
-    /// Of each time that is measured.
+    /// Histograms of each measured time.
     pub times: TimeFigures<Option<Histogram>>,
-    /// How many latencies each slice of the window has.
+    /// Number of latencies in each slice of the window.
     pub slices: Vec<u64>,
 }
 
 impl FlowHistograms {
-    /// How many times one of them has, 0 where it is null.
+    /// Returns the number of times in a histogram, 0 if it is absent.
     pub fn count(&self, of: impl Fn(&TimeFigures<Option<Histogram>>) -> &Option<Histogram>) -> u64 {
         of(&self.times).as_ref().map_or(0, Histogram::count)
     }
 }
 
-/// How publishers waited for their due times.
+/// Figures of how publishers waited for their due times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PacingFigures {
-    /// The processors that waiting awake might cost, over all publishers.
+    /// Budget of processors for busy waiting, over all publishers.
     pub budget_cores: f64,
-    /// What it did cost: time awake before due times over the window's length.
+    /// Processors used for it: busy time before due times divided by the window's length.
     pub spent_cores: f64,
-    /// How long before a due time publishers woke up at last, ns; the longest of
-    /// all loops.
+    /// Time before a due time at which publishers finally woke up, ns; the longest of all loops.
     pub margin_ns: Ns,
 }
 
 impl PacingFigures {
-    /// Adds those of other publishers.
+    /// Adds the figures of other publishers.
     pub fn add(&mut self, other: &PacingFigures) {
         self.budget_cores += other.budget_cores;
         self.spent_cores += other.spent_cores;
@@ -240,12 +236,12 @@ impl PacingFigures {
     }
 }
 
-/// How connections to a broker came about.
+/// Counts of connections to a broker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Connections {
-    /// Clients that wanted one.
+    /// Clients that requested one.
     pub wanted: u64,
-    /// Clients that got one.
+    /// Clients that opened one.
     pub opened: u64,
     /// Attempts that failed: refused, reset, or not answered in time.
     pub refused: u64,
@@ -253,17 +249,17 @@ pub struct Connections {
     pub retried: u64,
     /// Connections that ended while they were needed.
     pub lost: u64,
-    /// Lost ones that came back, with the client able to do its part again.
+    /// Lost connections that were restored, with the client able to work again.
     #[serde(default)]
     pub reconnected: u64,
-    /// When the first attempt began, ns on the agent's clock.
+    /// Instant of the first attempt, ns on the agent's clock.
     pub first_ns: Ns,
-    /// When the last client was accepted.
+    /// Instant at which the last client was accepted, ns on the agent's clock.
     pub last_ns: Ns,
 }
 
 impl Connections {
-    /// Adds those of another agent.
+    /// Adds the counts of another agent.
     pub fn add(&mut self, other: &Connections) {
         let first = [self.first_ns, other.first_ns].into_iter().filter(|at| *at > 0).min();
         self.first_ns = first.unwrap_or(0);
@@ -286,25 +282,25 @@ pub struct SliceSeries {
     pub sent: Vec<u64>,
     /// Messages that arrived in each slice.
     pub delivered: Vec<u64>,
-    /// The headline of the arrivals in each slice, as histograms of 2 digits;
-    /// none for a slice in which nothing arrived.
+    /// Headline latency of the arrivals in each slice, as histograms of 2 digits; `None` for a
+    /// slice without arrivals.
     pub latency: Vec<Option<PackedHistogram>>,
 }
 
-/// Silences of subscribers that should have heard something, or of an agent
-/// that should have run.
+/// Silences of subscribers that should have received something, or pauses of an agent that should
+/// have run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stalls {
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// The longest, ns.
+    /// Length of the longest, ns.
     pub longest_ns: Ns,
-    /// When that one began, ns from the window's beginning.
+    /// Start of the longest, ns from the window's beginning.
     pub longest_at_ns: Ns,
 }
 
 impl Stalls {
-    /// Adds the silences of others: the longest of all stays the longest.
+    /// Adds other silences: the longest of both is kept.
     pub fn add(&mut self, other: &Stalls) {
         self.count = self.count.saturating_add(other.count);
         if other.longest_ns > self.longest_ns {
@@ -320,7 +316,7 @@ pub struct AgentUsage {
     pub wall_ns: Ns,
     /// CPU time of all threads in it, ns, by CLOCK_PROCESS_CPUTIME_ID.
     pub cpu_ns: Ns,
-    /// The part in user mode, ns.
+    /// CPU time in user mode, ns.
     pub user_ns: Ns,
     /// Voluntary context switches.
     pub voluntary_switches: u64,
@@ -330,15 +326,15 @@ pub struct AgentUsage {
     pub rss_bytes: Vec<u64>,
     /// Unique set size samples, bytes.
     pub uss_bytes: Vec<u64>,
-    /// Where nobody knows the window's end beforehand: readings from its
-    /// beginning to the stop, so that the coordinator can cut out the window.
-    /// Then the figures above are of all that time.
+    /// Readings from the window's beginning to the stop, if the window's end is not known in
+    /// advance, so that the coordinator can cut out the window. The figures above are then of all
+    /// that time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<UsageReading>,
 }
 
 impl AgentUsage {
-    /// What was used between two instants, where there are readings; else all.
+    /// Returns the usage between two instants if there are readings; otherwise all of it.
     pub fn within(&self, from_ns: Ns, to_ns: Ns) -> AgentUsage {
         if self.course.is_empty() {
             return self.clone();

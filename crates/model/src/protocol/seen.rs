@@ -1,4 +1,4 @@
-//! Which messages competing subscribers got, as agents hand it in.
+//! Sequences that competing subscribers received, as agents report them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 pub struct SeenBits {
     /// The publisher.
     pub publisher: u32,
-    /// A bit a sequence from 0, least significant first: base64 of raw DEFLATE.
+    /// One bit per sequence from 0, least significant first: base64 of raw DEFLATE.
     pub bits: String,
 }
 
@@ -26,8 +26,8 @@ impl SeenBits {
         SeenBits { publisher, bits: STANDARD.encode(packed) }
     }
 
-    /// The bits of so many sequences, and of a few more: however much is packed
-    /// here, no more is read. None where it cannot be.
+    /// Unpacks the bits of `messages` sequences, and of a few more. However much is packed, no more
+    /// is read. `None` if they cannot be unpacked.
     pub fn read(&self, messages: u64) -> Option<Vec<u8>> {
         let packed = STANDARD.decode(&self.bits).ok()?;
         let mut bits = Vec::new();
@@ -54,7 +54,7 @@ mod tests {
         let read = |bits: &str| SeenBits { publisher: 0, bits: bits.into() }.read(80);
         assert_eq!((read("?"), read("BwAA")), (None, None), "no base64, and no DEFLATE");
         assert_eq!(SeenBits::of(0, &vec![0xff; 10 << 20]).read(80), Some(vec![0xff; 19]));
-        // Zlib of Python: `zlib.compressobj(wbits=-15)` of b"\x03\x80".
+        // From Python's zlib: `zlib.compressobj(wbits=-15)` of b"\x03\x80".
         assert_eq!(read("Y24AAA=="), Some(vec![0x03, 0x80]));
     }
 }

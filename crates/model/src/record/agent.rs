@@ -1,30 +1,30 @@
-//! Who an agent is, and what it cannot say of itself.
+//! An agent's identity, and the figures it does not support.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The program that played clients, by its own account.
+/// The program that played clients, as it describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentIdentity {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The versions of its runtime and of what it is built on, by name.
+    /// The versions of its runtime and of its dependencies, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
 }
 
-/// What an agent cannot tell.
+/// A figure that an agent does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Untold {
-    /// Whether it stood still.
+    /// Pauses of the agent.
     Pauses,
-    /// How late its publishers were by their own doing.
+    /// Generator delay of its publishers.
     OwnLag,
-    /// How long messages waited for its receiving loop.
+    /// Time that messages waited for its receiving loop.
     ReceiveLag,
-    /// Whether its subscribers heard nothing for a while.
+    /// Silences of its subscribers.
     Stalls,
 }

@@ -1,18 +1,18 @@
-//! What became of each message, in words that every surface shares.
+//! The fate of each message, in words that all outputs share.
 
 use super::{Counts, RunRecord};
 use crate::fault::{Act, Target};
 use crate::units::Ns;
 
 impl RunRecord {
-    /// Whether what became of each message is to be said before any latency:
-    /// where delivery was guaranteed, or a fault happened to a part.
+    /// True if the fate of each message is reported before latency: delivery was guaranteed, or a
+    /// part had a fault.
     pub fn delivery_first(&self) -> bool {
         self.workload.qos > 0 || !self.faults.is_empty()
     }
 
-    /// When the clients of this side were killed, ns from the window's
-    /// beginning; none where they were not.
+    /// Returns when the clients of this side were killed, ns from the window's beginning; `None` if
+    /// they were not.
     pub fn killed_at_ns(&self, side: Target) -> Option<Ns> {
         let killed = self.fault_log.iter().find(|event| event.what == Act::Kill && event.who == side);
         killed.filter(|_| side != Target::Server)?.at_ns
@@ -20,10 +20,9 @@ impl RunRecord {
 }
 
 impl Counts {
-    /// The acknowledged messages that were lost, of all that were acknowledged:
-    /// `4303 of 30000`. Where several subscribers should have got each message,
-    /// copies are counted, and it says so. `an unknown number of 30000` where
-    /// they could not be counted.
+    /// Formats the acknowledged messages that were lost, of all that were acknowledged:
+    /// `4303 of 30000`. If several subscribers should have received each message, copies are
+    /// counted, and the text says so. `an unknown number of 30000` if they could not be counted.
     pub fn acked_lost_of_acked(&self) -> String {
         let of = if self.expected > self.sent { "copies of" } else { "of" };
         let lost = self.acked_lost.map_or("an unknown number".into(), |lost| lost.to_string());

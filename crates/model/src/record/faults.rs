@@ -1,4 +1,4 @@
-//! Faults as they happened, and the figures of what they cost.
+//! The actual faults of a run, and the figures of their cost.
 
 use crate::fault::{Act, Target};
 use crate::units::Ns;
@@ -7,59 +7,56 @@ use serde::{Deserialize, Serialize};
 /// A fault as it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultEvent {
-    /// What happened.
+    /// The kind of fault.
     pub what: Act,
-    /// Whom.
+    /// The part that it affected.
     pub who: Target,
-    /// The host whose network it was, where it was a host's.
+    /// The host, if the fault affected a host's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// When the last of its processes had been sent the signal, all of the
-    /// link's connections had been reset, or the last agent of a side had been
-    /// told that its clients are killed, ns from the window's beginning; none
-    /// where it never was.
+    /// Instant, ns from the window's beginning, at which the last of its processes had been sent
+    /// the signal, all of the link's connections had been reset, or the last agent of a side had
+    /// been told that its clients are killed; `None` if that never happened.
     pub at_ns: Option<Ns>,
-    /// When the first of them was sent the signal to go on, the server was
-    /// started again or the link began to be repaired, ns from the window's
-    /// beginning; none where it never was, as of clients that are killed.
+    /// Instant, ns from the window's beginning, at which the first of its processes was sent the
+    /// signal to continue, the server was restarted, or the repair of the link began; `None` if
+    /// that never happened, as for killed clients.
     pub until_ns: Option<Ns>,
-    /// When the server listened again that had been killed, ns from the window's
-    /// beginning; none where it did not within the window, of other faults, and in
-    /// records of versions that did not tell.
+    /// Instant at which the killed server listened again, ns from the window's beginning; `None` if
+    /// it did not within the window, for other faults, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listens_ns: Option<Ns>,
-    /// What else is to be known of it.
+    /// Further information.
     pub note: Option<String>,
 }
 
-/// What it cost that the server ended or stood still, or that clients were cut off
-/// from it: what a run's own figures say of it, computed by [`Recovery::of`].
+/// Cost of a server's end or pause, or of clients' disconnection from it, computed from a run's own
+/// figures by [`Recovery::of`].
 ///
-/// Faults that overlap, and those that begin before the one before is caught up,
-/// count as one here. What was lost, late or delivered twice is in the counts.
+/// Overlapping faults, and faults that begin before the previous one is caught up, count as one
+/// here. Lost, late and duplicated messages are in the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// The longest silence of a subscriber, ns; none where it is of another time than
-    /// the faults, or no silence was long enough to be one.
+    /// Longest silence of a subscriber, ns; `None` if it does not coincide with the faults, or no
+    /// silence was long enough to count.
     pub silence_ns: Option<Ns>,
-    /// That less what was asked for of the faults within it, ns; 0 where it was
-    /// shorter.
+    /// That silence less the scripted length of the faults within it, ns; 0 if it was shorter.
     pub beyond_ns: Option<Ns>,
-    /// From the end of the fault until all that was due before it and arrives at all
-    /// had arrived, and as much arrived as before the fault, ns; of several the longest.
-    /// In steps of a slice of `series`, rounded up. None where it was not so within
-    /// the window, and where `watched_ns` is none.
+    /// From the end of the fault until all messages due before it that arrive at all had arrived,
+    /// and as much arrived as before the fault, ns; with several faults, the longest. In steps of a
+    /// slice of `series`, rounded up. `None` if that did not happen within the window, or if
+    /// `watched_ns` is `None`.
     pub caught_up_after_ns: Option<Ns>,
-    /// From the end of the last fault to the window's end, ns: so long it was watched
-    /// for; none where that is less than a slice, and where no times were measured.
+    /// From the end of the last fault to the window's end, ns: the time for which recovery was
+    /// observed. `None` if that is less than a slice, or if no times were measured.
     pub watched_ns: Option<Ns>,
-    /// From the start of the server after a kill until it listened, ns; of several the
+    /// From the start of the server after a kill until it listened, ns; with several kills, the
     /// longest.
     pub listens_after_ns: Option<Ns>,
-    /// From the end of the fault until the last client had its connection again, ns: the
-    /// longest time without one, less how long the fault was. None where none was lost,
-    /// where some did not come back, and where faults were several.
+    /// From the end of the fault until the last client had reconnected, ns: the longest time
+    /// without a connection, less the length of the fault. `None` if no connection was lost, if
+    /// some were not restored, and if there were several faults.
     pub clients_back_after_ns: Option<Ns>,
-    /// Lost connections that their clients did not get again; none for libraries.
+    /// Lost connections that their clients did not restore; `None` for libraries.
     pub clients_not_back: Option<u64>,
 }

@@ -1,45 +1,45 @@
-//! What is said of a run: which of its figures may be believed, and why not.
+//! The verdict on a run: which of its figures are reliable, and why the others are not.
 
 use crate::figure_group::FigureGroup;
 use crate::later::{LaterWord, known};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why a run may not be quoted.
+/// A reason that makes figures of a run unreliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The generator was late by its own doing.
+    /// The generator delay was too large.
     GeneratorSaturated,
     /// A trend, a growing backlog or a silence in the window.
     NotSteady,
     /// Fewer messages sent than were due.
     OfferedRateMissed,
-    /// Fewer clients got a connection than wanted one.
+    /// Fewer clients opened a connection than requested one.
     ConnectionsMissed,
-    /// Lost although the guarantee forbids it.
+    /// Messages were lost although the guarantee forbids it.
     MessagesLost,
-    /// Refused by the system, which said so.
+    /// The system refused messages explicitly.
     MessagesRefused,
-    /// Delivered more than once although the guarantee forbids it.
+    /// Messages were delivered more than once although the guarantee forbids it.
     Duplicates,
-    /// Out of order although the guarantee forbids it.
+    /// Messages arrived out of order although the guarantee forbids it.
     Reordered,
-    /// Arrived damaged.
+    /// Messages arrived damaged.
     Corrupted,
-    /// Too few for the percentile quoted.
+    /// Too few messages for a reported percentile.
     TooFewSamples,
     /// A clock is wrong.
     Clock,
-    /// Something else used the machine.
+    /// Other programs used the machine.
     NoisyMachine,
     /// The server ended.
     ServerDied,
-    /// A limit was hit.
+    /// A limit was reached.
     ResourceLimitHit,
-    /// The run could not be made at all.
+    /// The run could not be made.
     Failed,
-    /// One that a later pubmark knows, and this one does not.
+    /// A reason that only a later pubmark knows.
     #[serde(untagged)]
     Later(LaterWord),
 }
@@ -70,16 +70,16 @@ impl fmt::Display for Reason {
 /// A reason with its evidence in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which.
+    /// The reason.
     pub reason: Reason,
-    /// What was seen.
+    /// The evidence.
     pub evidence: String,
-    /// The figures that it touches: these may not be quoted, the others may.
+    /// The groups of figures that it makes unreliable; the others stay reliable.
     #[serde(default = "FigureGroup::all", deserialize_with = "known")]
     pub figures: Vec<FigureGroup>,
 }
 
-/// The part of a run that a remark is about.
+/// The part of a run that a note is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {
@@ -89,15 +89,15 @@ pub enum Component {
     Library,
     /// The agents that played its clients.
     Generator,
-    /// What stood between clients and the server.
+    /// The link between clients and the server.
     Link,
-    /// One that a later pubmark knows, and this one does not.
+    /// A part that only a later pubmark knows.
     #[serde(untagged)]
     Later(LaterWord),
 }
 
 impl Component {
-    /// The word for it.
+    /// Returns its word.
     pub fn word(self) -> &'static str {
         match self {
             Component::Server => "server",
@@ -109,29 +109,29 @@ impl Component {
     }
 }
 
-/// What a run has found about a part, and what is no reason against the run.
+/// A finding about a part of a run that makes no figure unreliable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Which part.
+    /// The part.
     pub part: Component,
-    /// What was seen.
+    /// The evidence.
     pub evidence: String,
 }
 
-/// Whether a run may be quoted.
+/// The verdict on a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// True where there is no reason against it.
+    /// True if there are no reasons.
     pub valid: bool,
-    /// Each reason against it.
+    /// The reasons.
     pub reasons: Vec<Finding>,
-    /// What it found that speaks of a part and not against the run.
+    /// Findings about parts that make no figure unreliable.
     #[serde(default)]
     pub notes: Vec<Note>,
 }
 
 impl Verdict {
-    /// Whether no reason touches these figures.
+    /// True if no reason affects these figures.
     pub fn allows(&self, figures: FigureGroup) -> bool {
         !self.reasons.iter().any(|finding| finding.figures.contains(&figures))
     }

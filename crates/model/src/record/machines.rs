@@ -1,29 +1,29 @@
-//! The machines of a run: hosts, their clocks, and what they did in its window.
+//! The machines of a run: hosts, their clocks, and their load in its window.
 
 use crate::host::{ClockOffset, HostSpec};
 use crate::units::Ns;
 use serde::{Deserialize, Serialize};
 
-/// A host that took part.
+/// A host of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostShare {
     /// Its name.
     pub name: String,
-    /// Its clock beside the coordinator's.
+    /// Its clock's offset from the coordinator's.
     pub clock: ClockOffset,
-    /// What the machine did during the window.
+    /// The machine's load during the window.
     pub machine: MachineLoad,
-    /// What its network was held to, bytes a second; none where it was left alone.
+    /// Limit of its network's bandwidth, bytes a second; `None` if there was no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// What it was made to lose of the packets that came in, in millionths; none where it
-    /// was left alone.
+    /// Incoming packets that its network was made to lose, per million; `None` if it was left
+    /// unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_per_million: Option<u64>,
 }
 
 impl HostShare {
-    /// Of a host, with what was found of its clock and of its machine.
+    /// Creates the share of a host from its clock and load.
     pub fn new(spec: &HostSpec, clock: ClockOffset, machine: MachineLoad) -> HostShare {
         let HostSpec { name, bandwidth_bytes_per_s, loss_per_million, .. } = spec;
         HostShare {
@@ -36,78 +36,78 @@ impl HostShare {
     }
 }
 
-/// A latency from one host to another may be quoted where what their clocks may
-/// be apart is at most this share of it.
+/// Largest clock error with which a latency from one host to another is reliable, as a share of
+/// that latency.
 pub const CLOCK_SHARE: f64 = 1.0 / 3.0;
 
-/// The clocks of two hosts that share a stream, compared over the network that is
-/// measured, before the window, about once a second of it, and after it.
+/// The clocks of two hosts that share a stream, compared over the measured network before the
+/// window, about once a second during it, and after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockPair {
-    /// The host of those that send.
+    /// The sending host.
     pub from: String,
-    /// The host of those that receive.
+    /// The receiving host.
     pub to: String,
-    /// Its clock less that of `from`, before the window, ns.
+    /// Clock of `to` less that of `from`, before the window, ns.
     pub offset_ns: i64,
-    /// By how much that had changed after it, ns.
+    /// Change of the offset after the window, ns.
     pub drift_ns: i64,
-    /// What a latency between them may be wrong by, ns: half of the shortest round
-    /// trips, and the drift; the whole offset too where it was not taken out; and more
-    /// where a clock was seen off the line within the window.
+    /// Largest error of a latency between them, ns: half of the shortest round trips, plus the
+    /// drift, plus the whole offset if it was not subtracted, and more if a clock left the line
+    /// within the window.
     pub bound_ns: Ns,
-    /// Comparisons within the window: the fewest of those that the offset is made of.
-    /// Null in records of before there were any.
+    /// Number of comparisons within the window: the smaller one if the offset combines two series
+    /// of them. `null` in records of versions without it.
     #[serde(default)]
     pub seen_within: Option<u32>,
-    /// How far, at most, a clock was certainly seen from the line between what it was
-    /// before the window and after it, ns. A clock that drifts evenly is never.
+    /// Largest proven distance of a clock from the line between its offsets before and after the
+    /// window, ns; 0 for a clock that drifts evenly.
     #[serde(default)]
     pub off_line_ns: Ns,
-    /// Whether the offset was taken out of the latencies.
+    /// True if the offset was subtracted from the latencies.
     pub taken_out: bool,
-    /// Whether these two were not compared with each other, but each with a third: then
-    /// the bound is that of both comparisons.
+    /// True if the two clocks were not compared with each other, but each with a third one; the
+    /// bound then includes both comparisons.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub derived: bool,
 }
 
-/// The machine during the window.
+/// Load of the machine during the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
     /// Share of all processor time that the hypervisor took away, 0 to 1.
     pub steal: f64,
     /// Processors kept busy by processes that do not belong to the run.
     pub foreign_cores: f64,
-    /// Processors that the kernel kept busy outside of any process: interrupts, and
-    /// waking from idleness. 0 where that cannot be told from other processes, and is
-    /// counted as theirs.
+    /// Processors that the kernel used outside of any process: interrupts, and wake-ups from
+    /// idleness. 0 if they cannot be distinguished from other processes and are counted as
+    /// `foreign_cores`.
     #[serde(default)]
     pub kernel_cores: f64,
     /// Processors of the machine.
     pub cores: u32,
-    /// How late the coordinator looked at one of the window's edges, ns: so far
-    /// the figures of machine and server may lie beside the window.
+    /// Delay of the coordinator's sample at one of the window's edges, ns: the figures of machine
+    /// and server may be shifted from the window by this much.
     #[serde(default)]
     pub late_ns: Ns,
-    /// Whether an idle-class spinner kept each processor awake.
+    /// True if an idle-class spinner kept each processor awake.
     #[serde(default)]
     pub awake: bool,
-    /// What a CPU quota on pubmark itself did; none where there is none.
+    /// Effect of a CPU quota on pubmark itself; `None` if there is no quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<CpuThrottle>,
 }
 
-/// A CPU quota (of a control group, as containers have it) on coordinator and agents, and what it
-/// did in the window.
+/// A CPU quota (of a control group, as containers have it) on coordinator and agents, and its
+/// effect in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuThrottle {
-    /// Processors that may be used.
+    /// Usable processors.
     pub cpus: f64,
     /// Periods of the quota, usually of 100 ms.
     pub periods: u64,
-    /// Those in which it stopped the processes.
+    /// Periods in which it stopped the processes.
     pub throttled: u64,
-    /// For how long, summed over processors, ns.
+    /// Time for which it stopped them, summed over processors, ns.
     pub waited_ns: Ns,
 }

@@ -1,20 +1,20 @@
-//! What faults cost beyond the time that was asked for, from a record's own figures.
+//! Computes the cost of faults beyond their scripted time from a record's own figures.
 
 use super::{FaultEvent, Recovery, RunRecord, Series};
 use crate::fault::{Act, Target};
 use crate::units::{Ns, total};
 
-/// A fault that keeps clients from the server, ns from the window's beginning.
+/// A fault that disconnects clients from the server, ns from the window's beginning.
 struct Outage {
     at_ns: Ns,
     until_ns: Ns,
-    /// For how long it was asked.
+    /// Scripted length, ns.
     asked_ns: Ns,
 }
 
 impl Recovery {
-    /// What a record says of it; none where no fault of the server, a link or a host's
-    /// network began and ended, and where the run could not be made.
+    /// Computes the recovery of a record; `None` if no fault of the server, a link or a host's
+    /// network began and ended, or the run could not be made.
     pub fn of(record: &RunRecord) -> Option<Recovery> {
         let outages = outages(record);
         let (first, last) = (outages.first()?, outages.last()?);
@@ -41,7 +41,7 @@ impl Recovery {
     }
 }
 
-/// The faults that kept clients from the server and were over in the window, by their
+/// Returns the faults that disconnected clients from the server and ended in the window, by their
 /// beginnings.
 fn outages(record: &RunRecord) -> Vec<Outage> {
     if record.error.is_some() {
@@ -66,7 +66,7 @@ fn outages(record: &RunRecord) -> Vec<Outage> {
     outages
 }
 
-/// The longest silence, where an outage lies in it, and how long these were to be.
+/// Returns the longest silence, if an outage lies in it, and the scripted length of these outages.
 fn silence(record: &RunRecord, outages: &[Outage]) -> Option<(Ns, Ns)> {
     let stalls = record.stalls.filter(|stalls| stalls.count > 0)?;
     let (from_ns, to_ns) = (stalls.longest_at_ns, stalls.longest_at_ns.saturating_add(stalls.longest_ns));
@@ -75,8 +75,8 @@ fn silence(record: &RunRecord, outages: &[Outage]) -> Option<(Ns, Ns)> {
     Some((stalls.longest_ns, total(within().map(|outage| outage.asked_ns))))
 }
 
-/// The longest time from the end of an outage until its backlog was gone, ns; none
-/// where that of the last was not by the window's end.
+/// Returns the longest time from the end of an outage until its backlog was gone, ns; `None` if
+/// that of the last outage was not gone by the window's end.
 fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
     let usual = usual_slice(record, outages.first()?.at_ns);
     let (mut longest_ns, mut end_ns) = (0, 0);
@@ -94,15 +94,15 @@ fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
     usual.is_none_or(|usual| later <= usual.most).then_some(longest_ns)
 }
 
-/// How much arrives in a slice of which nothing is to be said.
+/// Range of normal arrivals in a slice.
 struct UsualSlice {
     least: f64,
     most: f64,
 }
 
-/// As much as in the whole slices before the first outage, to within a tenth and three
-/// times the scatter of a count by chance. None where there is no such slice, and where
-/// the rate is not the same all the time.
+/// Returns the range of arrivals in the whole slices before the first outage, plus or minus a tenth
+/// and three times the random scatter of a count. `None` if there is no such slice, or if the rate
+/// is not constant.
 fn usual_slice(record: &RunRecord, before_ns: Ns) -> Option<UsualSlice> {
     let rates = record.workload.rate.profile()?.per_ks();
     if rates.start() != rates.end() {
@@ -118,13 +118,13 @@ fn usual_slice(record: &RunRecord, before_ns: Ns) -> Option<UsualSlice> {
     Some(UsualSlice { least: *least as f64 - scatter, most: *most as f64 + scatter })
 }
 
-/// The beginning of the first slice from `end_ns` on, and before `next_ns`, from which
-/// on nothing arrives that was due before `end_ns`, and behind the last of which as
-/// much arrives as usual.
+/// Returns the beginning of the first slice, from `end_ns` on and before `next_ns`, from which on
+/// no message arrives that was due before `end_ns`, and after the last of which arrivals are
+/// normal.
 ///
-/// Whether a slice has such an arrival is told by its largest latency: one that reaches
-/// from the slice's beginning back beyond the outage's end. So none is missed, and a
-/// message that was due up to a slice after that end may be taken for one.
+/// The largest latency of a slice shows whether such a message arrived in it: it reaches from the
+/// slice's beginning back beyond the outage's end. So none is missed, but a message due up to a
+/// slice after that end may count as one.
 fn caught_up_at(series: &Series, usual: Option<&UsualSlice>, end_ns: Ns, next_ns: Ns) -> Option<Ns> {
     let slice_ns = series.slice_ns;
     let first = end_ns.checked_div(slice_ns)? as usize + 1;
@@ -134,7 +134,7 @@ fn caught_up_at(series: &Series, usual: Option<&UsualSlice>, end_ns: Ns, next_ns
         |slice: &usize| series.latency_max_ns.get(*slice).is_some_and(|max| *max > starts(*slice) - end_ns);
     let first_without = (first..slices).rev().find(reaches_back).map_or(first, |last| last + 1);
     let is_usual = |slice: &usize| {
-        // Of a slice that is cut off by the window's end or by what comes next less arrives.
+        // A slice that is cut off by the window's end or by the next outage has fewer arrivals.
         let whole = starts(slice + 1) <= next_ns;
         usual.is_none_or(|usual| !whole || (usual.least..=usual.most).contains(&(series.delivered[*slice] as f64)))
     };

@@ -6,7 +6,7 @@ use crate::protocol::{FlowHistograms, FlowResult, Ranges};
 use crate::units::Ns;
 use crate::workload::{Extent, Rate};
 
-/// `publishers` of the result is what the agent said in `sent`.
+/// Checks that `publishers` of the result equals the agent's `sent` event.
 pub fn totals(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let said = |publisher: u32| {
         let at = part.totals.partition_point(|total| total.publisher < publisher);
@@ -19,8 +19,8 @@ pub fn totals(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<
     }
 }
 
-/// `offered` is the number of messages that the schedule has due in the window; at
-/// `max` those that were sent in it.
+/// Checks that `offered` is the number of messages due in the window by the schedule; at `max`,
+/// those sent in it.
 pub fn offered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     for total in &flow.publishers {
         let (publisher, offered) = (total.publisher, total.offered);
@@ -49,8 +49,8 @@ pub fn offered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result
     Ok(())
 }
 
-/// Sequences are numbered by the schedule: the window begins after the messages of the
-/// warm-up, and ends with the last that was sent.
+/// Checks that sequences follow the schedule: the window begins after the messages of the warm-up,
+/// and ends with the last that was sent.
 pub fn window(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     for total in &flow.publishers {
         let PublisherTotal { publisher, sent, window_first, window_end, .. } = *total;
@@ -70,15 +70,15 @@ pub fn window(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<
     Ok(())
 }
 
-/// `expected` is what the publishers that are heard sent in the window; 0 where
-/// subscribers compete.
+/// Checks that `expected` equals the messages that the publishers of its clients sent in the
+/// window; 0 if subscribers compete.
 pub fn expected(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let said = flow.ledger.expected;
     let sent = if part.workload.competing() { 0 } else { part.over_heard(of_window) };
     hold(said == sent, || format!("`expected` is {said}, but {sent} messages were sent to its clients in the window"))
 }
 
-/// No more is delivered, or comes out of order, than was sent.
+/// Checks that no more messages were delivered, or arrived out of order, than were sent.
 pub fn delivered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let (ledger, sent) = (&flow.ledger, part.over_heard(of_window));
     let delivered = ledger.delivered;
@@ -91,7 +91,7 @@ pub fn delivered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resu
     hold(reordered <= most, || format!("`reordered` is {reordered}, but only {most} messages came"))
 }
 
-/// What names no message is damaged.
+/// Checks that arrivals that name no message count as damaged.
 pub fn corrupted(_: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let (corrupted, unidentified) = (flow.ledger.corrupted, flow.ledger.unidentified);
     hold(unidentified <= corrupted, || format!("`unidentified` is {unidentified}, but `corrupted` is {corrupted}"))
@@ -103,7 +103,7 @@ fn named(ranges: &Ranges) -> Option<u64> {
     Some(lengths.fold(0, u64::saturating_add))
 }
 
-/// `missing` names what was expected and not delivered. An agent that names none may
+/// Checks that `missing` names what was expected and not delivered. An agent that names none may
 /// have left the field out.
 pub fn missing(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let Some(missing) = named(&flow.missing).filter(|missing| *missing > 0) else { return Ok(()) };
@@ -113,8 +113,8 @@ pub fn missing(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result
     })
 }
 
-/// Messages are acknowledged, or named in `unacked`, or neither where the agent cannot
-/// tell; never both.
+/// Checks that no message is both acknowledged and in `unacked`. It may be neither if `unacked` is
+/// not supported by this agent.
 pub fn acknowledged(_: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let sent = Part::sent_in_window(flow);
     let (acked, unacked) = (flow.acked, named(&flow.unacked).unwrap_or(0));
@@ -123,10 +123,10 @@ pub fn acknowledged(_: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resu
     })
 }
 
-/// What arrived within the window's time is of the window or of the warm-up, each
-/// message once.
+/// Checks that messages that arrived during the window belong to the window or the warm-up, each
+/// counted once.
 pub fn arrived(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
-    // Of a count at `max` only messages of the window count.
+    // For a count at `max`, only messages of the window count.
     let warm_up = if part.span.to_ns.is_some() { part.over_heard(|total| total.window_first) } else { 0 };
     let ledger = &flow.ledger;
     let most = ledger.delivered.saturating_add(warm_up).saturating_add(ledger.unidentified);
@@ -137,14 +137,14 @@ pub fn arrived(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result
     })
 }
 
-/// Slices hold what the totals hold.
+/// Checks that the slices add up to the totals.
 pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
     let series = &flow.series;
     let is_open = part.span.to_ns.is_none();
     let (delivered, arrived) = (sum(&series.delivered), flow.arrived);
-    // A run that goes on longer than there are slices has the rest in none, and an agent
-    // may leave out of them what is left of the warm-up.
+    // The end of a run that lasts longer than its slices is in none of them, and an agent may leave
+    // out what is left of the warm-up.
     let left_out = if is_open { arrived } else { part.over_heard(|total| total.window_first) };
     hold(delivered <= arrived && delivered >= arrived.saturating_sub(left_out), || {
         format!("`series.delivered` adds up to {delivered}, but `arrived` is {arrived}")
@@ -162,7 +162,7 @@ pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -
     hold(of_slices <= all, || {
         format!("`series.latency` has {of_slices} times, but the histogram `latency` has {all}")
     })?;
-    // The publisher that hears echoes counts no arrivals.
+    // The publisher that receives echoes counts no arrivals.
     let mut both = histograms.slices.iter().zip(&series.delivered).enumerate();
     let wrong = both.find(|(_, (times, arrivals))| times > arrivals).filter(|_| !part.workload.pattern.echoed());
     match wrong {
@@ -173,7 +173,7 @@ pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -
     }
 }
 
-/// Who comes back was connected and lost.
+/// Checks that reconnected clients were connected and lost before.
 pub fn connections(part: &Part<'_>, _: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let Some(all) = &part.result.connections else { return Ok(()) };
     let (opened, wanted) = (all.opened, all.wanted);

@@ -1,4 +1,4 @@
-//! What is known of the part that an agent played, and what is made of it.
+//! The part of a run that an agent played, and values derived from it.
 
 use crate::counts::PublisherTotal;
 use crate::protocol::{AgentResult, Client, FlowResult, ResultHistograms, Role};
@@ -6,15 +6,14 @@ use crate::schedule::DueCount;
 use crate::units::Ns;
 use crate::workload::{Rate, Workload};
 
-/// What the coordinator knows of the part that an agent played, and what the agent
-/// handed in.
+/// The coordinator's knowledge of the part that an agent played, and the agent's result.
 pub struct Part<'a> {
     /// The workload of the run.
     pub workload: &'a Workload,
     /// The clients that the agent played.
     pub clients: &'a [Client],
-    /// What the publishers sent that the agent plays or hears, one entry each, in the
-    /// order of their numbers.
+    /// Totals of the publishers that the agent plays or receives from, one entry each, in the order
+    /// of their numbers.
     pub totals: &'a [PublisherTotal],
     /// The result.
     pub result: &'a AgentResult,
@@ -22,10 +21,10 @@ pub struct Part<'a> {
     pub histograms: &'a ResultHistograms,
     /// The instants of the run.
     pub span: RunSpan,
-    /// Where the agent's clients were killed: the earliest and the latest instant at
-    /// which that can have been, ns from the start.
+    /// Earliest and latest instant at which the agent's clients can have been killed, ns from the
+    /// start; `None` if they were not.
     pub killed_ns: Option<(Ns, Ns)>,
-    /// Whether clients play on several hosts, whose clocks differ by a little.
+    /// True if clients play on several hosts, whose clocks differ slightly.
     pub is_spread: bool,
 }
 
@@ -36,22 +35,22 @@ pub struct RunSpan {
     pub start_ns: Ns,
     /// The beginning of the window.
     pub from_ns: Ns,
-    /// Its end; none where a count at `max` ends it.
+    /// The end of the window; `None` if a count at `max` ends it.
     pub to_ns: Option<Ns>,
-    /// When the result was handed in; none in virtual time, which passes at once.
+    /// Instant at which the result arrived; `None` in virtual time, which passes at once.
     pub handed_in_ns: Option<Ns>,
 }
 
-/// What a relation is held against.
+/// The source that a relation compares the result with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// What the plan says.
+    /// The plan.
     Plan,
     /// Other figures of the same agent.
     Itself,
     /// The instants of the run.
     Run,
-    /// What the agent's host saw of its process.
+    /// The host's own measurement of the agent's process.
     Host,
 }
 
@@ -72,15 +71,15 @@ impl Against {
 pub struct Contradiction {
     /// The relation's name.
     pub relation: &'static str,
-    /// What it was held against.
+    /// The source that the result was compared with.
     pub against: Against,
-    /// The figures, both of them.
+    /// Both figures, in words.
     pub what: String,
 }
 
 impl Part<'_> {
-    /// The numbers of the publishers whose messages the agent's subscribers hear, and
-    /// of the requesters that hear their own replies: a range for each client.
+    /// Returns the numbers of the publishers from which the agent's subscribers receive, and of the
+    /// requesters that receive their own replies: a range for each client.
     pub(super) fn heard(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.clients.iter().filter_map(|client| match client.role {
             Role::Subscriber => Some((client.hears_first, client.hears_first.saturating_add(client.hears_count))),
@@ -89,7 +88,7 @@ impl Part<'_> {
         })
     }
 
-    /// The sum of something of each publisher, over all that each client hears.
+    /// Returns the sum of a value of each publisher, over all that each client receives from.
     pub(super) fn over_heard(&self, of: impl Fn(&PublisherTotal) -> u64) -> u64 {
         let mut sums = vec![0_u64];
         sums.extend(self.totals.iter().scan(0_u64, |sum, total| {
@@ -100,13 +99,13 @@ impl Part<'_> {
         self.heard().fold(0, |sum, (first, end)| sum.saturating_add(until(end).saturating_sub(until(first))))
     }
 
-    /// Messages of the window that the agent's own publishers sent.
+    /// Returns the messages of the window that the agent's own publishers sent.
     pub(super) fn sent_in_window(flow: &FlowResult) -> u64 {
         flow.publishers.iter().map(of_window).fold(0, u64::saturating_add)
     }
 
-    /// What the plan has due of a publisher; none at `max`, and where it is too much to
-    /// be drawn.
+    /// Returns the messages that the plan has due of a publisher; `None` at `max`, and if they are
+    /// too many to draw.
     pub(super) fn planned(&self, publisher: u32) -> Option<DueCount> {
         let profile = match self.workload.rate {
             Rate::Due(profile) => profile,
@@ -115,18 +114,18 @@ impl Part<'_> {
         DueCount::of(self.workload, profile, publisher, self.killed_ns.unwrap_or((Ns::MAX, Ns::MAX)))
     }
 
-    /// Whether the agent plays clients that receive what others send.
+    /// True if the agent plays clients that receive messages of publishers.
     pub(super) fn hears(&self) -> bool {
         self.heard().next().is_some()
     }
 }
 
-/// Messages of the window that a publisher sent.
+/// Returns the messages of the window that a publisher sent.
 pub(super) fn of_window(total: &PublisherTotal) -> u64 {
     total.window_end.saturating_sub(total.window_first)
 }
 
-/// Fails unless a condition holds, with the figures in words.
+/// Returns an error with the figures in words unless a condition holds.
 pub(super) fn hold(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }

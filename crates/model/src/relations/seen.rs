@@ -1,19 +1,19 @@
-//! What an agent says that it used, beside what its host saw of its process.
+//! Compares an agent's usage with its host's measurement of its process.
 
 use super::part::{Against, Contradiction, RunSpan, hold};
 use crate::protocol::AgentUsage;
 use crate::units::{MILLISECOND, Ns};
 
-/// Processor time that neither side is held to.
+/// Tolerance of processor time, ns.
 const LITTLE: Ns = 50 * MILLISECOND;
 
-/// Memory that neither side is held to, bytes.
+/// Tolerance of memory, bytes.
 const LITTLE_BYTES: u64 = 16 << 20;
 
-/// What a host saw of an agent's process, by the kernel's account.
+/// A host's measurement of an agent's process, from the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenUsage {
-    /// When it looked: at the beginning of the window and at its end, or later, ns.
+    /// Instants of its two samples: at the beginning of the window and at its end, or later, ns.
     pub at_ns: (Ns, Ns),
     /// Processor time of all threads between the two, ns.
     pub cpu_ns: Ns,
@@ -24,12 +24,12 @@ pub struct SeenUsage {
 }
 
 impl SeenUsage {
-    /// Holds an agent's figures against it. Neither side reads exactly at the edges of
-    /// the window, so an agent may be wrong by half, and by all that it can have used
-    /// while a reading was late.
+    /// Compares an agent's figures with the measurement. Neither side reads exactly at the edges of
+    /// the window, so an agent may differ by half, and by all that it can have used while a reading
+    /// was late.
     ///
     /// # Errors
-    /// The figure that differs by more.
+    /// Returns the figure that differs by more.
     pub fn check(&self, usage: &AgentUsage, span: &RunSpan) -> Result<(), Contradiction> {
         let broken = |relation| move |what| Contradiction { relation, against: Against::Host, what };
         self.check_cpu(usage, span).map_err(broken("cpu-time"))?;
@@ -38,13 +38,14 @@ impl SeenUsage {
 
     fn check_cpu(&self, usage: &AgentUsage, span: &RunSpan) -> Result<(), String> {
         let (begin_ns, end_ns) = self.at_ns;
-        // What an agent used until the stop says nothing of a window that was over before.
+        // The agent's usage until the stop does not apply to a window that ended before.
         if span.to_ns.is_none() && usage.course.is_empty() {
             return Ok(());
         }
         let usage = usage.within(begin_ns, end_ns);
         let window_ns = span.to_ns.map(|to_ns| to_ns.saturating_sub(span.from_ns));
-        // Of a window without a known end the agent's readings are cut where the host looked.
+        // If the window's end is unknown, the agent's readings are cut at the instants of the
+        // host's samples.
         let late_ns = window_ns.map_or(0, |window_ns| {
             let begin_late = begin_ns.abs_diff(span.from_ns);
             let end_late = span.to_ns.map_or(0, |to_ns| end_ns.abs_diff(to_ns));
@@ -102,7 +103,7 @@ mod tests {
         assert!(check(seen(20, (0, 1)), said(414, 4_000, &[])).is_err(), "nor more than it used");
         assert_eq!(check(seen(414, (0, 1)), said(400, 4_000, &[])), Ok(()));
         assert_eq!(check(seen(60, (0, 1)), said(0, 4_000, &[])), Ok(()), "too little to tell");
-        // A coordinator that was stopped over the window's edge saw another time.
+        // A coordinator that was stopped across the window's edge measured another period.
         assert_eq!(check(seen(10, (1_000, 0)), said(900, 4_000, &[])), Ok(()));
         assert_eq!(check(seen(2_000, (0, 1_000)), said(20, 4_000, &[])), Ok(()));
         assert_eq!(check(seen(2_000, (0, 0)), said(20, 3_000, &[])), Ok(()), "so did an agent that was late");

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 const START: Ns = 1_000 * SECOND;
 
-/// A part in a run, with what it handed in.
+/// The part of an agent in a run, with its result.
 struct Case {
     workload: Workload,
     clients: Vec<Client>,
@@ -28,8 +28,9 @@ fn times(pairs: &[(u64, u64)]) -> Option<PackedHistogram> {
     Some(PackedHistogram::Pairs(pairs.to_vec()))
 }
 
-/// A publisher and a subscriber in one agent, 100 messages a second, a second of
-/// warm-up, two of window. Of 200 messages 190 came: 3 with a wrong body, 2 before they were due.
+/// Creates a case with a publisher and a subscriber in one agent, 100 messages a second, a second
+/// of warm-up, two of window. Of 200 messages 190 arrived: 3 with a wrong body, 2 before they were
+/// due.
 fn case(settings: &[(&str, &str)]) -> Case {
     let base = [("pattern", "fan-out"), ("rate", "100"), ("warmup", "1s"), ("duration", "2s"), ("payload", "64")];
     let kept = base.into_iter().filter(|(key, _)| !settings.iter().any(|(other, _)| other == key));
@@ -108,10 +109,10 @@ impl Case {
     }
 }
 
-/// What an agent gets wrong.
+/// An error of an agent.
 type Wrong = fn(&mut Case);
 
-/// By relation: one figure that breaks it, and what is said.
+/// For each relation, a figure that breaks it, and the error text.
 const WRONG: &[(&str, Wrong, &str)] = &[
     ("offered", |case| case.total(|total| total.offered = 199), "publisher 0 offered 199 messages, but 200 were due"),
     ("offered", |case| case.total(|total| total.offered = 201), "publisher 0 offered 201 messages, but 200 were due"),
@@ -288,7 +289,7 @@ fn each_relation_is_broken_by_the_figures_that_it_names() {
     assert_eq!(tried, RELATIONS.iter().map(|relation| relation.name).collect::<BTreeSet<&str>>());
 }
 
-/// What is right and looks odd.
+/// Correct results that look odd.
 #[test]
 fn a_right_result_breaks_none() {
     let right = |name: &str, settings: &[(&str, &str)], change: Wrong| {

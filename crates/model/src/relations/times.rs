@@ -7,18 +7,18 @@ use crate::units::{MILLISECOND, Ns};
 use crate::workload::Extent;
 use pubmark_stats::Histogram;
 
-/// Clocks of several hosts may differ by this much more than was found.
+/// Tolerance for clocks of several hosts beyond their measured difference.
 const CLOCKS: Ns = 100 * MILLISECOND;
 
-/// A clock tick: figures that the kernel splits by ticks may be off by some of them.
+/// Tolerance for figures that the kernel splits by clock ticks: several ticks.
 const TICKS: Ns = 40 * MILLISECOND;
 
-/// A histogram has its values to 3 digits.
+/// Returns the upper end of a histogram value, which has 3 digits.
 fn above(ns: Ns) -> Ns {
     ns.saturating_add(ns / 500).saturating_add(1)
 }
 
-/// `latency` has one time of each message that was delivered with a sound body and not
+/// Checks that `latency` has one time for each message that was delivered with a sound body and not
 /// before it was due.
 pub fn latency_count(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let found = histograms.count(|times| &times.latency);
@@ -27,19 +27,19 @@ pub fn latency_count(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistog
     }
     let ledger = &flow.ledger;
     let echoed = part.workload.pattern.echoed();
-    // The publisher that hears the echoes measures, and nobody else does.
+    // Only the publisher that receives the echoes measures.
     let came = match echoed {
         true => Part::sent_in_window(flow).saturating_sub(ledger.unanswered),
         false => ledger.delivered,
     };
     let damaged = ledger.corrupted.saturating_sub(ledger.unidentified);
     let unmeasured = damaged.saturating_add(ledger.negative);
-    // Damage to a second copy is counted by some, and touches no latency.
+    // Some agents count damage to a second copy, which affects no latency.
     let of_copies = damaged.min(ledger.duplicated);
-    // Those of other clients cannot be told apart from those of echoes.
+    // Negative times of other clients cannot be distinguished from those of echoes.
     let most_unmeasured = if echoed && part.hears() { ledger.negative } else { unmeasured - of_copies };
-    // A message that was never sent, and one that is due after a count's nominal
-    // length, may have been measured or not. So may those at the window's edges, where clocks differ.
+    // A message that was never sent, or is due after a count's nominal length, may have been
+    // measured or not. The same holds for messages at the window's edges if clocks differ.
     let doubtful = if part.is_spread { u64::MAX } else { ledger.unidentified };
     let most = came.saturating_sub(most_unmeasured).saturating_add(doubtful);
     let least = came.saturating_sub(unmeasured).saturating_sub(doubtful).saturating_sub(beyond(part));
@@ -51,7 +51,8 @@ pub fn latency_count(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistog
     })
 }
 
-/// Messages of a count that are due after its nominal length, over all that is heard.
+/// Returns the messages of a count that are due after its nominal length, over all publishers that
+/// the clients receive from.
 fn beyond(part: &Part<'_>) -> u64 {
     match part.workload.extent {
         Extent::TimeNs(_) => 0,
@@ -64,8 +65,8 @@ fn beyond(part: &Part<'_>) -> u64 {
     }
 }
 
-/// Each message that has a latency has one from its intended time too. Not each has
-/// the others: a short one does not carry the time of its sending.
+/// Checks that each message with a latency also has one from its due time. The other times may be
+/// missing: a short message does not carry its send time.
 pub fn arrival_times(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let latency = histograms.count(|times| &times.latency);
     let intended = histograms.count(|times| &times.intended_latency);
@@ -76,8 +77,8 @@ pub fn arrival_times(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) 
     hold(receive <= latency, || format!("`receive_lag` has {receive} times, but `latency` has {latency}"))
 }
 
-/// Each message of the window that was sent has a send lag, and an own lag unless the
-/// agent cannot tell it.
+/// Checks that each message that was sent in the window has a send lag, and a generator delay if
+/// the agent supports it.
 pub fn send_lag_count(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let is_due = part.workload.rate.profile().is_some();
     let sent = if is_due { Part::sent_in_window(flow) } else { 0 };
@@ -87,7 +88,7 @@ pub fn send_lag_count(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHisto
             continue;
         };
         let found = times.count();
-        // Who is killed may have times of messages that were not handed over completely.
+        // A killed client may have times of messages that were not handed over completely.
         hold(found == sent || part.killed_ns.is_some() && found > sent, || {
             format!("`{name}` has {found} times, but {sent} messages were sent in the window")
         })?;
@@ -95,21 +96,21 @@ pub fn send_lag_count(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHisto
     Ok(())
 }
 
-/// The headline leaves out what the publisher was late by itself, and holds what the
-/// system made it wait: it lies between the other two, for each message.
+/// Checks the order of latencies: the headline excludes the generator delay and includes the time
+/// that the system made the publisher wait, so it lies between the other two for each message.
 pub fn latency_order(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let times = &histograms.times;
     ordered(("latency", &times.latency), ("intended_latency", &times.intended_latency))?;
     ordered(("service_latency", &times.service_latency), ("latency", &times.latency))
 }
 
-/// A publisher's own lag is a part of its send lag.
+/// Checks that the generator delay is a part of the send lag.
 pub fn lag_order(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     ordered(("own_lag", &histograms.times.own_lag), ("send_lag", &histograms.times.send_lag))
 }
 
-/// Two times of the same messages, the first never greater than the second: then it is
-/// not greater at any rank.
+/// Checks two times of the same messages of which the first is never greater than the second; then
+/// it is not greater at any rank.
 fn ordered(
     (lesser, low): (&str, &Option<Histogram>),
     (greater, high): (&str, &Option<Histogram>),
@@ -121,7 +122,7 @@ fn ordered(
     let mut upper = high.nonzero();
     let (mut rank, mut upper_ns, mut upper_rank) = (0, 0, 0);
     for (lower_ns, count) in low.nonzero() {
-        // The first value of this bucket stands opposite the value of the same rank.
+        // The first value of this bucket corresponds to the value of the same rank.
         while upper_rank <= rank {
             let Some((ns, count)) = upper.next() else { return Ok(()) };
             (upper_ns, upper_rank) = (ns, upper_rank + count);
@@ -135,13 +136,13 @@ fn ordered(
     Ok(())
 }
 
-/// Jitter is made of differences of latencies, one for each message at most.
+/// Checks jitter, which consists of differences of latencies, at most one for each message.
 pub fn jitter(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let (pairs, latencies) = (flow.jitter_pairs, histograms.count(|times| &times.latency));
     hold(pairs <= latencies, || format!("`jitter_pairs` is {pairs}, but `latency` has {latencies} times"))?;
     let sum = flow.jitter_sum_ns;
     hold(sum.is_finite() && sum >= 0.0, || format!("`jitter_sum_ns` is {sum}, which no sum of differences is"))?;
-    // The first message of each stream may be held against one of the warm-up.
+    // The first message of each stream may be compared with one of the warm-up.
     let Some(handed_in_ns) = part.span.handed_in_ns else { return Ok(()) };
     let longest = histograms.times.latency.as_ref().map_or(0, Histogram::max);
     let streams = part.heard().map(|(first, end)| u64::from(end.saturating_sub(first))).fold(1, u64::saturating_add);
@@ -152,12 +153,12 @@ pub fn jitter(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -
     })
 }
 
-/// The first send and the last arrival lie within the run.
+/// Checks that the first send and the last arrival lie within the run.
 pub fn instants(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let slack = if part.is_spread { CLOCKS } else { 0 };
     let (from_ns, start_ns) = (part.span.from_ns, part.span.start_ns);
     let until_ns = part.span.handed_in_ns.map_or(Ns::MAX, |ns| ns.saturating_add(slack));
-    // Nothing of the window is sent before it begins, or comes before that.
+    // No message of the window is sent, or arrives, before the window begins.
     for (name, at_ns) in [("first_sent_ns", flow.first_sent_ns), ("last_arrival_ns", flow.last_arrival_ns)] {
         let Some(at_ns) = at_ns else { continue };
         let is_within = at_ns.saturating_add(slack) >= from_ns && at_ns <= until_ns;
@@ -173,7 +174,7 @@ pub fn instants(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resul
     Ok(())
 }
 
-/// No message took longer, and none was later, than the run went on.
+/// Checks that no message took longer, and none was sent later, than the run lasted.
 pub fn durations(part: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let Some(handed_in_ns) = part.span.handed_in_ns else { return Ok(()) };
     let slack = if part.is_spread { CLOCKS } else { 0 };
@@ -190,7 +191,7 @@ pub fn durations(part: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -
     Ok(())
 }
 
-/// Silences and pauses lie within the window.
+/// Checks that silences and pauses lie within the window.
 pub fn silences(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let span = &part.span;
     let Some(end_ns) = span.to_ns.or(span.handed_in_ns) else { return Ok(()) };
@@ -212,7 +213,7 @@ pub fn silences(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resul
     Ok(())
 }
 
-/// Processor time is of the window, and of user mode a part of it.
+/// Checks that processor time is that of the window, and that user mode is a part of it.
 pub fn usage(part: &Part<'_>, _: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let usage = &part.result.usage;
     let (user_ns, cpu_ns) = (usage.user_ns, usage.cpu_ns);

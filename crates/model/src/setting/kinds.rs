@@ -1,4 +1,4 @@
-//! The types of the values of keys: how each is read, and how it is written.
+//! The types of keys' values: parsing and formatting.
 
 use crate::fault::Script;
 use crate::hosts::Ends;
@@ -15,33 +15,33 @@ use serde_json::Value;
 
 /// A type of values.
 pub(crate) trait Kind: Sized {
-    /// Whether a value may have commas of its own: what is wrong with one is no list.
+    /// True if a value may contain commas; an invalid value is then not read as a list.
     const HAS_COMMAS: bool = false;
 
-    /// Reads what a file or a flag says.
+    /// Parses a value from a file or a flag.
     fn read(text: &str) -> Result<Self, ValueError>;
 
-    /// Reads what the study of a results folder says, whoever wrote it.
+    /// Parses a value of the study of a results folder, from any version.
     fn read_recorded(text: &str) -> Result<Self, ValueError> {
         Self::read(text)
     }
 
-    /// The canonical form, as records and resolved studies have it: sizes and
-    /// counts are numbers, times and words are strings.
+    /// Returns the canonical form, used in records and resolved studies: sizes and counts are
+    /// numbers, times and words are strings.
     fn value(&self) -> Value;
 
-    /// As somebody would type it.
+    /// Returns the value as a user would type it.
     fn text(&self) -> String {
         as_typed(&self.value())
     }
 }
 
-/// A canonical value as a text that reads back to it.
+/// Formats a canonical value as a text that parses back to it.
 pub fn as_typed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Where the value of a key lies, whatever its type.
+/// Storage of a key's value, whatever its type.
 pub(crate) trait Slot {
     fn set(&mut self, text: &str) -> Result<(), ValueError>;
     fn set_recorded(&mut self, text: &str) -> Result<(), ValueError>;
@@ -130,7 +130,7 @@ impl<const LEAST: Ns> Kind for Time<LEAST> {
     }
 }
 
-/// What the proxy of a link can hold bytes back for, ns: it counts in whole milliseconds.
+/// Delay of a link's proxy, ns: whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkDelay(pub Ns);
 
@@ -148,8 +148,8 @@ impl Kind for LinkDelay {
     }
 }
 
-/// What a link loses: nothing. It is a key so that who asks for more is told why there
-/// is none, and no run is made without it.
+/// Loss of a link: always none. The key exists so that a request for more gets an explanation,
+/// instead of a run without loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkLoss;
 
@@ -166,7 +166,7 @@ impl Kind for LinkLoss {
     }
 }
 
-/// What the proxy of a link can let through, bytes a second: it counts in whole kilobytes.
+/// Bandwidth of a link's proxy, bytes a second: whole kilobytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkBandwidth(pub u64);
 
@@ -268,7 +268,7 @@ impl Kind for Ends {
 }
 
 words! {
-    /// In which order the runs of a study are made.
+    /// Order of a study's runs.
     RunSequence {
         /// Systems alternate within a repeat, seeded.
         Interleaved = "interleaved",
@@ -278,9 +278,9 @@ words! {
 }
 
 words! {
-    /// When a study has enough repeats.
+    /// Rule that ends a study.
     StopRule {
-        /// After a number of them that is fixed before.
+        /// After a fixed number of repeats.
         Repeats = "repeats",
         /// When the study's questions are decided, or the time is over.
         Decided = "decided",
@@ -288,26 +288,26 @@ words! {
 }
 
 words! {
-    /// For how long a server is there that is started for runs.
+    /// Lifetime of a server that is started for runs.
     FreshServer {
         /// For one run.
         Run = "run",
-        /// For consecutive runs that need the very same one, whichever their cells are.
+        /// For consecutive runs with the same server need, whatever their cells.
         Cell = "cell",
     }
 }
 
 words! {
-    /// How long windows are.
+    /// Rule for the length of windows.
     WindowLength {
-        /// As the study says.
+        /// The length given in the study.
         Whole = "whole",
-        /// As long as the figures need that are asked for.
+        /// As long as the requested figures need.
         Asked = "asked",
     }
 }
 
-/// What reads a text, and writes it as [`std::fmt::Display`] does.
+/// Implements [`Kind`] for types that parse a text and format it with [`std::fmt::Display`].
 macro_rules! written {
     ($($kind:ty $(: $has_commas:ident)?),+) => {
         $(impl Kind for $kind {

@@ -1,4 +1,4 @@
-//! What a study asks: `[[claims]]` and `[questions]`.
+//! Reads a study's questions: `[[claims]]` and `[questions]`.
 
 use super::parse::Parser;
 use crate::asked::{AUTO, AskedQuestions, Precision};
@@ -29,7 +29,7 @@ impl Parser<'_> {
                     let Some(value) = entry.one(&mut self.errors) else { continue };
                     match self.expression(value) {
                         Ok(read) => expr = Some(read),
-                        // Nothing can be said of it any more.
+                        // The claim cannot be tested any more.
                         Err(_) if self.study.recorded => return,
                         Err(errors) => {
                             self.errors.extend(errors);
@@ -68,7 +68,7 @@ impl Parser<'_> {
                     };
                     match read {
                         Ok(()) => {}
-                        // Nothing can be said of it any more.
+                        // The claim cannot be tested any more.
                         Err(_) if self.study.recorded && entry.key != "share" => return,
                         Err(message) => self.errors.push(Diagnostic::at_value(value.at, message)),
                     }
@@ -91,7 +91,7 @@ impl Parser<'_> {
         let statement = match (expr, require) {
             (Some(expression), _) => Statement::Says(expression),
             (None, Some(objective)) => Statement::Keeps(objective),
-            // Its errors are reported; where the claim holds belongs to it all the same.
+            // Its errors are reported, but its conditions are still checked.
             (None, None) if broken => Statement::Keeps(Objective::usual()),
             (None, None) => Statement::Best { figure: figure.unwrap_or(Figure::LATENCY_P50), best, among },
         };
@@ -100,7 +100,7 @@ impl Parser<'_> {
         self.study.claims.push(Claim { id, says, statement, restates, gate, narrowed, conditions: Vec::new(), share });
     }
 
-    /// Reads an expression, with the places of its errors in the file.
+    /// Reads an expression; its errors have their places in the file.
     fn expression(&self, value: &Scalar) -> Result<Expression, Vec<Diagnostic>> {
         let system = |name: &str| match self.axis_value("system", &Scalar { text: name.into(), at: 0 }) {
             Ok(known) => Ok(known.as_str().unwrap_or(name).to_owned()),
@@ -124,8 +124,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Where the text of a value begins behind its quote; none where the file has it in
-    /// other characters.
+    /// Returns where the text of a value begins after its quote; `None` if the file writes it with
+    /// escapes.
     fn start_of(&self, value: &Scalar) -> Option<usize> {
         let raw = self.text.get(value.at..)?;
         let quotes = ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"];
@@ -133,7 +133,7 @@ impl Parser<'_> {
         raw[quote.len()..].starts_with(&value.text).then_some(value.at + quote.len())
     }
 
-    /// Names of systems, as they are known.
+    /// Returns the canonical names of systems.
     fn system_names(&mut self, values: &[Scalar]) -> Vec<String> {
         let mut names = Vec::new();
         for scalar in values {
@@ -145,7 +145,7 @@ impl Parser<'_> {
         names
     }
 
-    /// Reads `[questions]`: what it does not name is not asked.
+    /// Reads `[questions]`: questions that it does not name are not asked.
     pub(super) fn questions(&mut self, table: &Table) {
         let mut asked = AskedQuestions::none();
         for entry in &table.entries {
@@ -186,8 +186,8 @@ impl Parser<'_> {
         self.study.questions = Some(asked);
     }
 
-    /// What is read of each value; in a folder of results, what is not understood any
-    /// more is not asked.
+    /// Parses each value of an entry; in a results folder, values that are no longer understood are
+    /// left out.
     fn each<T>(&mut self, entry: &Entry, read: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
         let mut all = Vec::new();
         for scalar in &entry.values {

@@ -1,4 +1,4 @@
-//! What can be an axis, and the values on it.
+//! The possible axes, and the values on them.
 
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
@@ -6,11 +6,11 @@ use crate::setting::{KEYS, Section, key};
 use crate::system::Systems;
 use serde_json::Value;
 
-/// A value on an axis, canonical.
+/// Returns a value on an axis, canonical.
 pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> Result<Value, Diagnostic> {
     if axis == "system" {
         return match systems(&scalar.text) {
-            // One that is named by its file's path is known by its name from here on.
+            // A system that is named by its file's path is known by its name from here on.
             Some(system) => Ok(system.name.clone().into()),
             None => Err(Diagnostic::at_value(scalar.at, format!("unknown system `{}`", scalar.text))
                 .help("`pubmark systems` lists them")),
@@ -25,11 +25,11 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
     }
 }
 
-/// The largest number that a condition can be held against: up to here every
-/// whole number is exact as an `f64`.
+/// The largest number that a condition can be compared with: up to here every whole number is exact
+/// as an `f64`.
 const EXACT: u64 = 1 << 53;
 
-/// A value that no table of keys describes: true, false, a number, or a text.
+/// Returns a value of a key that no table describes: true, false, a number, or a text.
 pub(crate) fn plain(text: &str) -> Value {
     serde_json::from_str::<Value>(text)
         .ok()

@@ -1,16 +1,16 @@
-//! Studies that earlier versions wrote into results folders.
+//! Converts studies that earlier versions wrote into results folders.
 
 use std::borrow::Cow;
 
-/// Names of figures that objectives had before, and those of today.
+/// Old names of figures in objectives, and their current names.
 const FIGURES: [(&str, &str); 3] =
     [("delivered", "delivered_ratio"), ("cpu", "server_cpu"), ("memory", "server_memory_max")];
 
 /// Keys whose texts name figures.
 const WITH_FIGURES: [&str; 4] = ["until", "objective", "require", "within"];
 
-/// The study in today's words. `[run] until` is `stop`, and objectives say `delivered_ratio`,
-/// `server_cpu` and `server_memory_max`. Whatever else is in the text stays as it is.
+/// Returns the study with current names: `[run] until` becomes `stop`, and objectives use
+/// `delivered_ratio`, `server_cpu` and `server_memory_max`. The rest of the text is unchanged.
 pub(super) fn in_words_of_today(text: &str) -> Cow<'_, str> {
     let mut changed = false;
     let lines = text.split_inclusive('\n').map(|line| match renewed(line) {

@@ -1,4 +1,4 @@
-//! `[capacity]` and `[ab]`: what the records are to say.
+//! Reads `[capacity]` and `[ab]`.
 
 use crate::ab::ArmsGoal;
 use crate::capacity::{AskedCapacity, CapacityGoal, LoadAxis, WITHIN};
@@ -9,7 +9,7 @@ use crate::units::parse_time;
 
 const KEYS: [&str; 7] = ["until", "objective", "over", "within", "start", "parts", "budget"];
 
-/// Reads the table; reports all that is wrong with it.
+/// Reads `[capacity]`; reports all its errors.
 pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<CapacityGoal> {
     let mut goal =
         CapacityGoal { until: Objective::usual(), over: LoadAxis::Rate, within: 0.05, start: 100.0, asked: None };
@@ -69,7 +69,7 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
     Some(goal)
 }
 
-/// Reads `[ab]`. Its gates are for a report to understand.
+/// Reads `[ab]`. The report parses its gates.
 pub(super) fn read_ab(table: &Table, errors: &mut Vec<Diagnostic>) -> ArmsGoal {
     let mut goal = ArmsGoal::default();
     for entry in &table.entries {
@@ -84,7 +84,7 @@ pub(super) fn read_ab(table: &Table, errors: &mut Vec<Diagnostic>) -> ArmsGoal {
     goal
 }
 
-/// `5%`, as a fraction within the bounds.
+/// Parses `5%` as a fraction within the bounds.
 fn fraction(text: &str) -> Option<f64> {
     let percent: f64 = text.trim().strip_suffix('%')?.trim_end().parse().ok()?;
     Some(percent / 100.0).filter(|within| WITHIN.contains(within))

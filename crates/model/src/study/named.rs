@@ -1,9 +1,8 @@
-//! Which systems a study file names, before it is read: some may be files.
+//! Finds the systems that a study file names before it is parsed: some may be files.
 
 use crate::document::Document;
 
-/// What stands where a study names systems, each once: names and paths. Nothing
-/// of a file that is no TOML.
+/// Returns the names and paths of the systems in a study, each once; empty if the file is not TOML.
 pub fn named_systems(text: &str) -> Vec<String> {
     let document = Document::parse(text, &mut Vec::new());
     let mut found: Vec<String> = Vec::new();
@@ -18,7 +17,7 @@ pub fn named_systems(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether a study file says how it is to be cut down.
+/// True if a study file has a table for shortening it.
 pub fn has_quick_table(text: &str) -> bool {
     let document = Document::parse(text, &mut Vec::new());
     document.tables.iter().any(|table| table.name == "quick" || table.name.starts_with("quick."))

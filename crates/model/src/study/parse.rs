@@ -1,4 +1,4 @@
-//! Reading a study file: strict, and every error of the file at once.
+//! Parses a study file: strictly, with every error of the file at once.
 
 use super::axis::{axis_value, known_axis, no_axis, plain};
 use super::earlier::in_words_of_today;
@@ -14,7 +14,7 @@ use crate::workload::Transport;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Most values of one axis.
+/// The most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
 const TABLES: [&str; 17] = [
@@ -38,7 +38,7 @@ const TABLES: [&str; 17] = [
 ];
 
 pub(super) struct Parser<'a> {
-    /// The file.
+    /// The file's text.
     pub text: &'a str,
     pub errors: Vec<Diagnostic>,
     pub study: Study,
@@ -46,17 +46,17 @@ pub(super) struct Parser<'a> {
     pub quick_axes: Vec<Axis>,
     pub quick_parts: Vec<StudyPart>,
     pub has_quick: bool,
-    /// Options as they stand in the file: which, where its name, where its value.
+    /// Options in the file: the option, the offset of its name, the offset of its value.
     pub options: Vec<(OptionSetting, usize, usize)>,
-    /// Where the expression of each claim begins, or the claim itself.
+    /// Offset of the expression of each claim, or of the claim itself.
     pub claims_at: Vec<usize>,
     pub systems: Systems<'a>,
-    /// The names of the systems, to be suggested.
+    /// The names of the systems, as suggestions.
     pub names: Vec<String>,
 }
 
 impl Study {
-    /// Reads a study file. `file` is the name that errors are reported under.
+    /// Parses a study file. `file` is the name that errors show.
     pub fn parse(
         file: &str,
         text: &str,
@@ -118,8 +118,8 @@ impl Study {
 }
 
 impl Parser<'_> {
-    /// What is not known is an error, but in a folder of results: there it was known
-    /// to the pubmark that wrote it, and is passed over.
+    /// Reports an unknown key or word, except in a results folder: there the pubmark that wrote it
+    /// knew it, and it is ignored.
     pub(super) fn unknown(&mut self, error: Diagnostic) {
         if !self.study.recorded {
             self.errors.push(error);
@@ -239,7 +239,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A key that may stand in this place, and its text.
+    /// Returns a key that is allowed in this place, and its text.
     fn setting<'e>(
         &mut self,
         entry: &'e Entry,
@@ -276,7 +276,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What single systems are reached over, where the study sets nothing for all.
+    /// Reads the transports of single systems, for a study that sets none for all.
     fn transports(&mut self, table: &Table) {
         for entry in &table.entries {
             let Some(value) = entry.one(&mut self.errors) else { continue };
@@ -338,7 +338,7 @@ impl Parser<'_> {
         axes
     }
 
-    /// A value on an axis, canonical.
+    /// Returns a value on an axis, canonical.
     pub fn axis_value(&self, axis: &str, scalar: &Scalar) -> Result<Value, Diagnostic> {
         if self.study.recorded && !known_axis(axis) {
             return Ok(plain(&scalar.text));
@@ -358,7 +358,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The conditions of a table.
+    /// Reads the conditions of a table.
     fn conditions(&mut self, table: &Table, prefix: &str) -> Vec<(String, Condition)> {
         let wanted = table.entries.iter().filter(|entry| !(table.name == "skip" && entry.key == "why"));
         wanted.filter_map(|entry| self.condition(format!("{prefix}{}", entry.key), entry)).collect()
@@ -450,7 +450,7 @@ impl Parser<'_> {
     }
 }
 
-/// Keys that stand in no part, or in no host.
+/// Returns the errors of keys that belong to no part, or to no host.
 fn partless(table: &Table) -> Vec<Diagnostic> {
     let one = if table.name == "hosts" { "host" } else { "part" };
     let keys = table.entries.iter();

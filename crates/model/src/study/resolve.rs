@@ -1,5 +1,5 @@
-//! What comes after the tables of a study file: cutting down, overrides, and
-//! checks across tables.
+//! Steps after the tables of a study file are read: shortening, overrides, and checks across
+//! tables.
 
 use super::axis::{PART, axis_names, known_axis, plain};
 use super::parse::Parser;
@@ -81,7 +81,7 @@ impl Parser<'_> {
         self.study.settings = settings;
     }
 
-    /// The capacity of parts that are left out is not asked for.
+    /// Removes the capacity searches of parts that are left out.
     fn leave_out_searches(&mut self, parts: &[Value]) {
         let Some(asked) = self.study.capacity.as_mut().and_then(|goal| goal.asked.as_mut()) else { return };
         let named = !asked.parts.is_empty();
@@ -91,14 +91,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the warm-up, where the study says nothing of it, is for each system
-    /// to say.
+    /// True if the study leaves the warm-up to each system.
     fn leaves_warmup_open(&self) -> bool {
         let names = self.study.axis("system").into_iter().flat_map(|axis| &axis.values).filter_map(Value::as_str);
         names.filter_map(|name| (self.systems)(name)).any(|system| system.warmup_ns.or(system.warmup_max_ns).is_some())
     }
 
-    /// The places that expressions name are places of the study, as it stands in the file.
+    /// Checks that the places that expressions name are places of the study as in the file.
     fn check_places(&mut self) {
         if self.study.recorded {
             return;
@@ -114,8 +113,7 @@ impl Parser<'_> {
         self.errors.extend(wrong);
     }
 
-    /// The places that an expression names and that the study does not have, with what
-    /// it has.
+    /// Returns the places that an expression names and that the study lacks, with those it has.
     fn misplaced(&self, claim: &Claim) -> Vec<Misplaced> {
         let Statement::Says(expression) = &claim.statement else { return Vec::new() };
         let mut wrong: Vec<Misplaced> = Vec::new();
@@ -169,7 +167,8 @@ impl Parser<'_> {
         wrong
     }
 
-    /// Conditions name axes. What is about parts that are left out goes with them.
+    /// Checks that conditions name axes. Conditions on parts that are left out are removed with
+    /// them.
     fn check_conditions(&mut self, known: &[String]) {
         let skips = self.study.skips.iter().flat_map(|skip| &skip.conditions);
         let claims = self.study.claims.iter().flat_map(|claim| &claim.conditions);
@@ -187,8 +186,8 @@ impl Parser<'_> {
         self.study.claims.retain(|claim| stays(&claim.conditions));
     }
 
-    /// The names of the parts are an axis; those that `--only` leaves stay, and what it
-    /// names is there where the study is cut down, too.
+    /// Makes the names of the parts an axis. The parts that `--only` selects stay, and a part that
+    /// it names stays in a shortened study, too.
     fn name_parts(&mut self, reading: &ReadOptions<'_>) {
         let of_quick = self.quick_axes.iter().position(|axis| axis.name == PART).map(|at| self.quick_axes.remove(at));
         if self.study.axis(PART).is_some() {
@@ -229,8 +228,8 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands on an axis, or in a condition, is in every record, in the
-    /// table and in the files of the results folder.
+    /// Refuses secrets on axes and in conditions: these values are in every record, in the table
+    /// and in the files of the results folder.
     fn check_secrets(&mut self) {
         let of_parts = self.study.parts.iter().flat_map(|part| &part.axes);
         let axes = self.study.axes.iter().chain(of_parts).map(|axis| (&axis.name, axis.values.as_slice()));
@@ -260,7 +259,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Cuts the study down: by its own `[quick]`, or by thinning what it has.
+    /// Shortens the study: by its own `[quick]`, or by thinning its axes.
     fn cut(&mut self) {
         if self.has_quick {
             let quick = std::mem::take(&mut self.quick_settings);
@@ -390,13 +389,13 @@ impl Parser<'_> {
         let read = |text: &str| self.axis_value(name, &Scalar { text: text.trim().into(), at: 0 });
         let axes = self.study.axes.iter().chain(self.study.parts.iter().flat_map(|part| &part.axes));
         let mut values = axes.filter(|axis| axis.name == name).flat_map(|axis| &axis.values);
-        // A value may have commas of its own, as a script of faults has.
+        // A value may contain commas, such as a script of faults.
         let wanted = match read(text) {
             Ok(whole) if values.any(|value| *value == whole) => vec![whole],
             _ => text.split(',').map(read).collect::<Result<Vec<Value>, Diagnostic>>()?,
         };
         if self.study.axis(name).is_none() && self.study.varies_by_part(name) {
-            // Each part keeps what it has of the wanted values.
+            // Each part keeps those of the wanted values that it has.
             for part in &mut self.study.parts {
                 part.axes.iter_mut().filter(|axis| axis.name == name).for_each(|axis| {
                     axis.values.retain(|value| wanted.contains(value));
@@ -448,8 +447,8 @@ impl Parser<'_> {
         self.study.is_secret(system, name, self.systems)
     }
 
-    /// A pair as it was typed. The value of a key that is not known may be a secret,
-    /// and that of an option if it is marked or named so.
+    /// Formats a pair as typed. The value of an unknown key may be a secret, and that of an option
+    /// if it is marked or named as one.
     fn typed(&self, name: &str, text: &str) -> String {
         let shown = match name.strip_prefix("options.").map(|option| option.rsplit('.').next().unwrap_or(option)) {
             Some(option) if may_be_secret_name(option) => HIDDEN.to_owned(),
@@ -461,9 +460,8 @@ impl Parser<'_> {
         format!("{name}={shown}")
     }
 
-    /// Checks an option's name and value against the system; one that is set
-    /// for all systems against the common options, and those of the study's
-    /// own systems.
+    /// Checks an option's name and value against the system; an option that is set for all systems
+    /// is checked against the common options, and those of the study's own systems.
     fn check_option(&self, system: Option<&str>, name: &str, text: &str) -> Result<(), Diagnostic> {
         let mine = self.study.systems_of(system);
         let common = common();
@@ -472,7 +470,7 @@ impl Parser<'_> {
         let known: Vec<&OptionSpec> =
             if system.is_some() { of_systems.collect() } else { common.iter().chain(of_systems).collect() };
         if self.study.recorded || system.is_some() && known.is_empty() {
-            // An unknown system is reported by itself.
+            // An unknown system is reported separately.
             return Ok(());
         }
         let Some(spec) = known.iter().find(|spec| spec.name == name) else {
@@ -489,22 +487,22 @@ impl Parser<'_> {
     }
 }
 
-/// A place that an expression names and that the study does not have.
+/// A place that an expression names and that the study lacks.
 #[derive(PartialEq)]
 struct Misplaced {
-    /// The word of the expression to point at.
+    /// The word of the expression that the error points at.
     word: String,
     message: String,
     help: String,
 }
 
-/// Sets a time, unless what is set is no longer than that.
+/// Limits a time to `most`; sets it to that if it is unset.
 fn shorten(time: &mut Option<Time>, most: Time) {
     *time = Some(time.map_or(most, |time| Time(time.0.min(most.0))));
 }
 
-/// The value of a key or, where it can be an axis and the text is none, the values that
-/// it lists with commas, each once.
+/// Reads the value of a key. If the key can be an axis and the text is not a single value, returns
+/// the values that it lists with commas, each once.
 fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
     let whole = match key.read(text) {
         Ok(value) => return Ok(vec![value]),
@@ -516,7 +514,7 @@ fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
     split(text, |part| key.read(part).map_err(Diagnostic::whole))
 }
 
-/// The values with commas between them, each once.
+/// Reads values with commas between them, each once.
 fn split(text: &str, read: impl Fn(&str) -> Result<Value, Diagnostic>) -> Result<Vec<Value>, Diagnostic> {
     let mut values: Vec<Value> = Vec::new();
     for value in text.split(',').map(|part| read(part.trim())) {

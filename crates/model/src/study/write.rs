@@ -1,5 +1,4 @@
-//! Writing a study as resolved: what the results folder keeps, and what
-//! `--resume` compares.
+//! Writes a resolved study, which the results folder keeps and `--resume` compares.
 
 use super::axis::PART;
 use super::{Axis, Study};
@@ -12,12 +11,12 @@ use crate::toml_values::{list, texts, value};
 use crate::units::format_time;
 use toml::{Table, Value};
 
-/// What a study is compared with, which changes nothing that is measured.
+/// Table of published figures; it changes nothing that is measured.
 const REFERENCE: &str = "reference";
-/// What a search for a capacity adds to while it measures.
+/// Table of parts; a capacity search adds parts while it measures.
 const PARTS: &str = "parts";
 
-/// A number, which is an integer where it is whole.
+/// Formats a number, as an integer if it is whole.
 fn number(number: f64) -> Value {
     match number.fract() == 0.0 && number.abs() < 1e15 {
         true => Value::Integer(number as i64),
@@ -36,7 +35,7 @@ fn conditions(all: &[(String, Condition)]) -> impl Iterator<Item = (String, Valu
     })
 }
 
-/// The table of axes; those that are options are a table within it.
+/// Returns the table of axes; those that are options are a table within it.
 fn axes(all: &[Axis]) -> Table {
     let (mut table, mut options) = (Table::new(), Table::new());
     for axis in all.iter().filter(|axis| axis.name != PART) {
@@ -49,7 +48,7 @@ fn axes(all: &[Axis]) -> Table {
     table
 }
 
-/// Adds a table, unless nothing is in it.
+/// Adds a table, unless it is empty.
 fn insert_table(to: &mut Table, name: &str, table: Table) {
     if !table.is_empty() {
         to.insert(name.to_owned(), table.into());
@@ -68,8 +67,8 @@ fn table<const N: usize>(entries: [(&str, Value); N]) -> Table {
 }
 
 impl Study {
-    /// Returns whether two studies, as [`Study::to_toml`] writes them, measure the same;
-    /// where `parts_may_grow`, whatever parts they have.
+    /// Returns true if two studies, as [`Study::to_toml`] writes them, measure the same; if
+    /// `parts_may_grow`, their parts may differ.
     pub fn measures_the_same(one: &str, other: &str, parts_may_grow: bool) -> bool {
         let measured = |text: &str| {
             let mut table: Table = text.parse().ok()?;
@@ -80,7 +79,7 @@ impl Study {
         measured(one).is_some_and(|one| measured(other) == Some(one))
     }
 
-    /// The study as a file that reads back to the same study.
+    /// Formats the study as a file that parses back to the same study.
     pub fn to_toml(&self) -> String {
         let mut out = table([("title", (&*self.title).into()), ("question", (&*self.question).into())]);
         out.extend(self.baseline.as_ref().map(|baseline| ("baseline".to_owned(), (&**baseline).into())));
@@ -128,7 +127,8 @@ impl Study {
         format!("# As resolved: defaults filled in, overrides applied.\n{out}")
     }
 
-    /// Options of all systems first, then a table for each system that has its own.
+    /// Returns the table of options: those of all systems first, then a table for each system with
+    /// options of its own.
     fn options_table(&self) -> Table {
         let mut table = Table::new();
         for option in &self.options {

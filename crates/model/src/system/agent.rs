@@ -1,5 +1,4 @@
-//! How a system file names the program that plays clients, where it is not
-//! pubmark itself.
+//! Reads the program that plays clients from a system file, if it is not pubmark itself.
 
 use super::{AgentSpec, System};
 use crate::diagnostic::Diagnostic;
@@ -10,7 +9,7 @@ use crate::setting::MOST_AGENTS;
 use crate::units::parse_time;
 use crate::workload::Transport;
 
-/// What may stand in `[agent]`.
+/// Keys of `[agent]`.
 const SIDES: [&str; 2] = ["publisher", "subscriber"];
 
 impl AgentSpec {
@@ -81,7 +80,7 @@ impl AgentSpec {
         true
     }
 
-    /// What belongs to an agent is said where there is none.
+    /// Checks that agent settings have an agent.
     pub(super) fn check(&self, transports: &[Transport], errors: &mut Vec<Diagnostic>) {
         if self.differs() && transports.contains(&Transport::Inproc) {
             errors.push(
@@ -103,7 +102,7 @@ impl AgentSpec {
     }
 }
 
-/// A program, or a program and its arguments.
+/// Returns a program, or a program and its arguments.
 pub(super) fn words(entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
     entry.values.iter().for_each(|value| check(value, errors));
     if entry.values.first().is_none_or(|program| program.text.is_empty()) {
@@ -121,7 +120,7 @@ fn check(value: &Scalar, errors: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Fills in what an agent's command and environment may hold.
+/// Fills in the placeholders of an agent's command and environment.
 fn fill(text: &str, here: &str, cache: &str) -> Result<String, PlaceError> {
     fill_places(text, |name, choice| match (name, choice) {
         ("here", None) => Ok(here.to_owned()),
@@ -131,10 +130,10 @@ fn fill(text: &str, here: &str, cache: &str) -> Result<String, PlaceError> {
 }
 
 impl System {
-    /// A word of an agent's command or environment with its places filled in;
-    /// `cache` is where the system is installed to.
+    /// Returns a word of an agent's command or environment with its placeholders filled in; `cache`
+    /// is the folder into which the system is installed.
     pub fn fill_for_agent(&self, text: &str, cache: &str) -> String {
-        // What cannot be filled in was refused with its file.
+        // Unknown placeholders were refused when the file was read.
         fill(text, &self.here, cache).unwrap_or_else(|_| text.to_owned())
     }
 }

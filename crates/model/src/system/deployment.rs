@@ -1,4 +1,4 @@
-//! How a system file says where its server comes from and how it runs.
+//! Reads the installation and the server from a system file.
 
 use super::agent::words;
 use super::{Install, System};
@@ -8,7 +8,7 @@ use crate::endpoint::Endpoint;
 use crate::server::{ContainerSpec, Places, ServerSpec};
 use crate::units::parse_time;
 
-/// What the tables about a server say, until all of them have been read.
+/// Content of the tables about a server, until all of them have been read.
 #[derive(Default)]
 pub(super) struct Deployment {
     install: Install,
@@ -16,14 +16,14 @@ pub(super) struct Deployment {
     container: ContainerSpec,
     server_at: Option<usize>,
     container_at: Option<usize>,
-    /// Whether the container has the machine's network.
+    /// True if the container uses the machine's network.
     shares_network: bool,
-    /// Texts that places are filled into, to be checked once the options are known.
+    /// Texts with placeholders, to be checked when the options are known.
     filled: Vec<Scalar>,
 }
 
 impl Deployment {
-    /// Reads a table; false if it is none of these.
+    /// Reads a table; returns false if it is none of these.
     pub fn read(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) -> bool {
         if let Some(path) = table.name.strip_prefix("server.files.") {
             self.read_file(path, false, table, errors);
@@ -149,7 +149,7 @@ impl Deployment {
         }
     }
 
-    /// Folders within a container.
+    /// Returns folders within a container.
     fn folders(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
         let folders = self.list(entry, errors);
         for (folder, value) in folders.iter().zip(&entry.values) {
@@ -185,14 +185,14 @@ impl Deployment {
         table.entries.iter().map(|entry| (entry.key.clone(), self.text(entry, errors))).collect()
     }
 
-    /// The one text of a key; places are filled into it.
+    /// Returns the one text of a key, which may contain placeholders.
     fn text(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> String {
         let Some(value) = entry.one(errors) else { return String::new() };
         self.filled.push(value.clone());
         value.text.clone()
     }
 
-    /// Words of a command; places are filled into them.
+    /// Returns the words of a command, which may contain placeholders.
     fn list(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
         if !entry.is_list || entry.values.is_empty() {
             errors.push(
@@ -204,7 +204,7 @@ impl Deployment {
         entry.values.iter().map(|value| value.text.clone()).collect()
     }
 
-    /// Puts the tables together, and checks what none says alone.
+    /// Combines the tables, and checks what no table shows alone.
     pub fn finish(mut self, system: &System, errors: &mut Vec<Diagnostic>) -> (Option<ServerSpec>, Install) {
         let Some(at) = self.server_at else {
             let stray = self.container_at.is_some() || self.server != ServerSpec::default();
@@ -260,12 +260,12 @@ impl Deployment {
     }
 }
 
-/// What may stand in `[install]`.
+/// Keys of `[install]`.
 const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
 
 const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
 
-/// Places with something in each of them.
+/// Returns placeholders with a sample value each.
 fn sample(system: &System, server: &ServerSpec) -> Places {
     Places {
         ports: server.ports().into_iter().zip(11_000..).collect(),
@@ -281,8 +281,8 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
     }
 }
 
-/// What a registry's client is told: a name and a version, in its own words. A
-/// word that begins with a dash would be an option of the client's.
+/// Reads names and versions in the format of a registry's client. A word that begins with a dash
+/// would be an option of the client.
 fn pins(entry: &Entry, pinned: fn(&str) -> bool, errors: &mut Vec<Diagnostic>) -> Vec<String> {
     let whole = |text: &str| !text.starts_with('-') && !text.contains(char::is_whitespace) && pinned(text);
     for value in entry.values.iter().filter(|value| !whole(&value.text)) {
@@ -311,7 +311,7 @@ fn pip(text: &str) -> bool {
     text.split_once("==").is_some_and(|(name, version)| !name.is_empty() && !version.is_empty())
 }
 
-/// `name@version`, where the name may be `@scope/name`; a range or a tag is no version.
+/// True for `name@version`, where the name may be `@scope/name`; a range or a tag is not a version.
 fn npm(text: &str) -> bool {
     let version = text.rsplit_once('@').filter(|(name, _)| !name.is_empty()).map(|(_, version)| version);
     version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Which settings of a system were in force that are not its makers'.
+//! Finds the effective settings of a system that differ from the vendor defaults.
 
 use super::System;
 use crate::options::Options;
@@ -7,12 +7,12 @@ use crate::tuning::{SettingDifference, Stock, Tuning, Use};
 use crate::workload::Workload;
 use serde_json::Value;
 
-/// What is said of a value that the study or the command line set.
+/// Reason for a value that the study or the command line set.
 const SET: &str = "set for this run";
 
 impl Tuning {
-    /// The differences that are in force with these options; none for a server
-    /// that is attached to: how it was set nobody knows.
+    /// Returns the effective differences with these options; `None` for an attached server, whose
+    /// settings are unknown.
     pub fn of(system: &System, asked: Use, options: &Options, workload: &Workload) -> Option<Tuning> {
         if options.contains_key("endpoint") {
             return None;
@@ -121,7 +121,7 @@ why = "it would call home"
         let left = Tuning::of(&system, Use::Stock, &stock, &workload).unwrap();
         assert_eq!(names(&left), ["heap", "statistics"], "what cannot be theirs stays, and is said");
 
-        // What a user sets is in force whatever is used, and is nobody's default.
+        // A user's value is effective in both server configurations, and is not a default.
         let mut set = stock;
         set.insert("window".into(), json!(5));
         let found = Tuning::of(&system, Use::Stock, &set, &workload).unwrap();

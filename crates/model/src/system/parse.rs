@@ -1,4 +1,4 @@
-//! Reading a system file: strict, and every error of the file at once.
+//! Parses a system file: strictly, with every error of the file at once.
 
 use super::System;
 use super::deployment::Deployment;
@@ -26,7 +26,7 @@ const TABLES: [&str; 11] = [
 ];
 
 impl System {
-    /// Reads a system file strictly; all its errors at once.
+    /// Parses a system file strictly; returns all its errors at once.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<System, Diagnostics> {
         let mut errors = Vec::new();
         let document = Document::parse(text, &mut errors);
@@ -61,7 +61,7 @@ impl System {
         if errors.is_empty() { Ok(system) } else { Err(Diagnostics { file: file.into(), text: text.into(), errors }) }
     }
 
-    /// What one key alone cannot say.
+    /// Checks relations between keys.
     fn check(&self, errors: &mut Vec<Diagnostic>) {
         for (value, key) in
             [(&self.title, "title"), (&self.about, "about"), (&self.driver, "driver"), (&self.licence, "licence")]
@@ -170,8 +170,8 @@ impl System {
     }
 }
 
-/// What a terminal would obey is refused: a file that somebody sent says what it
-/// likes, and all of it is shown.
+/// Refuses control characters for a terminal: a file from another person may contain anything, and
+/// all of it is shown.
 fn refuse_controls(table: &Table, errors: &mut Vec<Diagnostic>) {
     let mut refuse = |text: &str, at| {
         if let Some(found) = text.chars().find(|c| unprintable(*c)) {

@@ -1,5 +1,4 @@
-//! How a system file says what its settings are, and which of them are not its
-//! makers'.
+//! Reads the settings from a system file, and their differences from the vendor defaults.
 
 use super::System;
 use crate::diagnostic::Diagnostic;
@@ -29,7 +28,7 @@ fn group(text: &str) -> Result<FigureGroup, String> {
     found.copied().ok_or_else(|| format!("`{text}` is no group of figures: {known}"))
 }
 
-/// What an option's table says, before its kind is known.
+/// Content of an option's table, before its kind is known.
 #[derive(Default)]
 struct Said {
     default: Option<Scalar>,

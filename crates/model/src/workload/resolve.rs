@@ -1,4 +1,4 @@
-//! From what is set to a workload with nothing left open.
+//! Resolves settings to a workload.
 
 use super::{Arrival, Extent, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
 use crate::header::MAX_SEQUENCE;
@@ -8,23 +8,22 @@ use crate::topology::copies;
 use crate::units::{LONGEST, format_time};
 use std::fmt;
 
-/// Publishers of a partition of the pattern `tree`, where the number of
-/// subscribers does not say otherwise.
+/// Publishers of a partition of the pattern `tree`, if the number of subscribers is not set.
 const PARTITION: u32 = 1_000;
 
-/// Why what is set makes no workload.
+/// Reasons why settings do not describe a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// A text is no value of its key.
+    /// A value is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The number of pairs is said twice.
+    /// The number of pairs is set twice.
     #[error("`{0}` contradicts `pairs`: leave one of them out")]
     Contradiction(&'static str),
-    /// Somebody has nobody to be paired with.
+    /// A client has no partner.
     #[error("pattern `{0}` needs as many publishers as subscribers: write `pairs = N`")]
     Unpaired(Pattern),
-    /// Nobody is paired in this pattern.
+    /// The pattern has no pairs.
     #[error("`pairs` has no meaning in pattern `{0}`: write `publishers` and `subscribers`")]
     NoPairs(Pattern),
     /// Partitions would differ in size.
@@ -33,19 +32,19 @@ pub enum WorkloadError {
          `subscribers`"
     )]
     Partitions(Pattern),
-    /// There is no tree.
+    /// The pattern has no tree.
     #[error("`{0}` has no meaning in pattern `{1}`: leave it out, or write `pattern = \"tree\"`")]
     NoTree(&'static str, Pattern),
-    /// Who echoes would have several to echo to.
+    /// The echoing subscriber would have several publishers to echo to.
     #[error("pattern `{0}` has one publisher: leave `publishers` at 1")]
     OnePublisher(Pattern),
-    /// The window is said to be of two lengths.
+    /// The window has two lengths.
     #[error("`duration` and `count` both say how long the window is: leave one of them out")]
     TwoWindows,
     /// The window has no length.
     #[error("`duration` is 0: nothing would be measured")]
     NoWindow,
-    /// The warm-up would have to be longer than it may be.
+    /// The shortest warm-up exceeds the longest.
     #[error("`warmup_max` is shorter than `warmup`, which is {0}")]
     WarmupMax(String),
     /// There are no due times.
@@ -57,12 +56,12 @@ pub enum WorkloadError {
          `duration`"
     )]
     TooMany,
-    /// It takes longer than a run may.
+    /// The run would take longer than allowed.
     #[error("`count` messages at this `rate` take longer than the 30 days that a run may take")]
     TooLong,
 }
 
-/// All that is wrong with a workload.
+/// All errors of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadErrors(pub Vec<WorkloadError>);
 
@@ -82,14 +81,14 @@ impl From<SettingError> for WorkloadErrors {
 }
 
 impl Workload {
-    /// The workload that these texts make, by the names of keys.
+    /// Creates the workload of these keys and texts.
     pub fn of<N: AsRef<str>, T: AsRef<str>>(
         texts: impl IntoIterator<Item = (N, T)>,
     ) -> Result<Workload, WorkloadErrors> {
         Workload::resolve(&Settings::of(texts)?)
     }
 
-    /// The workload that is set, with the defaults of what is not; all errors at once.
+    /// Resolves settings, with defaults for those that are unset; returns all errors at once.
     pub fn resolve(settings: &Settings) -> Result<Workload, WorkloadErrors> {
         let mut errors = Vec::new();
         let (publishers, subscribers) = clients(settings, &mut errors);
@@ -151,7 +150,8 @@ impl Workload {
         Ok(Workload { verify, ..workload })
     }
 
-    /// More messages than can be numbered, and more time than a run may take.
+    /// Returns errors for more messages than can be numbered, and for more time than a run may
+    /// take.
     fn out_of_range(&self) -> impl Iterator<Item = WorkloadError> {
         let Some(profile) = self.rate.profile() else { return [None, None].into_iter().flatten() };
         let warmup_ns = self.warmup_max_ns.unwrap_or(self.warmup_ns);
@@ -165,14 +165,14 @@ impl Workload {
         [too_many.then_some(WorkloadError::TooMany), too_long.then_some(WorkloadError::TooLong)].into_iter().flatten()
     }
 
-    /// How much is checked where nobody says: bodies too, where that takes
-    /// under 2 % of one event loop's time if that one hears all subscribers.
+    /// Returns the default verification: bodies too, if that takes under 2 % of one event loop's
+    /// time even if that loop receives for all subscribers.
     fn affordable(&self) -> Verify {
-        /// What a CRC-32C costs: a message, and a byte of one that is no longer
-        /// in a near cache, 1,000th ns (measured: up to 12 ns and 0.04 to 0.09 ns).
+        /// Cost of a CRC-32C: per message, and per byte of one that is no longer in a near cache,
+        /// in thousandths of a ns (measured: up to 12 ns and 0.04 to 0.09 ns).
         const MESSAGE: u128 = 20_000;
         const BYTE: u128 = 100;
-        /// A fiftieth of a second, the same.
+        /// A fiftieth of a second, in thousandths of a ns.
         const MOST_A_SECOND: u128 = 20_000_000_000;
         let Some(profile) = self.rate.profile() else { return Verify::Header };
         let copies = u128::from(self.publishers) * u128::from(copies(self));
@@ -182,7 +182,7 @@ impl Workload {
     }
 }
 
-/// How many devices a subsystem of the tree has, and how many parameters a device.
+/// Returns the devices of a subsystem of the tree, and the parameters of a device.
 fn tree(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
     let pattern = settings.pattern();
     let given = [(settings.tree_devices, "tree_devices"), (settings.tree_parameters, "tree_parameters")];
@@ -194,7 +194,7 @@ fn tree(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
     (devices.unwrap_or(TREE_DEVICES), parameters.unwrap_or(TREE_PARAMETERS))
 }
 
-/// How many publishers and subscribers there are: one of each where nothing is said.
+/// Returns the number of publishers and subscribers: one of each by default.
 fn clients(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
     let pattern = settings.pattern();
     let [publishers, subscribers, pairs] =

@@ -1,4 +1,4 @@
-//! Claims as expressions: what they may say, and what each mistake is answered with.
+//! Claims as expressions: valid expressions, and the error for each mistake.
 
 use crate::support::{find, good, overridden, quick, read, refused, shown};
 use pubmark_model::claim::{Expression, Names, Proposition, Statement};
@@ -6,7 +6,7 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_stats::Random;
 use serde_json::Value;
 
-/// A study with a claim of this expression, on line 11.
+/// Returns a study with a claim of this expression, on line 11.
 fn file(expr: &str) -> String {
     format!(
         "title = \"t\"\n[axes]\nsystem = [\"broker\", \"alpha\"]\nrate = [100, 1000]\n\
@@ -168,7 +168,7 @@ fn a_claim_may_gate_and_restate() {
     assert_eq!(read(&study.to_toml(), &ReadOptions::default()).as_ref(), Ok(&study));
 }
 
-/// A study that is cut down keeps its claims: they are not tested there.
+/// A shortened study keeps its claims, although they are not tested there.
 #[test]
 fn places_that_are_left_out_are_no_mistake() {
     let text = file("p50(alpha, payload=64KiB) < 1s");
@@ -181,14 +181,14 @@ fn places_that_are_left_out_are_no_mistake() {
     assert!(!good(&cut).claims[0].narrowed);
 }
 
-/// What a claim says in a folder of results may not be understood any more.
+/// A claim in a results folder that is no longer understood is left out.
 #[test]
 fn a_recorded_claim_that_is_not_understood_is_passed_over() {
     let recorded = ReadOptions { recorded: true, ..ReadOptions::default() };
     assert!(read(&file("glamour(alpha) < 3"), &recorded).is_ok_and(|study: Study| study.claims.is_empty()));
 }
 
-/// Words in any order are read or refused, and never more than that.
+/// Words in any order are read or refused; the parser never fails otherwise.
 #[test]
 fn any_words_are_read_or_refused_with_places_within_them() {
     const WORDS: [&str; 44] = [

@@ -1,4 +1,4 @@
-//! The study file: what it may say, and what each mistake is answered with.
+//! The study file: valid content, and the error for each mistake.
 
 mod claims;
 mod overrides;

@@ -1,4 +1,4 @@
-//! What flags change.
+//! Changes of a study by flags.
 
 use crate::support::*;
 use pubmark_model::plan::cells;
@@ -67,7 +67,7 @@ fn a_list_makes_an_axis() {
     }
 }
 
-/// A value as a refusal repeats it: it may be a secret unless its key is known.
+/// A refusal hides a value, which may be a secret, unless its key is known.
 #[test]
 fn a_wrong_set_is_refused_with_the_way_out() {
     for (name, text, wanted) in [

@@ -1,4 +1,4 @@
-//! From study to cells, to runs, and back to a file.
+//! Planning: a study to cells, cells to runs, and a study back to a file.
 
 use crate::support::*;
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn conditions_skip_cells_by_value_and_by_bound() {
     assert_eq!(skipped, expect.map(|(label, why)| (label.to_owned(), why.to_owned())));
 }
 
-/// Also when the study is told of: nothing of such a part is missing, and nobody asks for it.
+/// The same holds for a recorded study: such a part is not missing, and not requested.
 #[test]
 fn a_part_for_those_with_another_machine_is_left_out_where_there_is_none() {
     let text = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"alpha\"]\n\
@@ -164,7 +164,7 @@ fn a_system_is_as_long_in_getting_warm_as_its_file_says_unless_the_study_does() 
     assert_eq!(bounds(&file("warmup = \"2s\"", "")), [None, None], "what a study says needs no pilot run");
     let study = file("warmup_max = \"4s\"", "");
     assert_eq!((bounds(&study), seconds(&study)), (vec![Some(4), Some(4)], vec![1, 1]));
-    // As resolved it says the same again.
+    // The resolved study parses to the same study.
     let study = good(&file("", ""));
     assert_eq!(good(&study.to_toml()), study);
     assert_eq!(seconds(&study.to_toml()), [1, 5]);
@@ -307,7 +307,7 @@ fn a_plan_is_bounded_and_not_empty() {
     assert_eq!((cells.len(), order(&study, &cells).len()), (10_000, 30_000));
 }
 
-// ---- from cells to runs -----------------------------------------------------
+// ---- cells to runs --------------------------------------------------------
 
 fn runs(run: &str) -> (Vec<Cell>, Vec<Planned>) {
     let study = good(&format!(
@@ -369,7 +369,7 @@ fn sequential_runs_follow_the_file() {
     assert_eq!(runs, expected);
 }
 
-// ---- what is written reads back ---------------------------------------------
+// ---- written studies parse to the same study ------------------------------
 
 #[track_caller]
 fn reads_back(study: &Study) {
@@ -594,7 +594,7 @@ fn systems_may_have_transports_of_their_own() {
     let bad = |text: &str| read(text, &ReadOptions::default()).unwrap_err().to_string();
     assert!(bad(&text.replace("beta =", "betta =")).contains("unknown system `betta`"));
     assert!(bad(&text.replace("\"inproc\"", "\"ipx\"")).contains("ipx"));
-    // What the study says for all counts before.
+    // A transport for all systems takes precedence.
     let all = planned(&text.replace("[axes]", "[workload]\ntransport = \"tcp\"\n[axes]"));
     assert!(all.iter().all(|cell| cell.workload.transport == Some(Transport::Tcp)));
 }

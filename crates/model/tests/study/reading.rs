@@ -1,4 +1,4 @@
-//! What a file says, and every mistake in it.
+//! Reading a study file, and every mistake in it.
 
 use crate::support::*;
 use pubmark_model::asked::{AskedQuestions, Precision};
@@ -354,7 +354,7 @@ fn axes_have_values_once_and_are_not_settings_too() {
     refused(&axes(&format!("pairs = [{}]", many.join(","))), &["4:1 the axis `pairs` has more than 1000 values"]);
 }
 
-/// The names that an axis can have, as a suggestion lists them.
+/// Returns the names that an axis can have, as a suggestion lists them.
 fn known_axes() -> String {
     let keys = KEYS.iter();
     let names = keys.filter(|key| key.section.name() != "run").map(|key| key.name).chain(["system"]);

@@ -1,4 +1,4 @@
-//! Published figures: where a study says that they come from, and their file.
+//! Published figures: their source in a study, and their file.
 
 use crate::support::*;
 use pubmark_model::diagnostic::Diagnostics;

@@ -1,4 +1,4 @@
-//! What is refused of a file is said without the secrets in it.
+//! Errors about a file never contain its secrets.
 
 use proptest::prelude::*;
 use pubmark_model::study::{ReadOptions, Study};
@@ -6,7 +6,7 @@ use pubmark_model::system::System;
 
 const SYSTEM: &str = "title = \"T\"\nabout = \"a\"\nlicence = \"l\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n";
 
-/// Where a secret may stand in a file, each time in a place that is refused.
+/// Places of a file in which a secret may be, each of which is refused.
 const OF_STUDIES: [&str; 14] = [
     "[options]\npasword = S",
     "[options]\nshards = 1\nshards = S",
@@ -69,7 +69,7 @@ const MARKED: &str = "[options.shape]\nkind = \"text\"\nsecret = true\ndoc = \"d
     [options.auth_retries]\nkind = \"count\"\ndoc = \"d\"\n\
     [options.key_size]\nkind = \"size\"\ndoc = \"d\"\n";
 
-/// The study that is kept of these options, or why they are refused.
+/// Returns the resolved study with these options, or the error.
 fn resolved(tables: &str, set: &[(&str, &str)]) -> Result<String, String> {
     let system = System::parse("mqtt", "mqtt.toml", &format!("{SYSTEM}{MARKED}")).unwrap();
     let systems = |name: &str| (name == "mqtt").then(|| std::sync::Arc::new(system.clone()));

@@ -1,4 +1,4 @@
-//! Systems of the tests' own, and studies read with them.
+//! Systems for the tests, and studies that are read with them.
 
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics, line_column};
@@ -84,12 +84,12 @@ pub fn good(text: &str) -> Study {
     read(text, &ReadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A study of `alpha` over inproc, with more of the file.
+/// Returns a study of `alpha` over inproc, with more of the file.
 pub fn with(more: &str) -> String {
     format!("title = \"t\"\n{more}\n[axes]\nsystem = [\"alpha\"]\n")
 }
 
-/// `LINE:COLUMN MESSAGE | HELP`; an error of the whole file has no place.
+/// Formats errors as `LINE:COLUMN MESSAGE | HELP`; an error of the whole file has no place.
 pub fn shown(errors: &Diagnostics) -> Vec<String> {
     let one = |error: &Diagnostic| {
         let place = error.offset.map(|offset| line_column(&errors.text, offset));

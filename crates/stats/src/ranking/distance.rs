@@ -1,10 +1,9 @@
-//! How far each system of a point is from the best one.
+//! Bounds the distance of each system of a point to the best one.
 //!
-//! Multiple comparisons with the best: a bound on the distance of a system to the
-//! best holds if the bounds between each system and the best do. So a point of `k`
-//! systems needs `k − 1` comparisons in both directions, and not one for each pair.
-//! They are corrected by Bonferroni over all points and looks, because each pair
-//! has its own variance.
+//! Multiple comparisons with the best: a bound on the distance of a system to the best holds if the
+//! bounds between each system and the best do. So a point of `k` systems needs `k − 1` comparisons
+//! in both directions, and not one for each pair. They are corrected by Bonferroni over all points
+//! and looks, because each pair has its own variance.
 //!
 //! Source: Hsu, *Multiple Comparisons: Theory and Methods*, 1996, chapter 4.
 
@@ -14,14 +13,14 @@ use super::pairs::Pairs;
 use super::table::BLOCKS_MIN;
 use crate::student::student_two_sided_t;
 
-/// The share of alpha that is spent on these bounds.
+/// The share of alpha for these bounds.
 const SHARE: f64 = 0.08;
 
-/// Returns for each point the upper bounds of the difference of each pair in both
-/// directions: `a − b` at `a × systems + b`, infinite where nothing is known.
+/// Returns for each point the upper bounds of the difference of each pair in both directions:
+/// `a − b` at `a × systems + b`, infinite if unknown.
 ///
-/// `planned` is the number of comparisons with the best that the table will have:
-/// its systems less one, summed over its points.
+/// `planned` is the number of comparisons with the best that the table will have: its systems less
+/// one, summed over its points.
 pub(super) fn upper_bounds(
     points: &[Pairs],
     looks: &[Look],
@@ -45,7 +44,7 @@ pub(super) fn upper_bounds(
                     upper[back] = upper[back].min(half - pair.mean);
                 }
             }
-            // What is shown of the pair holds as well.
+            // Statements that are shown about the pair hold as well.
             if shown[point].same[place] {
                 upper[there] = upper[there].min(all.bound);
                 upper[back] = upper[back].min(all.bound);

@@ -1,4 +1,4 @@
-//! What is shown of all pairs of a table, corrected for their number.
+//! Statements about all pairs of a table, corrected for their number.
 
 use super::looks::Look;
 use super::noise::Spread;
@@ -6,48 +6,45 @@ use super::pairs::{Differences, Pairs};
 use super::table::BLOCKS_MIN;
 use crate::student::student_two_sided_p;
 
-/// The share of alpha that is spent on calling systems different.
+/// The share of alpha for calling systems different.
 const SHARE_DIFFERENT: f64 = 0.8;
 /// The share for calling them the same; [`super::distance`] has the rest.
 const SHARE_SAME: f64 = 0.12;
 
-/// What is shown of a point's pairs, in their order.
+/// Statements shown about a point's pairs, in their order.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) different: Vec<bool>,
     pub(super) same: Vec<bool>,
-    /// The mean difference at the look that shows most of a pair's difference; 0
-    /// where there was none.
+    /// The mean difference at the look with the clearest difference of a pair; 0 if there was no
+    /// look.
     pub(super) mean: Vec<f64>,
-    /// The levels at which one further pair would have been shown to be
-    /// different, or the same.
+    /// The levels at which one further pair would have been shown to be different, or the same.
     pub(super) level_different: f64,
     pub(super) level_same: f64,
 }
 
-/// Whose p it is: the pair's point and place there.
+/// A p value, with the pair's point and its index there.
 struct Member {
     point: usize,
     place: usize,
-    /// Over the look's share of the error rate: the least of all looks.
+    /// Divided by the look's share of the error rate: the smallest of all looks.
     p: f64,
-    /// At that look.
+    /// Mean difference at that look.
     mean: f64,
 }
 
-/// What is shown of each point.
+/// Returns the statements shown about each point.
 ///
-/// Different: Shaffer's procedure. The smallest p is held against alpha over
-/// the number of pairs, as Bonferroni would. But with one pair of a point shown
-/// to differ not all its other pairs can be equal, and the next p is held
-/// against alpha over the largest number that still can.
+/// Different: Shaffer's procedure. The smallest p is compared with alpha over the number of pairs,
+/// as in Bonferroni's. But once one pair of a point is shown to differ, not all its other pairs can
+/// be equal, and the next p is compared with alpha over the largest number that still can.
 ///
 /// The same: Holm's procedure on the larger p of the two one-sided tests.
 ///
-/// With several looks the p of a pair is the least of all looks, each over the
-/// share of the error rate that the look may spend: so it is a p whatever is
-/// measured further, and whenever that ends. `planned` is how many pairs the table
-/// has or will have.
+/// With several looks the p of a pair is the smallest of all looks, each divided by the share of
+/// the error rate that the look may spend: so it stays a valid p whatever is measured further, and
+/// whenever that ends. `planned` is the number of pairs that the table has or will have.
 pub(super) fn shown(points: &[Pairs], looks: &[Look], alpha: f64, planned: usize) -> Vec<Shown> {
     let mut shown: Vec<Shown> = points.iter().map(|pairs| Shown::nothing(pairs.list.len())).collect();
     let (different, same) = (SHARE_DIFFERENT * alpha, SHARE_SAME * alpha);
@@ -88,7 +85,7 @@ impl Shown {
     }
 }
 
-/// All pairs with blocks enough, smallest p first.
+/// Returns all pairs with enough blocks, smallest p first.
 fn members(points: &[Pairs], looks: &[Look], p: fn(&Differences, Spread) -> f64) -> Vec<Member> {
     let mut members = Vec::new();
     for (point, pairs) in points.iter().enumerate() {
@@ -111,22 +108,22 @@ fn p_of(pair: &Differences, look: &Look, point: usize, p: fn(&Differences, Sprea
     if p.is_nan() { 1.0 } else { p }
 }
 
-/// The probability of a mean at least as far from 0, if the two are equal.
+/// Returns the probability of a mean at least as far from 0, if the two are equal.
 pub(super) fn p_different(pair: &Differences, spread: Spread) -> f64 {
     student_two_sided_p(pair.mean / spread.variance.sqrt(), spread.degrees)
 }
 
-/// The probability of a mean at least as far within the bound, if the two
-/// differ by the bound.
+/// Returns the probability of a mean at least as far within the bound, if the two differ by the
+/// bound.
 pub(super) fn p_same(pair: &Differences, spread: Spread) -> f64 {
     let margin = pair.bound - pair.mean.abs();
     if margin > 0.0 { 0.5 * student_two_sided_p(margin / spread.variance.sqrt(), spread.degrees) } else { 1.0 }
 }
 
-/// How many pairs of a point can be equal, given how many are not.
+/// The pairs of a point that can be equal, given the number that are not.
 struct Equalities {
-    /// All numbers of pairs that can be equal at once, in ascending order: with
-    /// three systems 0, 1 or 3, as two equalities make a third.
+    /// All possible numbers of equal pairs, in ascending order: with three systems 0, 1 or 3,
+    /// because two equalities imply a third.
     numbers: Vec<usize>,
     pairs: usize,
     refused: usize,
@@ -138,8 +135,8 @@ impl Equalities {
         Self { numbers: equal_pairs(pairs.systems), pairs: compared, refused: 0 }
     }
 
-    /// The largest number of pairs that may still be equal: not above what is
-    /// left, nor above the largest number that leaves room for those refused.
+    /// Returns the largest number of pairs that may still be equal: at most the remaining ones, and
+    /// at most the largest number that leaves room for those refused.
     fn possible(&self) -> usize {
         let all = self.numbers.last().copied().unwrap_or(0);
         let room = all - self.refused;
@@ -148,10 +145,10 @@ impl Equalities {
     }
 }
 
-/// All numbers of pairs of equal systems that groupings of so many systems
-/// have, ascending.
+/// Returns all numbers of pairs of equal systems over the groupings of this many systems,
+/// ascending.
 fn equal_pairs(systems: usize) -> Vec<usize> {
-    // For each number of systems the sums that its groupings reach.
+    // For each number of systems, the sums that its groupings reach.
     let mut reached = vec![std::collections::BTreeSet::from([0])];
     for count in 1..=systems {
         let sums = (1..=count).flat_map(|group| {

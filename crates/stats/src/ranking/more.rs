@@ -1,4 +1,4 @@
-//! About how many more repeats would tell.
+//! Estimates the number of additional repeats for a decision.
 
 use super::family::{Shown, p_different, p_same};
 use super::noise::Noise;
@@ -6,13 +6,13 @@ use super::pairs::{Differences, Pairs};
 use super::table::{BLOCKS_MIN, Looks, REPEATS_MORE_MAX};
 use crate::sequential::{look_after, share_of_look};
 
-/// So many standard errors beyond the least that would be called: then four in
-/// five measurements are (the normal quantile of 0.8).
+/// Standard errors beyond the smallest significant difference with which four in five measurements
+/// decide (the normal quantile of 0.8).
 const MARGIN: f64 = 0.841_621_233_572_914_3;
 
-/// The blocks that are to be added until each open rival of the one ahead is
-/// told from it, or called the same. `None` where one never is, or not within
-/// [`REPEATS_MORE_MAX`], or where its noise is not known.
+/// Returns the number of additional blocks until each open rival of the leading system is shown to
+/// be worse, or the same. `None` if one never is, or not within [`REPEATS_MORE_MAX`], or if its
+/// noise is unknown.
 pub(super) fn repeats(
     pairs: &Pairs,
     (noise, looks): (&Noise, Looks),
@@ -48,7 +48,7 @@ fn repeats_of(pair: &Differences, pairs: &Pairs, (noise, looks): (&Noise, Looks)
     if !tells(REPEATS_MORE_MAX, 1.0) {
         return None;
     }
-    // More blocks never tell less.
+    // More blocks never decide less.
     let (mut from, mut to) = (1, REPEATS_MORE_MAX);
     while from < to {
         let middle = from.midpoint(to);

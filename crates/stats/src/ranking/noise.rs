@@ -1,5 +1,5 @@
-//! How noisy each pair of systems is, judged by its own differences and by
-//! those of the whole table.
+//! Estimates the noise of each pair of systems from its own differences and from those of the whole
+//! table.
 
 use super::pairs::{Differences, Pairs};
 use super::table::BLOCKS_MIN;
@@ -7,20 +7,19 @@ use crate::change::Scale;
 use crate::gamma::ln_gamma;
 use crate::student::student_two_sided_t;
 
-/// The share of tables in which the noise of pairs may be less alike than is
-/// assumed: the lower end of a one-sided interval of 90 %. Where systems differ
-/// in their noise, two or three blocks hardly show it; were the likeliest
-/// degrees taken, up to 14 of 100 tables of equal systems would name a winner.
+/// The share of tables in which the noise of pairs may vary more than is assumed: the lower end of
+/// a one-sided interval of 90 %. If systems differ in their noise, two or three blocks hardly show
+/// it; with the likeliest degrees, up to 14 of 100 tables of equal systems would name a winner.
 const CAUTION: f64 = 0.1;
 
 /// The most degrees of freedom that the table may count for.
 const DEGREES_MAX: f64 = 128.0;
-/// The degrees that are tried go down from there, two steps for each halving;
-/// at the last of them the table counts for none.
+/// Number of degrees tried below that, two steps for each halving; at the last of them the table
+/// counts for none.
 const DEGREES_STEPS: u32 = 18;
-/// The table's variance is the likeliest at so many degrees or more: at two or
-/// fewer the spread has no mean. Where some pairs are disturbed by much and most
-/// are not, this makes the disturbed ones count.
+/// The table's variance is the likeliest at this many degrees or more: at two or fewer the spread
+/// has no mean. If some pairs are disturbed by much and most are not, this gives weight to the
+/// disturbed ones.
 const DEGREES_OF_VARIANCE: f64 = 2.0;
 
 /// The variance between sessions where they cannot show it, as a multiple of that of a
@@ -32,8 +31,8 @@ const BETWEEN_DEGREES: f64 = 4.0;
 /// Newton's steps for a table's variance: four or five are enough.
 const STEPS_MAX: u32 = 30;
 
-/// What the table as a whole says of the variance of a difference: as much as
-/// `degrees` further differences of this variance would.
+/// The table's estimate of the variance of a difference: it counts like `degrees` further
+/// differences of this variance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     pub(super) variance: f64,
@@ -51,10 +50,10 @@ struct Between {
     degrees: f64,
 }
 
-/// How far the mean difference of a pair is sure.
+/// Error of the mean difference of a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
-    /// Of the mean of all differences.
+    /// Variance of one difference.
     pub(super) variance: f64,
     pub(super) degrees: f64,
 }
@@ -63,12 +62,12 @@ pub(super) struct Spread {
 struct Seen {
     variance: f64,
     degrees: f64,
-    /// Pairs with a system in common say the same thing in part: those of a
-    /// point count together for one less than its systems.
+    /// Pairs with a system in common are partly redundant: those of a point count together for one
+    /// less than its systems.
     weight: f64,
 }
 
-/// A prior, and how likely it makes what is seen.
+/// A prior, and its likelihood given the observations.
 struct Fit {
     degrees: f64,
     variance: f64,
@@ -76,15 +75,14 @@ struct Fit {
 }
 
 impl Noise {
-    /// The prior of Smyth 2004: the true variances of pairs are spread as
-    /// `degrees × variance` over chi-square of `degrees`, so that the observed
-    /// ones, over `variance`, follow the F distribution.
+    /// Fits the prior of Smyth 2004: the true variances of pairs are distributed as
+    /// `degrees × variance` over chi-square of `degrees`, so that the observed ones, over
+    /// `variance`, follow the F distribution.
     ///
-    /// Its two parameters are those of greatest likelihood. (Smyth's moments of
-    /// the logarithms say the same with a standard error that is 7 times larger
-    /// at two blocks, 3 times at three.) And as few degrees are taken as the
-    /// likelihood still allows ([`CAUTION`]; by Student's t, as a few variances say
-    /// less of their spread than the normal distribution has it).
+    /// Its two parameters are those of greatest likelihood. (Smyth's moments of the logarithms give
+    /// the same with a standard error that is 7 times larger at two blocks, 3 times at three.) It
+    /// takes as few degrees as the likelihood still allows ([`CAUTION`]; by Student's t, because a
+    /// few variances determine their spread less well than the normal distribution assumes).
     pub(super) fn of(points: &[Pairs]) -> Noise {
         let ratios = points.iter().filter(|pairs| pairs.scale == Scale::Ratio);
         let seen: Vec<Seen> = ratios.flat_map(variances).collect();
@@ -110,13 +108,13 @@ impl Noise {
         Noise { variance: wide.map_or(best.variance, |fit| fit.variance), degrees, total, between }
     }
 
-    /// The moderated variance of a pair: `None` where neither it nor the table
-    /// says anything.
+    /// Returns the moderated variance of a pair: `None` if neither the pair nor the table has an
+    /// estimate.
     pub(super) fn spread(&self, pair: &Differences, scale: Scale) -> Option<Spread> {
         self.spread_after(pair, scale, pair.blocks)
     }
 
-    /// The same after so many blocks, should the noise stay what it is.
+    /// Returns the moderated variance after this many blocks, if the noise stays the same.
     pub(super) fn spread_after(&self, pair: &Differences, scale: Scale, blocks: usize) -> Option<Spread> {
         let prior = if scale == Scale::Ratio { self.degrees } else { 0.0 };
         let own = pair.degrees as f64;
@@ -130,9 +128,9 @@ impl Noise {
         Some(self.between.widen(variance.max(pair.least) / blocks as f64, degrees, pair, blocks))
     }
 
-    /// The degrees of freedom that a moderated variance has if all noise is of
-    /// one size. The table's variance is in part the pair's own, and of few
-    /// pairs together it is not sure itself (Satterthwaite 1946).
+    /// Returns the degrees of freedom of a moderated variance if all noise is of one size. The
+    /// table's variance is in part the pair's own, and with few pairs it is uncertain itself
+    /// (Satterthwaite 1946).
     fn held(&self, prior: f64, own: f64) -> f64 {
         let others = (self.total - own).max(0.0);
         if prior == 0.0 || others == 0.0 {
@@ -191,7 +189,7 @@ fn variances(pairs: &Pairs) -> Vec<Seen> {
     compared().map(seen).collect()
 }
 
-/// The likeliest variance at each number of degrees, most degrees first.
+/// Returns the likeliest variance at each number of degrees, most degrees first.
 fn likelihoods(seen: &[Seen]) -> Vec<Fit> {
     let mut variance = seen.iter().map(|seen| seen.variance).sum::<f64>() / seen.len() as f64;
     let fits = (0..=DEGREES_STEPS).map(|step| {
@@ -202,8 +200,8 @@ fn likelihoods(seen: &[Seen]) -> Vec<Fit> {
     fits.collect()
 }
 
-/// The table's variance of greatest likelihood at so many degrees, by Newton's
-/// method on its logarithm, from `start`.
+/// Returns the table's variance of greatest likelihood at this many degrees, by Newton's method on
+/// its logarithm, from `start`.
 fn likeliest_variance(seen: &[Seen], degrees: f64, start: f64) -> f64 {
     let mut log = start.ln();
     for _ in 0..STEPS_MAX {
@@ -223,7 +221,7 @@ fn likeliest_variance(seen: &[Seen], degrees: f64, start: f64) -> f64 {
     log.exp()
 }
 
-/// The logarithm of the likelihood, but for what does not depend on degrees and
+/// Returns the logarithm of the likelihood, without terms that do not depend on degrees and
 /// variance.
 fn log_likelihood(seen: &[Seen], degrees: f64, variance: f64) -> f64 {
     let half = degrees / 2.0;

@@ -4,8 +4,8 @@ use super::table::{Blocks, PointInput};
 use crate::change::Scale;
 use std::collections::BTreeMap;
 
-/// No standard deviation of a difference of logarithms below this is believed:
-/// it is what rounding to a number of twelve digits leaves.
+/// Smallest credible standard deviation of a difference of logarithms: the effect of rounding to a
+/// number of twelve digits.
 const LEAST_DEVIATION: f64 = 1e-12;
 
 /// A point's pairs, the first system before the second.
@@ -13,13 +13,13 @@ const LEAST_DEVIATION: f64 = 1e-12;
 pub(super) struct Pairs {
     pub(super) scale: Scale,
     pub(super) systems: usize,
-    /// Systems that hold a value that is no number; they have no pairs.
+    /// Systems with a value that is not finite; they have no pairs.
     pub(super) unusable: Vec<usize>,
-    /// Those that share a block, by ascending `a`, then `b`.
+    /// Pairs that share a block, by ascending `a`, then `b`.
     pub(super) list: Vec<Differences>,
 }
 
-/// What the blocks that have both say of a − b.
+/// Differences a − b over the blocks that have both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Differences {
     pub(super) a: usize,
@@ -32,9 +32,9 @@ pub(super) struct Differences {
     pub(super) sessions: Sessions,
     /// The variance of one difference that the resolution leaves at least.
     pub(super) least: f64,
-    /// How many blocks have both, 1 at least.
+    /// Number of blocks that have both, at least 1.
     pub(super) blocks: usize,
-    /// The least difference that is no tie, on this scale; 0 where none is.
+    /// The smallest difference that is not a tie, on this scale; 0 if every difference counts.
     pub(super) bound: f64,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Sessions {
 }
 
 impl Pairs {
-    /// The pair of two systems, and the sign that makes it a − b.
+    /// Returns the pair of two systems, and the sign that makes it a − b.
     pub(super) fn between(&self, a: usize, b: usize) -> Option<(&Differences, f64)> {
         let (first, second) = (a.min(b), a.max(b));
         let found = self.list.binary_search_by(|pair| (pair.a, pair.b).cmp(&(first, second))).ok()?;
@@ -58,8 +58,8 @@ impl Pairs {
     }
 }
 
-/// All pairs of a point, each by its first `limit` blocks. `bound` is the fraction
-/// below which systems are the same.
+/// Returns all pairs of a point, each from its first `limit` blocks. `bound` is the fraction below
+/// which systems are the same.
 pub(super) fn of(point: &PointInput, bound: f64, limit: usize) -> Pairs {
     let values = || point.systems.iter().flat_map(|system| system.values.iter().flatten());
     let scale = if values().all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Difference };

@@ -1,4 +1,4 @@
-//! What is known of a table's points, and of each two of a point's systems.
+//! Results for a table's points, and for pairs of a point's systems.
 
 use super::noise::Noise;
 use super::pairs::Pairs;
@@ -13,12 +13,12 @@ pub struct RankedTable {
     pub points: Vec<RankedPoint>,
 }
 
-/// What is known of a point's systems.
+/// The result for a point's systems.
 #[derive(Clone, Debug)]
 pub struct RankedPoint {
-    /// Who is best.
+    /// The outcome of the point.
     pub placing: PointOutcome,
-    /// What is known of each system, by its index.
+    /// The outcome of each system, by its index.
     pub standings: Vec<SystemOutcome>,
     pub(super) pairs: Pairs,
     pub(super) noise: Noise,
@@ -28,49 +28,48 @@ pub struct RankedPoint {
     pub(super) upper: Vec<f64>,
 }
 
-/// Who is best at a point.
+/// Outcome of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PointOutcome {
     /// This system is shown to be better than each other.
     Winner(usize),
-    /// The first of these looks best, and its difference to each other one of
-    /// them is shown to be smaller than the bound; all systems left out are
-    /// shown to be worse. At least two.
+    /// The first of these appears best, and its difference to each other one of them is shown to be
+    /// smaller than the bound; all systems left out are shown to be worse. At least two.
     Tie(Vec<usize>),
     /// Neither is shown.
     Undecided {
-        /// What stands in the way.
+        /// The reason.
         why: UndecidedReason,
-        /// About how many more blocks would tell, 1 to [`REPEATS_MORE_MAX`](super::REPEATS_MORE_MAX), if
-        /// differences and noise are what they seem to be (with a chance of
-        /// four in five); `None` where that cannot be said or is beyond it.
+        /// Estimated number of additional blocks for a decision, 1 to
+        /// [`REPEATS_MORE_MAX`](super::REPEATS_MORE_MAX), if differences and noise are as they
+        /// appear (with a chance of four in five); `None` if it is unknown or beyond that.
         repeats_more: Option<u32>,
     },
 }
 
-/// Why nothing is said of a point.
+/// Reason why a point is undecided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndecidedReason {
     /// There are fewer than two systems.
     TooFewSystems,
-    /// These have a value that is not a finite number.
+    /// These systems have a value that is not a finite number.
     Unusable(Vec<usize>),
-    /// These share fewer than [`BLOCKS_MIN`](super::BLOCKS_MIN) blocks with a system that they
-    /// would have to be compared with.
+    /// These systems share fewer than [`BLOCKS_MIN`](super::BLOCKS_MIN) blocks with a system that
+    /// they must be compared with.
     TooFewBlocks(Vec<usize>),
-    /// The differences to these are within the noise, and the noise is too
-    /// large to call them the same.
+    /// The differences to these systems are within the noise, and the noise is too large to call
+    /// them the same.
     Noise(Vec<usize>),
 }
 
-/// What is known of one system of a point.
+/// Outcome of one system of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemOutcome {
-    /// It is the winner, or looks best of those that may be.
+    /// It is the winner, or appears best of those that may be.
     Ahead,
     /// It is shown to be worse than another, so it is not the best.
     Behind,
-    /// It differs from the one ahead by less than the bound, and that is shown.
+    /// It is shown to differ from the leading one by less than the bound.
     Same,
     /// Neither is shown.
     Open,
@@ -79,31 +78,29 @@ pub enum SystemOutcome {
 /// Two systems of a point compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// a / b or a − b, by the scale: the mean over blocks. The 95 % interval is
-    /// of this comparison alone.
+    /// a / b or a − b, by the scale: the mean over blocks. The 95 % interval is for this comparison
+    /// alone.
     pub estimate: Estimate,
-    /// Which of the two it is: a quotient where all values of the point are
-    /// above 0.
+    /// The scale of `estimate`: a quotient if all values of the point are above 0.
     pub scale: Scale,
-    /// Blocks that have both.
+    /// Number of blocks that have both.
     pub blocks: usize,
 }
 
 impl RankedPoint {
-    /// Whether `a` is shown to be better than `b`, at the level that holds for
-    /// the whole table.
+    /// True if `a` is shown to be better than `b`, at the level that holds for the whole table.
     pub fn beats(&self, a: usize, b: usize) -> bool {
         self.at(a, b).is_some_and(|index| self.beats[index])
     }
 
-    /// Whether the difference of `a` and `b` is shown to be smaller than the
-    /// bound, at the level that holds for the whole table.
+    /// True if the difference of `a` and `b` is shown to be smaller than the bound, at the level
+    /// that holds for the whole table.
     pub fn same(&self, a: usize, b: usize) -> bool {
         self.at(a, b).is_some_and(|index| self.same[index])
     }
 
-    /// How far `a` is from `b`. `None` where they share no block, are the same
-    /// system or hold a value that is no number.
+    /// Returns the difference of `a` and `b`. `None` if they share no block, are the same system or
+    /// have a value that is not finite.
     pub fn difference(&self, a: usize, b: usize) -> Option<Difference> {
         let (pair, sign) = self.pairs.between(a, b)?;
         let mean = sign * pair.mean;
@@ -120,10 +117,9 @@ impl RankedPoint {
         Some(Difference { estimate, scale: self.pairs.scale, blocks: pair.blocks })
     }
 
-    /// Returns bounds on how far `a` is from `b`, as a factor a / b or a difference
-    /// a − b by [`RankedPoint::scale`]. All bounds between systems of a table and the
-    /// best of their point hold together, at the level of the table. An end is 0 or
-    /// infinite where nothing bounds it.
+    /// Returns bounds on how far `a` is from `b`, as a factor a / b or a difference a − b by
+    /// [`RankedPoint::scale`]. All bounds between systems of a table and the best of their point
+    /// hold together, at the level of the table. An end is 0 or infinite if unbounded.
     pub fn bounds(&self, a: usize, b: usize) -> Interval {
         let upper = |a, b| self.at(a, b).map_or(f64::INFINITY, |index| self.upper[index]);
         let (lo, hi) = (-upper(b, a), upper(a, b));

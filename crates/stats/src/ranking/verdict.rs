@@ -1,5 +1,4 @@
-//! From pairs that are shown to be different or the same to what is said of a
-//! point.
+//! Derives the outcome of a point from pairs that are shown to be different or the same.
 
 use super::family::Shown;
 use super::more;
@@ -9,7 +8,7 @@ use super::ranked::{PointOutcome, RankedPoint, SystemOutcome, UndecidedReason};
 use super::table::{BLOCKS_MIN, Looks, PointInput};
 use crate::better::Better;
 
-/// Puts together what is known of a point.
+/// Combines the results of a point.
 pub(super) fn point(
     point: &PointInput,
     pairs: Pairs,
@@ -40,7 +39,8 @@ pub(super) fn point(
     ranked
 }
 
-/// Who is better than one that is better than a third is better than the third.
+/// Adds what follows: if one system is better than a second, and that one than a third, the first
+/// is better than the third.
 fn close(beats: &mut [bool], systems: usize) {
     for through in 0..systems {
         for better in 0..systems {
@@ -61,7 +61,7 @@ impl RankedPoint {
         let beaten = |system: usize| (0..self.systems).any(|other| self.beats[other * self.systems + system]);
         let unbeaten: Vec<usize> = (0..self.systems).filter(|system| !beaten(*system)).collect();
         let Some(ahead) = self.leading(&unbeaten, better) else { return };
-        // What was shown to tie at an earlier look does so still, whoever looks best by now.
+        // A tie that was shown at an earlier look still holds, whichever system appears best now.
         let ties = |one: &usize| unbeaten.iter().all(|other| other == one || self.same(*one, *other));
         let ahead = if looks == Looks::Once || ties(&ahead) {
             ahead
@@ -102,8 +102,8 @@ impl RankedPoint {
         if short.is_empty() { UndecidedReason::Noise(open) } else { UndecidedReason::TooFewBlocks(short) }
     }
 
-    /// Returns the one that looks best of these: by the mean of its differences to the
-    /// others, over the blocks that it shares with each. `None` of none.
+    /// Returns the system that appears best of these: by the mean of its differences to the others,
+    /// over the blocks that it shares with each. `None` if there are none.
     pub fn leading(&self, candidates: &[usize], better: Better) -> Option<usize> {
         let sign = if better == Better::Lower { 1.0 } else { -1.0 };
         let score = |system: usize| {

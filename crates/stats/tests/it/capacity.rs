@@ -1,10 +1,10 @@
-//! Searches in virtual time over queues whose capacity is known.
+//! Capacity searches in virtual time over queues of known capacity.
 
 use pubmark_stats::{CapacitySearch, Random};
 
-/// The 99th percentile of the sojourn times may be so long, s.
+/// Longest allowed 99th percentile of the sojourn times, s.
 const P99_S: f64 = 0.010;
-/// Length of a step, and what goes before it, s.
+/// Length of a step, and of its warm-up, s.
 const WINDOW_S: f64 = 4.0;
 const WARMUP_S: f64 = 1.0;
 const WITHIN: f64 = 0.05;
@@ -13,27 +13,27 @@ const STEPS_MAX: usize = 60;
 /// A queue with Poisson arrivals and one server.
 #[derive(Clone, Copy, Debug)]
 enum Queue {
-    /// Every message takes as long.
+    /// Every message takes the same time.
     Fixed,
-    /// As long as is drawn exponentially.
+    /// The time is drawn exponentially.
     Exponential,
-    /// Two steps one after the other, each exponential; the second is the slower one.
+    /// Two consecutive steps, each exponential; the second is the slower one.
     TwoSteps,
-    /// Beyond a load it takes twice as long.
+    /// Beyond a load, each message takes twice as long.
     Degrading,
-    /// It is twice as fast in some moments as in others, which last 50 ms on average.
+    /// The server alternates between two speeds, one twice the other, for 50 ms each on average.
     Flipping,
-    /// It has memory for so many messages, and loses those that find it full.
+    /// It has memory for [`MEMORY`] messages, and loses those that find it full.
     Limited,
 }
 
-/// Messages that wait in [`Queue::Limited`] at most.
+/// Most messages that wait in [`Queue::Limited`].
 const MEMORY: f64 = 30.0;
 
-/// Messages a second that the servers of all these queues can serve at most.
+/// Highest service rate of the servers of all these queues, messages a second.
 const SERVED_PER_S: f64 = 2_000.0;
 
-/// The load beyond which [`Queue::Degrading`] does.
+/// The load beyond which [`Queue::Degrading`] slows down.
 const DEGRADES_PER_S: f64 = 1_200.0;
 
 fn exponential(random: &mut Random) -> f64 {
@@ -41,7 +41,7 @@ fn exponential(random: &mut Random) -> f64 {
 }
 
 impl Queue {
-    /// Sojourn times of the messages that arrive between two instants, s.
+    /// Returns the sojourn times of the messages that arrive between two instants, s.
     fn sojourns(self, per_s: f64, from_s: f64, to_s: f64, random: &mut Random) -> Vec<f64> {
         let mean_s = 1.0 / SERVED_PER_S;
         let (mut now, mut free, mut second_free) = (0.0_f64, 0.0_f64, 0.0_f64);
@@ -89,19 +89,19 @@ impl Queue {
         all[at]
     }
 
-    /// Whether a step at this load keeps to the objective: `p99 < 10ms and lost = 0`.
+    /// True if a step at this load meets the objective: `p99 < 10ms and lost = 0`.
     fn holds(self, per_s: f64, random: &mut Random) -> bool {
         let all = self.sojourns(per_s, WARMUP_S, WARMUP_S + WINDOW_S, random);
         let late = all.iter().filter(|sojourn| **sojourn >= P99_S).count();
         late * 100 < all.len() && all.iter().all(|sojourn| sojourn.is_finite())
     }
 
-    /// The capacity: by formula, or by bisection with runs of 1,000 s. Where a single
-    /// message decides, it is that of a step's length: the load at which two of three
-    /// lose none, of 300 steps.
+    /// Returns the capacity: by formula, or by bisection with runs of 1,000 s. If a single message
+    /// decides, it is that of a step's length: the load at which two of three lose none, of 300
+    /// steps.
     fn truth(self) -> f64 {
         if let Queue::Exponential = self {
-            // Sojourn times of M/M/1 are exponential with the rate that is left.
+            // Sojourn times of M/M/1 are exponential, with the remaining rate.
             return SERVED_PER_S - 100.0_f64.ln() / P99_S;
         }
         let (mut low, mut high) = (SERVED_PER_S / 4.0, SERVED_PER_S * 2.0);
@@ -142,8 +142,8 @@ impl Queue {
     }
 }
 
-/// Of 100 searches, how many found the capacity within 5 %, how many intervals
-/// hold it, and how many steps they took together.
+/// Returns, for 100 searches, how many found the capacity within 5 %, how many intervals contain
+/// it, and their total number of steps.
 fn found(queue: Queue, wrong: f64) -> (usize, usize, usize) {
     let truth = queue.truth();
     let (mut near, mut covered, mut taken) = (0, 0, 0);
@@ -174,7 +174,7 @@ fn wrong_answers_are_overruled() {
     }
 }
 
-/// Others use the machine half of the time, and then half of the steps fail.
+/// Other programs use the machine half of the time, and then half of the steps fail.
 #[test]
 fn what_is_doubtful_decides_little() {
     let truth = Queue::Fixed.truth();
@@ -200,7 +200,7 @@ fn what_is_doubtful_decides_little() {
     assert!(near >= 95, "{near} of 100");
 }
 
-/// A threshold without any chance: what matters is in the order of the steps.
+/// Runs a search with a threshold without chance, to test the order of the steps.
 fn sharp(edge: f64, mut answer: impl FnMut(usize, f64) -> Option<bool>) -> (CapacitySearch, Vec<f64>) {
     let mut search = CapacitySearch::new(100.0, WITHIN);
     let mut asked = Vec::new();

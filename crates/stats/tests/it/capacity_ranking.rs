@@ -1,5 +1,5 @@
-//! Systems ranked by their capacities: what is said of clear cases, and how often
-//! something wrong is said of equal ones.
+//! Systems ranked by their capacities: the results for clear cases, and the error rate for equal
+//! ones.
 
 use pubmark_stats::{CapacityStanding, KnownCapacity, Random, rank_capacities};
 
@@ -18,7 +18,7 @@ fn intervals_apart_have_a_winner_and_narrow_ones_together_tie() {
     assert_eq!(one(vec![known(1_000.0, 0.01), known(1_002.0, 0.01)]), [Some(Tie); 2]);
     assert_eq!(one(vec![known(1_000.0, 0.2), known(1_030.0, 0.2)]), [Some(Undecided); 2]);
     assert_eq!(one(vec![known(1_000.0, 0.05), None]), [Some(Alone), None]);
-    // The two ahead tie, and the third is behind both.
+    // The two leading systems tie, and the third is behind both.
     let three = one(vec![known(1_000.0, 0.01), known(500.0, 0.01), known(1_002.0, 0.01)]);
     assert_eq!(three, [Some(Tie), Some(Behind), Some(Tie)]);
 }
@@ -39,8 +39,8 @@ fn what_a_pair_shows_alone_a_large_table_need_not_show() {
     assert!(rank_capacities(&table, 0.05).iter().flatten().all(|stands| *stands == Some(CapacityStanding::Undecided)));
 }
 
-/// Tables of 6 points and 3 systems that are the same, each estimate off by what its
-/// interval says.
+/// Tables of 6 points and 3 equal systems, with errors of the estimates that follow their
+/// intervals.
 #[test]
 fn equal_systems_have_a_winner_in_at_most_five_of_a_hundred_tables() {
     let mut random = Random(7);
@@ -62,6 +62,6 @@ fn equal_systems_have_a_winner_in_at_most_five_of_a_hundred_tables() {
                 .any(|stands| matches!(stands, Some(CapacityStanding::Winner | CapacityStanding::Behind)))
         })
         .count();
-    // Two standard errors of so many tables more.
+    // Plus two standard errors for this number of tables.
     assert!(wrong * 1_000 <= 57 * tables, "{wrong} of {tables}");
 }

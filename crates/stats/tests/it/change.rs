@@ -1,5 +1,5 @@
-//! The rule that a difference inside the noise is no difference: exact cases,
-//! then how often it errs and how often it finds what is there, by simulation.
+//! A difference inside the noise is not a change: exact cases, then error rate and power by
+//! simulation.
 
 use proptest::prelude::*;
 use pubmark_stats::{Change, FALSE_ALARM, RunOrder, Runs, Scale, holm, median};
@@ -7,7 +7,7 @@ use pubmark_stats::{Change, FALSE_ALARM, RunOrder, Runs, Scale, holm, median};
 use crate::noise::{Kind, Noise, STEP};
 use crate::vectors::{assert_close, load};
 
-/// Both groups measured with one resolution.
+/// Compares groups measured with the same resolution.
 fn change(a: &[f64], b: &[f64], step: f64) -> Option<Change> {
     pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step }, RunOrder::InTurns)
 }
@@ -35,8 +35,8 @@ fn equal_groups_agree_with_welch_by_scipy() {
     }
 }
 
-/// What never was anything but nothing is not known to scatter, by whatever it is
-/// measured; where one run has something, it is.
+/// A figure that was always 0 is not known to scatter, whatever the resolution; if one run has
+/// another value, it does.
 #[test]
 fn nothing_against_nothing_is_sure_to_be_nothing() {
     let found = change(&[0.0; 3], &[0.0; 3], 1.0).unwrap();
@@ -57,8 +57,8 @@ fn adjusted_p_agree_with_their_definition() {
     assert_eq!(holm(&[0.001, f64::NAN]), [0.002, 1.0], "what is unknown is no change");
 }
 
-/// By hand: means 10 and 14, variances 4 and 16 over 2 each; t = 4 / √10, and
-/// one degree of freedom, which is Cauchy's distribution.
+/// By hand: means 10 and 14, variances 4 and 16 over 2 each; t = 4 / √10, and one degree of
+/// freedom, which is Cauchy's distribution.
 #[test]
 fn two_runs_have_one_degree_of_freedom() {
     let (a, b) = ([10.0 - 2f64.sqrt(), 10.0 + 2f64.sqrt()], [14.0 - 8f64.sqrt(), 14.0 + 8f64.sqrt()]);
@@ -83,8 +83,8 @@ fn what_cannot_be_said_is_not_said() {
     assert_eq!(change(&[-f64::MAX, -f64::MAX], &[f64::MAX, f64::MAX], 0.0), None);
 }
 
-/// Runs that agree to the last bucket: the next bucket is no change, a gross
-/// difference is one.
+/// For runs that agree to the last bucket, the next bucket is not a change, but a gross difference
+/// is.
 #[test]
 fn equal_runs_are_not_without_noise() {
     let step = 0.1;
@@ -108,9 +108,9 @@ fn the_smallest_change_that_would_be_found_is_told() {
     assert_eq!(change(&[4.0], &[2.0, 2.2], 0.0).unwrap().smallest(0.05), None);
 }
 
-/// Groups of another time have a noise of their own, half as large as that of
-/// runs: where that is allowed for, equal things are called different in at most 5 of
-/// 100 cases; where it is not, far more often.
+/// Groups of another time have a noise of their own, half as large as that of runs. If it is
+/// allowed for, equal groups are called different in at most 5 of 100 cases; if not, far more
+/// often.
 #[test]
 fn what_lies_between_two_times_is_noise_as_well() {
     const TABLES: u64 = 2_000;
@@ -130,7 +130,7 @@ fn what_lies_between_two_times_is_noise_as_well() {
     };
     let (in_turns, apart) = (alarms(RunOrder::InTurns), alarms(RunOrder::Apart));
     println!("equal groups of two times called different: {in_turns:.3} as if in turns, {apart:.3} as apart");
-    // Four standard errors of the simulation.
+    // Plus four standard errors of the simulation.
     assert!(apart < FALSE_ALARM + 4.0 * (0.05f64 * 0.95 / TABLES as f64).sqrt(), "{apart}");
     assert!(in_turns > 0.1, "{in_turns}");
 }
@@ -167,8 +167,8 @@ proptest! {
     }
 }
 
-/// How often a family of comparisons in which nothing has changed finds a
-/// change, of `trials`.
+/// Returns the share of `trials` in which a family of comparisons without any change finds a
+/// change.
 fn false_alarms(noise: &mut Noise, kind: Kind, runs: (usize, usize), family: usize, trials: usize) -> f64 {
     let mut alarms = 0;
     for _ in 0..trials {
@@ -180,7 +180,7 @@ fn false_alarms(noise: &mut Noise, kind: Kind, runs: (usize, usize), family: usi
     alarms as f64 / trials as f64
 }
 
-/// Twenty comparisons, of which none is a change, and single ones.
+/// Twenty comparisons without a change, and single ones.
 #[test]
 fn nothing_is_found_where_nothing_has_changed() {
     const TRIALS: usize = 2_000;
@@ -197,8 +197,8 @@ fn nothing_is_found_where_nothing_has_changed() {
     }
 }
 
-/// How often a change by this factor is found, of `trials`, by a comparison
-/// that has to be as clear as the first of so many.
+/// Returns the share of `trials` in which a change by this factor is found by a comparison that
+/// must be as clear as the first of a family.
 fn found(noise: &mut Noise, factor: f64, runs: usize, family: usize, trials: usize) -> f64 {
     let clear = FALSE_ALARM / family as f64;
     let trial = |noise: &mut Noise| {

@@ -1,5 +1,5 @@
-//! A change within a history: exact cases, how often it is seen where there is
-//! none, and how soon where there is one.
+//! A change within a history: exact cases, the rate of false alarms, and the delay until a change
+//! is found.
 
 use crate::noise::{Kind, Noise, five_percent_at_most};
 use pubmark_stats::{FALSE_ALARM, change_point};
@@ -10,7 +10,7 @@ fn the_place_of_a_change_is_found() {
     let found = change_point(&values).unwrap();
     assert_eq!(found.at, 5);
     // Two of the 126 choices of four from nine are as uneven: their highest, and their lowest.
-    // Splits at other places may be, too; none is more uneven.
+    // Splits at other places may be as uneven, too, but not more.
     assert!((2.0 / 126.0..0.05).contains(&found.p), "{found:?}");
     let turned: Vec<f64> = values.iter().map(|value| -value).collect();
     assert_eq!(change_point(&turned), Some(found));
@@ -26,7 +26,7 @@ fn what_is_no_history_says_nothing() {
     assert!(change_point(&last).unwrap().p > FALSE_ALARM, "one bad day is no change");
 }
 
-/// Nothing changes, with noise of every kind: a change is called in at most 5 of 100.
+/// If nothing changes, a change is called in at most 5 of 100 cases, with noise of every kind.
 #[test]
 fn nothing_has_changed_in_a_history_of_noise() {
     const TRIALS: usize = 500;
@@ -41,8 +41,8 @@ fn nothing_has_changed_in_a_history_of_noise() {
     }
 }
 
-/// The table of docs/gate-a-change.md: how often a rise is seen, and at the right
-/// day give or take one.
+/// The table of docs/gate-a-change.md: how often a rise is found, and at the right day plus or
+/// minus one.
 #[test]
 fn how_soon_a_change_is_seen() {
     const TRIALS: usize = 200;

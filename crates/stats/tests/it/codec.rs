@@ -51,8 +51,8 @@ fn refuses_long_text_unread() {
     assert!(matches!(error, HistogramError::TooLong { len: 1_048_576, .. }));
 }
 
-/// Every bucket in use, with counts that do not compress: the longest text
-/// that can be written must still be read.
+/// Every bucket in use, with counts that do not compress: the longest text that can be written must
+/// still be read.
 #[test]
 fn reads_the_fullest_histogram() {
     let mut histogram = Histogram::latency();
@@ -70,7 +70,7 @@ fn reads_the_fullest_histogram() {
 
 fn decoded_or_refused(text: &str) {
     if let Ok(histogram) = Histogram::decode(text) {
-        // What was let in must be usable without overflow.
+        // An accepted histogram must be usable without overflow.
         let _ = histogram.summary();
         let mut twice = histogram.clone();
         let _ = twice.merge(&histogram);
@@ -100,8 +100,8 @@ proptest! {
         decoded_or_refused(&STANDARD.encode(&bytes));
     }
 
-    /// Garbage inside a valid envelope and zlib header, so that the
-    /// decompressor and not only the first check meets it.
+    /// Garbage inside a valid envelope and zlib header reaches the decompressor, not only the first
+    /// check.
     #[test]
     fn garbage_deflate_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut framed = vec![0x1c, 0x84, 0x93, 0x14];
@@ -111,8 +111,8 @@ proptest! {
         decoded_or_refused(&STANDARD.encode(&framed));
     }
 
-    /// Garbage that decompresses, in a stored block: the payload's reader
-    /// meets any header and any numbers.
+    /// Garbage that decompresses, in a stored block, reaches the payload's reader with any header
+    /// and any numbers.
     #[test]
     fn garbage_payload_never_panics(
         header in any::<bool>(),

@@ -1,5 +1,5 @@
-//! Studies that are looked at after every block, and measured further only where
-//! something is open: how often they err, and what time they save.
+//! Studies that are evaluated after every block, and measured further only at open points: their
+//! error rate, and the time they save.
 
 use pubmark_stats::{
     Better, Blocks, Looks, PairedBound, PairedOutcome, PairedReading, PairedTest, PointInput, PointOutcome,
@@ -8,16 +8,16 @@ use pubmark_stats::{
 
 use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
 
-/// What the noise between runs is like. The systems of a block drift together.
+/// Noise between runs. The systems of a block drift together.
 #[derive(Clone, Copy, Debug)]
 enum Scene {
-    /// Of one kind and size everywhere.
+    /// Noise of one kind and size everywhere.
     Of(Kind),
     /// Lognormal; each system at each point has a size of its own.
     EachItsOwn,
 }
 
-/// The kinds of noise that ranking is tried with.
+/// The scenes in which ranking is tested.
 const SCENES: [Scene; 5] = [
     Scene::Of(Kind::Lognormal),
     Scene::EachItsOwn,
@@ -26,11 +26,11 @@ const SCENES: [Scene; 5] = [
     Scene::Of(Kind::Disturbed),
 ];
 
-/// A study that goes on.
+/// A growing study.
 struct Study<'a> {
     noise: &'a mut Noise,
     scene: Scene,
-    /// By point and system, what a run shows without noise.
+    /// Values of runs without noise, by point and system.
     typical: Vec<Vec<f64>>,
     sizes: Vec<Vec<f64>>,
     drift: Vec<f64>,
@@ -53,7 +53,7 @@ impl<'a> Study<'a> {
         Study { noise, scene, typical, sizes, drift, table, runs: 0 }
     }
 
-    /// One block of a point: one run of each of its systems that are asked for.
+    /// Adds one block of a point: one run of each of its systems that are selected.
     fn block(&mut self, point: usize, asked: impl Fn(usize) -> bool) {
         self.drift[point] += 0.1 * self.noise.normal();
         let drift = self.drift[point].exp();
@@ -68,8 +68,8 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// Blocks until all is decided or so many runs are made; after each block what
-    /// is known, and the runs so far.
+    /// Adds blocks until all is decided or the budget of runs is spent; calls `seen` after each
+    /// block with the ranking and the number of runs.
     fn decide(&mut self, budget: usize, mut seen: impl FnMut(&RankedTable, usize)) {
         let systems: Vec<usize> = self.typical.iter().map(Vec::len).collect();
         let mut asked: Vec<Vec<bool>> = systems.iter().map(|systems| vec![true; *systems]).collect();
@@ -101,7 +101,7 @@ impl<'a> Study<'a> {
     }
 }
 
-/// Whether something can have changed: pairs are looked at after these blocks alone.
+/// True if the result can have changed: pairs are tested after these blocks alone.
 fn is_look(block: usize) -> bool {
     block == 1 || block.is_power_of_two() || (block.is_multiple_of(3) && (block / 3).is_power_of_two())
 }
@@ -118,7 +118,7 @@ fn decided(ranked: &RankedTable) -> usize {
     ranked.points.iter().filter(|point| !matches!(point.placing, PointOutcome::Undecided { .. })).count()
 }
 
-/// In how many of so many studies, each of so many blocks, something is said at any look.
+/// Returns the number of studies in which a statement is made at any look.
 fn ever(
     noise: &mut Noise,
     scene: Scene,
@@ -157,8 +157,8 @@ fn of_equal_systems_at_most_five_studies_in_a_hundred_name_a_winner_at_any_look(
     }
 }
 
-/// Systems that lie exactly as far apart as a tie allows are no tie: that they are is said
-/// of at most 5 studies in 100, at any look. Each is as far from the next.
+/// Systems that differ exactly by the bound of a tie are called a tie in at most 5 studies of 100,
+/// at any look. Each has this distance to the next.
 #[test]
 fn of_systems_at_the_bound_at_most_five_studies_in_a_hundred_name_a_tie_at_any_look() {
     const STUDIES: usize = 100;
@@ -181,9 +181,9 @@ fn of_systems_at_the_bound_at_most_five_studies_in_a_hundred_name_a_tie_at_any_l
     }
 }
 
-/// A claim that one is best holds where each rival is shown to be behind it, and fails
-/// where it is shown to be behind one. Of equal systems at most 5 studies in 100 say
-/// either at any point, whatever is claimed and whatever is measured further.
+/// A claim that one system is best holds if each rival is shown to be behind it, and fails if it is
+/// shown to be behind one. For equal systems at most 5 studies in 100 decide either at any point,
+/// whatever is claimed and whatever is measured further.
 #[test]
 fn of_equal_systems_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look() {
     const STUDIES: usize = 100;
@@ -192,7 +192,7 @@ fn of_equal_systems_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look
     for scene in SCENES {
         for (points, systems, blocks) in [(1, 2, 50), (6, 3, 10), (12, 2, 10)] {
             let wrong = ever(&mut noise, scene, &vec![vec![1.0; systems]; points], (STUDIES, blocks), |ranked| {
-                // The first is claimed to be best of all.
+                // The claim is that the first is best of all.
                 let said = |point: &RankedPoint| {
                     let holds = (1..systems).all(|rival| point.beats(0, rival));
                     holds || (1..systems).any(|rival| point.beats(rival, 0))
@@ -208,11 +208,11 @@ fn of_equal_systems_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look
     assert!(all_wrong as f64 / all as f64 <= 0.05, "{all_wrong} of {all}");
 }
 
-/// Bounds that are claimed of a family of cells (`p99 < 5ms`), looked at after each run:
-/// where each cell lies exactly at its bound, at most 5 studies in 100 ever say that any
-/// is broken, and at most 5 that all are kept. Where some runs are slower by much and none
-/// is faster, mean and median of runs are not the same: that a bound is broken is then
-/// about the (geometric) mean, and that it is kept about the median.
+/// Bounds claimed for a family of cells (`p99 < 5ms`), tested after each run: if each cell lies
+/// exactly at its bound, at most 5 studies in 100 ever say that any is broken, and at most 5 that
+/// all are met. If some runs are much slower and none is faster, mean and median of runs differ:
+/// the test for a broken bound is then about the (geometric) mean, and that for a met one about the
+/// median.
 #[test]
 fn of_cells_at_their_bounds_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look() {
     const STUDIES: usize = 200;
@@ -230,7 +230,7 @@ fn of_cells_at_their_bounds_at_most_five_studies_in_a_hundred_decide_a_claim_at_
                 let reading = |b: f64| PairedReading { a: bound, b, step_a: 0.0, step_b: b * STEP };
                 let of_cell = |_| {
                     let runs: Vec<PairedReading> = noise.runs(kind, 1.0, RUNS).into_iter().map(reading).collect();
-                    // The first look that decides is the answer for all that follow.
+                    // The first look that decides is final.
                     test.decide(&runs, PairedBound { rise: true, by: 0.0, relative: true }).unwrap().outcome
                 };
                 (0..cells).map(of_cell).collect()
@@ -249,14 +249,15 @@ fn of_cells_at_their_bounds_at_most_five_studies_in_a_hundred_decide_a_claim_at_
     }
 }
 
-/// How far the systems of a study's points lie apart.
+/// Distances between the systems of a study's points.
 #[derive(Clone, Copy, Debug)]
 enum Apart {
     /// 6 points of 2 systems, 10 % apart.
     Close,
     /// 12 points of 3 systems, from 5 to 100 % apart, evenly on a logarithmic scale.
     Mixed,
-    /// 24 points of 4 systems: at half of them 50 % apart, at the others two are the same.
+    /// 24 points of 4 systems: 50 % apart at half of the points, and two equal systems at the
+    /// others.
     Gross,
 }
 
@@ -277,9 +278,9 @@ impl Apart {
     }
 }
 
-/// What studies of a kind decide with a fixed number of repeats, of so many
-/// questions; what they decide in the same time if they are looked at after each
-/// block; and the share of the time in which they decide as many as those did.
+/// Returns the number of questions decided with a fixed number of repeats; the number decided in
+/// the same time with a look after each block; and the share of the time in which the latter decide
+/// as many as the former.
 fn beside_fixed(noise: &mut Noise, apart: Apart, repeats: usize) -> [f64; 3] {
     const STUDIES: usize = 40;
     let (mut shares, mut questions, mut of_fixed, mut of_same_time) = (Vec::new(), 0, 0, 0);
@@ -330,7 +331,7 @@ fn the_page_says_what_time_is_saved() {
                 percent(fixed),
                 percent(same_time)
             ));
-            // Half the time, where a fixed number of repeats is more than enough.
+            // Half the time, if a fixed number of repeats is more than enough.
             let is_plenty = repeats == 20 || matches!(apart, Apart::Gross) && repeats >= 5;
             assert!(!is_plenty || share < 0.55, "{apart:?}, {repeats} repeats: {share}");
             if repeats == 20 {

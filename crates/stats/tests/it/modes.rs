@@ -1,4 +1,4 @@
-//! Two groups of runs: where they are found, and how often one group is called two.
+//! Two groups of runs: when they are found, and how often one group is reported as two.
 
 use crate::noise::{Kind, Noise};
 use pubmark_stats::modes;
@@ -54,7 +54,7 @@ fn two_modes_a_factor_of_two_apart_are_found_in_most_cells() {
             modes(&values, 0.001).is_some_and(|found| found.lower.len() == count / 2)
         });
         let found = found.count();
-        // Three values of each hardly tell how wide a group is.
+        // Three values of each hardly show the width of a group.
         let least = if count == 6 { 350 } else { 450 };
         assert!(found >= least, "{count} values: {found} of 500");
     }

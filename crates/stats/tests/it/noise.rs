@@ -1,15 +1,15 @@
-//! Noise between runs, as the simulations have it.
+//! Noise between runs for the simulations.
 
 use pubmark_stats::Random;
 
-/// The resolution of a figure of about 1, as of a latency's histogram.
+/// The resolution of a figure of about 1, like that of a latency's histogram.
 pub const STEP: f64 = 0.001;
 
 /// A reproducible source of noise (SplitMix64).
 pub struct Noise(pub u64);
 
 impl Noise {
-    /// Evenly distributed, above 0 and at most 1.
+    /// Returns a uniformly distributed number, above 0 and at most 1.
     pub fn uniform(&mut self) -> f64 {
         let mut random = Random(self.0);
         let drawn = random.unit();
@@ -21,18 +21,18 @@ impl Noise {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// The figure of so many runs.
+    /// Returns the figures of `count` runs.
     pub fn runs(&mut self, kind: Kind, typical: f64, count: usize) -> Vec<f64> {
         (0..count).map(|_| typical * self.factor(kind)).collect()
     }
 
-    /// What a run's figure is off its typical value by.
+    /// Returns the factor of a run's figure to its typical value.
     pub fn factor(&mut self, kind: Kind) -> f64 {
         match kind {
             Kind::Lognormal => (0.05 * self.normal()).exp(),
-            // Student's t of 2 degrees of freedom: no variance exists.
+            // Student's t of 2 degrees of freedom, which has no variance.
             Kind::HeavyBothWays => (0.02 * self.normal() / (-self.uniform().ln()).sqrt()).exp(),
-            // Pareto: some runs are slower by much, none faster.
+            // Pareto: some runs are much slower, none faster.
             Kind::HeavySlow => 1.0 + 0.02 * (self.uniform().powf(-1.0 / 1.5) - 1.0),
             Kind::Disturbed if self.uniform() < 0.1 => 1.5 * (0.02 * self.normal()).exp(),
             Kind::Disturbed => (0.02 * self.normal()).exp(),
@@ -51,8 +51,8 @@ pub enum Kind {
     Rounded,
 }
 
-/// The largest share of `trials` that a probability of 5 % exceeds in fewer
-/// than one of 1,000 simulations (the normal quantile of 0.999).
+/// Returns the largest share of `trials` that a probability of 5 % exceeds in fewer than one of
+/// 1,000 simulations (the normal quantile of 0.999).
 pub fn five_percent_at_most(trials: usize) -> f64 {
     let n = trials as f64;
     0.05 + 3.09 * (0.05 * 0.95 / n).sqrt() + 0.5 / n

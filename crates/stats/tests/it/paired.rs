@@ -1,5 +1,5 @@
-//! Two arms in turns: exact cases, then how often equal arms are called
-//! different over all looks, and how many blocks a change takes, by simulation.
+//! Two arms in turns: exact cases, then the error rate for equal arms over all looks, and the
+//! number of blocks for a change, by simulation.
 
 use crate::noise::{Kind, Noise, STEP};
 use pubmark_stats::{
@@ -30,14 +30,14 @@ fn a_change_is_beyond_its_bound_or_within_it_or_neither() {
         assert!((found.change.value / ratio - 1.0).abs() < 0.01, "{found:?}");
         let interval = found.change.interval.unwrap();
         assert!(interval.lo < found.change.value && found.change.value < interval.hi);
-        // The interval that is shown is the one that decides.
+        // The reported interval is the one that decides.
         let (beyond, within) = (interval.lo > 1.1, interval.hi < 1.1);
         assert_eq!((beyond, within), (outcome == PairedOutcome::Beyond, outcome == PairedOutcome::Within));
     }
     let fall = |by| PairedBound { rise: false, by, relative: true };
     assert_eq!(decide(&pairs(0.8), fall(-0.1)).outcome, PairedOutcome::Beyond);
     assert_eq!(decide(&pairs(1.0), fall(-0.1)).outcome, PairedOutcome::Within);
-    // Nothing falls by more than all of it.
+    // No figure falls by more than all of it.
     assert_eq!(decide(&pairs(0.1), fall(-1.0)).outcome, PairedOutcome::Within);
     let amount = PairedBound { rise: true, by: 30.0, relative: false };
     assert_eq!(decide(&pairs(1.2), amount).outcome, PairedOutcome::Within);
@@ -52,14 +52,14 @@ fn what_is_no_number_of_blocks_to_look_at_says_nothing() {
     assert_eq!(test.decide(&readings(&[(1.0, f64::NAN)], 0.0), RISE(0.1)), None);
     let one = decide(&[(1.0, 9.0)], RISE(0.1));
     assert_eq!((one.outcome, one.looked_at, one.change.interval), (PairedOutcome::Open, 0, None));
-    // The seventh block is looked at with the eighth.
+    // The seventh block is evaluated with the eighth.
     let mut pairs = vec![(1.0, 1.1), (1.0, 0.9), (1.0, 1.1), (1.0, 0.9), (1.0, 1.1), (1.0, 0.9)];
     pairs.push((1.0, 5.0));
     assert_eq!(decide(&pairs, RISE(0.0)).looked_at, 6);
     assert_eq!((next_look(6), next_look(7), next_look(512)), (Some(8), Some(8), None));
 }
 
-/// What was decided stays decided, whatever comes.
+/// A decision is final, whatever follows.
 #[test]
 fn the_first_look_that_decides_is_the_answer() {
     let mut pairs = vec![(100.0, 200.0), (100.0, 201.0), (100.0, 202.0)];
@@ -90,7 +90,7 @@ fn equal_values_are_not_without_noise() {
     assert_eq!(bucket(150.0), PairedOutcome::Beyond);
 }
 
-/// How many blocks more would tell is what the next looks need if all stays as it is.
+/// The number of additional blocks is what the next looks need if everything stays the same.
 #[test]
 fn what_is_open_says_how_many_blocks_more_would_tell() {
     let pair = |index: usize| (100.0, if index.is_multiple_of(2) { 112.0 } else { 104.0 });
@@ -99,7 +99,7 @@ fn what_is_open_says_how_many_blocks_more_would_tell() {
     let more = found.more.unwrap();
     assert_eq!(found.outcome, PairedOutcome::Open);
     assert_eq!(decide(&pairs(4 + more), RISE(0.05)).outcome, PairedOutcome::Beyond, "{more}");
-    // At the bound itself nothing tells.
+    // At the bound itself no number of blocks decides.
     assert_eq!(decide(&[(100.0, 109.0), (100.0, 111.0), (100.0, 110.0)], RISE(0.1)).more, None);
 }
 
@@ -117,17 +117,17 @@ fn each_arm_goes_first_in_one_of_two_blocks() {
     assert!((0..64).any(|seed| a_goes_first(seed, 0, 1)) && (0..64).any(|seed| !a_goes_first(seed, 0, 1)));
 }
 
-/// What lies between the runs of a block and over the whole: each run is slower
-/// than the one before it by this, on logarithms.
+/// Noise between the runs of a block and over the whole: each run is slower than the one before it
+/// by `drift`, on logarithms.
 #[derive(Clone, Copy)]
 struct Machine {
     kind: Kind,
     drift: f64,
-    /// How much slower the second run of a block is.
+    /// Slowdown of the second run of a block.
     second: f64,
 }
 
-/// Blocks of two arms, of which B is slower by a factor.
+/// Creates blocks of two arms, of which B is slower by a factor.
 fn blocks(noise: &mut Noise, machine: Machine, factor: f64, count: usize, seed: u64) -> Vec<PairedReading> {
     let mut runs = 0.0;
     let block = |index: usize| {
@@ -168,8 +168,8 @@ const MACHINES: [(&str, Machine); 9] = {
     ]
 };
 
-/// Equal arms, looked at after each look of up to 100 blocks, with a bound of 0:
-/// the hardest for false alarms, as any rise at all is beyond it.
+/// Equal arms, tested at each look of up to 100 blocks, with a bound of 0: the hardest case for
+/// false alarms, as any rise at all is beyond it.
 #[test]
 fn equal_arms_raise_an_alarm_in_at_most_5_of_100_over_all_looks() {
     const TRIALS: usize = 4_000;
@@ -195,7 +195,7 @@ fn equal_arms_raise_an_alarm_in_at_most_5_of_100_over_all_looks() {
     }
 }
 
-/// A change at the bound itself is not called kept, either.
+/// A change at the bound itself is not reported as met, either.
 #[test]
 fn a_bound_is_said_to_be_kept_wrongly_in_at_most_5_of_100() {
     const TRIALS: usize = 2_000;
@@ -211,7 +211,7 @@ fn a_bound_is_said_to_be_kept_wrongly_in_at_most_5_of_100() {
     }
 }
 
-/// The table of docs/gate-a-change.md: how many blocks it takes to decide.
+/// The table of docs/gate-a-change.md: the number of blocks for a decision.
 #[test]
 fn how_many_blocks_decide() {
     const TRIALS: usize = 1_000;

@@ -1,19 +1,19 @@
-//! Figures that are measured until they are known to within a share: how often what is
-//! said misses the typical run, and what it takes.
+//! Figures that are measured until they are known to within a share: how often the interval misses
+//! the typical run, and the number of runs.
 
 use pubmark_stats::{Runs, median, precise_figure};
 
 use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
 
-/// The numbers of runs at which a figure is looked at.
+/// Numbers of runs of the looks.
 const LOOKS: [usize; 12] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96];
 
 fn of(values: &[f64], share: f64) -> Option<pubmark_stats::PreciseFigure> {
     precise_figure(Runs { values, step: STEP }, share)
 }
 
-/// Of figures that are measured until they are known, at most 5 in 100 are ever said to
-/// lie where they do not.
+/// For figures that are measured until they are precise, at most 5 in 100 intervals ever miss the
+/// typical run.
 #[test]
 fn what_is_known_is_true_at_any_look() {
     const TRIALS: usize = 400;
@@ -45,7 +45,7 @@ fn what_is_known_is_true_at_any_look() {
     }
 }
 
-/// It is decided when it is told, and stays so whatever comes after.
+/// A decision is final, whatever comes after.
 #[test]
 fn a_look_that_tells_is_not_taken_back() {
     let quiet: Vec<f64> = (0..8).map(|run| 1.0 + 0.001 * f64::from(run % 2)).collect();

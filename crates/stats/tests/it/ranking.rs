@@ -1,5 +1,5 @@
-//! Ranking within blocks: exact cases, an independent computation of whole
-//! tables, and properties. How often it errs and finds is in `ranking_rates`.
+//! Ranking within blocks: exact cases, an independent computation of whole tables, and properties.
+//! Error rate and power are in `ranking_rates`.
 
 use proptest::prelude::*;
 use pubmark_stats::{
@@ -134,7 +134,8 @@ fn nothing_is_said_without_two_blocks_or_two_systems() {
     }
 }
 
-/// Of one block the noise of the rest of the table says what would be needed.
+/// For a point with one block, the noise of the rest of the table gives the number of additional
+/// blocks.
 #[test]
 fn the_table_tells_how_many_more_than_one_block() {
     let mut points: Vec<PointInput> = (0..6).map(|_| point(&CLEAR, Better::Lower)).collect();
@@ -147,7 +148,7 @@ fn the_table_tells_how_many_more_than_one_block() {
     assert!((1..5).contains(&more), "{more}");
 }
 
-/// Two runs in the same bucket of a histogram are not without noise.
+/// Two runs in the same bucket of a histogram are not free of noise.
 #[test]
 fn the_resolution_is_the_least_noise() {
     let with = |step: f64| {
@@ -169,7 +170,7 @@ fn values_that_can_be_nothing_are_compared_as_differences() {
     assert!(matches!(none.placing, PointOutcome::Undecided { why: UndecidedReason::Noise(_), repeats_more: None }));
 }
 
-/// A difference that stands out alone does not among three hundred.
+/// A difference that is significant alone is not among three hundred.
 #[test]
 fn a_larger_table_asks_for_more() {
     let (a, b): (&[f64], &[f64]) = (&[100.0, 104.0, 98.0, 101.0], &[106.0, 108.0, 106.0, 107.0]);

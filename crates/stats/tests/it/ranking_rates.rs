@@ -1,5 +1,5 @@
-//! How often a ranking errs and how often it finds what is there, by
-//! simulation. `docs/ranking.md` has the table, and is checked here.
+//! Error rate and power of a ranking, by simulation. `docs/ranking.md` has the table, and is
+//! checked here.
 
 use pubmark_stats::{
     Better, Blocks, Looks, PointInput, PointOutcome, RankingInput, SAME_WITHIN, SystemOutcome, rank_table,
@@ -7,20 +7,19 @@ use pubmark_stats::{
 
 use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
 
-/// What the noise of a table is like. In each, all systems of a block drift
-/// together.
+/// Noise of a table. In each scene, all systems of a block drift together.
 #[derive(Clone, Copy, Debug)]
 enum Scene {
-    /// Of one kind and size everywhere.
+    /// Noise of one kind and size everywhere.
     Of(Kind),
-    /// Lognormal; each system at each point has a size of its own (log-normal
-    /// about 3 %, two in three of them between 1.3 and 6.7 %).
+    /// Lognormal; each system at each point has a size of its own (log-normal about 3 %, two in
+    /// three of them between 1.3 and 6.7 %).
     EachItsOwn,
     /// Lognormal; each point has a size of its own.
     PointItsOwn,
     /// Lognormal; the first system has 15 %, all others 2 %.
     OneNoisy,
-    /// Each its own, and one run in ten half as slow again.
+    /// Each system has its own size, and one run in ten is half as slow again.
     EachItsOwnDisturbed,
 }
 
@@ -35,7 +34,7 @@ const SCENES: [Scene; 8] = [
     Scene::EachItsOwnDisturbed,
 ];
 
-/// How many points, systems a point and blocks.
+/// Numbers of points, of systems per point, and of blocks.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     points: usize,
@@ -43,18 +42,18 @@ struct Shape {
     blocks: usize,
 }
 
-/// A size of noise that differs from place to place.
+/// Draws a size of noise.
 fn size(noise: &mut Noise) -> f64 {
     0.03 * (0.8 * noise.normal()).exp()
 }
 
-/// A table whose systems have these typical values in every point, turned by a
-/// random number of places, so that no place is special.
+/// Creates a table whose systems have these typical values at every point, rotated by a random
+/// number of places, so that no place is special.
 fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) -> f64) -> RankingInput {
     turned_table(noise, scene, shape, typical).0
 }
 
-/// The same, with the number of places by which each point is turned.
+/// Creates such a table, and returns also the rotation of each point.
 fn turned_table(
     noise: &mut Noise,
     scene: Scene,
@@ -94,8 +93,8 @@ fn turned_table(
     (table, turns)
 }
 
-/// Of so many tables, how many name a winner, and how many call any system
-/// worse than another, at one point or more.
+/// Returns the number of tables that name a winner, and of those that call any system worse than
+/// another, at one point or more.
 fn false_alarms(noise: &mut Noise, scene: Scene, shape: Shape, tables: usize) -> (usize, usize) {
     let (mut winners, mut behind) = (0, 0);
     for _ in 0..tables {
@@ -106,7 +105,7 @@ fn false_alarms(noise: &mut Noise, scene: Scene, shape: Shape, tables: usize) ->
     (winners, behind)
 }
 
-/// The shapes of tables.
+/// Returns the shapes of tables.
 fn shapes() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for blocks in [2, 3, 5, 20] {
@@ -146,8 +145,8 @@ fn a_large_table_names_no_winner_of_equals_either() {
     assert!(winners.max(behind) as f64 / TABLES as f64 <= five_percent_at_most(TABLES), "{winners}, {behind}");
 }
 
-/// Two are equal and best, all others far behind: the correction may be made
-/// smaller for what is shown, but not so far that one of the two wins.
+/// Two systems are equal and best, all others far behind: the correction may become smaller for
+/// what is shown, but not so far that one of the two wins.
 #[test]
 fn of_two_equal_leaders_none_wins() {
     const TABLES: usize = 400;
@@ -190,8 +189,8 @@ fn what_differs_by_the_bound_is_no_tie() {
     }
 }
 
-/// Returns whether the best system of each point is a candidate there, and whether the
-/// distance of each system to it lies within its bounds; and the number of candidates.
+/// Returns true if the best system of each point is a candidate there; true if the distance of each
+/// system to it lies within its bounds; and the number of candidates.
 fn right(table: &RankingInput, typical: impl Fn(usize, usize) -> f64) -> (bool, bool, usize) {
     let ranked = rank_table(table);
     let (mut is_kept, mut is_within, mut candidates) = (true, true, 0);
@@ -221,7 +220,7 @@ fn the_best_is_a_candidate_and_every_bound_holds_in_95_of_100_tables() {
         for shape in shapes() {
             let (mut of_shape, mut systems) = ((0, 0, 0), 0);
             for _ in 0..TABLES {
-                // Every system has a place of its own, some equal to others, some far off.
+                // Every system has a random place: some are equal, some far apart.
                 let steps: Vec<f64> = (0..shape.systems).map(|_| (noise.uniform() * 4.0).floor()).collect();
                 let far = 0.3 * noise.uniform();
                 let values: Vec<f64> = steps.iter().map(|step| (far * step).exp()).collect();
@@ -244,18 +243,18 @@ fn the_best_is_a_candidate_and_every_bound_holds_in_95_of_100_tables() {
     }
 }
 
-/// Differences that the table of docs/ranking.md has.
+/// The differences in the table of docs/ranking.md.
 const DIFFERENCES: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0];
 
-/// The share of points at which one system, better than all others by this
-/// fraction, is named; and, of equal systems, the share of ties.
+/// Returns the share of points that name the one system that is better than all others by this
+/// fraction; for equal systems, the share of ties.
 fn found(noise: &mut Noise, shape: Shape, difference: f64, size: f64) -> f64 {
     let tables = 1_200_usize.div_ceil(shape.points);
     let mut named = 0;
     for _ in 0..tables {
         let typical = |place: usize| if place == 0 { 1.0 } else { 1.0 + difference };
         let mut table = table(noise, Scene::Of(Kind::Lognormal), shape, typical);
-        // Lognormal noise is of 5 %: to another size by a power.
+        // Lognormal noise has a size of 5 %; a power converts it to another size.
         let runs = table.points.iter_mut().flat_map(|point| &mut point.systems).flat_map(|system| &mut system.values);
         if difference == 0.0 {
             runs.flatten().for_each(|value| *value = value.powf(size / 0.05));
@@ -370,8 +369,8 @@ fn assert_on_page(table: &str) {
     assert!(page.contains(table), "docs/ranking.md should have this table:\n{table}");
 }
 
-/// What is undecided at three blocks is, with as many more as were asked for,
-/// mostly decided.
+/// Points that are undecided at three blocks are mostly decided with the estimated number of
+/// additional ones.
 #[test]
 fn about_so_many_more_repeats_tell() {
     let mut noise = Noise(7);

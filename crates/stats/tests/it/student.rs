@@ -8,7 +8,7 @@ fn agrees_with_scipy_far_into_the_tails() {
     assert!(vectors.p.len() > 100 && vectors.t.len() > 70);
     for (t, degrees, expected) in vectors.p {
         let found = student_two_sided_p(t, degrees);
-        // SciPy gives 0 for what is not yet below the least `f64`.
+        // SciPy gives 0 for some values that an `f64` can still represent.
         if expected == 0.0 {
             assert!(found < 1e-300, "p of {t} at {degrees}: {found:e}");
         } else {
@@ -20,8 +20,8 @@ fn agrees_with_scipy_far_into_the_tails() {
     }
 }
 
-/// One degree is Cauchy's distribution, two have a closed form, and infinitely
-/// many are the normal distribution.
+/// One degree is Cauchy's distribution, two have a closed form, and infinitely many are the normal
+/// distribution.
 #[test]
 fn agrees_with_the_forms_that_are_known() {
     for t in [0.01, 0.5, 1.0, 3.0, 40.0, 1e5_f64] {

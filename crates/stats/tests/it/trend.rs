@@ -73,8 +73,8 @@ proptest! {
     }
 }
 
-/// A steady series whose neighbours correlate by `factor`, of standard deviation
-/// 1; or with the tails of Student's t of 2 degrees.
+/// Creates a steady series whose neighbours correlate by `factor`, of standard deviation 1; or with
+/// the tails of Student's t of 2 degrees.
 fn series(noise: &mut Noise, length: usize, factor: f64, is_heavy: bool) -> Vec<f64> {
     const LEAD: usize = 50;
     let mut at = noise.normal();
@@ -86,8 +86,8 @@ fn series(noise: &mut Noise, length: usize, factor: f64, is_heavy: bool) -> Vec<
     steps.skip(LEAD).collect()
 }
 
-/// The limits are those of the doc comment of `trend`, and three standard errors
-/// of the simulation.
+/// The limits are those of the doc comment of `trend`, plus three standard errors of the
+/// simulation.
 #[test]
 fn steady_series_that_resemble_themselves_have_no_trend() {
     const SERIES: usize = 600;

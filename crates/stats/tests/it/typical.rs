@@ -1,5 +1,4 @@
-//! The estimate of a cell: exact cases, then how often its interval holds the
-//! typical run, by simulation.
+//! The estimate of a cell: exact cases, then the coverage of its interval, by simulation.
 
 use pubmark_stats::{Estimate, Runs, median, typical_run};
 
@@ -35,8 +34,8 @@ fn what_cannot_be_said_is_not_said() {
     assert_eq!(huge.interval, None, "an end that is no number is not shown");
 }
 
-/// Two runs in one bucket of a histogram are not without noise: half of their
-/// interval is t of 1 degree, 12.706, times a step over √2.
+/// Two runs in one bucket of a histogram are not free of noise: half of their interval is t of 1
+/// degree, 12.706, times a step over √2.
 #[test]
 fn equal_runs_have_the_noise_of_the_resolution() {
     let interval = of(&[-100.0, -100.0], 1.0).unwrap().interval.unwrap();
@@ -54,18 +53,17 @@ fn the_median_is_never_outside() {
     assert!(interval.lo <= found.value && found.value <= interval.hi, "{found:?}");
 }
 
-/// The median of many runs of this noise, about a typical value of 1.
+/// Returns the median of many runs of this noise, about a typical value of 1.
 fn typical(kind: Kind) -> f64 {
     if matches!(kind, Kind::Rounded) {
-        // In the middle of two buckets, where the median of many is either.
+        // In the middle of two buckets; the median of many runs is either.
         return 1.0005;
     }
     let mut noise = Noise(17);
     median(&noise.runs(kind, 1.0, 200_001)).unwrap()
 }
 
-/// In per cent, how often the interval of so many runs holds the median of all
-/// runs.
+/// Returns the percentage of intervals of `runs` runs that contain the median of all runs.
 fn coverage(noise: &mut Noise, kind: Kind, runs: usize) -> f64 {
     const TRIALS: usize = 3_000;
     let typical = typical(kind);
@@ -76,9 +74,8 @@ fn coverage(noise: &mut Noise, kind: Kind, runs: usize) -> f64 {
     100.0 * (0..TRIALS).filter(holds).count() as f64 / TRIALS as f64
 }
 
-/// 95 % where noise is as likely to halve a figure as to double it; the doc
-/// comment of `typical_run` says how much less it is where it is not. The error
-/// of each simulation is 0.4 %.
+/// 95 % if noise is as likely to halve a figure as to double it; the doc comment of `typical_run`
+/// gives the other cases. The error of each simulation is 0.4 %.
 #[test]
 fn the_interval_holds_the_typical_run() {
     let mut noise = Noise(8);

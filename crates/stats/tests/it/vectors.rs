@@ -1,4 +1,4 @@
-//! The checked-in vectors, and the rules by which they make their data.
+//! The checked-in vectors, and the rules that generate their data.
 
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ pub struct Student {
 
 #[derive(Deserialize)]
 pub struct RankingCase {
-    /// Points, systems, blocks.
+    /// Indexed by point, system and block.
     pub table: Vec<Vec<Vec<f64>>>,
     pub pairs: Vec<RankedPair>,
 }
@@ -110,7 +110,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Values and how often each is in the histogram.
+    /// Returns the values with their counts in the histogram.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let once = |value| (value, 1);
         match self {
@@ -126,8 +126,8 @@ impl Rule {
     }
 }
 
-/// For each length a run of buckets that hold one value, then one that holds
-/// as many as the length, from bucket 0 on.
+/// Returns, for each length, a run of buckets that hold one value, then one that holds as many as
+/// the length, from bucket 0 on.
 fn match_length_runs() -> Vec<(u64, u64)> {
     let lowest_value = |bucket: u64| match bucket {
         0..2_048 => bucket,

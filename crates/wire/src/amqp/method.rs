@@ -1,23 +1,22 @@
-//! Methods: the words of the protocol, one line each.
+//! The methods of the protocol, one line each.
 
 use super::table::{Field, FieldTable, Fields, Short};
 use crate::Malformed;
 
-/// Makes the methods from a list: class, number, and fields in the order in
-/// which they are sent.
+/// Defines the methods from a list: class, number, and fields in the order in which they are sent.
 macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident ($class:literal, $number:literal) {
         $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
     })*) => {
-        /// A word of the protocol. What is unused and always zero is written by
-        /// whoever makes one, as it would be sent.
+        /// A method of the protocol. The caller sets unused fields, which are always zero, as they
+        /// are sent.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Method<'a> {
             $($(#[$doc])* $name { $($(#[$field_doc])* $field: $type,)* },)*
         }
 
         impl<'a> Method<'a> {
-            /// Reads what a method frame carries.
+            /// Reads the content of a method frame.
             pub(super) fn decode(carried: &'a [u8]) -> Result<Self, Malformed> {
                 let mut fields = Fields(carried);
                 let method = match (u16::take(&mut fields)?, u16::take(&mut fields)?) {
@@ -32,7 +31,7 @@ macro_rules! methods {
                 }
             }
 
-            /// Appends what a method frame carries.
+            /// Appends the content of a method frame.
             pub(super) fn put(&self, out: &mut Vec<u8>) {
                 match self {
                     $(Method::$name { $($field,)* } => {
@@ -43,7 +42,7 @@ macro_rules! methods {
                 }
             }
 
-            /// Its name.
+            /// Returns its name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Method::$name { .. } => stringify!($name),)*
@@ -54,49 +53,49 @@ macro_rules! methods {
 }
 
 methods! {
-    /// The server greets.
+    /// Sent by the server first.
     Start(10, 10) {
-        /// Version of the protocol: 0.
+        /// Major version of the protocol: 0.
         major: u8,
-        /// And 9.
+        /// Minor version of the protocol: 9.
         minor: u8,
-        /// What the server is: product, version, capabilities.
+        /// Product, version and capabilities of the server.
         properties: FieldTable<'a>,
-        /// Ways to log in, with spaces between them.
+        /// Login mechanisms, with spaces between them.
         mechanisms: &'a [u8],
         /// Languages, with spaces between them.
         locales: &'a [u8],
     }
-    /// The client logs in.
+    /// Logs the client in.
     StartOk(10, 11) {
-        /// What the client is.
+        /// Product, version and capabilities of the client.
         properties: FieldTable<'a>,
-        /// The way to log in: `PLAIN`.
+        /// The login mechanism: `PLAIN`.
         mechanism: Short<'a>,
-        /// User and password, each after a zero.
+        /// User and password, each after a zero byte.
         response: &'a [u8],
         /// The language: `en_US`.
         locale: Short<'a>,
     }
-    /// The server's limits.
+    /// Announces the server's limits.
     Tune(10, 30) {
-        /// Channels; 0 is no limit.
+        /// Channels; 0 means no limit.
         channel_max: u16,
-        /// Bytes of a frame; 0 is no limit.
+        /// Bytes of a frame; 0 means no limit.
         frame_bytes: u32,
-        /// Time between heartbeats, s; 0 is none.
+        /// Time between heartbeats, s; 0 means none.
         heartbeat_s: u16,
     }
-    /// The client's choice within them.
+    /// Announces the client's choice within the server's limits.
     TuneOk(10, 31) {
-        /// Channels; 0 is no limit.
+        /// Channels; 0 means no limit.
         channel_max: u16,
-        /// Bytes of a frame; 0 is no limit.
+        /// Bytes of a frame; 0 means no limit.
         frame_bytes: u32,
-        /// Time between heartbeats, s; 0 is none.
+        /// Time between heartbeats, s; 0 means none.
         heartbeat_s: u16,
     }
-    /// Enters a virtual host.
+    /// Opens a virtual host.
     Open(10, 40) {
         /// Its name.
         vhost: Short<'a>,
@@ -110,25 +109,25 @@ methods! {
         /// Unused.
         reserved: Short<'a>,
     }
-    /// Either side ends the connection.
+    /// Closes the connection; sent by either side.
     Close(10, 50) {
-        /// Why: 200 is "no fault".
+        /// Reason code: 200 is "no fault".
         code: u16,
-        /// Why, in words.
+        /// Reason text.
         text: Short<'a>,
-        /// Class of the method that is at fault, or 0.
+        /// Class of the method that caused it, or 0.
         class: u16,
-        /// Number of the method that is at fault, or 0.
+        /// Number of the method that caused it, or 0.
         method: u16,
     }
     /// Answers Close.
     CloseOk(10, 51) {}
-    /// The server is short of something, and reads no more from this connection.
+    /// Reports that the server is short of a resource, and stops reading from this connection.
     Blocked(10, 60) {
-        /// Of what.
+        /// The resource.
         reason: Short<'a>,
     }
-    /// It reads again.
+    /// Reports that the server reads again.
     Unblocked(10, 61) {}
     /// Opens a channel.
     ChannelOpen(20, 10) {
@@ -140,30 +139,30 @@ methods! {
         /// Unused.
         reserved: &'a [u8],
     }
-    /// The server asks to stop or to go on publishing.
+    /// Asks the client to stop or to resume publishing.
     ChannelFlow(20, 20) {
-        /// Whether to go on.
+        /// True to resume.
         active: bool,
     }
     /// Answers ChannelFlow.
     ChannelFlowOk(20, 21) {
-        /// Whether it goes on.
+        /// True if the sender continues.
         active: bool,
     }
-    /// Either side ends the channel.
+    /// Closes the channel; sent by either side.
     ChannelClose(20, 40) {
-        /// Why.
+        /// Reason code.
         code: u16,
-        /// Why, in words.
+        /// Reason text.
         text: Short<'a>,
-        /// Class of the method that is at fault, or 0.
+        /// Class of the method that caused it, or 0.
         class: u16,
-        /// Number of the method that is at fault, or 0.
+        /// Number of the method that caused it, or 0.
         method: u16,
     }
     /// Answers ChannelClose.
     ChannelCloseOk(20, 41) {}
-    /// Makes an exchange, if it is not there.
+    /// Creates an exchange if it does not exist.
     ExchangeDeclare(40, 10) {
         /// Unused: 0.
         reserved: u16,
@@ -189,7 +188,7 @@ methods! {
     }
     /// Answers ExchangeDelete.
     ExchangeDeleteOk(40, 21) {}
-    /// Makes a queue, if it is not there.
+    /// Creates a queue if it does not exist.
     QueueDeclare(50, 10) {
         /// Unused: 0.
         reserved: u16,
@@ -204,12 +203,12 @@ methods! {
     QueueDeclareOk(50, 11) {
         /// The queue's name.
         queue: Short<'a>,
-        /// Messages that are ready in it.
+        /// Number of messages that are ready in it.
         messages: u32,
-        /// Its consumers.
+        /// Number of its consumers.
         consumers: u32,
     }
-    /// Makes messages of an exchange go to a queue.
+    /// Routes messages of an exchange to a queue.
     QueueBind(50, 20) {
         /// Unused: 0.
         reserved: u16,
@@ -217,9 +216,9 @@ methods! {
         queue: Short<'a>,
         /// The exchange.
         exchange: Short<'a>,
-        /// Those with this routing key, or those whose key matches this pattern.
+        /// Routing key of the messages, or a pattern for it.
         routing_key: Short<'a>,
-        /// Whether no answer is wanted.
+        /// True if no answer is expected.
         no_wait: bool,
         /// Extensions.
         arguments: FieldTable<'a>,
@@ -237,21 +236,21 @@ methods! {
     }
     /// Answers QueueDelete.
     QueueDeleteOk(50, 41) {
-        /// Messages that went with it.
+        /// Number of messages that were removed with it.
         messages: u32,
     }
-    /// Limits what a consumer may hold unacknowledged.
+    /// Limits the unacknowledged messages of a consumer.
     Qos(60, 10) {
-        /// Bytes; 0 is no limit. RabbitMQ knows no other.
+        /// Bytes; 0 means no limit. RabbitMQ supports only 0.
         prefetch_bytes: u32,
-        /// Messages; 0 is no limit.
+        /// Messages; 0 means no limit.
         prefetch_messages: u16,
-        /// Whether the limit is the whole channel's.
+        /// True if the limit applies to the whole channel.
         global: bool,
     }
     /// Answers Qos.
     QosOk(60, 11) {}
-    /// Asks for a queue's messages.
+    /// Subscribes to a queue's messages.
     Consume(60, 20) {
         /// Unused: 0.
         reserved: u16,
@@ -269,11 +268,11 @@ methods! {
         /// The consumer's name.
         consumer: Short<'a>,
     }
-    /// A client ends a consumer; or the server does, because its queue is gone.
+    /// Ends a consumer; sent by a client, or by the server if the queue was removed.
     Cancel(60, 30) {
         /// The consumer's name.
         consumer: Short<'a>,
-        /// Whether no answer is wanted.
+        /// True if no answer is expected.
         no_wait: bool,
     }
     /// Answers Cancel.
@@ -285,55 +284,54 @@ methods! {
     Publish(60, 40) {
         /// Unused: 0.
         reserved: u16,
-        /// Where to.
+        /// The exchange.
         exchange: Short<'a>,
         /// The routing key.
         routing_key: Short<'a>,
         /// Bits: 1 mandatory, 2 immediate.
         flags: u8,
     }
-    /// A message that could not be routed comes back: header and body follow.
+    /// Returns a message that could not be routed: header and body follow.
     Return(60, 50) {
-        /// Why.
+        /// Reason code.
         code: u16,
-        /// Why, in words.
+        /// Reason text.
         text: Short<'a>,
-        /// Where it was published to.
+        /// The exchange that it was published to.
         exchange: Short<'a>,
         /// Its routing key.
         routing_key: Short<'a>,
     }
-    /// A message for a consumer: header and body follow.
+    /// Delivers a message to a consumer: header and body follow.
     Deliver(60, 60) {
         /// The consumer's name.
         consumer: Short<'a>,
         /// The delivery's number within the channel, from 1.
         delivery: u64,
-        /// Whether it was delivered before.
+        /// True if it was delivered before.
         redelivered: bool,
-        /// Where it was published to.
+        /// The exchange that it was published to.
         exchange: Short<'a>,
         /// Its routing key.
         routing_key: Short<'a>,
     }
-    /// From a client: the deliveries are dealt with. From a server: the
-    /// published messages are taken.
+    /// From a client: acknowledges deliveries. From a server: confirms published messages.
     Ack(60, 80) {
         /// Number of the delivery, or of the published message, from 1.
         delivery: u64,
-        /// Whether all before it are meant as well.
+        /// True if it includes all before it.
         multiple: bool,
     }
-    /// The contrary of Ack.
+    /// Rejects deliveries or published messages.
     Nack(60, 120) {
         /// Number of the delivery, or of the published message, from 1.
         delivery: u64,
-        /// Bits: 1 all before it are meant as well, 2 deliver again.
+        /// Bits: 1 includes all before it, 2 requests a new delivery.
         flags: u8,
     }
-    /// Asks for confirms of what is published on the channel.
+    /// Requests confirms of messages published on the channel.
     ConfirmSelect(85, 10) {
-        /// Whether no answer is wanted.
+        /// True if no answer is expected.
         no_wait: bool,
     }
     /// Answers ConfirmSelect.
@@ -341,14 +339,14 @@ methods! {
 }
 
 impl Method<'_> {
-    /// A queue that outlives the server.
+    /// Flag: the queue outlives the server.
     pub const DURABLE: u8 = 2;
-    /// A queue of one connection, which it does not outlive.
+    /// Flag: the queue belongs to one connection, and ends with it.
     pub const EXCLUSIVE: u8 = 4;
-    /// A queue that does not outlive its last consumer.
+    /// Flag: the queue ends with its last consumer.
     pub const AUTO_DELETE: u8 = 8;
-    /// A queue is removed only if nobody consumes from it.
+    /// Flag: the queue is removed only if it has no consumer.
     pub const IF_UNUSED: u8 = 1;
-    /// Deliveries need no Ack.
+    /// Flag: deliveries need no Ack.
     pub const NO_ACK: u8 = 2;
 }

@@ -2,25 +2,26 @@
 
 use crate::Malformed;
 
-/// Names and values, as they came. They are looked at only when something is looked for.
+/// Names and values as received. They are parsed only by a look-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldTable<'a>(pub &'a [u8]);
 
-/// A value in a table, as far as anybody asks for it.
+/// A value in a table, as far as it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValue<'a> {
     /// A text.
     Text(&'a [u8]),
-    /// True or false.
+    /// `true` or `false`.
     Flag(bool),
     /// A table within the table.
     Table(FieldTable<'a>),
-    /// Anything else.
+    /// Any other value.
     Other,
 }
 
 impl<'a> FieldTable<'a> {
-    /// The value of this name; none if there is none, or if the table is damaged before it.
+    /// Returns the value of this name; `None` if there is none, or if the table is damaged before
+    /// it.
     pub fn find(&self, name: &str) -> Option<FieldValue<'a>> {
         let mut fields = Fields(self.0);
         while !fields.0.is_empty() {
@@ -33,7 +34,7 @@ impl<'a> FieldTable<'a> {
         None
     }
 
-    /// The text of this name.
+    /// Returns the text of this name.
     pub fn text(&self, name: &str) -> Option<&'a [u8]> {
         match self.find(name) {
             Some(FieldValue::Text(text)) => Some(text),
@@ -42,7 +43,7 @@ impl<'a> FieldTable<'a> {
     }
 }
 
-/// One value. Arrays and tables say their length: they are passed over, not descended into.
+/// Reads one value. Arrays and tables give their length, so they are skipped, not parsed.
 fn value<'a>(fields: &mut Fields<'a>) -> Result<FieldValue<'a>, Malformed> {
     let fixed = match u8::take(fields)? {
         b'S' => return Field::take(fields).map(FieldValue::Text),
@@ -81,7 +82,7 @@ pub fn put_table(table: &mut Vec<u8>, name: &str, value: FieldTable<'_>) {
     value.put(table);
 }
 
-/// Appends four bytes that say how long the rest is, and the rest.
+/// Appends the length of the rest in four bytes, and the rest.
 pub(super) fn put_sized(out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -90,7 +91,7 @@ pub(super) fn put_sized(out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&size.to_be_bytes());
 }
 
-/// What is left of a method's arguments.
+/// The remaining arguments of a method.
 pub(super) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -117,7 +118,7 @@ pub(super) trait Field<'a>: Sized {
     fn put(&self, out: &mut Vec<u8>);
 }
 
-/// A text of at most 255 bytes; longer ones are cut when they are written.
+/// A text of at most 255 bytes; longer ones are cut when written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Short<'a>(pub &'a [u8]);
 
@@ -159,7 +160,7 @@ impl<'a> Field<'a> for FieldTable<'a> {
     }
 }
 
-/// A bit that is alone in its octet.
+/// A bit in an octet of its own.
 impl Field<'_> for bool {
     fn take(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         u8::take(fields).map(|octet| octet & 1 == 1)

@@ -5,7 +5,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..20)
 }
 
-/// Reads back, and no strict prefix reads as anything.
+/// Checks that a frame reads back, and that no strict prefix reads as one.
 fn reads_back(frame: Frame<'_>) -> Result<(), TestCaseError> {
     let mut bytes = Vec::new();
     frame.put(&mut bytes);
@@ -60,7 +60,7 @@ proptest! {
             prop_assert!((1..=bytes.len()).contains(&taken));
         }
         let _ = FieldTable(&bytes).find("product");
-        // Behind a sound front, more of them get somewhere.
+        // After a valid front, more of the random bytes get past the first checks.
         for class in [10, 20, 50, 60, 85] {
             let mut framed = Vec::new();
             frame(&mut framed, METHOD, 1, |out| {
@@ -90,7 +90,7 @@ proptest! {
     }
 }
 
-/// Bytes as the specification lays them out.
+/// Bytes as in the specification.
 #[test]
 fn known_frames() {
     let tune = b"\x01\0\0\0\0\0\x0c\0\x0a\0\x1e\x07\xff\0\x02\0\0\0\x3c\xce";

@@ -1,10 +1,10 @@
-//! Packets, appended to a buffer. Names of topics and filters are written as
-//! they are given. On an error nothing has been appended.
+//! Appends packets to a buffer. Names of topics and filters are written unchanged. On an error
+//! nothing has been appended.
 
 use super::server::{ConnectPacket, Will};
 use super::{Ack, Connack, Publish, Qos, REMAINING_BYTES_MAX, Version, properties};
 
-/// Something is longer than MQTT can say.
+/// Error: a field or packet is longer than MQTT allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MQTT carries strings of 65,535 bytes and packets of 268,435,455 bytes at most")]
 pub struct TooLong;
@@ -25,19 +25,19 @@ const PINGREQ: u8 = 0xC0;
 const PINGRESP: u8 = 0xD0;
 const DISCONNECT: u8 = 0xE0;
 
-/// The length of a string.
+/// Encodes the length of a string.
 fn length(bytes: &[u8]) -> Result<[u8; 2], TooLong> {
     u16::try_from(bytes.len()).map(u16::to_be_bytes).map_err(|_| TooLong)
 }
 
-/// A string or binary data, with its length before it.
+/// Appends a string or binary data after its length.
 fn binary(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), TooLong> {
     out.extend_from_slice(&length(bytes)?);
     out.extend_from_slice(bytes);
     Ok(())
 }
 
-/// A variable byte integer, and how many bytes of the array it takes.
+/// Encodes a variable byte integer; returns its bytes and their number.
 fn variable(mut value: usize) -> Result<([u8; 4], usize), TooLong> {
     if value > REMAINING_BYTES_MAX {
         return Err(TooLong);
@@ -52,7 +52,7 @@ fn variable(mut value: usize) -> Result<([u8; 4], usize), TooLong> {
     }
 }
 
-/// A packet whose body is written by `body`: for packets that are rare and short.
+/// Appends a packet whose body is written by `body`: for packets that are rare and short.
 fn packet(out: &mut Vec<u8>, first: u8, body: impl FnOnce(&mut Vec<u8>) -> Result<(), TooLong>) -> Result<(), TooLong> {
     let mut inside = Vec::new();
     body(&mut inside)?;
@@ -63,7 +63,7 @@ fn packet(out: &mut Vec<u8>, first: u8, body: impl FnOnce(&mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// Properties, where the version has any.
+/// Appends properties if the version has any.
 fn with_properties(
     out: &mut Vec<u8>,
     version: Version,
@@ -89,7 +89,7 @@ fn long_property(out: &mut Vec<u8>, identifier: u8, value: u32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// CONNECT (3.1). Session expiry and receive maximum are said in MQTT 5 only.
+/// Appends a CONNECT (3.1). Session expiry and receive maximum are written in MQTT 5 only.
 pub fn connect(out: &mut Vec<u8>, version: Version, connect: &ConnectPacket<'_>) -> Result<(), TooLong> {
     let will_flags = |will: &Will<'_>| 4 | (will.qos as u8) << 3 | u8::from(will.retain) << 5;
     let flags = u8::from(connect.clean_start) << 1
@@ -120,7 +120,7 @@ pub fn connect(out: &mut Vec<u8>, version: Version, connect: &ConnectPacket<'_>)
     })
 }
 
-/// PUBLISH (3.3). The alias is said in MQTT 5 only, the identifier from QoS 1 on.
+/// Appends a PUBLISH (3.3). The alias is written in MQTT 5 only, the identifier from QoS 1 on.
 #[inline]
 pub fn publish(out: &mut Vec<u8>, version: Version, publish: &Publish<'_>) -> Result<(), TooLong> {
     let topic = publish.topic.as_bytes();
@@ -149,7 +149,8 @@ pub fn publish(out: &mut Vec<u8>, version: Version, publish: &Publish<'_>) -> Re
     Ok(())
 }
 
-/// Bytes of a PUBLISH with a topic and a message of these lengths, and without an alias.
+/// Returns the length of a PUBLISH with a topic and a message of these lengths, and without an
+/// alias, bytes.
 pub fn publish_bytes(version: Version, qos: Qos, topic_bytes: usize, payload_bytes: u64) -> u64 {
     let id_bytes = if qos == Qos::AtMostOnce { 0 } else { 2 };
     let body_bytes = 2 + topic_bytes as u64 + id_bytes + u64::from(version == Version::V5) + payload_bytes;
@@ -162,7 +163,7 @@ pub fn publish_bytes(version: Version, qos: Qos, topic_bytes: usize, payload_byt
     1 + length_bytes + body_bytes
 }
 
-/// An acknowledgement. A reason is said in MQTT 5 only, and only if it is not 0.
+/// Appends an acknowledgement. A reason is written in MQTT 5 only, and only if it is not 0.
 fn ack(out: &mut Vec<u8>, version: Version, first: u8, ack: Ack) {
     let [high, low] = ack.id.to_be_bytes();
     if version == Version::V5 && ack.reason != 0 {
@@ -172,27 +173,27 @@ fn ack(out: &mut Vec<u8>, version: Version, first: u8, ack: Ack) {
     }
 }
 
-/// PUBACK (3.4).
+/// Appends a PUBACK (3.4).
 pub fn puback(out: &mut Vec<u8>, version: Version, what: Ack) {
     ack(out, version, PUBACK, what);
 }
 
-/// PUBREC (3.5).
+/// Appends a PUBREC (3.5).
 pub fn pubrec(out: &mut Vec<u8>, version: Version, what: Ack) {
     ack(out, version, PUBREC, what);
 }
 
-/// PUBREL (3.6).
+/// Appends a PUBREL (3.6).
 pub fn pubrel(out: &mut Vec<u8>, version: Version, what: Ack) {
     ack(out, version, PUBREL, what);
 }
 
-/// PUBCOMP (3.7).
+/// Appends a PUBCOMP (3.7).
 pub fn pubcomp(out: &mut Vec<u8>, version: Version, what: Ack) {
     ack(out, version, PUBCOMP, what);
 }
 
-/// SUBSCRIBE (3.8), to each filter at its QoS; at least one filter.
+/// Appends a SUBSCRIBE (3.8) to each filter at its QoS; at least one filter.
 pub fn subscribe(out: &mut Vec<u8>, version: Version, id: u16, filters: &[(&str, Qos)]) -> Result<(), TooLong> {
     packet(out, SUBSCRIBE, |out| {
         out.extend(id.to_be_bytes());
@@ -205,7 +206,7 @@ pub fn subscribe(out: &mut Vec<u8>, version: Version, id: u16, filters: &[(&str,
     })
 }
 
-/// UNSUBSCRIBE (3.10); at least one filter.
+/// Appends an UNSUBSCRIBE (3.10); at least one filter.
 pub fn unsubscribe(out: &mut Vec<u8>, version: Version, id: u16, filters: &[&str]) -> Result<(), TooLong> {
     packet(out, UNSUBSCRIBE, |out| {
         out.extend(id.to_be_bytes());
@@ -214,18 +215,18 @@ pub fn unsubscribe(out: &mut Vec<u8>, version: Version, id: u16, filters: &[&str
     })
 }
 
-/// PINGREQ (3.12).
+/// Appends a PINGREQ (3.12).
 pub fn pingreq(out: &mut Vec<u8>) {
     out.extend_from_slice(&[PINGREQ, 0]);
 }
 
-/// PINGRESP (3.13).
+/// Appends a PINGRESP (3.13).
 pub fn pingresp(out: &mut Vec<u8>) {
     out.extend_from_slice(&[PINGRESP, 0]);
 }
 
-/// DISCONNECT (3.14). In MQTT 5 with a reason, and, from a client, with a new
-/// session expiry, s.
+/// Appends a DISCONNECT (3.14). In MQTT 5 it has a reason and, from a client, a new session expiry,
+/// s.
 pub fn disconnect(out: &mut Vec<u8>, version: Version, reason: u8, session_expiry_s: Option<u32>) {
     match (version, session_expiry_s) {
         (Version::V5, Some(expiry)) => {
@@ -237,7 +238,7 @@ pub fn disconnect(out: &mut Vec<u8>, version: Version, reason: u8, session_expir
     }
 }
 
-/// CONNACK (3.2). All but the first two fields are said in MQTT 5 only.
+/// Appends a CONNACK (3.2). All but the first two fields are written in MQTT 5 only.
 pub fn connack(out: &mut Vec<u8>, version: Version, connack: &Connack<'_>) -> Result<(), TooLong> {
     packet(out, CONNACK, |out| {
         out.extend([u8::from(connack.session_present), connack.code]);
@@ -279,7 +280,7 @@ fn reason_string(out: &mut Vec<u8>, text: Option<&str>) -> Result<(), TooLong> {
     binary(out, text.as_bytes())
 }
 
-/// SUBACK (3.9), with a code for each filter.
+/// Appends a SUBACK (3.9) with a code for each filter.
 pub fn suback(out: &mut Vec<u8>, version: Version, id: u16, codes: &[u8], text: Option<&str>) -> Result<(), TooLong> {
     packet(out, SUBACK, |out| {
         out.extend(id.to_be_bytes());
@@ -289,7 +290,7 @@ pub fn suback(out: &mut Vec<u8>, version: Version, id: u16, codes: &[u8], text: 
     })
 }
 
-/// UNSUBACK (3.11), in MQTT 5 with a code for each filter.
+/// Appends an UNSUBACK (3.11); in MQTT 5 with a code for each filter.
 pub fn unsuback(out: &mut Vec<u8>, version: Version, id: u16, codes: &[u8]) -> Result<(), TooLong> {
     packet(out, UNSUBACK, |out| {
         out.extend(id.to_be_bytes());

@@ -17,7 +17,7 @@ pub(super) const SHARED_AVAILABLE: u8 = 42;
 const RESPONSE_TOPIC: u8 = 8;
 const SUBSCRIPTION_ID: u8 = 11;
 
-/// Identifiers of properties, a bit each.
+/// A set of property identifiers, one bit each.
 #[derive(Clone, Copy)]
 pub(super) struct Set(u64);
 
@@ -36,14 +36,14 @@ impl Set {
     }
 }
 
-/// What each packet may carry (2.2.2.2, table 2-4).
+/// Properties allowed in each packet (2.2.2.2, table 2-4).
 pub(super) const CONNECT: Set = Set::of(&[17, 21, 22, 23, 25, 33, 34, 38, 39]);
 pub(super) const WILL: Set = Set::of(&[1, 2, 3, 8, 9, 24, 38]);
 pub(super) const CONNACK: Set = Set::of(&[17, 18, 19, 21, 22, 26, 28, 31, 33, 34, 36, 37, 38, 39, 40, 41, 42]);
-/// From a client a PUBLISH carries no subscription identifier (3.3.4).
+/// A PUBLISH from a client has no subscription identifier (3.3.4).
 pub(super) const PUBLISH_BY_CLIENT: Set = Set::of(&[1, 2, 3, 8, 9, 35, 38]);
 pub(super) const PUBLISH_BY_SERVER: Set = Set::of(&[1, 2, 3, 8, 9, 11, 35, 38]);
-/// PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK.
+/// Properties of PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK and UNSUBACK.
 pub(super) const ACK: Set = Set::of(&[31, 38]);
 pub(super) const SUBSCRIBE: Set = Set::of(&[11, 38]);
 pub(super) const UNSUBSCRIBE: Set = Set::of(&[38]);
@@ -51,7 +51,7 @@ pub(super) const DISCONNECT_BY_CLIENT: Set = Set::of(&[17, 31, 38]);
 pub(super) const DISCONNECT_BY_SERVER: Set = Set::of(&[28, 31, 38]);
 pub(super) const AUTH: Set = Set::of(&[21, 22, 31, 38]);
 
-/// A property's value, as far as anybody here asks for it.
+/// A property's value, as far as it is used here.
 pub(super) enum PropertyValue<'a> {
     Number(u32),
     Text(&'a str),
@@ -59,7 +59,7 @@ pub(super) enum PropertyValue<'a> {
     Other,
 }
 
-/// Reads the properties of a packet, all of them checked, and hands each to `each`.
+/// Reads and checks all properties of a packet, and passes each to `each`.
 #[inline]
 pub(super) fn read<'a>(
     reader: &mut Reader<'a>,

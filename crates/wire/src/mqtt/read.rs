@@ -1,9 +1,8 @@
-//! The data types of MQTT, read from a borrowed slice (MQTT 3.1.1, 1.5;
-//! MQTT 5, 1.5).
+//! Reads the data types of MQTT from a borrowed slice (MQTT 3.1.1, 1.5; MQTT 5, 1.5).
 
 use crate::Malformed;
 
-/// What is left of a packet's body.
+/// The rest of a packet's body.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -31,7 +30,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes(*taken))
     }
 
-    /// A packet identifier, never 0 (MQTT 3.1.1, 2.3.1; MQTT 5, 2.2.1).
+    /// Reads a packet identifier, never 0 (MQTT 3.1.1, 2.3.1; MQTT 5, 2.2.1).
     pub(super) fn packet_id(&mut self) -> Result<u16, Malformed> {
         match self.short("a packet identifier")? {
             0 => Err(Malformed::new("packet identifier 0: they count from 1")),
@@ -39,7 +38,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A variable byte integer (MQTT 5, 1.5.5), of as few bytes as will do.
+    /// Reads a variable byte integer (MQTT 5, 1.5.5) in its shortest form.
     pub(super) fn variable(&mut self, what: &str) -> Result<u32, Malformed> {
         let (value, used) = variable(self.0)?.ok_or_else(|| short(what, self.0.len() + 1, self.0.len()))?;
         if used > 1 && self.0[used - 1] == 0 {
@@ -49,13 +48,13 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Bytes with their length before them (MQTT 5, 1.5.6).
+    /// Reads bytes after their length (MQTT 5, 1.5.6).
     pub(super) fn binary(&mut self, what: &str) -> Result<&'a [u8], Malformed> {
         let count = self.short(what)?;
         self.take(usize::from(count), what)
     }
 
-    /// A string: UTF-8 without U+0000 (MQTT 3.1.1, 1.5.3; MQTT 5, 1.5.4).
+    /// Reads a string: UTF-8 without U+0000 (MQTT 3.1.1, 1.5.3; MQTT 5, 1.5.4).
     pub(super) fn text(&mut self, what: &str) -> Result<&'a str, Malformed> {
         let bytes = self.binary(what)?;
         if bytes.contains(&0) {
@@ -64,7 +63,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(bytes).map_err(|_| Malformed::new(format!("{what} is not UTF-8")))
     }
 
-    /// The name of a topic: without wildcards (MQTT 3.1.1, 3.3.2.1).
+    /// Reads the name of a topic, without wildcards (MQTT 3.1.1, 3.3.2.1).
     pub(super) fn topic(&mut self) -> Result<&'a str, Malformed> {
         let bytes = self.binary("a topic")?;
         if let Some(wrong) = bytes.iter().find(|byte| matches!(byte, 0 | b'+' | b'#')) {
@@ -73,7 +72,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(bytes).map_err(|_| Malformed::new("a topic is not UTF-8"))
     }
 
-    /// Nothing may be left.
+    /// Checks that no bytes are left.
     pub(super) fn end(&self, packet: &str) -> Result<(), Malformed> {
         match self.0.len() {
             0 => Ok(()),
@@ -87,8 +86,8 @@ fn short(what: &str, wanted: usize, there: usize) -> Malformed {
     Malformed::new(format!("a packet ends within {what}: {there} bytes are left where {wanted} are needed"))
 }
 
-/// A variable byte integer at the start of `bytes`, and its length; none if it
-/// goes on after them. More than four bytes are malformed.
+/// Reads a variable byte integer at the start of `bytes`; returns it with its length, or `None` if
+/// more bytes are needed. More than four bytes are malformed.
 pub(super) fn variable(bytes: &[u8]) -> Result<Option<(u32, usize)>, Malformed> {
     let mut value = 0;
     for (place, byte) in bytes.iter().take(4).enumerate() {

@@ -1,15 +1,15 @@
-//! Why a server said no: CONNACK return codes (MQTT 3.1.1, 3.2.2.3) and reason
-//! codes (MQTT 5, 2.4), in words.
+//! Texts for a server's refusals: CONNACK return codes (MQTT 3.1.1, 3.2.2.3) and reason codes (MQTT
+//! 5, 2.4).
 
-/// From here on a reason code says that something failed (MQTT 5, 2.4). In
-/// MQTT 3.1.1 it is the only failure that a SUBACK knows (3.9.3).
+/// Smallest reason code of a failure (MQTT 5, 2.4). In MQTT 3.1.1 it is the only failure code of a
+/// SUBACK (3.9.3).
 pub const FAILURE: u8 = 0x80;
-/// The client may not do this.
+/// Reason code: the client is not allowed to do this.
 pub const NOT_AUTHORISED: u8 = 0x87;
-/// The packet identifier names nothing that is under way.
+/// Reason code: the packet identifier is not in use.
 pub const UNKNOWN_PACKET_ID: u8 = 0x92;
 
-/// What a reason code means (MQTT 5, 2.4).
+/// Returns the meaning of a reason code (MQTT 5, 2.4).
 pub fn words(code: u8) -> &'static str {
     match code {
         0x00 => "success",
@@ -59,8 +59,8 @@ pub fn words(code: u8) -> &'static str {
     }
 }
 
-/// What the code of a CONNACK means, in either version: servers that know only
-/// MQTT 3.1.1 answer a CONNECT of MQTT 5 with a return code of theirs.
+/// Returns the meaning of the code of a CONNACK, in either version: servers that support only MQTT
+/// 3.1.1 answer a CONNECT of MQTT 5 with a return code of that version.
 pub fn connack_words(code: u8) -> &'static str {
     match code {
         1 => words(0x84),
@@ -72,17 +72,17 @@ pub fn connack_words(code: u8) -> &'static str {
     }
 }
 
-/// Whether trying again later may help, for the code of a CONNACK.
+/// True if a later attempt may succeed, for the code of a CONNACK.
 pub fn connack_is_temporary(code: u8) -> bool {
     code == 3 || is_temporary(code)
 }
 
-/// Whether the code says that a limit of the server was reached.
+/// True if the code means that a limit of the server was reached.
 pub fn is_limit(code: u8) -> bool {
     matches!(code, 0x89 | 0x96 | 0x97 | 0x9F)
 }
 
-/// Whether trying again later may help.
+/// True if a later attempt may succeed.
 pub fn is_temporary(code: u8) -> bool {
     matches!(code, 0x88 | 0x89 | 0x8B | 0x8D | 0x96 | 0x97 | 0x98 | 0x9F | 0xA0)
 }

@@ -1,34 +1,34 @@
-//! What a server receives: CONNECT, SUBSCRIBE and what follows them.
+//! Packets for a server: CONNECT, SUBSCRIBE and what follows them.
 
 use super::properties::{self, PropertyValue};
 use super::read::Reader;
 use super::{Ack, Frame, Kind, Publish, Qos, Side, Version, ack, frame, misplaced, publish};
 use crate::Malformed;
 
-/// What a client says first (3.1).
+/// The first packet of a client (3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectPacket<'a> {
     /// The client's name.
     pub client_id: &'a str,
-    /// Whether to forget what the server remembers of this client.
+    /// True if the server should discard its session of this client.
     pub clean_start: bool,
-    /// Longest silence of the client, s; 0 turns it off.
+    /// Longest time without a packet from the client, s; 0 disables the limit.
     pub keep_alive_s: u16,
     /// User name.
     pub user: Option<&'a str>,
     /// Password; in MQTT 3.1.1 only with a user name.
     pub password: Option<&'a [u8]>,
-    /// A message to publish when the client is gone.
+    /// A message to publish after the client is gone.
     pub will: Option<Will<'a>>,
-    /// How long the session outlives the connection, s; `u32::MAX` is for
-    /// ever. MQTT 3.1.1: 0 with a clean session, else for ever.
+    /// Time for which the session outlives the connection, s; `u32::MAX` means forever. MQTT 3.1.1:
+    /// 0 with a clean session, otherwise forever.
     pub session_expiry_s: u32,
-    /// QoS 1 and 2 messages that the client takes unacknowledged; 65535 unless it says less.
+    /// Maximum number of unacknowledged QoS 1 and 2 messages; 65535 unless the client limits it.
     pub receive_maximum: u16,
 }
 
 impl<'a> ConnectPacket<'a> {
-    /// A client that wants nothing remembered, and nothing but to connect.
+    /// Creates a CONNECT with a clean session and defaults.
     pub fn clean(client_id: &'a str) -> ConnectPacket<'a> {
         ConnectPacket {
             client_id,
@@ -43,21 +43,21 @@ impl<'a> ConnectPacket<'a> {
     }
 }
 
-/// A message for the time after a client (3.1.2.5).
+/// A message to publish after a client is gone (3.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Will<'a> {
-    /// Where it goes to.
+    /// The topic.
     pub topic: &'a str,
     /// The message.
     pub payload: &'a [u8],
     /// Quality of service.
     pub qos: Qos,
-    /// Whether it is to be kept for later subscribers.
+    /// True if the server keeps it for later subscribers.
     pub retain: bool,
 }
 
-/// Filters of a SUBSCRIBE or UNSUBSCRIBE, in turn, each with the QoS that is
-/// asked for (0 in an UNSUBSCRIBE). They have been checked.
+/// Filters of a SUBSCRIBE or UNSUBSCRIBE, in order, each with the requested QoS (0 in an
+/// UNSUBSCRIBE). They have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filters<'a> {
     bytes: &'a [u8],
@@ -76,7 +76,7 @@ impl<'a> Iterator for Filters<'a> {
     }
 }
 
-/// What a server receives once a client has connected.
+/// A packet for a server after a client has connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerPacket<'a> {
     /// A message.
@@ -89,27 +89,27 @@ pub enum ServerPacket<'a> {
     Pubrel(Ack),
     /// The end of a publication at QoS 2.
     Pubcomp(Ack),
-    /// Subscriptions (3.8).
+    /// A subscription request (3.8).
     Subscribe {
         /// Packet identifier.
         id: u16,
-        /// What is asked for. Options of MQTT 5 but the QoS are checked and left out.
+        /// The requested filters. Options of MQTT 5 other than the QoS are checked and left out.
         filters: Filters<'a>,
     },
-    /// The end of subscriptions (3.10).
+    /// A request to end subscriptions (3.10).
     Unsubscribe {
         /// Packet identifier.
         id: u16,
-        /// What ends.
+        /// The filters to end.
         filters: Filters<'a>,
     },
-    /// A sign of life (3.12).
+    /// A keep-alive request (3.12).
     Pingreq,
     /// An orderly disconnect (3.14).
     Disconnect {
         /// MQTT 5: reason code.
         reason: u8,
-        /// MQTT 5: how long the session lives on, s, if that is said anew.
+        /// MQTT 5: new session expiry, s, if it changes.
         session_expiry_s: Option<u32>,
     },
     /// MQTT 5: a step of an authentication (3.15).
@@ -119,8 +119,8 @@ pub enum ServerPacket<'a> {
     },
 }
 
-/// Reads the CONNECT at the start of `bytes`, and says how many bytes it
-/// takes; none if more must arrive first.
+/// Reads the CONNECT at the start of `bytes`, and returns it with its length; `None` if more bytes
+/// must arrive first.
 pub fn connect(bytes: &[u8]) -> Result<Option<(Version, ConnectPacket<'_>, usize)>, Malformed> {
     let Some(Frame { kind, body, total_bytes, .. }) = frame(bytes, Version::V3_1_1, Side::Server)? else {
         return Ok(None);
@@ -176,8 +176,8 @@ fn connect_body<'a>(reader: &mut Reader<'a>, version: Version) -> Result<Connect
     Ok(ConnectPacket { client_id, clean_start, keep_alive_s, user, password, will, session_expiry_s, receive_maximum })
 }
 
-/// Reads the packet at the start of `bytes` as a server, after CONNECT, and
-/// says how many bytes it takes; none if more must arrive first.
+/// Reads the packet at the start of `bytes` as a server, after CONNECT, and returns it with its
+/// length; `None` if more bytes must arrive first.
 pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(ServerPacket<'_>, usize)>, Malformed> {
     let Some(Frame { kind, flags, body, total_bytes }) = frame(bytes, version, Side::Server)? else { return Ok(None) };
     let v5 = version == Version::V5;
@@ -223,7 +223,7 @@ fn disconnect<'a>(reader: &mut Reader<'a>, v5: bool) -> Result<ServerPacket<'a>,
     Ok(ServerPacket::Disconnect { reason, session_expiry_s })
 }
 
-/// The identifier and the filters of a SUBSCRIBE or UNSUBSCRIBE, all checked.
+/// Reads the identifier and the filters of a SUBSCRIBE or UNSUBSCRIBE, and checks them.
 fn filters<'a>(reader: &mut Reader<'a>, v5: bool, with_options: bool) -> Result<(u16, Filters<'a>), Malformed> {
     let id = reader.packet_id()?;
     if v5 {
@@ -243,7 +243,7 @@ fn filters<'a>(reader: &mut Reader<'a>, v5: bool, with_options: bool) -> Result<
         }
         if with_options {
             let options = reader.byte("the options of a subscription")?;
-            // No local, retain as published and retain handling are of MQTT 5 (3.8.3.1).
+            // No local, retain as published and retain handling exist in MQTT 5 only (3.8.3.1).
             let may_stand = if v5 { options >> 6 == 0 && options >> 4 & 3 != 3 } else { options >> 2 == 0 };
             if options & 3 == 3 || !may_stand {
                 return Err(Malformed::new(format!("a subscription with options 0x{options:02X}")));
@@ -253,7 +253,7 @@ fn filters<'a>(reader: &mut Reader<'a>, v5: bool, with_options: bool) -> Result<
     Ok((id, filters))
 }
 
-/// Whether wildcards stand where they may (4.7.1).
+/// True if wildcards are only at allowed places (4.7.1).
 fn is_filter(filter: &str) -> bool {
     let levels = || filter.split('/');
     let last = levels().count() - 1;

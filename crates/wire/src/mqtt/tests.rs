@@ -1,4 +1,4 @@
-//! Vectors written by hand from the standards, and properties of any packet.
+//! Tests with vectors written by hand from the standards, and properties of any packet.
 
 use super::server::{ConnectPacket, Filters, Will};
 use super::*;
@@ -48,7 +48,7 @@ fn what_a_client_sends_is_what_the_standards_show() {
     assert_eq!(written(|out| encode::publish(out, V3, &publish).unwrap()), b"\x32\x08\0\x03a/b\0\x0Ax");
     let publish = Publish { dup: true, retain: true, ..publish };
     assert_eq!(written(|out| encode::publish(out, V5, &publish).unwrap()), b"\x3B\x09\0\x03a/b\0\x0A\0x");
-    // 3.8.3: a/b at QoS 1 and c/d at QoS 2; 3.10.3: the same given up.
+    // 3.8.3: a/b at QoS 1 and c/d at QoS 2; 3.10.3: an UNSUBSCRIBE of both.
     let both = [("a/b", Qos::AtLeastOnce), ("c/d", Qos::ExactlyOnce)];
     let subscribe = |version| written(|out| encode::subscribe(out, version, 10, &both).unwrap());
     assert_eq!(subscribe(V3), b"\x82\x0E\0\x0A\0\x03a/b\x01\0\x03c/d\x02");
@@ -218,7 +218,7 @@ fn qualities() -> impl Strategy<Value = Qos> {
     (0u8..3).prop_map(|number| Qos::from_number(number).unwrap())
 }
 
-/// Any packet that a server sends, as bytes.
+/// Generates any packet of a server, as bytes.
 fn packets(version: Version) -> impl Strategy<Value = Vec<u8>> {
     let topic = "[a-zé$/ ]{1,40}";
     let publish = (any::<bool>(), any::<bool>(), qualities(), 1u16.., topic, vec(any::<u8>(), 0..300));
@@ -247,7 +247,7 @@ fn packets(version: Version) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => publish, 4 => ack, 2 => connack, 1 => suback, 1 => unsuback, 1 => Just(written(encode::pingresp))]
 }
 
-/// Writes a packet as its sender would.
+/// Encodes a packet as its sender would.
 fn again(packet: &Packet<'_>, version: Version) -> Vec<u8> {
     written(|out| match *packet {
         Packet::Connack(connack) => encode::connack(out, version, &connack).unwrap(),

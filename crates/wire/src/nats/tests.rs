@@ -9,7 +9,7 @@ fn headers() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![Just(Vec::new()), "[A-Z]: [a-z]{0,9}".prop_map(|field| format!("NATS/1.0\r\n{field}\r\n\r\n").into())]
 }
 
-/// Reads back, and no strict prefix reads as anything.
+/// Checks that an item reads back, and that no strict prefix reads as one.
 macro_rules! reads_back {
     ($item:expr, $type:ident) => {{
         let item = $item;
@@ -55,7 +55,8 @@ proptest! {
         reads_back!(FromClient::Pong, FromClient);
     }
 
-    /// Half of the bytes come from the protocol's alphabet: more of them get somewhere.
+    /// Half of the bytes come from the protocol's alphabet, so that more of them get past the first
+    /// checks.
     #[test]
     fn any_bytes_are_survived(
         bytes in proptest::collection::vec(prop_oneof![any::<u8>(), proptest::sample::select(b"MSGHPUB 0123\r\n".to_vec())], 0..60),
@@ -71,7 +72,7 @@ proptest! {
     }
 }
 
-/// The lines that the documentation of the protocol shows.
+/// The lines in the documentation of the protocol.
 #[test]
 fn known_lines() {
     let message = |bytes: &'static [u8]| match FromServer::decode(bytes).unwrap().unwrap() {

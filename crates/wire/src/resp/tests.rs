@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A value with others within, to be written and compared.
+/// A value with nested values, to be written and compared.
 #[derive(Clone, Debug)]
 enum Tree {
     Simple(Vec<u8>),

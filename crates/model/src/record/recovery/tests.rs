@@ -1,5 +1,5 @@
-//! Records of a run that was made by hand: ten messages a second of each of ten
-//! publishers, in slices of 100 ms, with an outage from 1 s to 2 s.
+//! Tests with hand-made records of a run: ten messages a second of each of ten publishers, in
+//! slices of 100 ms, with an outage from 1 s to 2 s.
 
 use super::*;
 use crate::fault::Script;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 const SLICE: Ns = 100 * MILLISECOND;
 const WINDOW: Ns = 5 * SECOND;
-/// From one message that is due to the next, of all publishers.
+/// Time between due messages, over all publishers.
 const GAP: Ns = 10 * MILLISECOND;
 
 fn summary(values: &[Ns]) -> Option<Summary> {
@@ -45,8 +45,8 @@ fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
     record
 }
 
-/// One message after the other through a server that takes a millisecond for each,
-/// and that is away between these instants; what is due then waits, or is lost.
+/// Sends messages one after the other through a server that takes a millisecond for each, and that
+/// is away between these instants; messages due then wait, or are lost.
 fn served(record: &mut RunRecord, outages: &[(Ns, Ns)], waits: bool) {
     let slices = (WINDOW / SLICE) as usize;
     let series = &mut record.series;
@@ -81,7 +81,7 @@ fn served(record: &mut RunRecord, outages: &[(Ns, Ns)], waits: bool) {
 
 #[test]
 fn an_outage_that_lasted_longer_than_asked_is_told_to_the_slice() {
-    // Asked for a second, and the server was back half a second later.
+    // The script asks for a second, and the server returns half a second later.
     let mut record = record("kill server at 1s for 1s", &[(SECOND, 2 * SECOND)]);
     served(&mut record, &[(SECOND, 2_500 * MILLISECOND)], true);
     record.fault_log[0].listens_ns = Some(2_400 * MILLISECOND);
@@ -92,12 +92,12 @@ fn an_outage_that_lasted_longer_than_asked_is_told_to_the_slice() {
         ..ConnectionFigures::default()
     });
     let found = Recovery::of(&record).unwrap();
-    // The last before it came 991 ms into the window, the next at 2,501 ms.
+    // The last message before it arrived 991 ms into the window, the next at 2,501 ms.
     assert_eq!(found.silence_ns, Some(1_510 * MILLISECOND));
     assert_eq!(found.beyond_ns, Some(510 * MILLISECOND));
-    // 150 messages wait at 2.5 s, and nine of each ten ms are left for them: the queue is
-    // empty 166.7 ms later. Of those due before 2 s the last came at 2,600 ms, in a slice
-    // of its own; in that from 2.6 s more arrives than usual, in that from 2.7 s as much.
+    // 150 messages wait at 2.5 s, and nine of each ten ms are left for them: the queue is empty
+    // 166.7 ms later. The last of those due before 2 s arrived at 2,600 ms, in a slice of its own.
+    // In the slice from 2.6 s more arrives than normal, in that from 2.7 s a normal number.
     assert_eq!(found.caught_up_after_ns, Some(700 * MILLISECOND));
     assert_eq!(found.watched_ns, Some(3 * SECOND));
     assert_eq!(found.listens_after_ns, Some(400 * MILLISECOND));
@@ -112,7 +112,7 @@ fn what_is_lost_is_not_waited_for() {
     served(&mut record, &[(SECOND, 2 * SECOND)], false);
     let found = Recovery::of(&record).unwrap();
     assert_eq!((record.counts.lost, found.silence_ns), (100, Some(1_010 * MILLISECOND)));
-    // The first whole slice after the fault is as those before it.
+    // The first whole slice after the fault is like those before it.
     assert_eq!(found.caught_up_after_ns, Some(SLICE));
     assert_eq!((found.clients_back_after_ns, found.clients_not_back), (None, None), "a library has no connections");
 }
@@ -124,12 +124,12 @@ fn a_backlog_that_outlasts_the_window_is_not_caught_up() {
     served(&mut record, &[(3_500 * MILLISECOND, 4_950 * MILLISECOND)], true);
     let found = Recovery::of(&record).unwrap();
     assert_eq!((found.caught_up_after_ns, found.watched_ns), (None, Some(500 * MILLISECOND)));
-    // Of what ends with the window nobody knows.
+    // Recovery is unknown for a fault that ends with the window.
     record.fault_log[0].until_ns = Some(WINDOW);
     let unwatched = Recovery::of(&record).unwrap();
     assert_eq!((unwatched.caught_up_after_ns, unwatched.watched_ns), (None, None));
     record.fault_log[0].until_ns = Some(at);
-    // Neither is what comes in the drain alone, however quiet the window ends.
+    // Arrivals in the drain alone do not count, however quiet the window ends.
     served(&mut record, &[(3_500 * MILLISECOND, at)], true);
     assert_eq!(Recovery::of(&record).unwrap().caught_up_after_ns, Some(2 * SLICE));
     record.counts.delivered += 100;
@@ -155,7 +155,7 @@ fn faults_that_come_before_one_is_caught_up_are_one() {
     served(&mut record, &[(SECOND, 2 * SECOND)], true);
     let found = Recovery::of(&record).unwrap();
     assert_eq!((found.silence_ns, found.beyond_ns), (Some(1_010 * MILLISECOND), Some(110 * MILLISECOND)));
-    // 100 messages at 2 s: of these and those that come meanwhile the last at 2,112 ms.
+    // 100 messages wait at 2 s; the last of them and of those due meanwhile arrives at 2,112 ms.
     assert_eq!(found.caught_up_after_ns, Some(2 * SLICE));
 }
 
