@@ -10,11 +10,11 @@ function mask(source) {
     .replace(/\]\([^)]*\)|<[^>]*>|[*[\]|]/g, blank);
 }
 
-/** Returns `{ start, text }` of each sentence. One that begins with a small letter belongs to the one before. */
+/** Returns `{ start, text }` of each sentence. A small letter begins none, but in "pubmark". */
 function sentences(source) {
   const found = [];
   let start = 0;
-  for (const piece of mask(source).split(/(?<=[.!?]["”)]* )(?! *[a-z])/)) {
+  for (const piece of mask(source).split(/(?<=[.!?]["”)]* )(?! *(?!pubmark\b)[a-z])/)) {
     const text = piece.trim();
     if (text) found.push({ start: start + piece.indexOf(text), text });
     start += piece.length;

@@ -20,6 +20,8 @@ def sentences(page):
 
     >>> sentences("# A title\\n\\nRun `make x`. It ends.\\n\\n- [one](two.md) item\\n  goes on\\n- another\\n\\n| a | b |\\n")
     [['Run', 'Code'], ['It', 'ends'], ['one', 'item', 'goes', 'on'], ['another']]
+    >>> sentences("It ends. pubmark goes on. ")
+    [['It', 'ends'], ['pubmark', 'goes', 'on']]
     >>> sentences("```sh\\nmake\\n```\\nAs e.g. here: 1.5 s, and so on.")
     [['As', 'e.g', 'here', '1.5', 's', 'and', 'so', 'on']]
     """
@@ -32,7 +34,7 @@ def sentences(page):
     text = re.sub(r"^[ >]*([-*+]|\d+\.) ", "\n\n", text, flags=re.M)
     found = []
     for block in re.split(r"\n\s*\n", text):
-        for sentence in re.split(r"(?<=[.!?])[\"”)*_]*\s+(?![a-z])", block):
+        for sentence in re.split(r"(?<=[.!?])[\"”)*_]*\s+(?!(?!pubmark\b)[a-z])", block):
             words = re.findall(r"[^\W_](?:[\w.,'’/-]*\w)?", sentence)
             found += [words] if words else []
     return found
