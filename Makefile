@@ -257,7 +257,7 @@ lint-agents:
 
 # Words to avoid are errors, long sentences are warnings. Needs Node 20.18 or newer.
 PROSE := $(CACHE)/test/prose
-PAGES := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md docs/*.md studies/*/README.md
+PAGES := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md docs/*.md $(wildcard docs/*/*.md) studies/*/README.md agents/*/README.md
 lint-prose:
 	@! python3 -c 'import doctest' 2>/dev/null || python3 -B -m doctest tools/prose/readability.py
 	@if $(PROSE)/node_modules/.bin/textlint --version >/dev/null 2>&1; then \

@@ -1,20 +1,20 @@
 // The house rules of textlint: words to avoid (vocabulary.json), and long sentences.
 
-/** Replaces code, link targets and markup by filler of the same length: offsets stay those of the source. */
+/** Replaces code and link targets by filler of the same length: offsets stay those of the source. */
 function mask(source) {
   const filled = (match) => "X".repeat(match.length);
   const blank = (match) => " ".repeat(match.length);
   return source
     .replace(/\n/g, " ")
     .replace(/(`+)[^`]+\1/g, filled)
-    .replace(/\]\([^)]*\)|<[^>]*>|[*[\]|]/g, blank);
+    .replace(/\]\([^)]*\)|<[^>]*>|\|/g, blank);
 }
 
 /** Returns `{ start, text }` of each sentence. A small letter begins none, but in "pubmark". */
 function sentences(source) {
   const found = [];
   let start = 0;
-  for (const piece of mask(source).split(/(?<=[.!?]["”)]* )(?! *(?!pubmark\b)[a-z])/)) {
+  for (const piece of mask(source).split(/(?<=[.!?]["”)*]* )(?! *(?!pubmark\b)[a-z])/)) {
     const text = piece.trim();
     if (text) found.push({ start: start + piece.indexOf(text), text });
     start += piece.length;

@@ -11,7 +11,8 @@ import glob
 import re
 import sys
 
-PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "studies/*/README.md"]
+PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**/*.md",
+         "studies/*/README.md", "agents/*/README.md"]
 LEAST_EASE, MOST_WORDS = 50, 20
 
 
@@ -70,7 +71,7 @@ def main():
     arguments.add_argument("--check", action="store_true", help="fail if a page is hard to read")
     arguments.add_argument("pages", nargs="*", metavar="PAGE")
     given = arguments.parse_args()
-    pages = given.pages or sorted(path for pattern in PAGES for path in glob.glob(pattern))
+    pages = given.pages or sorted(path for pattern in PAGES for path in glob.glob(pattern, recursive=True))
     rows, everything = [], []
     for path in pages:
         with open(path, encoding="utf-8") as file:
