@@ -25,6 +25,8 @@ HEADERS   := libzmq3-dev
 # Formatters of the agents' languages, pinned; they go into $(FORMATTERS).
 RUFF      := ruff==0.17.6
 PRETTIER  := prettier@3.10.1
+# The linter of the pages, pinned; it goes into $(PROSE).
+TEXTLINT  := textlint@15.8.0 textlint-rule-stop-words@5.2.0
 # Network namespaces, and ssh: a run over several hosts is played on this one.
 NETWORK   := iproute2 iptables openssh-server openssh-client
 # Servers in containers, and hosts that are containers; debootstrap makes the base of an image where none can be pulled.
@@ -54,7 +56,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -68,7 +70,8 @@ help:
 	@echo "make web          the report's page, built again: web/report.html (needs Node 20.19 or newer)"
 	@echo "make web-check    the page in a real browser, and whether it is what its sources build"
 	@echo "make web-screenshots REPORT=DIR OUT=DIR   pictures of a report, for people to look at"
-	@echo "make lint         clippy and rustfmt, and the formatters of the agents' languages that are here (make deps-lint)"
+	@echo "make lint         clippy and rustfmt, and the formatters and the prose linter that are here (make deps-lint deps-prose)"
+	@echo "make lint-prose   words and sentences of the pages, by tools/prose; tools/prose/readability.py has their figures"
 	@echo "make test-agents  the conformance suite on every agent in agents/ (installs their languages)"
 	@echo "make image        pubmark in a container: localhost/pubmark (needs podman)"
 	@echo "make wheel        what \`pip install\` takes: $(WHEELS)/pubmark-*.whl"
@@ -240,7 +243,7 @@ long: deps-test
 chaos: deps-test
 	PUBMARK_CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --locked -p pubmark --test all chaos:: -- --nocapture
 
-lint: lint-agents
+lint: lint-agents lint-prose
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
@@ -262,6 +265,23 @@ lint-agents:
 	$(call formatted,Python,$(FORMATTERS)/bin/ruff,$(FORMATTERS)/bin/ruff format -q --no-cache --line-length 120 --check agents)
 	$(call formatted,Node,$(FORMATTERS)/node_modules/.bin/prettier,$(FORMATTERS)/node_modules/.bin/prettier --log-level warn --print-width 120 --check "agents/*/*.mjs")
 	$(call formatted,Java,$(JAVA_FORMAT),java $(JAVAC_PARTS) -jar $(JAVA_FORMAT) --aosp --dry-run --set-exit-if-changed agents/*/*.java)
+
+# Words to avoid are errors, long sentences are warnings. Needs Node 20.18 or newer.
+PROSE := $(CACHE)/test/prose
+PAGES := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md docs/*.md $(wildcard docs/*/*.md) studies/*/README.md agents/*/README.md
+lint-prose:
+	@! python3 -c 'import doctest' 2>/dev/null || python3 -B -m doctest tools/prose/readability.py
+	@if $(PROSE)/node_modules/.bin/textlint --version >/dev/null 2>&1; then \
+	  ln -sfn $(CURDIR)/tools/prose $(PROSE)/node_modules/textlint-rule-preset-house && \
+	  $(PROSE)/node_modules/.bin/textlint --config tools/prose/textlint.json $(PAGES); \
+	else echo "the pages are not linted: \`make deps-prose\` installs textlint, which needs Node 20.18 or newer"; fi
+
+# Quick where it is.
+deps-prose:
+	$(call install,$(NODE))
+	@[ "$$(cat $(PROSE)/made 2>/dev/null)" = "$(TEXTLINT)" ] || { \
+	  npm install --prefix $(PROSE) --silent --no-audit --no-fund $(TEXTLINT) && echo "$(TEXTLINT)" >$(PROSE)/made; } || \
+	  echo "goes on without a linter for the pages"
 
 # Quick where they are; where a registry cannot be reached, the agents of its language are not looked at.
 deps-format:
@@ -302,6 +322,7 @@ program-test:
 
 packages-test: deps-format
 	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
+	@$(MAKE) --no-print-directory deps-prose
 
 deps-web:
 	$(call install,$(LIBRARIES) mosquitto $(BROWSER) $(NODE))

@@ -33,7 +33,7 @@ def parser():
     one.add_argument("study", help="a study, as `pubmark run` takes it")
     one.add_argument("rest", nargs=argparse.REMAINDER, help="arguments of `pubmark run`")
     # What `pubmark run --on ray` starts.
-    other = commands.add_parser("exec", help="run pubmark with arguments of its own, and a file of hosts")
+    other = commands.add_parser("exec", help="run pubmark with these arguments and a generated hosts file")
     options(other)
     other.add_argument("rest", nargs=argparse.REMAINDER, help="-- and arguments of `pubmark`")
     return top
@@ -42,15 +42,15 @@ def parser():
 def options(one):
     """Which nodes are wanted."""
     one.add_argument("--address", default="auto", help="the cluster, as `ray.init` takes it (default: auto)")
-    one.add_argument("--nodes", type=int, dest="count", help="how many nodes (default: all)")
-    one.add_argument("--cpus", type=float, default=1, help="processors of each node to be reserved (default: 1)")
+    one.add_argument("--nodes", type=int, dest="count", help="number of nodes (default: all)")
+    one.add_argument("--cpus", type=float, default=1, help="processors to reserve on each node (default: 1)")
     one.add_argument(
         "--resource",
         action="append",
         default=[],
         type=resource,
         metavar="NAME=AMOUNT",
-        help="more of Ray's resources that each node must have",
+        help="a Ray resource that each node must have",
     )
     one.add_argument(
         "--label",
@@ -58,15 +58,15 @@ def options(one):
         default=[],
         type=label,
         metavar="NAME=VALUE",
-        help="a label that each node must have, as Ray's label selectors take it",
+        help="a label that each node must have, in the syntax of Ray's label selectors",
     )
     one.add_argument(
         "--runtime-env",
         type=runtime_env,
         metavar="FILE",
-        help="a runtime environment of Ray's for what runs on the nodes, JSON or YAML",
+        help="Ray runtime environment of the nodes: a JSON or YAML file",
     )
-    one.add_argument("--timeout", type=float, default=120, help="how long the nodes may be waited for, s (default: 120)")
+    one.add_argument("--timeout", type=float, default=120, help="time to wait for the nodes, s (default: 120)")
 
 
 def resource(text):
@@ -82,7 +82,7 @@ def run(arguments):
     """Runs a study: its exit code."""
     pubmark = os.environ.get("PUBMARK") or shutil.which("pubmark")
     if not pubmark:
-        print("pubmark-ray: no `pubmark` is found on the path: `pip install pubmark`", file=sys.stderr)
+        print("pubmark-ray: `pubmark` is not on the PATH: run `pip install pubmark`", file=sys.stderr)
         return USAGE
     from .cluster import Cluster, NoRoom
     from .relay import Relay

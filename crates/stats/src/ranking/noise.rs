@@ -53,7 +53,7 @@ struct Between {
 /// Error of the mean difference of a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
-    /// Variance of one difference.
+    /// Variance of the mean.
     pub(super) variance: f64,
     pub(super) degrees: f64,
 }
