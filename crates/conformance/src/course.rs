@@ -15,7 +15,7 @@ pub const LEAD: Ns = 150 * MILLISECOND;
 /// A stop (SIGSTOP) of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
-    /// Begin, ns from the window's begin.
+    /// Start, ns from the window's start.
     pub at_ns: Ns,
     /// Length of the stop.
     pub length: Duration,
@@ -33,7 +33,7 @@ impl Stop {
     }
 }
 
-/// Stops an agent's process, in a window that begins at `window_ns`. Returns begin and end of the stop.
+/// Stops an agent's process, in a window that begins at `window_ns`. Returns start and end of the stop.
 pub fn pause(talk: &Talk, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
     thread::sleep(until(window_ns + stop.at_ns));
     talk.signal(Signal::SIGSTOP);

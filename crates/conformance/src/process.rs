@@ -61,7 +61,7 @@ pub fn waited_ns(pid: i32) -> Ns {
     texts.filter_map(|text| text.split_whitespace().nth(1)?.parse::<Ns>().ok()).sum()
 }
 
-/// Readings of a process from the begin of a window to its end.
+/// Readings of a process from the start of a window to its end.
 pub struct ProcessWatch {
     thread: Option<JoinHandle<Vec<Reading>>>,
 }

@@ -63,7 +63,7 @@ pub struct Received {
     pub agent: AgentResult,
     /// Its progress reports, once per second.
     pub progress: Vec<(Ns, Progress)>,
-    /// Begins and ends of its stops.
+    /// Starts and ends of its stops.
     pub stopped: Vec<(Ns, Ns)>,
     /// Error if it was ready before it had received a probe from each publisher.
     pub early: Option<Wrong>,
@@ -89,7 +89,7 @@ impl Received {
         sound
     }
 
-    /// Returns the window's begin.
+    /// Returns the window's start.
     pub fn window_ns(&self) -> Ns {
         self.start_ns + self.workload.warmup_ns
     }

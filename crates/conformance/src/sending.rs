@@ -119,18 +119,18 @@ pub struct SentOut {
     pub undead: Option<String>,
     /// Its progress reports, once per second.
     pub progress: Vec<(Ns, Progress)>,
-    /// Usage of its process at the window's begin, in it, and at its end.
+    /// Usage of its process at the window's start, in it, and at its end.
     pub used: Vec<Reading>,
     /// Allowed delay of a message, from the bare messages of that time.
     pub late: Late,
     /// The only processor that its publishers may use.
     pub pinned: Option<usize>,
-    /// Begins and ends of its stops.
+    /// Starts and ends of its stops.
     pub stopped: Vec<(Ns, Ns)>,
 }
 
 impl SentOut {
-    /// Returns begin and end of the window.
+    /// Returns start and end of the window.
     pub fn window(&self) -> (Ns, Ns) {
         let from = self.start_ns + self.workload.warmup_ns;
         (from, from + self.workload.window_ns().unwrap_or(0))

@@ -41,7 +41,7 @@ pub struct AgentReport {
 pub struct Measured<'a> {
     /// By agent: its result.
     pub results: Vec<AgentReport>,
-    /// Begin of the window, ns.
+    /// Start of the window, ns.
     pub from_ns: Ns,
     /// Load of the machine in the window; the worst of several machines.
     pub machine: MachineLoad,

@@ -130,7 +130,7 @@ impl Corruption {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// Begin of the stall.
+    /// Start of the stall.
     pub from: Span,
     /// Length of the stall.
     #[serde(rename = "for")]
@@ -157,7 +157,7 @@ pub struct ConnectFaults {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counted {
-    /// Begin of the interval …
+    /// Start of the interval …
     pub from: Span,
     /// … and its length, the end not included.
     #[serde(rename = "for")]

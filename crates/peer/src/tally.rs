@@ -86,7 +86,7 @@ pub struct PeerTally {
     /// Instant at which the write of each copy returned, minus the message's intended time and generator delay, ns: the
     /// latency that must be reported.
     pub latency: Histogram,
-    /// Latency to the begin of the write, ns: nobody can have received the message before.
+    /// Latency to the start of the write, ns: nobody can have received the message before.
     pub begun: Histogram,
 }
 
@@ -105,7 +105,7 @@ impl Default for PeerTally {
 }
 
 impl PeerTally {
-    /// Counts a copy: its due time, the instant from which its latency counts, and begin and end of its write.
+    /// Counts a copy: its due time, the instant from which its latency counts, and start and end of its write.
     pub fn written(&mut self, due_ns: Ns, from_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
         self.counts.copies += 1;
         self.release_error.record(ended_ns.saturating_sub(due_ns));

@@ -17,10 +17,10 @@ use round::{Candidate, round};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
 
-/// Maximum number of times that runs that do not count for the questions are repeated within their block.
+/// Maximum number of times that runs that do not count for the questions are made again within their repeat.
 const AGAIN_MAX: u32 = 2;
 
-/// Blocks of a point in which the cells beside the wanted ones are measured: fewer would give no interval, and more
+/// Repeats of a point in which the cells beside the wanted ones are measured: fewer would give no interval, and more
 /// would take time from the questions.
 const BESIDE_BLOCKS: u32 = 3;
 
@@ -42,7 +42,7 @@ pub struct OpenQuestion {
     pub groups: Vec<FigureGroup>,
     /// True if cells of one point are compared with each other, so that one alone is not enough.
     pub compares: bool,
-    /// Approximate number of further blocks that would decide it; `None` if unknown.
+    /// Approximate number of further repeats that would decide it; `None` if unknown.
     pub blocks_more: Option<u32>,
 }
 
@@ -55,7 +55,7 @@ pub struct QuestionsSeen {
     pub closed: usize,
     /// Questions that are open.
     pub open: Vec<OpenQuestion>,
-    /// By cell of the plan: the cells that are shown beside it, block by block, and that no question needs.
+    /// By cell of the plan: the cells that are shown beside it, repeat by repeat, and that no question needs.
     pub beside: Vec<Vec<usize>>,
 }
 
@@ -76,9 +76,9 @@ struct Course<'a> {
     cells: &'a [Cell],
     points: Vec<Vec<usize>>,
     point_of: Vec<usize>,
-    /// By point: blocks begun.
+    /// By point: repeats begun.
     blocks: Vec<u32>,
-    /// By point: true if one of its runs did not count, so that its pairs have fewer blocks than it has.
+    /// By point: true if one of its runs did not count, so that its pairs have fewer repeats than it has.
     lags: Vec<bool>,
     /// By cell: consecutive runs that did not count.
     uncounted: Vec<u32>,
@@ -91,7 +91,7 @@ struct Course<'a> {
     took_ns: Vec<Option<Ns>>,
     cost_ns: Vec<Ns>,
     records: Vec<RunRecord>,
-    /// Number of records on the disk, including repeated runs.
+    /// Number of records on the disk, including runs made again.
     position: u64,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Takes in the records of an earlier session.
+    /// Takes in the records of an earlier call.
     fn take_in(&mut self, before: &[RunRecord]) {
         self.position = before.iter().map(|record| record.position + 1).max().unwrap_or(0);
         for record in before {
@@ -200,12 +200,12 @@ impl<'a> Course<'a> {
         wanted
     }
 
-    /// Returns the points in the order of the walk, with their costs and blocks.
+    /// Returns the points in the order of the walk, with their costs and repeats.
     fn candidates(&self, wanted: &BTreeMap<usize, BTreeSet<usize>>, seen: &QuestionsSeen) -> Vec<Candidate> {
         let of = |(point, cells): (&usize, &BTreeSet<usize>)| {
             let mut more: Option<u32> = None;
             let questions = seen.open.iter().filter(|question| question.cells.iter().any(|cell| cells.contains(cell)));
-            // The question that needs the fewest blocks sets the number.
+            // The question that needs the fewest repeats sets the number.
             for blocks in questions.filter_map(|question| question.blocks_more) {
                 more = Some(more.map_or(blocks, |known| known.min(blocks)));
             }
@@ -216,9 +216,9 @@ impl<'a> Course<'a> {
         wanted.iter().map(of).collect()
     }
 
-    /// Returns the cells of a point's next block: all in the first block, the wanted ones in the others. The first
-    /// [`BESIDE_BLOCKS`] blocks also have the cells shown beside these, of any point, unless they have a run of this
-    /// repeat already.
+    /// Returns the cells of a point's next repeat: all in the first one, the wanted ones in the others. The first
+    /// [`BESIDE_BLOCKS`] repeats also have the cells shown beside these, of any point, unless they have a run of it
+    /// already.
     fn block(&self, point: usize, wanted: &BTreeSet<usize>, seen: &QuestionsSeen) -> Vec<usize> {
         let repeat = self.blocks[point] + 1;
         let mut block: BTreeSet<usize> = match repeat {
@@ -243,7 +243,7 @@ fn counts(record: &RunRecord, groups: &BTreeSet<FigureGroup>) -> bool {
     record.error.is_none() && groups.iter().all(|group| record.verdict.compares(*group))
 }
 
-/// Makes blocks until each question is decided or the time is over.
+/// Makes repeats until each question is decided or the time is over.
 pub struct Budget<'a> {
     course: Course<'a>,
     budget_ns: Ns,
@@ -254,7 +254,7 @@ pub struct Budget<'a> {
     is_due: bool,
     wanted: BTreeMap<usize, BTreeSet<usize>>,
     random: Random,
-    /// Remaining blocks of this round; `made` counts the runs made in it.
+    /// Remaining points of this round; `made` counts the runs made in it.
     round: VecDeque<Candidate>,
     made: usize,
     block: Option<Block>,
@@ -263,7 +263,7 @@ pub struct Budget<'a> {
     end: BudgetEnd,
 }
 
-/// The block that is being made.
+/// The repeat of a point that is being made.
 struct Block {
     point: usize,
     repeat: u32,
@@ -273,7 +273,7 @@ struct Block {
     left: VecDeque<usize>,
     /// Cells whose run did not count.
     again: Vec<usize>,
-    /// Number of times that such runs may still be repeated.
+    /// Number of times that such runs may still be made again.
     tries: u32,
 }
 
@@ -356,7 +356,7 @@ impl<'a> Budget<'a> {
         });
     }
 
-    /// Returns the next cell of the current block that fits into the time; `None` if the block is over.
+    /// Returns the next cell of the current repeat that fits into the time; `None` if the repeat is over.
     fn next_of_block(&mut self, now_ns: Ns) -> Option<(usize, u32)> {
         let block = self.block.as_mut()?;
         loop {

@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
         all.filter_map(|(cell, search)| Some((cell, search.given_up.as_deref()?))).collect()
     }
 
-    /// Takes in a record of an earlier session. Returns `None` if it is no step of these searches, or one of another
+    /// Takes in a record of an earlier call. Returns `None` if it is no step of these searches, or one of another
     /// length.
     fn replay(&mut self, record: &RunRecord) -> Option<()> {
         let ask = self.steps.asked(record)?;

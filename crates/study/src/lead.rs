@@ -74,7 +74,7 @@ pub enum Said {
 /// An edge of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// Begin of the window.
+    /// Start of the window.
     Begin,
     /// End of the window.
     End,
@@ -111,7 +111,7 @@ pub enum Order {
 pub struct Times {
     /// Start of the schedule.
     pub start_ns: Ns,
-    /// Begin of the window.
+    /// Start of the window.
     pub from_ns: Ns,
     /// End of the window; `None` if a count ends it.
     pub to_ns: Option<Ns>,
@@ -160,7 +160,7 @@ pub struct Leader<'a> {
     /// its publishers, ns.
     met_ns: (Option<Ns>, Option<Ns>),
     times: Times,
-    /// Sides whose clients are still to be killed, and when, ns from the begin of the window.
+    /// Sides whose clients are still to be killed, and when, ns from the start of the window.
     kills: VecDeque<(Ns, Target)>,
     totals: Vec<PublisherTotal>,
     /// By agent: instant of its report of what its publishers sent, ns.

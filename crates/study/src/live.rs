@@ -16,7 +16,7 @@ pub enum Phase {
     Load {
         /// Start of the load, ns.
         start_ns: Ns,
-        /// Begin of the window, ns.
+        /// Start of the window, ns.
         from_ns: Ns,
         /// End of the window, ns; `None` if a count ends it.
         to_ns: Option<Ns>,

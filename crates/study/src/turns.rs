@@ -1,4 +1,4 @@
-//! Strategy that measures two arms in turns: blocks of a run of A and a run of B, one straight after the other, until
+//! Strategy that measures two arms in turns: repeats of a run of A and a run of B, one straight after the other, until
 //! the records decide, or the time is over.
 
 use crate::plan::StudyPlan;
@@ -11,28 +11,28 @@ use pubmark_model::units::Ns;
 use pubmark_stats::a_goes_first;
 use std::collections::VecDeque;
 
-/// Maximum number of blocks of a point.
+/// Maximum number of repeats of a point.
 const BLOCKS_MAX: u32 = 512;
-/// Number of consecutive failed blocks after which a point gets no more.
+/// Number of consecutive failed repeats after which a point gets no more.
 const FAILED_MAX: u32 = 3;
 
 /// Analysis of the records of two arms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnsLook {
-    /// By point: number of blocks needed for the next analysis, 0 if it is decided.
+    /// By point: number of repeats needed for the next analysis, 0 if it is decided.
     pub wanted: Vec<u32>,
     /// Gates that are decided.
     pub decided: Vec<Decided>,
     /// Descriptions of open gates.
     pub open: Vec<String>,
-    /// Approximate number of further blocks that would decide all; `None` if unknown.
+    /// Approximate number of further repeats that would decide all; `None` if unknown.
     pub blocks_more: Option<usize>,
 }
 
 /// Analyses the records of two arms: a function of the records alone.
 pub type LookAtTurns<'a> = dyn FnMut(&[RunRecord]) -> TurnsLook + 'a;
 
-/// Reason why no more blocks were made.
+/// Reason why no more repeats were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnsEnd {
     /// All gates are decided.
@@ -41,7 +41,7 @@ pub enum TurnsEnd {
     Time,
     /// Run after run failed.
     Failing,
-    /// The maximum number of blocks is reached.
+    /// The maximum number of repeats is reached.
     Most,
 }
 
@@ -61,15 +61,15 @@ pub struct Turns<'a> {
     /// Number of points in this round, and its duration, ns.
     round_points: usize,
     round_ns: Ns,
-    /// By point: consecutive failed blocks.
+    /// By point: consecutive failed repeats.
     failed: Vec<u32>,
     block_failed: bool,
-    /// Duration of a block of one point, ns; 0 before the first.
+    /// Duration of a repeat of one point, ns; 0 before the first.
     block_ns: Ns,
     end: TurnsEnd,
 }
 
-/// A run of a block.
+/// A run of a repeat.
 #[derive(Clone, Copy)]
 struct Turn {
     point: usize,
@@ -79,7 +79,7 @@ struct Turn {
 }
 
 impl<'a> Turns<'a> {
-    /// Returns the strategy for a study with both arms, at these points. A block that would end after `budget_ns` does
+    /// Returns the strategy for a study with both arms, at these points. A repeat that would end after `budget_ns` does
     /// not start, except the first.
     pub fn new(
         plan: &'a StudyPlan,
@@ -106,17 +106,17 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Returns why no more blocks were made.
+    /// Returns why no more repeats were made.
     pub fn end(&self) -> TurnsEnd {
         self.end
     }
 
-    /// Returns the duration of a block of all points, ns.
+    /// Returns the duration of a repeat of all points, ns.
     pub fn all_points_ns(&self) -> Ns {
         self.block_ns.saturating_mul(self.points.len() as u64)
     }
 
-    /// Returns the number of blocks of a point that have begun.
+    /// Returns the number of repeats of a point that have begun.
     fn blocks(&self, point: usize) -> u32 {
         let cells = self.plan.cells();
         let ArmsPoint { a, b } = self.points[point];
@@ -129,7 +129,7 @@ impl<'a> Turns<'a> {
         self.seen.wanted.get(point).is_some_and(|wanted| *wanted > 0)
     }
 
-    /// Plans the next round: a block of each open point. Returns whether there is one.
+    /// Plans the next round: a repeat of each open point. Returns whether there is one.
     fn begin_round(&mut self, now_ns: Ns) -> bool {
         if self.round_points > 0 {
             let block_ns = self.round_ns / self.round_points as u64;
@@ -149,7 +149,7 @@ impl<'a> Turns<'a> {
             };
             return false;
         }
-        // A block is not made if the time is over before it leads to an analysis.
+        // A repeat is not made if the time is over before it leads to an analysis.
         let missing = |point: &usize| self.seen.wanted[*point].saturating_sub(self.blocks(*point)).max(1);
         let blocks = left.iter().map(missing).min().unwrap_or(1);
         let needed_ns = self.block_ns * u64::from(blocks) * left.len() as u64;

@@ -21,7 +21,7 @@ use std::path::Path;
 /// Minimum time of a study, ns.
 const BUDGET_MIN: Ns = SECOND;
 
-/// Blocks of every cell that a study must have time for; otherwise its `[quick]` table is used.
+/// Repeats of every cell that a study must have time for; otherwise its `[quick]` table is used.
 const BLOCKS_WORTH: u64 = 3;
 
 /// Maximum number of lines of each kind at the end.

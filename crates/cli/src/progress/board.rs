@@ -76,7 +76,7 @@ pub struct Current {
     pub repeat: u32,
     /// Planned time, ns.
     pub cost_ns: Ns,
-    /// Begin, ns.
+    /// Start, ns.
     pub began_ns: Ns,
     /// Phase of the run.
     pub phase: Phase,
@@ -119,7 +119,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Handles the begin of a study.
+    /// Handles the start of a study.
     pub fn begin(&mut self, start: &StudyStart<'_>) {
         // Another study may follow, and the counter must not repeat.
         *self = Board { title: clean(start.title, LABEL_CHARS), records: self.records + 1, ..Board::default() };
@@ -175,7 +175,7 @@ impl Board {
         is_new
     }
 
-    /// Handles the begin of a run.
+    /// Handles the start of a run.
     pub fn run_begins(&mut self, run: &NextRun, now_ns: Ns) {
         let Some(cell) = self.places.get(run.row).copied().flatten() else { return };
         let cost_ns = self.costs_ns.pop_front().unwrap_or(self.cells[cell].cost_ns);

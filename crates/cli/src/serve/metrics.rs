@@ -55,7 +55,7 @@ struct Metrics {
 #[derive(Clone, Copy)]
 struct Looked {
     at_ns: Ns,
-    /// Begin of the run to which the server belongs; identifies the run.
+    /// Start of the run to which the server belongs; identifies the run.
     run_ns: Ns,
     seen: Option<ServerNow>,
 }

@@ -81,7 +81,7 @@ fn a_slower_arm_breaks_the_gate_and_an_equal_one_holds_it() {
     let records = place.records("r");
     assert_eq!(records.len() as u64, 2 * blocks, "each run is a record");
 
-    // Each block has both arms, and each arm is first in one of two.
+    // Each repeat has both arms, and each arm is first in one of two.
     let first: Vec<&Value> = records.iter().step_by(2).map(|record| &record["cell"]["part"]).collect();
     assert_ne!(first[0], first[1]);
     for block in records.chunks(2) {

@@ -547,7 +547,7 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
     assert!(tc(&["qdisc", "del", "dev", "e", "root"]).status.success());
     let run = only_run(&mut bench("s"));
     let found = run["rates"]["delivered_bytes_per_s"].as_f64().unwrap() / BYTES_PER_S as f64;
-    // Headers take 0.7 %; the bucket holds 64 KiB at the window's begin.
+    // Headers take 0.7 %; the bucket holds 64 KiB at the window's start.
     assert!((0.8..1.04).contains(&found), "{found} of what it may send");
     let held: Vec<(&str, Option<u64>)> = run["hosts"]
         .as_array()

@@ -1,4 +1,4 @@
-//! Delays, silences and stops longer than a second: at the begin of the window, in the middle and at its end. They are
+//! Delays, silences and stops longer than a second: at the start of the window, in the middle and at its end. They are
 //! played in parallel with the other cases.
 
 use super::heard::{intended, last_arrival, latency, series, service, silent_for};
@@ -52,7 +52,7 @@ const SILENCES: [(Ns, Ns); 4] = [
 /// Interval of messages of [`LATE`] outside the silences.
 const GAP: Ns = 10 * MILLISECOND;
 
-/// Messages from the end of one silence to the begin of the next, both included.
+/// Messages from the end of one silence to the start of the next, both included.
 const MESSAGES: u64 = 41 + 41 + 111;
 
 /// Delays of the messages after the last long silence, in turn: total delay, the sender's part of it, and the flaw in

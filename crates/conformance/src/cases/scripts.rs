@@ -169,7 +169,7 @@ fn many(_: u32) -> Vec<Line> {
     (0..MANY as u32).map(|sequence| line(sequence, Ns::from(sequence / 100) * MILLISECOND)).collect()
 }
 
-/// Silences of the window, the first from its begin and the last until its end, with a message every 4 ms between them,
+/// Silences of the window, the first from its start and the last until its end, with a message every 4 ms between them,
 /// ns.
 pub const SILENCES: [(Ns, Ns); 5] = [
     (0, 150 * MILLISECOND),

@@ -23,7 +23,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     }
 }
 
-/// Number of pauses, length of the longest, and its begin, ns.
+/// Number of pauses, length of the longest, and its start, ns.
 #[derive(Clone, Copy)]
 struct Standstill {
     times: u64,

@@ -19,7 +19,7 @@ struct Flow {
     arrived: u64,
     /// Copies that should have arrived of what was sent in the window.
     copies: f64,
-    /// Growth of the backlog (sent and not arrived) from the window's begin to its end, without lost copies.
+    /// Growth of the backlog (sent and not arrived) from the window's start to its end, without lost copies.
     owed: f64,
     /// Highest rise of the backlog above the lowest level before it, within the window.
     rose: f64,
@@ -63,7 +63,7 @@ pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
 }
 
 /// Finds a latency longer than the warm-up, so that the system was still filling: arrivals take as long at the window's
-/// end as at its begin.
+/// end as at its start.
 fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let latency_ns = record.times.latency.as_ref()?.p50;
     let warmup_ns = record.workload.warmup_ns;

@@ -1,13 +1,13 @@
-//! Chooses the points of the next round: each gets a block.
+//! Chooses the points of the next round: each gets a repeat.
 
 use pubmark_model::units::Ns;
 use pubmark_stats::Random;
 
-/// A point is begun only if there is time for this many blocks of it and of all that is open: with fewer hardly
+/// A point is begun only if there is time for this many repeats of it and of all that is open: with fewer hardly
 /// anything is decided.
 const BLOCKS_WORTH: u64 = 3;
 
-/// Number of blocks from which the number of further blocks can be estimated.
+/// Number of repeats from which the number of further repeats can be estimated.
 const BLOCKS_KNOWN: u32 = 4;
 
 /// A point with an open question.
@@ -15,11 +15,11 @@ const BLOCKS_KNOWN: u32 = 4;
 pub(super) struct Candidate {
     /// Number of the point.
     pub point: usize,
-    /// Duration of one of its blocks, ns.
+    /// Duration of one of its repeats, ns.
     pub cost_ns: Ns,
-    /// Number of its blocks so far.
+    /// Number of its repeats so far.
     pub blocks: u32,
-    /// Approximate number of further blocks that would decide it; `None` if unknown.
+    /// Approximate number of further repeats that would decide it; `None` if unknown.
     pub more: Option<u32>,
 }
 
@@ -34,10 +34,10 @@ impl Candidate {
     }
 }
 
-/// Returns the points that get a block in the remaining time, in the order of their blocks.
+/// Returns the points that get a repeat in the remaining time, in the order of measurement.
 ///
 /// Takes the points that may be decided in this time, in random order; then further points of the walk, `candidates`
-/// without a block, if they fit into the time; if there are none, those that are out of reach. The last round, which
+/// without a repeat, if they fit into the time; if there are none, those that are out of reach. The last round, which
 /// does not have time for all, begins with those nearest to a decision.
 pub(super) fn round(candidates: &[Candidate], left_ns: Ns, random: &mut Random) -> Vec<Candidate> {
     let (started, fresh): (Vec<Candidate>, Vec<Candidate>) =

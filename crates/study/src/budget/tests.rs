@@ -125,7 +125,7 @@ fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
     assert_eq!(course.more_ns(&question(None)), None);
 }
 
-/// The kernel's floor has runs beside the first three blocks of a point; a cell that has a run of this repeat already
+/// The kernel's floor has runs beside the first three repeats of a point; a cell that has a run of a repeat already
 /// gets no other.
 #[test]
 fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
@@ -159,7 +159,7 @@ fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
     );
 }
 
-/// Plays a study of two systems at two points, each decided by this many blocks. Returns also how it ended. `counts`:
+/// Plays a study of two systems at two points, each decided by this many repeats. Returns also how it ended. `counts`:
 /// whether the run with this number counts.
 fn played(blocks: u32, budget_s: u64, before: &[RunRecord], counts: &dyn Fn(u64) -> bool) -> (Vec<Played>, BudgetEnd) {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");

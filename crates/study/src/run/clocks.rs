@@ -20,8 +20,8 @@ const PAIRS_MAX: usize = 64;
 /// A comparison: the host that asks, and the host whose clock it reads.
 type Look = (usize, usize);
 
-/// Clock comparisons of a run. All hosts are compared with the reference, whose time instants in messages use. Hosts
-/// that messages travel between are also compared directly, and that result takes precedence.
+/// Clock comparisons of a run. All hosts are compared with the reference, which gives the time of instants in messages.
+/// Hosts that messages travel between are also compared directly, and that result takes precedence.
 pub struct Clocks {
     reference: usize,
     /// By host: address at which it answers with its time.
@@ -63,7 +63,7 @@ impl Found {
     }
 
     /// Returns the largest possible distance, within the window, of the clock from the offset found before it: at its
-    /// begin, or at its end with even drift between them; and the distance of each sighting off that line.
+    /// start, or at its end with even drift between them; and the distance of each sighting off that line.
     fn bound_ns(&self) -> Ns {
         let before = self.before.offset;
         let end = self.after.map_or(0, |after| self.drift_ns().unsigned_abs().saturating_add(after.offset.bound_ns));

@@ -18,7 +18,7 @@ const LOOK: Ns = 2 * MILLISECOND;
 /// Time limit after the window for the answers of keepers.
 const ANSWER: Ns = 5 * SECOND;
 
-/// The begin or the end of a fault.
+/// The start or the end of a fault.
 struct Step {
     at_ns: Ns,
     fault: usize,
@@ -47,7 +47,7 @@ pub struct Reach<'a, 'b> {
     pub link: Option<usize>,
 }
 
-/// An order to a member's keeper: the begin or the end of a fault.
+/// An order to a member's keeper: the start or the end of a fault.
 struct Awaited {
     member: String,
     fault: usize,

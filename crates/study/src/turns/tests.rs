@@ -9,7 +9,7 @@ fn points() -> Vec<ArmsPoint> {
     vec![ArmsPoint { a: 0, b: 1 }]
 }
 
-/// Wants one more block before each analysis, and decides after this many.
+/// Wants one more repeat before each analysis, and decides after this many.
 fn wants(told: u32) -> impl FnMut(&[RunRecord]) -> TurnsLook {
     move |records| {
         let blocks = records.iter().map(|record| record.repeat).max().unwrap_or(0);

@@ -61,7 +61,7 @@ pub struct Event {
     pub role: Role,
     pub position: Option<u64>,
     pub phase: Phase,
-    /// Latest possible begin …
+    /// Latest possible start …
     pub at_ns: Ns,
     /// … and earliest possible end.
     pub until_ns: Ns,

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// Maximum silence of either end of a host connection here.
 const SILENCE: &str = "3s";
-/// No request goes to a host from the window's begin to its end.
+/// No request goes to a host from the window's start to its end.
 const WINDOW_S: u64 = 300;
 
 fn signal(signal: &str, pids: &[String]) {

@@ -42,7 +42,7 @@ pub enum Found {
 pub struct Compared {
     pub name: &'static str,
     pub found: Found,
-    /// Error, ns; 0 between the begin and the end of the peer's writes.
+    /// Error, ns; 0 between the start and the end of the peer's writes.
     pub off_ns: i64,
     /// Delay of the peer's write against the script, ns.
     pub peer_late_ns: i64,
