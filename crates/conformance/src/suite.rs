@@ -160,7 +160,8 @@ fn outcome(case: &Case, transport: Option<Transport>, run: Result<(), Wrong>) ->
     Outcome { case: name, sent: case.sent, due: case.due, came }
 }
 
-/// Returns the driver to test. Never replaces a requested driver.
+/// Returns the driver to test: the requested one, or the agent's first other than the mock, without a server if
+/// possible.
 fn choose(
     hello: &AgentHello,
     asked: Option<&str>,

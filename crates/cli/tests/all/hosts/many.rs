@@ -174,7 +174,7 @@ fn what_a_host_is_asked_grows_by_the_start_of_each_of_its_agents_and_with_nothin
             last.replies + last.words,
             last.answered_bytes as f64 / 1e3
         );
-        // Traffic beside the agents'.
+        // Requests other than the starts of agents.
         let besides = |mut host: Crossed| {
             host.asked.remove("StartAgent");
             host.asked
