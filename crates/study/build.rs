@@ -1,6 +1,5 @@
-//! What comes with pubmark: every file in `systems/`, every folder in `studies/`
-//! and in `agents/`, embedded by name. An agent that is a Cargo project is built
-//! beside pubmark, and not carried.
+//! Embeds, by name, what comes with pubmark: every file in `systems/`, every folder in `studies/` and in `agents/`. An
+//! agent that is a Cargo project is built beside pubmark, and not embedded.
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
@@ -8,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What stands in an agent's folder and is none of its sources.
+/// Build outputs in an agent's folder, which are not sources.
 const MADE: [&str; 4] = ["build", "node_modules", "target", "__pycache__"];
 
 fn main() {
@@ -23,7 +22,7 @@ fn main() {
         system(path, "");
     }
     let (mut carried, mut watched) = (Vec::new(), Vec::new());
-    // What tools have left there begins with a dot.
+    // Names that begin with a dot belong to tools.
     for folder in entries(&agents).iter().filter(|path| path.is_dir() && !name(path).starts_with('.')) {
         let is_project = folder.join("Cargo.toml").exists();
         for path in entries(folder).iter().filter(|path| is_system(path)) {
@@ -34,7 +33,7 @@ fn main() {
             watched.push(folder.clone());
         }
     }
-    // Paths and lengths; the texts one after the other, packed.
+    // Paths and lengths; the texts follow each other in one packed file.
     text += "];\n\nconst CARRIED: &[(&str, usize)] = &[\n";
     let agents = agents.canonicalize().unwrap_or(agents);
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
@@ -63,7 +62,7 @@ fn main() {
     std::fs::write(&to, text).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
 }
 
-/// What a folder holds, by name.
+/// Returns the entries of a folder, by name.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let read = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = read.flatten().filter_map(|entry| entry.path().canonicalize().ok()).collect();
@@ -71,7 +70,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The sources of an agent.
+/// Collects the sources of an agent.
 fn gather(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in entries(folder) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -87,7 +86,7 @@ fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml")
 }
 
-/// A system's file among an agent's sources: it names a driver.
+/// Returns whether a file among an agent's sources is a system file: it names a driver.
 fn is_system(path: &Path) -> bool {
     let names_driver = |text: String| text.lines().any(|line| line.starts_with("driver = "));
     is_toml(path) && std::fs::read_to_string(path).is_ok_and(names_driver)

@@ -1,5 +1,5 @@
-//! What an idle MQTT connection costs the generator in memory: the slope of
-//! the agents' unique set sizes from 1,000 to 9,000 pairs against Mosquitto.
+//! Measures the generator's memory per idle MQTT connection: the slope of the agents' unique set sizes from 1,000 to
+//! 9,000 pairs against Mosquitto.
 //!
 //!     cargo bench -p pubmark --bench idle_connections
 
@@ -8,10 +8,10 @@ use std::process::Command;
 
 /// Pairs at the two ends of the slope.
 const PAIRS: [u32; 2] = [1_000, 9_000];
-/// The most that a connection may cost, bytes.
+/// Maximum memory of a connection, bytes.
 const MOST_BYTES: f64 = 700.0;
 
-/// Unique set size of each agent, by name, bytes.
+/// Returns the unique set size of each agent, by name, bytes.
 fn measure(pairs: u32) -> Result<Vec<(String, f64)>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let pairs = pairs.to_string();

@@ -1,13 +1,12 @@
-//! What a report of many runs costs: time, memory, the size of its page and its lines
-//! on a terminal, of 2,000 runs and of 20,000; how long its page takes until it answers
-//! the first press; and by what power each grows.
+//! Measures the cost of a report of many runs: time, memory, the size of its page and its lines on a terminal, for
+//! 2,000 runs and for 20,000; the time until its page answers the first click; and the exponent with which each grows.
 //!
 //!     cargo bench -p pubmark --bench many_runs
 //!
-//! The page is opened by Node in Chromium (`make web-check` installs both).
+//! Node opens the page in Chromium (`make web-check` installs both).
 //!
-//! Two systems in virtual time are measured once at ten rates, ten repeats of each;
-//! these records stand in the folder once for each of many payloads.
+//! Two systems in virtual time are measured once at ten rates, ten repeats of each; the folder contains copies of these
+//! records for each of many payloads.
 //!
 //! Exit code 1 if a bound is missed, 2 if something could not be run.
 
@@ -19,26 +18,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-/// Runs that are measured.
+/// Number of measured runs.
 const MEASURED: usize = 200;
-/// Payloads under which they stand in the two folders.
+/// Numbers of payloads with copies in the two folders.
 const PAYLOADS: [usize; 2] = [10, 100];
-/// Reports of each folder; the one that took the least time counts.
+/// Reports of each folder; the fastest counts.
 const REPORTS: usize = 3;
 
-/// Bounds of the larger folder: lines on a terminal, bytes of the page, s, bytes of memory,
-/// s until the page answers.
+/// Bounds of the larger folder: lines on a terminal, bytes of the page, s, bytes of memory, s until the page answers.
 const LINES_MAX: f64 = 200.0;
 const PAGE_MAX: f64 = 15e6;
 const WALL_MAX_S: f64 = 10.0;
 const MEMORY_MAX: f64 = 200e6;
 const ANSWERED_MAX_S: f64 = 3.0;
-/// The greatest power by which a report may grow: linear, and what two measurements
-/// on one machine differ by.
+/// Maximum exponent of a report's growth: linear, plus the difference between two measurements on one machine.
 const POWER_MAX: f64 = 1.05;
 
-/// The argument that makes this program report one folder, and say what it took: the
-/// memory of children is that of the largest among all that a process had.
+/// Argument that makes this program report one folder and print the cost: the memory of children is that of the largest
+/// child that a process ever had.
 const ONE: &str = "--one-report";
 
 const STUDY: &str = "title = \"Many runs\"\nquestion = \"What does a report of many runs cost?\"\n\
@@ -46,7 +43,7 @@ const STUDY: &str = "title = \"Many runs\"\nquestion = \"What does a report of m
     [axes]\nsystem = [\"swift\", \"slow\"]\npayload = [64]\n\
     rate = [1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900]\n";
 
-/// What a report took.
+/// Cost of a report.
 #[derive(Clone, Copy)]
 struct Cost {
     wall_s: f64,
@@ -54,12 +51,12 @@ struct Cost {
     memory_bytes: f64,
     page_bytes: f64,
     lines: f64,
-    /// From opening the page until it answers the first press.
+    /// Time from opening the page until it answers the first click.
     answered_s: f64,
 }
 
 impl Cost {
-    /// Each with its name, its unit's size and its bound.
+    /// Returns each part with its name, its unit's size and its bound.
     fn parts(&self) -> [(&'static str, f64, f64, f64); 6] {
         [
             ("wall time, s", self.wall_s, 1.0, WALL_MAX_S),
@@ -72,7 +69,7 @@ impl Cost {
     }
 }
 
-/// Reports a folder in a process of its own, and prints what it took.
+/// Reports a folder in a separate process, and prints the cost.
 fn one(folder: &str) -> Result<(), String> {
     let began = Instant::now();
     let output = pubmark(&["report", folder], Path::new("."))?;
@@ -86,7 +83,7 @@ fn one(folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What the program says on standard output.
+/// Returns the program's standard output.
 fn pubmark(arguments: &[&str], within: &Path) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
     command.args(arguments).current_dir(within).stdin(Stdio::null()).env_remove("COLUMNS");
@@ -107,7 +104,7 @@ fn measure(folder: &Path) -> Result<Cost, String> {
     Ok(Cost { wall_s, user_s, memory_bytes, page_bytes: page.len() as f64, lines, answered_s: 0.0 })
 }
 
-/// Measures both systems in virtual time. The results folder.
+/// Measures both systems in virtual time. Returns the results folder.
 fn measured(place: &Path) -> Result<PathBuf, String> {
     let text = |error: std::io::Error| error.to_string();
     std::fs::create_dir(place.join("systems")).map_err(text)?;
@@ -121,7 +118,7 @@ fn measured(place: &Path) -> Result<PathBuf, String> {
     Ok(place.join("measured"))
 }
 
-/// A folder in which each run of another stands once for each of so many payloads.
+/// Returns a folder with a copy of each run of another for each of this many payloads.
 fn multiplied(measured: &Path, payloads: usize, folder: PathBuf) -> Result<PathBuf, String> {
     let text = |error: std::io::Error| error.to_string();
     let sizes: Vec<usize> = (1..=payloads).map(|number| 64 * number).collect();
@@ -150,14 +147,14 @@ fn multiplied(measured: &Path, payloads: usize, folder: PathBuf) -> Result<PathB
     Ok(folder)
 }
 
-/// The cheapest of some reports.
+/// Returns the cost of the cheapest of several reports.
 fn cheapest(folder: &Path) -> Result<Cost, String> {
     let costs: Vec<Cost> = (0..REPORTS).map(|_| measure(folder)).collect::<Result<_, _>>()?;
     let cheapest = costs.into_iter().min_by(|one, other| one.wall_s.total_cmp(&other.wall_s)).ok_or("no report")?;
     Ok(Cost { answered_s: answered(&folder.join("report.html"))?, ..cheapest })
 }
 
-/// How long a page takes in a browser until it answers the first press, s.
+/// Returns the time until a page in a browser answers the first click, s.
 fn answered(page: &Path) -> Result<f64, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/tests/opened.mjs");
     let output = Command::new("node").arg(script).arg(page).output();

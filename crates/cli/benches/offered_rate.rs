@@ -1,4 +1,4 @@
-//! Whether what is asked is what is offered, and how late it goes out.
+//! Checks that the offered rate equals the requested one, and shows the delay of sending.
 //!
 //!     cargo bench -p pubmark --bench offered_rate
 //!
@@ -7,7 +7,7 @@
 use serde_json::Value;
 use std::process::{Command, ExitCode};
 
-/// The most that a rate may be off.
+/// Maximum relative error of a rate.
 const TOLERANCE: f64 = 0.001;
 
 fn run(rate: &str, duration: &str, pacing: &str, folder: &str) -> Result<Value, String> {

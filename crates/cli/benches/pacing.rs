@@ -1,17 +1,16 @@
-//! What is left of the generator's own lag in the figures, and what each way
-//! of waiting costs the system that is measured: one after the other, in turns.
+//! Measures the generator delay that remains in the figures, and the cost of each kind of pacing for the measured
+//! system: one after the other, in turns.
 //!
 //!     cargo bench -p pubmark --bench pacing [-- ROUNDS]
 //!
-//! 1,000 msg/s of 1 KiB over one connection. Medians over the rounds, µs; the
-//! server's and the generator's processors. It judges nothing: what it is for
-//! is the choice of the defaults (docs/accuracy.md).
+//! 1,000 msg/s of 1 KiB over one connection. Prints medians over the rounds, µs; and the server's and the generator's
+//! processors. It has no bounds: its purpose is the choice of the defaults (docs/accuracy.md).
 
 use pubmark_stats::median;
 use serde_json::Value;
 use std::process::{Command, ExitCode};
 
-/// What is measured.
+/// Measured systems.
 const SYSTEMS: [&[&str]; 5] = [
     &["kernel", "--transport", "inproc"],
     &["kernel", "--transport", "tcp"],
@@ -20,7 +19,7 @@ const SYSTEMS: [&[&str]; 5] = [
     &["mosquitto"],
 ];
 
-/// Ways of waiting.
+/// Kinds of pacing.
 const WAYS: [(&str, &[&str]); 5] = [
     ("sleep", &["pacing=sleep"]),
     ("hybrid", &["pacing=hybrid"]),
@@ -29,7 +28,7 @@ const WAYS: [(&str, &[&str]); 5] = [
     ("spin", &["pacing=spin"]),
 ];
 
-/// Columns: the name, where it is in a record, and what to divide it by.
+/// Columns: the name, its place in a record, and the divisor.
 const FIGURES: [(&str, &str, f64); 9] = [
     ("p50", "/latency_ns/p50", 1e3),
     ("p99", "/latency_ns/p99", 1e3),
@@ -59,7 +58,7 @@ fn run(system: &[&str], settings: &[&str]) -> Result<Value, String> {
     Ok(json["runs"][0].clone())
 }
 
-/// One system, each way in each round.
+/// Measures one system, each kind of pacing in each round.
 fn measure(system: &[&str], rounds: usize) -> Result<(), String> {
     let mut all: Vec<Vec<Value>> = vec![Vec::new(); WAYS.len()];
     for _ in 0..rounds {

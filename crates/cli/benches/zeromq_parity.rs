@@ -1,23 +1,20 @@
-//! Whether pubmark's own message path costs anything: ZeroMQ as pubmark
-//! measures it, against a plain C loop on the same libzmq.
+//! Measures the cost of pubmark's own message path: ZeroMQ as pubmark measures it, against a plain C loop on the same
+//! libzmq.
 //!
 //!     cargo bench -p pubmark --bench zeromq_parity
 //!     cargo bench -p pubmark --bench zeromq_parity -- --quick --free pipeline/tcp
 //!
-//! All threads of both sides are on one processor, so that a figure is the work that
-//! is done for a message. On two and more it is also where the kernel puts the threads,
-//! which differs from round to round by up to a factor of three: `--free` leaves them
-//! to it, `--roles` keeps those who send first on one half of the processors.
+//! All threads of both sides are on one processor, so that a figure is the work per message. On two and more it also
+//! depends on where the kernel puts the threads, which differs between rounds by up to a factor of three: `--free`
+//! leaves them to the kernel, `--roles` keeps the senders on the first half of the processors.
 //!
-//! The memory of both is one arena, of which nothing is given back while a turn lasts:
-//! see [`MEMORY`]; `--defaults` leaves it as the allocator has it. With `--limit` the C
-//! loop has a time limit on each receive, as most programs have: what that costs is
-//! seen beside a run without.
+//! The memory of both is one arena, of which nothing is given back during a turn: see [`MEMORY`]; `--defaults` keeps
+//! the allocator's settings. With `--limit` the C loop has a time limit on each receive, as most programs have: compare
+//! with a run without to see its cost.
 //!
-//! The two take turns, so that whatever else the machine does meets both, and
-//! each turn of pubmark is compared with the turn of C before it. The ratio of
-//! a case is the median of these pairs. Exit code 1 if one is out of bounds, 2
-//! if something could not be run.
+//! The two take turns, so that other load of the machine affects both, and each turn of pubmark is compared with the
+//! turn of C before it. The ratio of a case is the median of these pairs. Exit code 1 if one is out of bounds, 2 if
+//! something could not be run.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -27,30 +24,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use std::time::Duration;
 
-/// pubmark's median round trip is at most this many times that of the loop.
+/// Maximum ratio of pubmark's median round trip to that of the loop.
 const ROUND_TRIP_MOST: f64 = 1.10;
-/// pubmark's throughput is at least this share of the loop's.
+/// Minimum ratio of pubmark's throughput to that of the loop.
 const THROUGHPUT_LEAST: f64 = 0.90;
 
-/// Settings of glibc's allocator, for both sides. At its defaults it gives memory that was
-/// freed back to the kernel now and then, and a message of 32 KiB then costs up to eight
-/// page faults: where a queue of 2,000 of them runs empty, which of the turns do so is
-/// chance, and either side is up to 1.6 times as fast as the other.
+/// Settings of glibc's allocator, for both sides. By default it returns freed memory to the kernel now and then, and a
+/// message of 32 KiB then costs up to eight page faults: if a queue of 2,000 of them runs empty, chance decides which
+/// turns do so, and either side is up to 1.6 times as fast as the other.
 const MEMORY: [(&str, &str); 2] = [("MALLOC_TRIM_THRESHOLD_", "1073741824"), ("MALLOC_ARENA_MAX", "1")];
 
 const WARMUP: Duration = Duration::from_millis(500);
 
-/// What pubmark says of a run on a machine that is not quiet. Both sides meet
-/// it, so the pair stands; any other fault would mean that less was done than
-/// is claimed.
+/// Reasons of pubmark against a run on a machine that is not quiet. Both sides are affected, so the pair is valid; any
+/// other reason would mean that less was done than claimed.
 const TOLERATED: [&str; 2] = ["noisy-machine", "not-steady"];
 
-/// The C loop's limit of a receive with `--limit`, ms.
+/// The C loop's time limit of a receive with `--limit`, ms.
 const LIMIT_MS: u32 = 20;
 
 const OPTIONS: [&str; 6] = ["--bench", "--quick", "--free", "--roles", "--defaults", "--limit"];
 
-/// How often, for how long, and how both sides are set.
+/// Rounds, their length, and settings of both sides.
 struct Effort {
     rounds: usize,
     window: Duration,
@@ -58,7 +53,7 @@ struct Effort {
     pin: &'static str,
     /// Settings of the allocator.
     memory: &'static [(&'static str, &'static str)],
-    /// The C loop's limit of a receive, ms; 0 is none.
+    /// The C loop's time limit of a receive, ms; 0 is none.
     limit_ms: u32,
 }
 
@@ -137,11 +132,11 @@ struct Turn {
     value: f64,
     /// The libzmq that was used: version and file.
     library: (String, PathBuf),
-    /// Whether pubmark found the machine not quiet.
+    /// True if pubmark found that the machine was not quiet.
     noisy: bool,
 }
 
-/// Both sides, and where they may write.
+/// Both sides, and their folder.
 struct Ring {
     folder: tempfile::TempDir,
     c_loop: PathBuf,
@@ -185,7 +180,7 @@ impl Ring {
         command.arg("--out").arg(&results);
         let output = run(command.envs(effort.memory.iter().copied()))?;
         std::fs::remove_dir_all(&results).map_err(|error| format!("cannot remove {}: {error}", results.display()))?;
-        // An invalid run has another exit code and its figures all the same.
+        // An invalid run has another exit code, but also its figures.
         let said = || format!("{case}: pubmark ended with {}: {}", output.status, tail(&output.stderr));
         let record: Value = serde_json::from_slice(&output.stdout).map_err(|_| said())?;
         let run = &record["runs"][0];
@@ -232,12 +227,12 @@ fn real(path: &str) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
-/// The median of the rounds, of which there is one at least.
+/// Returns the median of the rounds, of which there is at least one.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     pubmark_stats::median(&values.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
 }
 
-/// What came of a case.
+/// Result of a case.
 struct Outcome {
     passed: bool,
     noisy: usize,
@@ -274,7 +269,7 @@ fn compare(ring: &Ring, case: Case, effort: &Effort) -> Result<Outcome, String> 
     Ok(Outcome { passed, noisy: pairs.iter().filter(|(_, pubmark)| pubmark.noisy).count() })
 }
 
-/// Plays the cases; whether all passed.
+/// Plays the cases. Returns whether all passed.
 fn bench(filters: &[String], effort: &Effort) -> Result<bool, String> {
     let cases = cases(filters);
     if cases.is_empty() {
@@ -300,7 +295,7 @@ fn bench(filters: &[String], effort: &Effort) -> Result<bool, String> {
     Ok(failed == 0)
 }
 
-/// Keeps this process, and all that it starts, on one of its processors.
+/// Binds this process, and all that it starts, to one of its processors.
 fn stay_on_one_processor() -> nix::Result<()> {
     let this = Pid::from_raw(0);
     let usable = sched_getaffinity(this)?;
@@ -319,7 +314,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     let given = |name: &str| options.iter().any(|option| option == name);
     if !given("--bench") {
         return ExitCode::SUCCESS;

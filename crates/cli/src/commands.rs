@@ -1,4 +1,4 @@
-//! One file a subcommand.
+//! Subcommands, one file each.
 
 mod ab;
 mod agent;

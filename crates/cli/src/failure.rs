@@ -1,10 +1,10 @@
-//! Exit codes, and errors that know theirs.
+//! Exit codes, and errors with their exit codes.
 
 use pubmark_study::results::ResultsError;
 use pubmark_study::runner::StudyError;
 use std::process::ExitCode;
 
-/// Every exit code of the program.
+/// Exit codes of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Done.
@@ -13,13 +13,13 @@ pub enum Code {
     Gate = 1,
     /// Bad usage or a bad file.
     Usage = 2,
-    /// A cell has no answer, or it was interrupted.
+    /// A cell has no result, or the user interrupted.
     Run = 3,
 }
 
 impl Code {
-    /// The one of two that is to be told: a gate that is broken before all, as more
-    /// runs would not mend it; then what has no answer.
+    /// Returns the more important of two codes: first a broken gate, because more runs would not fix it; then a missing
+    /// result.
     pub fn worst(self, other: Code) -> Code {
         let rank = |code: Code| match code {
             Code::Done => 0,
@@ -37,25 +37,25 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// What ends the program early: what, where, and what to do.
+/// Error that ends the program early: what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The user asked for what cannot be.
+    /// The request is impossible.
     #[error("{0}")]
     Usage(String),
-    /// The results folder is somebody's already.
+    /// The results folder is already in use.
     #[error("{0}")]
     Occupied(String),
     /// There is no room for results.
     #[error("{0}")]
     Full(String),
-    /// Something could not be done.
+    /// An operation failed.
     #[error("{0}")]
     Run(String),
 }
 
 impl Failure {
-    /// The exit code that says so.
+    /// Returns the exit code of this error.
     pub fn code(&self) -> Code {
         match self {
             Failure::Usage(_) | Failure::Occupied(_) => Code::Usage,
@@ -63,12 +63,12 @@ impl Failure {
         }
     }
 
-    /// Bad usage.
+    /// Returns an error of bad usage.
     pub fn usage(text: impl ToString) -> Failure {
         Failure::Usage(text.to_string())
     }
 
-    /// Something could not be done.
+    /// Returns an error of a failed operation.
     pub fn run(text: impl ToString) -> Failure {
         Failure::Run(text.to_string())
     }

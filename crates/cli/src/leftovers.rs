@@ -3,11 +3,10 @@
 use pubmark_host::ledger::abandoned;
 use std::collections::BTreeMap;
 
-/// Servers that are named at a start.
+/// Maximum number of servers named at a start.
 const NAMED: usize = 3;
 
-/// Says, a line a server, where runs may have left something, with the command that
-/// removes it.
+/// Returns one line for each server at which runs may have left something, with the command that removes it.
 pub fn mentions() -> Vec<String> {
     let mut servers: BTreeMap<String, usize> = BTreeMap::new();
     for run in abandoned() {

@@ -1,4 +1,4 @@
-//! What goes to the screen: standard output, colours, width.
+//! Output to the screen: standard output, colours, width.
 
 use crate::failure::{Code, Failure};
 use pubmark_model::printable::{printable, unprintable};
@@ -7,17 +7,17 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::{LazyLock, OnceLock};
 
-/// Whether colours are wanted there: a terminal, and no NO_COLOR.
+/// Returns whether colours are wanted: on a terminal, and without NO_COLOR.
 pub fn colours(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Whether standard output takes colours.
+/// Returns whether standard output takes colours.
 pub fn colour() -> bool {
     colours(std::io::stdout().is_terminal())
 }
 
-/// Columns of the terminal; 120 where there is none, `COLUMNS` where it is set.
+/// Returns the columns of the terminal, or `COLUMNS` if it is set; 120 without a terminal.
 pub fn width() -> usize {
     let set = std::env::var("COLUMNS")
         .ok()
@@ -26,8 +26,7 @@ pub fn width() -> usize {
     set.or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0))).unwrap_or(120)
 }
 
-/// Prints to standard output. [`lost`] says whether that failed: no caller has to, and none can
-/// forget it.
+/// Prints to standard output. A failure is recorded for [`lost`], so that callers need not check it.
 pub fn print(text: &str) {
     let text = obedient(text, colour());
     let mut out = std::io::stdout().lock();
@@ -41,7 +40,7 @@ pub fn print(text: &str) {
 /// The first error of standard output.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
-/// A reader that has gone away, as `head` does, is no error.
+/// Records an error. A reader that has gone away, as `head` does, is no error.
 fn note_lost(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -50,12 +49,12 @@ fn note_lost(written: std::io::Result<()>) {
     }
 }
 
-/// Why standard output is not complete; none where it is, or where its reader has gone away.
+/// Returns why standard output is incomplete; `None` if it is complete, or if its reader has gone away.
 pub fn lost() -> Option<Failure> {
     LOST.get().map(|error| Failure::run(format!("standard output cannot be written: {error}")))
 }
 
-/// The secrets among the words of this program's command line.
+/// Returns the secrets in this program's command line.
 fn typed_secrets() -> &'static Secrets {
     static TYPED: LazyLock<Secrets> = LazyLock::new(|| {
         let typed = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
@@ -64,20 +63,19 @@ fn typed_secrets() -> &'static Secrets {
     &TYPED
 }
 
-/// Says something on standard error. What the user typed may be in it, and of that no
-/// secret is repeated.
+/// Prints a note on standard error, without any secret that the user typed.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(&typed_secrets().hide(text)));
 }
 
-/// Says what went wrong.
+/// Prints an error.
 pub fn error(text: &str) {
     let label = if colours(std::io::stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
     let _ = writeln!(std::io::stderr(), "{label} {}", printable(&typed_secrets().hide(text)));
 }
 
-/// Says what clap has to say: help, a version, or why the arguments are none. It
-/// repeats what was typed, and of that no secret.
+/// Prints a message of clap: help, a version, or an error in the arguments. It may repeat what was typed, but without
+/// secrets.
 pub fn refusal(refusal: &clap::Error) -> Code {
     let code = if refusal.exit_code() == 0 { Code::Done } else { Code::Usage };
     let text = refusal.render().to_string();
@@ -90,8 +88,8 @@ pub fn refusal(refusal: &clap::Error) -> Code {
     code
 }
 
-/// A text in which nothing but colours is obeyed by a terminal, and these only
-/// where they are wanted: what others have written may be in it.
+/// Returns a text whose only control sequences are colours, and these only if wanted: other programs may have written
+/// it.
 fn obedient(text: &str, colours: bool) -> Cow<'_, str> {
     if !text.contains(unprintable) {
         return Cow::Borrowed(text);
@@ -111,24 +109,24 @@ fn obedient(text: &str, colours: bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The length of the sequence that sets a colour, if the text begins with one.
+/// Returns the length of the sequence that sets a colour, if the text begins with one.
 fn colour_sequence(text: &str) -> Option<usize> {
     let body = text.strip_prefix("\x1b[")?;
     let end = body.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
     body[end..].starts_with('m').then_some(end + 3)
 }
 
-/// How much to say.
+/// Verbosity of the output.
 #[derive(Clone, Copy)]
 pub struct Voice {
-    /// Only what was asked for.
+    /// True to print only the requested output.
     pub quiet: bool,
-    /// More.
+    /// True to print more.
     pub verbose: bool,
 }
 
 impl Voice {
-    /// Says something that was not asked for.
+    /// Prints a note, unless the output is quiet.
     pub fn note(self, text: &str) {
         if !self.quiet {
             note(text);

@@ -1,6 +1,5 @@
-//! What is happening, on standard error: a live table on a terminal, a plain
-//! line a run elsewhere. What it knows is shared with the metrics and the live
-//! report.
+//! Progress on standard error: a live table on a terminal, a plain line per run elsewhere. Its state is shared with the
+//! metrics and the live report.
 
 pub mod board;
 pub mod estimate;
@@ -22,29 +21,29 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// So many questions that a look has decided are said, a line each.
+/// Maximum number of newly decided questions that are printed, one line each.
 const DECIDED_MAX: usize = 5;
 
-/// Longest finding of a run that is shown, characters.
+/// Maximum length of a run's printed finding, characters.
 const FINDING_CHARS: usize = 200;
 
-/// Shows a study as it goes by.
+/// Displays the progress of a study.
 pub struct ProgressDisplay {
     shared: Arc<SharedBoard>,
     interrupt: Arc<AtomicBool>,
     voice: Voice,
     live: bool,
     screen: Option<Screen>,
-    /// How many there are in all; 0 where that is not known.
+    /// Number of all runs; 0 if unknown.
     runs: usize,
     label: String,
-    /// What was last said of questions: decided, open, closed.
+    /// Numbers of questions printed last: decided, open, closed.
     said: Option<(usize, usize, usize)>,
     between: Box<dyn FnMut()>,
 }
 
 impl ProgressDisplay {
-    /// A display that suits standard error.
+    /// Returns a display that suits standard error.
     pub fn new(voice: Voice, shared: Arc<SharedBoard>, interrupt: Arc<AtomicBool>) -> ProgressDisplay {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         ProgressDisplay {
@@ -60,13 +59,13 @@ impl ProgressDisplay {
         }
     }
 
-    /// Has something done between runs, where it takes nothing from a
-    /// measurement: before the first one, and whenever a record is on the disk.
+    /// Sets a function to call between runs, when it takes nothing from a measurement: before the first one, and
+    /// whenever a record is on the disk.
     pub fn between_runs(&mut self, act: impl FnMut() + 'static) {
         self.between = Box::new(act);
     }
 
-    /// Takes the display off the screen.
+    /// Removes the display from the screen.
     pub fn finish(&mut self) {
         self.screen = None;
         self.shared.lock().end();
@@ -81,7 +80,7 @@ impl ProgressDisplay {
     }
 }
 
-/// A record in a line: the figures that matter most.
+/// Describes a record in one line: the most important figures.
 pub fn line(record: &RunRecord) -> String {
     if let Some(error) = &record.error {
         return format!("failed: {}", clean_ends(error, 2_000));
@@ -99,7 +98,7 @@ pub fn line(record: &RunRecord) -> String {
     parts.join(", ")
 }
 
-/// What became of the messages, where that matters more than any latency.
+/// Describes the delivery of messages if that matters more than any latency.
 fn delivery(record: &RunRecord) -> Vec<String> {
     let counts = &record.counts;
     let mut parts = Vec::new();

@@ -1,10 +1,9 @@
-//! What a program that watches a study may ask for over HTTP, while it runs.
+//! HTTP server for programs that watch a study while it runs.
 //!
-//! GET and HEAD only, one request a connection, nothing read from the disk. A
-//! client can neither hold up the study nor fill memory: heads are short,
-//! connections few, and each has a deadline. When all are taken, the one that has
-//! waited longest for its request gives way, so that connections that send nothing
-//! lock nobody out. While nobody asks, the one thread waits in `accept`.
+//! GET and HEAD only, one request per connection, nothing read from the disk. A client can neither delay the study nor
+//! fill memory: heads are short, connections few, and each has a deadline. When all are in use, the one that has waited
+//! longest for its request is closed, so that connections that send nothing lock nobody out. Between requests, the only
+//! thread waits in `accept`.
 
 pub mod live;
 pub mod metrics;
@@ -17,34 +16,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The longest head of a request, bytes.
+/// Maximum length of a request's head, bytes.
 const HEAD_MAX: usize = 8 << 10;
-/// How many headers it may have.
+/// Maximum number of its headers.
 const HEADERS_MAX: usize = 64;
-/// How long a client may take to say what it wants …
+/// Time limit for a client to send its request …
 const ASK: Duration = Duration::from_secs(2);
-/// … and to take the answer.
+/// … and to read the response.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Connections at a time. For one beyond it the oldest that has not asked is closed;
-/// where all are being answered, the new one is.
+/// Maximum number of connections. For a further one, the oldest without a request is closed; if all are being answered,
+/// the new one is.
 const CONNECTIONS_MAX: usize = 16;
-/// Written at once, so that a deadline is noticed.
+/// Bytes per write, so that a deadline is noticed.
 const PIECE: usize = 64 << 10;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug)]
 pub struct HttpRequest {
-    /// The path, without a query.
+    /// Its path, without a query.
     pub path: String,
-    /// The version that the client has.
+    /// Version that the client has.
     pub if_none_match: Option<String>,
-    /// The name by which the client reached this machine.
+    /// Name by which the client reached this machine.
     pub host: Option<String>,
 }
 
-/// Whether a Host header names this machine as nobody else can: by the loopback
-/// interface, by the address that the client has reached, or by the machine's own name.
-/// A web page may have a name of its own lead here, and must not read.
+/// Returns whether a Host header names this machine: by the loopback interface, by the address that the client has
+/// reached, or by the machine's own name. A web page may point a name of its own here, and must not read the response.
 fn is_own(host: &str, reached: IpAddr, machine: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
@@ -57,25 +55,25 @@ fn is_own(host: &str, reached: IpAddr, machine: &str) -> bool {
         || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical() == reached.to_canonical())
 }
 
-/// What is said.
+/// A response.
 pub struct HttpResponse {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// The type of the body.
+    /// Type of the body.
     pub content_type: &'static str,
-    /// The version of the body, in quotes.
+    /// Version of the body, in quotes.
     pub etag: Option<String>,
     /// The body.
     pub body: Arc<[u8]>,
 }
 
 impl HttpResponse {
-    /// A body with status 200.
+    /// Returns a body with status 200.
     pub fn ok(content_type: &'static str, body: impl Into<Arc<[u8]>>) -> HttpResponse {
         HttpResponse { status: 200, content_type, etag: None, body: body.into() }
     }
 
-    /// A status, in words.
+    /// Returns a status with its text.
     pub fn status(status: u16) -> HttpResponse {
         let text = format!("{}\n", reason(status));
         HttpResponse { status, ..HttpResponse::ok("text/plain; charset=utf-8", text.into_bytes()) }
@@ -96,19 +94,19 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Answers a request. It is called on threads of the server's own.
+/// Answers a request. It is called on threads of the server.
 pub type Answer = dyn Fn(&HttpRequest) -> HttpResponse + Send + Sync;
 
-/// A server that ends with its value.
+/// A server that ends when it is dropped.
 pub struct HttpServer {
-    /// Where it listens.
+    /// Address at which it listens.
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl HttpServer {
-    /// Listens at an address, its port 0 for any that is free.
+    /// Listens at an address; port 0 means any free one.
     pub fn start(flag: &str, address: SocketAddr, answer: Arc<Answer>) -> Result<HttpServer, Failure> {
         let refused = |error: std::io::Error| {
             let advice = match error.kind() {
@@ -131,7 +129,7 @@ impl HttpServer {
 impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Who waits in `accept` is woken by a connection.
+        // A connection wakes the thread that waits in `accept`.
         let mut knock = self.address;
         if knock.ip().is_unspecified() {
             knock.set_ip(if knock.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
@@ -167,13 +165,13 @@ fn accept(listener: &TcpListener, stop: &AtomicBool, answer: &Arc<Answer>) {
     }
 }
 
-/// The connections that are open, the oldest first.
+/// The open connections, the oldest first.
 #[derive(Default)]
 struct Open(Mutex<Vec<Connection>>);
 
 struct Connection {
     number: u64,
-    /// To close it with, as long as it has not asked.
+    /// Stream to close, until the request has been read.
     unheard: Option<TcpStream>,
 }
 
@@ -182,13 +180,13 @@ impl Open {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a connection. None where all others are being answered.
+    /// Makes room for a connection. Returns `None` if all others are being answered.
     fn enter(open: &Arc<Open>, stream: &TcpStream) -> Option<Occupied> {
         let unheard = stream.try_clone().ok()?;
         let mut connections = open.lock();
         if connections.len() >= CONNECTIONS_MAX {
             let oldest = connections.iter().position(|connection| connection.unheard.is_some())?;
-            // Its thread sees the end, and leaves a list on which it is no more.
+            // Its thread notices the end, and finds that it is no longer in the list.
             if let Some(stream) = connections.remove(oldest).unheard {
                 let _ = stream.shutdown(std::net::Shutdown::Both);
             }
@@ -199,14 +197,14 @@ impl Open {
     }
 }
 
-/// A connection that counts.
+/// An open connection in the list.
 struct Occupied {
     open: Arc<Open>,
     number: u64,
 }
 
 impl Occupied {
-    /// It has asked, and is answered. False where it had to give way.
+    /// Notes that its request has been read. Returns false if it was closed to make room.
     fn asked(&self) -> bool {
         let mut connections = self.open.lock();
         let mine = connections.iter_mut().find(|connection| connection.number == self.number);
@@ -254,13 +252,13 @@ fn serve(mut stream: TcpStream, place: &Occupied, answer: &Answer) -> std::io::R
         stream.write_all(piece)?;
     }
     stream.shutdown(std::net::Shutdown::Write)?;
-    // Closing with bytes unread would throw away what the client has not read.
+    // Closing with unread bytes would discard data that the client has not read.
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;
     let _ = stream.read(&mut [0; 1024]);
     Ok(())
 }
 
-/// What a client said.
+/// Input of a client.
 enum Asked {
     Get(HttpRequest),
     Head(HttpRequest),
@@ -294,7 +292,7 @@ fn read_head(stream: &mut TcpStream, deadline: Instant) -> std::io::Result<Asked
     }
 }
 
-/// A head, if it is whole.
+/// Parses a head, if it is complete.
 fn parse(bytes: &[u8]) -> Option<Asked> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -307,7 +305,7 @@ fn parse(bytes: &[u8]) -> Option<Asked> {
     let header = |name: &str| {
         let mut found = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
         let value = found.next().and_then(|header| std::str::from_utf8(header.value).ok());
-        // Said twice, it says nothing.
+        // A header that occurs twice is ignored.
         value.filter(|_| found.next().is_none()).map(|value| value.trim().to_owned())
     };
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
@@ -365,7 +363,7 @@ mod tests {
         assert!(!is_own(":9", "10.0.0.1".parse().unwrap(), ""));
     }
 
-    /// As many connections as there can be, none of which has asked.
+    /// Opens the maximum number of connections, none of which has sent a request.
     fn filled(listener: &TcpListener, open: &Arc<Open>) -> Vec<(TcpStream, Occupied)> {
         let connect = |_| {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,6 +1,5 @@
-//! What a message takes on this machine with no agent in its way: a bare pair of
-//! sockets beside the cases. A time of an agent is held to what the pair shows
-//! meanwhile, so that a busy machine refuses nobody.
+//! Transit time of a message on this machine without an agent: a bare pair of sockets runs beside the cases. Agents'
+//! times are compared with those of the pair, so that a busy machine fails no agent.
 
 use pubmark_host::clock;
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -12,22 +11,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two messages.
+/// Interval between two messages.
 const EVERY: Duration = Duration::from_millis(4);
 
-/// What an agent may take beyond the bare pair, whatever its language does.
+/// Time that an agent may take beyond the bare pair, in any language.
 const OWN: Ns = MILLISECOND;
 
-/// So many times what the bare pair takes: an agent passes a message through more hands.
+/// Factor on the bare pair's time: an agent passes a message through more steps.
 const TIMES: u64 = 3;
 
-/// What is allowed where nothing was measured.
+/// Allowed delay if nothing was measured.
 const UNMEASURED: Ns = 40 * MILLISECOND;
 
-/// When each message was sent, and how long it took.
+/// By message: when it was sent, and how long it took.
 type Ways = Arc<Mutex<Vec<(Ns, Ns)>>>;
 
-/// A bare pair that plays until it is dropped.
+/// A bare pair that runs until it is dropped.
 pub struct Bare {
     ways: Ways,
     stop: Arc<AtomicBool>,
@@ -35,7 +34,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Starts it. Without sockets of its own it measures nothing.
+    /// Starts the pair. If sockets cannot be opened, it measures nothing.
     pub fn start() -> Bare {
         let mut bare = Bare { ways: Ways::default(), stop: Arc::default(), threads: Vec::new() };
         bare.threads = bare.play().unwrap_or_default();
@@ -53,7 +52,7 @@ impl Bare {
                 thread::sleep(EVERY);
             }
         };
-        // The end of the sender is the end of its connection.
+        // The sender's end closes its connection.
         let receive = move || {
             let mut sent = [0; 8];
             while far.read_exact(&mut sent).is_ok() {
@@ -65,8 +64,8 @@ impl Bare {
         Ok(vec![thread("bare sender").spawn(send)?, thread("bare receiver").spawn(receive)?])
     }
 
-    /// How late a message may be that was sent between these instants, to an agent that
-    /// waited so long for a processor meanwhile.
+    /// Returns the allowed delay of messages sent between these instants, to an agent that waited this long for a
+    /// processor meanwhile.
     pub fn between(&self, from_ns: Ns, to_ns: Ns, waited_ns: Ns) -> Late {
         let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let within = ways.iter().filter(|(sent, _)| (from_ns..to_ns).contains(sent)).map(|(_, way)| *way);
@@ -82,41 +81,40 @@ impl Drop for Bare {
     }
 }
 
-/// How late messages may be, by what bare ones took.
+/// Allowed delay of messages, derived from the times of bare ones.
 #[derive(Clone, Debug, Default)]
 pub struct Late {
     ways: Vec<Ns>,
-    /// For which part of the time the agent waited for a processor.
+    /// Share of the time that the agent waited for a processor.
     starved: f64,
 }
 
-/// Quantiles that are held to what a bare message takes, each where the agent waited for a
-/// processor for no more than this part of the time: a machine that is busy with something
-/// else delays most messages of who has much to do, and those of a bare pair hardly.
+/// Quantiles that are compared with the time of a bare message, each with the largest share of the time that the agent
+/// may have waited for a processor: a busy machine delays most messages of a process with much work, and hardly those
+/// of a bare pair.
 const QUANTILES: [(f64, f64); 4] = [(0.0, f64::MAX), (0.1, BLURRED), (0.25, 0.15), (0.5, 0.05)];
 
-/// An agent that waited for a processor for a larger part of the time is slow in all it does.
+/// Share of waiting for a processor beyond which an agent is slow in all its work.
 const BLURRED: f64 = 0.3;
 
 impl Late {
-    /// By these times of bare messages.
+    /// Derives the delays from these times of bare messages.
     pub fn of(mut ways: Vec<Ns>) -> Late {
         ways.sort_unstable();
         Late { ways, starved: 0.0 }
     }
 
-    /// The quantiles that can be held to it.
+    /// Returns the quantiles that can be compared.
     pub fn quantiles(&self) -> impl Iterator<Item = f64> + '_ {
         QUANTILES.iter().filter(|(_, starved)| self.starved <= *starved).map(|(quantile, _)| *quantile)
     }
 
-    /// Whether so many messages were held up that one which was late on purpose cannot be
-    /// told from them.
+    /// Returns whether so many messages were delayed that a deliberately late one cannot be distinguished from them.
     pub fn blurred(&self) -> bool {
         self.starved > BLURRED
     }
 
-    /// How late this quantile of the messages may be, ns.
+    /// Returns the allowed delay of this quantile of the messages, ns.
     pub fn at(&self, quantile: f64) -> Ns {
         let place = (self.ways.len() as f64 * quantile) as usize;
         match self.ways.get(place).or(self.ways.last()) {
@@ -126,7 +124,7 @@ impl Late {
         }
     }
 
-    /// How late a single message may be, ns: the machine may hold up any of them.
+    /// Returns the allowed delay of a single message, ns: the machine may delay any of them.
     pub fn single(&self) -> Ns {
         UNMEASURED + self.at(1.0)
     }

@@ -1,4 +1,4 @@
-//! What an agent has played so far: several cases look at one conversation.
+//! Results of an agent so far: several cases check one conversation.
 
 use crate::receiving::{Playback, Received};
 use crate::sending::{Sending, SentOut};
@@ -13,19 +13,19 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Scope;
 
-/// Something to be played.
+/// A script to be played.
 #[derive(Clone, Copy, Debug)]
 pub enum Played {
     /// The agent sends it.
     Sends(&'static Sending),
-    /// The agent hears it.
+    /// The agent receives it.
     Hears(&'static Playback),
 }
 
-/// Plays something with a subject, and hands it on.
+/// Plays a script with a subject, and passes the result on.
 type Play = Box<dyn FnOnce(&Subject<'_>) + Send>;
 
-/// An agent on one transport, with what it has played there.
+/// An agent on one transport, with the results of what it has played there.
 pub struct Bench<'a> {
     subject: Subject<'a>,
     sent: Once<SentOut>,
@@ -40,13 +40,12 @@ impl<'a> Deref for Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// One that has played nothing yet.
+    /// Returns a bench without results.
     pub fn new(subject: Subject<'a>) -> Bench<'a> {
         Bench { subject, sent: Once::default(), received: Once::default() }
     }
 
-    /// Begins to play these, one after the other, on a thread of its own and by way of a
-    /// subject of its own.
+    /// Starts to play these scripts, one after the other, on a separate thread and with a separate subject.
     pub fn begin<'s>(
         &self,
         scope: &'s Scope<'s, '_>,
@@ -66,17 +65,17 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// What the agent sent when it was told this; it is told once.
+    /// Returns what the agent sent for this script; it is played once.
     pub fn sends(&self, sending: &'static Sending) -> Result<Rc<SentOut>, Wrong> {
         self.sent.get(sending.name, || sending.play(self))
     }
 
-    /// What the agent made of this script; it hears it once.
+    /// Returns the agent's result for this script; it is played once.
     pub fn receives(&self, script: &'static Playback) -> Result<Rc<Received>, Wrong> {
         self.received.get(script.name, || script.play(self))
     }
 
-    /// Looks at each result so far, with the name of what was played.
+    /// Calls `look` with each result so far and the name of its script.
     pub fn results(&self, look: impl Fn(&str, &FlowResult, &Workload) -> Result<(), Wrong>) -> Result<(), Wrong> {
         for (name, played) in self.sent.kept.borrow().iter() {
             played.iter().try_for_each(|out| look(name, &out.result, &out.workload))?;
@@ -88,7 +87,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What was played, and what is being played, by name.
+/// Results by script name, finished and in progress.
 struct Once<T> {
     kept: RefCell<BTreeMap<&'static str, Result<Rc<T>, Wrong>>>,
     begun: RefCell<BTreeMap<&'static str, Receiver<Result<T, Wrong>>>>,
@@ -101,15 +100,15 @@ impl<T> Default for Once<T> {
 }
 
 impl<T: Send + 'static> Once<T> {
-    /// Plays something elsewhere, and keeps it here.
+    /// Prepares a script to be played elsewhere, and keeps its result here.
     fn begun(&self, name: &'static str, play: impl Fn(&Subject<'_>) -> Result<T, Wrong> + Send + 'static) -> Play {
         let (played, comes) = channel();
         self.begun.borrow_mut().insert(name, comes);
-        // Nobody waits for it any more where the suite has ended.
+        // The receiver is gone if the suite has ended.
         Box::new(move |subject| drop(played.send(play(subject))))
     }
 
-    /// The first who asks is told what went wrong; the others that it did.
+    /// Returns the result of a script. The first call gets its error; later calls are told that it failed.
     fn get(&self, name: &'static str, play: impl FnOnce() -> Result<T, Wrong>) -> Result<Rc<T>, Wrong> {
         if let Some(known) = self.kept.borrow().get(name) {
             return known.clone().map_err(|wrong| match wrong {
@@ -120,7 +119,7 @@ impl<T: Send + 'static> Once<T> {
             });
         }
         let begun = self.begun.borrow_mut().remove(name);
-        // One whose thread has failed is played again here.
+        // If its thread has failed, the script is played again here.
         let begun = begun.and_then(|comes| comes.recv().ok());
         let played = begun.unwrap_or_else(play).map(Rc::new);
         self.kept.borrow_mut().insert(name, played.clone());

@@ -1,38 +1,38 @@
-//! A case: what it is called, what is tried, and what came of it.
+//! Conformance cases and their outcomes.
 
 use crate::bench::Bench;
 use crate::wrong::Wrong;
 
-/// What a case needs beside the agent.
+/// Requirements of a case beside the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing: the words of the protocol alone, and any transport.
+    /// Messages of the protocol only; any transport.
     Words,
-    /// The other side's sockets, across processes.
+    /// Sockets on the other side, across processes.
     Sockets,
-    /// Nothing but a place where agents meet.
+    /// A server at which agents meet.
     Meeting,
-    /// The same, and pubmark's own agent on the other side.
+    /// A server, and pubmark's own agent on the other side.
     BuiltIn,
-    /// A server that does what a script says.
+    /// A server that follows a script.
     Peer,
 }
 
-/// Something that is tried.
+/// A conformance case.
 pub struct Case {
-    /// Its name.
+    /// Name of the case.
     pub name: &'static str,
-    /// What the agent is told or sent.
+    /// Input of the agent.
     pub sent: &'static str,
-    /// What it should do.
+    /// Expected behaviour.
     pub due: &'static str,
-    /// What it needs.
+    /// Requirement of the case.
     pub needs: Needs,
-    /// Tries it.
+    /// Runs the case.
     pub run: fn(&Bench<'_>) -> Result<(), Wrong>,
 }
 
-/// A case that needs sockets on the other side.
+/// Returns a case that needs sockets on the other side.
 pub const fn of_sockets(
     name: &'static str,
     sent: &'static str,
@@ -42,26 +42,26 @@ pub const fn of_sockets(
     Case { name, sent, due, needs: Needs::Sockets, run }
 }
 
-/// What came of a case.
+/// Observed behaviour of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// What was due.
+    /// As expected.
     AsDue,
-    /// Something else.
+    /// Different; the text describes it.
     Otherwise(String),
-    /// It was not tried, and why.
+    /// The case was not tried; the text says why.
     NotTried(String),
 }
 
-/// A case and what came of it.
+/// A case with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The case, behind its transport where it was tried on one: `tcp/send-schedule`.
+    /// Name of the case, with its transport if it was tried on one: `tcp/send-schedule`.
     pub case: String,
-    /// What the agent was told or sent.
+    /// Input of the agent.
     pub sent: &'static str,
-    /// What was due.
+    /// Expected behaviour.
     pub due: &'static str,
-    /// What came.
+    /// Observed behaviour.
     pub came: Came,
 }

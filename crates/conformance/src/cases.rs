@@ -1,4 +1,4 @@
-//! The cases, a file for each side of a conversation.
+//! The cases, one file for each side of a conversation.
 
 mod agreement;
 mod blocked;
@@ -15,8 +15,8 @@ mod words;
 use crate::bench::Played;
 use crate::case::Case;
 
-/// What takes long and does not hang on a millisecond, with the cases that look at it. Each
-/// of the rows is played while the other cases are, one of a row after the other.
+/// Long scripts that do not depend on milliseconds, with the cases that check them. The rows are played in parallel
+/// with the other cases, each row in sequence.
 pub const LONG: [&[(&[&str], Played)]; 3] = [
     &[
         (&["send-stopped-long"], Played::Sends(&late::STOPPED_SENDER)),
@@ -36,7 +36,7 @@ pub const LONG: [&[(&[&str], Played)]; 3] = [
     ],
 ];
 
-/// All of them, in the order in which they are tried.
+/// Returns all cases in the order in which they are tried.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [
         words::CASES,

@@ -1,5 +1,4 @@
-//! What the suite says beside the words of a conversation: stops at known
-//! instants, and the one flow of a result.
+//! Elements of a conversation beside its commands: stops at known instants, and the one flow of a result.
 
 use crate::wrong::Wrong;
 use nix::sys::signal::Signal;
@@ -10,31 +9,31 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::thread;
 use std::time::Duration;
 
-/// From the word `start` to its instant.
+/// Time from the command `start` to the start of the schedule.
 pub const LEAD: Ns = 150 * MILLISECOND;
 
 /// A stop (SIGSTOP) of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
-    /// When, ns from the window's beginning.
+    /// Start, ns from the window's start.
     pub at_ns: Ns,
-    /// For how long.
+    /// Length of the stop.
     pub length: Duration,
 }
 
 impl Stop {
-    /// One of whole milliseconds.
+    /// Returns a stop given in milliseconds.
     pub const fn ms(at: u64, length: u64) -> Stop {
         Stop { at_ns: at * MILLISECOND, length: Duration::from_millis(length) }
     }
 
-    /// How long it is, ns.
+    /// Returns its length, ns.
     pub fn length_ns(&self) -> Ns {
         self.length.as_nanos() as Ns
     }
 }
 
-/// Stops an agent's process, in a window that begins at `window_ns`; from when until when.
+/// Stops an agent's process, in a window that begins at `window_ns`. Returns start and end of the stop.
 pub fn pause(talk: &Talk, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
     thread::sleep(until(window_ns + stop.at_ns));
     talk.signal(Signal::SIGSTOP);
@@ -45,7 +44,7 @@ pub fn pause(talk: &Talk, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
     (from_ns, to_ns)
 }
 
-/// What a result says of its flow.
+/// Returns the only flow of a result.
 pub fn only(result: &AgentResult) -> Result<FlowResult, Wrong> {
     match result.flows.as_slice() {
         [flow] => Ok(flow.clone()),
@@ -53,7 +52,7 @@ pub fn only(result: &AgentResult) -> Result<FlowResult, Wrong> {
     }
 }
 
-/// Until an instant, ns from now.
+/// Returns the time until an instant, ns from now.
 pub fn until(at_ns: Ns) -> Duration {
     Duration::from_nanos(at_ns.saturating_sub(clock::now()).min(60 * SECOND))
 }

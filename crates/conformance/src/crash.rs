@@ -1,4 +1,4 @@
-//! Clients that are killed at a server, which sees how they go.
+//! Clients that are killed at a server, which observes how their connections end.
 
 use crate::course::{LEAD, only, until};
 use crate::order::{clients, prepare, workload};
@@ -16,40 +16,39 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What was on its way has come by then.
+/// Time in which messages in flight arrive.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// How long the server waits for the end of a connection.
+/// Time that the server waits for the end of a connection.
 pub const ENDED: Duration = Duration::from_secs(2);
 
-/// Of each publisher's messages the server neither acknowledges nor hands on so
-/// manieth ones.
+/// Interval of messages of each publisher that the server neither acknowledges nor passes on.
 pub const LOST_EVERY: u64 = 7;
 
 /// Bursts of a hundred messages, 400 ms apart: two of the window.
 const BURSTS: &[(&str, &str)] =
     &[("pattern", "fan-out"), ("rate", "250"), ("arrival", "burst:100"), ("duration", "900ms")];
 
-/// In the silence between them, ns from the start.
+/// Instant in the silence between them, ns from the start.
 const SILENCE: Ns = 600 * MILLISECOND;
 
-/// What came of clients that were killed.
+/// Outcome of killed clients.
 pub struct Crashed {
-    /// What they were told to play.
+    /// Workload of the clients.
     pub workload: Workload,
-    /// What the publishers say that they sent.
+    /// Totals that the publishers report.
     pub totals: Vec<PublisherTotal>,
-    /// The result of the side that was killed.
+    /// Result of the side that was killed.
     pub result: FlowResult,
-    /// From the word `drain` until it was drained.
+    /// Time from the command `drain` until the agent was drained.
     pub drained_after: Duration,
-    /// What the server saw before the agent was told to stop.
+    /// Events at the server before the agent was told to stop.
     pub seen: Vec<ClientEvent>,
-    /// How much of that it had seen when what was on its way had come.
+    /// Number of these events when messages in flight had arrived.
     pub by_then: usize,
 }
 
-/// The server, and what it has seen so far.
+/// The server, and its events so far.
 struct Witness {
     meeting: Meeting,
     events: Receiver<ClientEvent>,
@@ -62,7 +61,7 @@ impl Witness {
         Ok(Witness { meeting, events, seen: Vec::new() })
     }
 
-    /// An order for clients of this server.
+    /// Returns the order for clients of this server.
     fn order(&self, order: Prepare) -> Prepare {
         Prepare { server: Some(self.meeting.address()), ..order }
     }
@@ -72,8 +71,8 @@ impl Witness {
         &self.seen
     }
 
-    /// Clients of this kind have been killed: how much was seen when what was on
-    /// its way had come. Their connections have more time to end.
+    /// Waits after a kill of clients of this kind. Returns the number of events when messages in flight had arrived.
+    /// The clients' connections have more time to end.
     fn settle(&mut self, talk: &mut Talk, kind: fn(&ClientAct) -> bool) -> Result<usize, Wrong> {
         talk.silent(SETTLED)?;
         let by_then = self.look().len();
@@ -85,28 +84,28 @@ impl Witness {
     }
 }
 
-/// Clients that did this.
+/// Returns the clients with such an event.
 pub fn who(seen: &[ClientEvent], did: fn(&ClientAct) -> bool) -> BTreeSet<usize> {
     seen.iter().filter(|event| did(&event.act)).map(|event| event.client).collect()
 }
 
-/// Those of them whose connections have not ended.
+/// Returns those of these clients whose connections have not ended.
 pub fn open(seen: &[ClientEvent], did: fn(&ClientAct) -> bool) -> BTreeSet<usize> {
     &who(seen, did) - &who(seen, |act| *act == ClientAct::Ended)
 }
 
-/// Publishers are what publishes.
+/// Returns whether the event is that of a publisher.
 pub fn publishes(act: &ClientAct) -> bool {
     matches!(act, ClientAct::Published(_))
 }
 
-/// Subscribers are what subscribes.
+/// Returns whether the event is that of a subscriber.
 pub fn subscribes(act: &ClientAct) -> bool {
     *act == ClientAct::Subscribed
 }
 
-/// The workload, with acknowledgements where the system has them; what the agent
-/// cannot play is not tried.
+/// Returns the workload, with acknowledgements if the system has them; returns an error if the agent does not support
+/// it.
 fn of(bench: &Subject<'_>, settings: &[(&'static str, &'static str)]) -> Result<Workload, Wrong> {
     if let Some(lack) = bench.features.lack_of_crash() {
         return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));

@@ -1,4 +1,4 @@
-//! Histograms of a result beside what they should hold.
+//! Checks histograms of a result against their expected content.
 
 use crate::bare::Late;
 use crate::course::Stop;
@@ -10,17 +10,15 @@ use pubmark_stats::Histogram;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long a message, a wake-up or a look at the clock may take at the median
-/// on a machine that does something else as well. What is told apart is several
-/// times as long.
+/// Upper limit of the median time for a message, a wake-up or a clock reading on a machine that is also busy otherwise.
+/// Times that cases distinguish are several times as long.
 pub const SLACK: Ns = 40 * MILLISECOND;
 
-/// For how long an agent is stopped, and what it may call that in `pauses`: it looks now
-/// and then, and the machine may let it wait.
+/// Length of an agent's stop. Its `pauses` may differ: it checks only sometimes, and the machine may delay it.
 pub const STOP: Duration = Duration::from_millis(400);
 const STOP_SEEN: RangeInclusive<Ns> = 250 * MILLISECOND..=600 * MILLISECOND;
 
-/// That an agent which says that it tells its pauses has told that of [`STOP`].
+/// Checks that an agent that promises to report its pauses has reported that of [`STOP`].
 pub fn paused(features: &Features, agent: &AgentResult) -> Result<(), Wrong> {
     let Some(pauses) = pauses(features, agent)? else { return Ok(()) };
     due(pauses.count >= 1 && STOP_SEEN.contains(&pauses.longest_ns), || {
@@ -33,7 +31,7 @@ pub fn paused(features: &Features, agent: &AgentResult) -> Result<(), Wrong> {
     })
 }
 
-/// That it has told these stops: how many, and how long the longest was and when.
+/// Checks that it has reported these stops: their number, and length and instant of the longest.
 pub fn paused_for(features: &Features, agent: &AgentResult, stops: &[Stop], window_ns: Ns) -> Result<(), Wrong> {
     let Some(pauses) = pauses(features, agent)? else { return Ok(()) };
     let within = |stop: &Stop| stop.length_ns().min(window_ns.saturating_sub(stop.at_ns));
@@ -60,13 +58,13 @@ fn pauses(features: &Features, agent: &AgentResult) -> Result<Option<Stalls>, Wr
     }
 }
 
-/// A histogram of a result.
+/// Reads a histogram of a result.
 pub fn read(name: &str, packed: Option<&PackedHistogram>) -> Result<Histogram, Wrong> {
     let packed = packed.ok_or_else(|| Wrong::did(format!("`{name}` is null, though there are values for it")))?;
     packed.read(PackedHistogram::DIGITS).map_err(|error| Wrong::did(format!("`{name}`: {error}")))
 }
 
-/// That a histogram has so many values.
+/// Checks that a histogram has this many values.
 pub fn counts(name: &str, histogram: &Histogram, count: u64) -> Result<(), Wrong> {
     due(histogram.count() == count, || format!("`{name}` holds {} values, not {count}", histogram.count()))
 }
@@ -74,19 +72,18 @@ pub fn counts(name: &str, histogram: &Histogram, count: u64) -> Result<(), Wrong
 /// A time that a histogram should hold, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeDue {
-    /// By what the message says …
+    /// Value by the message's header …
     pub said_ns: Ns,
-    /// … and as it went out indeed: it cannot be less.
+    /// … and by the instant at which it was really sent: it cannot be less.
     pub least_ns: Ns,
 }
 
-/// A group of equal times has quartiles when it has so many.
+/// Number of equal times from which quartiles are checked.
 const QUARTILES: usize = 8;
 
-/// That a histogram holds these times, none of them shorter. Those that are the same by
-/// what their messages say are looked at together: their quantiles up to the median are
-/// longer by no more than bare messages were on their way; of a few of them the least.
-/// Where the machine held up many, that is said of the first group alone.
+/// Checks that a histogram holds these times, none of them shorter. Messages with the same time in their headers form a
+/// group: its quantiles up to the median may be longer by the transit time of bare messages; of a small group only the
+/// minimum is checked. If the machine delayed many, only the first group is checked.
 pub fn holds(name: &str, histogram: &Histogram, truth: &[TimeDue], late: &Late) -> Result<(), Wrong> {
     counts(name, histogram, truth.len() as u64)?;
     let mut sorted = truth.to_vec();
@@ -100,7 +97,7 @@ pub fn holds(name: &str, histogram: &Histogram, truth: &[TimeDue], late: &Late) 
             let place = (group.len() as f64 * quantile) as usize;
             let said = histogram.value_at(((first + place) as f64 + 0.5) / sorted.len() as f64);
             let (wanted, allowed) = (least[place], if many { late.at(quantile) } else { late.single() });
-            // Those of the groups before that were held up are among it.
+            // Delayed messages of earlier groups are in this one as well.
             let allowed = if first > 0 && late.blurred() { Ns::MAX / 2 } else { allowed };
             // A histogram of 3 digits rounds by up to a thousandth.
             due((wanted - wanted / 500..=wanted + wanted / 500 + allowed).contains(&said), || {
@@ -119,11 +116,10 @@ pub fn holds(name: &str, histogram: &Histogram, truth: &[TimeDue], late: &Late) 
     Ok(())
 }
 
-/// Where a histogram is held to times that are all different.
+/// Quantiles at which a histogram of distinct times is checked.
 const SPREAD: [f64; 6] = [0.0, 0.25, 0.5, 0.75, 0.9, 1.0];
 
-/// That a histogram holds these times, none of them shorter, and none longer than a single
-/// message may be.
+/// Checks that a histogram holds these times, none of them shorter, and none longer than a single message may be.
 pub fn longer(name: &str, histogram: &Histogram, least: impl Iterator<Item = Ns>, late: &Late) -> Result<(), Wrong> {
     let mut least: Vec<Ns> = least.collect();
     least.sort_unstable();
@@ -145,8 +141,7 @@ pub fn longer(name: &str, histogram: &Histogram, least: impl Iterator<Item = Ns>
     Ok(())
 }
 
-/// That the mean of one histogram is longer than that of another by so much: both are of
-/// the same messages.
+/// Checks that the mean of one histogram is longer than that of another by this time: both are of the same messages.
 pub fn apart(
     (longer, of_longer): (&str, &Histogram),
     (shorter, of_shorter): (&str, &Histogram),
@@ -163,10 +158,10 @@ pub fn apart(
     })
 }
 
-/// At which quantiles two histograms are compared.
+/// Quantiles at which two histograms are compared.
 const QUANTILES: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0];
 
-/// That no quantile of one histogram is above the same of another.
+/// Checks that no quantile of one histogram is above that of another.
 fn below((lesser, less): (&str, &Histogram), (greater, more): (&str, &Histogram)) -> Result<(), Wrong> {
     counts(lesser, less, more.count())?;
     for quantile in QUANTILES {
@@ -183,7 +178,7 @@ fn below((lesser, less): (&str, &Histogram), (greater, more): (&str, &Histogram)
     Ok(())
 }
 
-/// That the figures of a flow's result agree with each other.
+/// Checks that the figures of a flow's result agree with each other.
 pub fn agree(flow: &FlowResult, workload: &Workload) -> Result<(), Wrong> {
     let named = &flow.histograms;
     let histogram =

@@ -1,11 +1,10 @@
-//! Whether an agent may measure: cases by name, each with what it was told, what
-//! was due, and what came.
+//! Tests whether an agent is fit to measure, with named cases, each with its input, the expected behaviour and the
+//! observed behaviour.
 //!
-//! The other side of a case is not another agent but bare sockets of the same
-//! library (`tap`): they see every header, body and instant of what the agent
-//! sends, and send it messages whose delays, losses and damage are known.
-//! The host's `talk` leads the conversation, `order` says what is to be played,
-//! and `cases` hold what came against what was due.
+//! The other side of a case is not another agent but bare sockets of the same library (`tap`): they record every
+//! header, body and instant of the agent's messages, and send it messages with known delays, losses and damage. The
+//! host's `talk` leads the conversation, `order` creates the orders to play, and `cases` compare observed with expected
+//! behaviour.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

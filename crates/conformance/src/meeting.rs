@@ -1,4 +1,4 @@
-//! Both sides are agents: over a server, or where the other side has no sockets.
+//! Conversations with agents on both sides: through a server, or if the other side has no sockets.
 
 use crate::bare::{Bare, Late};
 use crate::course::{LEAD, Stop, only, pause, until};
@@ -16,47 +16,47 @@ use pubmark_model::topology::bind_answers_at;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Transport, Workload};
 
-/// Who plays which side.
+/// Agents of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sides {
-    /// The agent that is tried plays both.
+    /// The tested agent plays both.
     Both,
-    /// It sends, and pubmark's own receives.
+    /// It sends, and pubmark's own agent receives.
     Sender,
-    /// It receives, and pubmark's own sends.
+    /// It receives, and pubmark's own agent sends.
     Receiver,
 }
 
-/// What came of it.
+/// Outcome of a meeting.
 pub struct Met {
-    /// What both were told.
+    /// Workload of both sides.
     pub workload: Workload,
-    /// What the publishers say that they sent.
+    /// Totals that the publishers report.
     pub totals: Vec<PublisherTotal>,
-    /// The result of the side that sends.
+    /// Result of the sending side.
     pub sender: FlowResult,
-    /// The result of the side that receives; the sender's own in `request-reply`.
+    /// Result of the receiving side; the sender's own in `request-reply`.
     pub receiver: FlowResult,
-    /// How late a message may be, by what bare ones took meanwhile.
+    /// Allowed delay of a message, from the bare messages of that time.
     pub late: Late,
 }
 
-/// Which side is stopped (SIGSTOP) from a third of the window on, for [`STOP`].
+/// Side that is stopped (SIGSTOP) a third into the window, for [`STOP`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Nobody.
+    /// Neither side.
     Nobody,
-    /// Who sends.
+    /// The sending side.
     Sender,
-    /// Who receives.
+    /// The receiving side.
     Receiver,
 }
 
 impl Stopped {
-    /// Stops it, if it is this side, where the window has begun at `start_ns`.
+    /// Stops it, if it is this side. The schedule begins at `start_ns`.
     fn stop(self, talk: &Talk, side: Stopped, workload: &Workload, start_ns: Ns) {
         if self == side && side != Stopped::Nobody {
-            // In the middle between two due times: a call that is on its way then is nobody's lag.
+            // In the middle between two due times, so that no call is in progress.
             let a_second = workload.rate.profile().map_or(1_000, |rate| rate.per_ks().start() / 1_000);
             let third = workload.window_ns().unwrap_or(0) / 3 + SECOND / a_second.max(1) / 2;
             let _ = pause(talk, start_ns + workload.warmup_ns, Stop { at_ns: third, length: STOP });
@@ -64,12 +64,12 @@ impl Stopped {
     }
 }
 
-/// Lets two agents meet; where there is a server, it does what the script says.
+/// Lets two agents meet; a server, if there is one, follows the script.
 pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
     meet_stopped(bench, settings, sides, script, Stopped::Nobody)
 }
 
-/// The same, where one side is stopped for a while.
+/// Lets two agents meet, and stops one side for a while.
 pub fn meet_stopped(
     bench: &Subject<'_>,
     settings: &[(&str, &str)],
@@ -100,7 +100,7 @@ pub fn meet_stopped(
     };
     let (mut sender, mut hearer) = (Talk::greeted(sending)?, Talk::greeted(hearing)?);
     let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Meeting::address), ..prepare };
-    // Who binds is prepared first; over a server, who subscribes.
+    // The side that binds is prepared first; with a server, the side that subscribes.
     let hears_first = server.is_some() || hears == Role::Replier;
     let order = |talk: &Talk, role: Role, met: &[String], back: Option<&str>, binds: bool| {
         let count = if role.sends() { workload.publishers } else { workload.subscribers };
@@ -144,14 +144,14 @@ pub fn meet_stopped(
     Ok(Met { workload, totals, sender: sent, receiver, late: bare.between(start_ns, over, waited) })
 }
 
-/// All clients in one agent, as between threads of a process.
+/// Lets all clients meet in one agent, as between threads of a process.
 fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, stopped: Stopped) -> Result<Met, Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
     let binds = if sends == Role::Requester { hears } else { sends };
     let connects = if binds == sends { hears } else { sends };
     let count = if binds.sends() { workload.publishers } else { workload.subscribers };
     let bound = places(bench, &talk.scratch, count);
-    // In the order that is harder: a requester is named before its replier.
+    // In the harder order: a requester comes before its replier.
     let mut all = clients(workload, connects, &[], &bound);
     all.extend(clients(workload, binds, &bound, &[]));
     if let Some(answers) = bind_answers_at(workload, talk.scratch.path(), LOOPBACK) {

@@ -1,4 +1,4 @@
-//! What an agent is told to play.
+//! Creates the orders that an agent plays.
 
 use crate::subject::Subject;
 use crate::wrong::Wrong;
@@ -12,11 +12,11 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Workload};
 use std::ops::Range;
 
-/// Beside what each case asks for: short, and small.
+/// Default settings beside those of each case: short and small.
 const USUAL: &[(&str, &str)] =
     &[("rate", "500"), ("payload", "64B"), ("warmup", "100ms"), ("duration", "400ms"), ("drain", "2s"), ("seed", "7")];
 
-/// The usual short workload with these settings.
+/// Returns the usual short workload with these settings.
 pub fn workload(bench: &Subject<'_>, more: &[(&str, &str)]) -> Result<Workload, Wrong> {
     let transport = bench.transport.map(|transport| ("transport", transport.word()));
     let counted = more.iter().any(|(name, _)| *name == "count");
@@ -30,18 +30,18 @@ pub fn workload(bench: &Subject<'_>, more: &[(&str, &str)]) -> Result<Workload, 
     }
 }
 
-/// Where the clients that bind do so.
+/// Returns the endpoints at which clients bind.
 pub fn places(bench: &Subject<'_>, scratch: &Scratch, count: u32) -> Vec<String> {
     (0..count).map(|number| bind_at(bench.transport, scratch.path(), LOOPBACK, number)).collect()
 }
 
-/// Clients of one role, each with its endpoint or those that it connects to.
+/// Returns the clients of one role, each with its endpoint or those that it connects to.
 pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[String]) -> Vec<Client> {
     let sends = role.sends();
     let count = if sends { workload.publishers } else { workload.subscribers };
     let one = |id: u32| {
         let heard = if sends { 0..0 } else { heard_by(workload, id) };
-        // With its partner, where it has one; with all of them otherwise.
+        // With its partner, if it has one; else with all of them.
         let partner = |all: &[String]| match workload.pattern.paired() {
             true => all.get(id as usize).cloned().into_iter().collect(),
             false => all.to_vec(),
@@ -60,7 +60,7 @@ pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[Stri
     (0..count).map(one).collect()
 }
 
-/// The order itself.
+/// Returns the order.
 pub fn prepare(bench: &Subject<'_>, workload: &Workload, clients: Vec<Client>, scratch: &Scratch) -> Prepare {
     Prepare {
         driver: bench.driver.to_owned(),
@@ -76,8 +76,8 @@ pub fn prepare(bench: &Subject<'_>, workload: &Workload, clients: Vec<Client>, s
     }
 }
 
-/// When each message of a publisher is due until the window's end, ns from the
-/// start; and which of them belong to the window.
+/// Returns the due times of a publisher's messages until the window's end, ns from the start, and the range of those
+/// that belong to the window.
 pub fn planned(workload: &Workload, publisher: u32) -> (Vec<Ns>, Range<usize>) {
     let Some(profile) = workload.rate.profile() else { return (Vec::new(), 0..0) };
     let mut schedule = Schedule::of(workload, profile, publisher);

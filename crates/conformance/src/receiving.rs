@@ -1,4 +1,4 @@
-//! The other side sends what is written in a script, and the agent hears it.
+//! The other side sends by a script, and the agent receives.
 
 use crate::bare::{Bare, Late};
 use crate::course::{LEAD, Stop, only, pause, until};
@@ -15,66 +15,64 @@ use pubmark_model::workload::Workload;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// How long it must not be ready while no probe comes.
+/// Time for which it must not be ready while no probe comes.
 const UNHEARD: Duration = Duration::from_millis(300);
 
-/// What the agent is told to hear.
+/// A script that the agent receives.
 #[derive(Debug)]
 pub struct Playback {
-    /// Its name.
+    /// Name of the script.
     pub name: &'static str,
     /// Settings of the workload.
     pub settings: &'static [(&'static str, &'static str)],
-    /// The lines of a publisher.
+    /// Lines of a publisher.
     pub lines: fn(publisher: u32) -> Vec<Line>,
-    /// Which sequences are of the window, and how many each publisher says that
-    /// it has sent.
+    /// Sequences that belong to the window; `sent` is the number that each publisher reports as sent.
     pub window: Range<u64>,
     /// See `window`.
     pub sent: u64,
-    /// When it is stopped (SIGSTOP).
+    /// Stops (SIGSTOP) of the agent.
     pub stops: &'static [Stop],
-    /// The first of the clients that it plays; another agent would play those
-    /// before it, and nobody does.
+    /// First of the clients that it plays; another agent would play those before it, and none does.
     pub first: u32,
-    /// Whether it is told to drain when the window is over, though lines follow.
+    /// True if it is told to drain when the window is over, though lines follow.
     pub follows: bool,
-    /// Whether its clients are killed at a third of the window.
+    /// True if its clients are killed a third into the window.
     pub killed: bool,
-    /// Whether end markers follow.
+    /// True if end markers follow.
     pub ends: bool,
-    /// How far the clock of instants in messages is ahead, ns.
+    /// Lead of the clock of instants in messages, ns.
     pub ahead_ns: i64,
 }
 
-/// What came of it.
+/// Outcome of a script.
 pub struct Received {
-    /// What it was told.
+    /// Workload of the agent.
     pub workload: Workload,
-    /// When the schedule started.
+    /// Start of the schedule.
     pub start_ns: Ns,
-    /// How late a message may be, by what bare ones took meanwhile.
+    /// Allowed delay of a message, from the bare messages of that time.
     pub late: Late,
-    /// What was sent, by publisher.
+    /// Messages sent, by publisher.
     pub said: Vec<Vec<SentLine>>,
-    /// What came back to requesters, by requester.
+    /// Replies, by requester.
     pub back: Vec<Vec<crate::tap::Heard>>,
-    /// What it says of the flow.
+    /// Result of the flow.
     pub result: FlowResult,
-    /// What it says of itself.
+    /// Result of the agent.
     pub agent: AgentResult,
-    /// What it said each second.
+    /// Its progress reports, once per second.
     pub progress: Vec<(Ns, Progress)>,
-    /// From when until when it was stopped.
+    /// Starts and ends of its stops.
     pub stopped: Vec<(Ns, Ns)>,
-    /// What it said before it had heard a probe of each publisher.
+    /// Error if it was ready before it had received a probe from each publisher.
     pub early: Option<Wrong>,
-    /// From the word `drain` until it was drained.
+    /// Time from the command `drain` until it was drained.
     pub drained_after: Duration,
 }
 
 impl Received {
-    /// Those messages of the window that were sent as they should be, each once.
+    /// Returns the messages of the window that were sent without a flaw, each once.
     pub fn sound(&self, window: &Range<u64>) -> Vec<SentLine> {
         let mut seen = std::collections::BTreeSet::new();
         let mut sound = Vec::new();
@@ -91,19 +89,19 @@ impl Received {
         sound
     }
 
-    /// The window's beginning.
+    /// Returns the window's start.
     pub fn window_ns(&self) -> Ns {
         self.start_ns + self.workload.warmup_ns
     }
 
-    /// The window's end.
+    /// Returns the window's end.
     pub fn window_end(&self) -> Ns {
         self.start_ns + self.workload.warmup_ns + self.workload.window_ns().unwrap_or(0)
     }
 }
 
 impl Playback {
-    /// Lets it hear.
+    /// Plays the script to the agent.
     pub fn play(&self, bench: &Subject<'_>) -> Result<Received, Wrong> {
         let workload = workload(bench, self.settings)?;
         if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
@@ -132,7 +130,7 @@ impl Playback {
                 let plays = (lines(id), Answers::default());
                 taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
             }
-            // The last of them keeps silent: whoever hears all is not ready yet.
+            // The last of them is silent: an agent that waits for all is not ready yet.
             let last = taps.all().last().ok_or_else(|| Wrong::NotTried("it has no publisher".into()))?;
             last.hush(true);
             let absent = if workload.pattern.paired() { first } else { 0 };
@@ -161,7 +159,7 @@ impl Playback {
         if !self.follows {
             played(&taps, &mut talk, start_ns, self.killed)?;
         }
-        // The window has to be over before anybody drains.
+        // The window must be over before the drain.
         let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);
         talk.silent(until(over))?;
         let total = |publisher| PublisherTotal {
@@ -185,8 +183,7 @@ impl Playback {
     }
 }
 
-/// Waits until the other side has played all its lines, or has met that nobody
-/// is there any more.
+/// Waits until the other side has played all its lines, or has found that the agent's clients are gone.
 fn played(taps: &Taps, talk: &mut Talk, start_ns: Ns, killed: bool) -> Result<(), Wrong> {
     let deadline = start_ns + 20 * SECOND;
     for tap in taps.all() {

@@ -1,4 +1,4 @@
-//! The agent sends, and the other side sees every message.
+//! The agent sends, and the other side records every message.
 
 use crate::bare::{Bare, Late};
 use crate::course::{LEAD, Stop, only, pause, until};
@@ -20,62 +20,61 @@ use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the other side waits for a probe, or for an end marker.
+/// Time that the other side waits for a probe, or for an end marker.
 const MARKER: Duration = Duration::from_secs(2);
 
-/// What has been sent has come by then.
+/// Time in which messages sent arrive.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Time between the drain and the word `stop` where CPU time and memory are checked.
+/// Time between the drain and the command `stop` if CPU time and memory are checked.
 const AFTERWARDS: Duration = Duration::from_millis(300);
 
-/// Something that the agent is told to send.
+/// A script that the agent sends.
 #[derive(Debug)]
 pub struct Sending {
-    /// Its name.
+    /// Name of the script.
     pub name: &'static str,
     /// Settings of the workload.
     pub settings: &'static [(&'static str, &'static str)],
-    /// When the agent is stopped (SIGSTOP).
+    /// Stops (SIGSTOP) of the agent.
     pub stops: &'static [Stop],
-    /// How the other side reads.
+    /// Reading behaviour of the other side.
     pub reads: Reads,
-    /// The first of the publishers that it plays; another agent would play those
-    /// before it, and nobody does.
+    /// First of the publishers that it plays; another agent would play those before it, and none does.
     pub first: u32,
-    /// Whether its process is watched, with its publishers held to one processor.
+    /// True if its process is watched, with its publishers bound to one processor.
     pub watched: bool,
-    /// How long its probes are listened to before it is told to start.
+    /// Time for which its probes are recorded before it is told to start.
     pub probed: Duration,
     /// Delay of replies and echoes, and which of them are left out.
     pub answers: Answers,
-    /// Whether it is told to stop in the middle of the window.
+    /// True if it is told to stop in the middle of the window.
     pub early: bool,
-    /// Whether its clients are killed there.
+    /// True if its clients are killed there.
     pub killed: bool,
-    /// How far the clock of instants in messages is ahead, ns.
+    /// Lead of the clock of instants in messages, ns.
     pub ahead_ns: i64,
 }
 
-/// How the other side reads from a third of the window on. Where it is slow, its
-/// sockets, and those of the agent, have room for little.
+/// Reading behaviour of the other side from a third into the window on. If it is slow, its sockets, and those of the
+/// agent, have small buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// At once.
+    /// Reads at once.
     AtOnce,
-    /// Nothing for so long, and then at once.
+    /// Reads nothing for this time, and then at once.
     NotFor(Duration),
-    /// A message each so often.
+    /// Reads one message per this time.
     Every(Duration),
-    /// Nothing until the agent says that it has sent all.
+    /// Reads nothing until the agent reports that it has sent all.
     Nothing,
 }
 
-/// So far a clock may be ahead of another: as if a machine had run an hour longer.
+/// Lead of a clock, as if its machine had run an hour longer.
 pub const AHEAD_NS: i64 = 3_600 * SECOND as i64;
 
 impl Sending {
-    /// With nothing in its way.
+    /// Returns a script without any obstacle.
     pub const fn plain(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Sending {
         let none = Duration::ZERO;
         Sending {
@@ -94,76 +93,75 @@ impl Sending {
     }
 }
 
-/// What came of it.
+/// Outcome of a script.
 pub struct SentOut {
-    /// What it was told.
+    /// Workload of the agent.
     pub workload: Workload,
     /// See [`Sending::first`].
     pub first: u32,
-    /// When the schedule started.
+    /// Start of the schedule.
     pub start_ns: Ns,
-    /// What its publishers say that they sent; empty where it was stopped early.
+    /// Totals that its publishers report; empty if it was stopped early.
     pub totals: Vec<PublisherTotal>,
-    /// What it says of the flow.
+    /// Result of the flow.
     pub result: FlowResult,
-    /// What it says of itself.
+    /// Result of the agent.
     pub agent: AgentResult,
-    /// What each socket of the other side heard, by subscriber, on this clock.
+    /// Messages that each socket of the other side received, by subscriber, on this clock.
     pub heard: Vec<Vec<Heard>>,
-    /// Whether each socket heard a probe before the start, and an end marker after it.
+    /// True if each socket received a probe before the start; `ended`: an end marker after it.
     pub probed: bool,
     /// See `probed`.
     pub ended: bool,
-    /// When the other side began to read again, if it did not read for a while.
+    /// Instant at which the other side began to read again, if it paused.
     pub read_again_ns: Option<Ns>,
-    /// What else came after its clients had been killed, and whether somebody
-    /// still listened where they had been bound.
+    /// Description of messages that came after its clients had been killed, or of an endpoint that still listened.
     pub undead: Option<String>,
-    /// What it said each second.
+    /// Its progress reports, once per second.
     pub progress: Vec<(Ns, Progress)>,
-    /// What its process used at the window's beginning, in it, and at its end.
+    /// Usage of its process at the window's start, in it, and at its end.
     pub used: Vec<Reading>,
-    /// How late a message may be, by what bare ones took meanwhile.
+    /// Allowed delay of a message, from the bare messages of that time.
     pub late: Late,
     /// The only processor that its publishers may use.
     pub pinned: Option<usize>,
-    /// From when until when it was stopped.
+    /// Starts and ends of its stops.
     pub stopped: Vec<(Ns, Ns)>,
 }
 
 impl SentOut {
-    /// When the window begins and ends.
+    /// Returns start and end of the window.
     pub fn window(&self) -> (Ns, Ns) {
         let from = self.start_ns + self.workload.warmup_ns;
         (from, from + self.workload.window_ns().unwrap_or(0))
     }
 
-    /// The publishers that it was told to play.
+    /// Returns the numbers of the publishers that it played.
     pub fn publishers(&self) -> Range<u32> {
         self.first..self.workload.publishers
     }
 
-    /// A socket that hears a publisher: its partner's, or the first.
+    /// Returns a socket that receives from a publisher: its partner's, or the first.
     pub fn socket_of(&self, publisher: u32) -> usize {
         if self.workload.pattern.paired() { (publisher - self.first) as usize } else { 0 }
     }
 
-    /// The messages of a publisher that a socket heard, without probes and end
-    /// markers, in the order of their coming.
+    /// Returns the messages of a publisher that a socket received, without probes and end markers, in the order of
+    /// arrival.
     pub fn messages(&self, socket: usize, publisher: u32) -> Vec<&Heard> {
         let one =
             |heard: &&Heard| heard.header.is_some_and(|header| header.publisher == publisher && header.sequence < END);
         self.heard.get(socket).map(|heard| heard.iter().filter(one).collect()).unwrap_or_default()
     }
 
-    /// As [`planned`].
+    /// Returns the plan of a publisher, see [`planned`].
     pub fn plan(&self, publisher: u32) -> (Vec<Ns>, Range<usize>) {
         planned(&self.workload, publisher)
     }
 }
 
 impl Sending {
-    /// Lets it send.
+    /// Plays the script with the agent as sender.
     pub fn play(&self, bench: &Subject<'_>) -> Result<SentOut, Wrong> {
         let workload = workload(bench, self.settings)?;
         if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
@@ -173,7 +171,7 @@ impl Sending {
         let (bare, pinned) = (Bare::start(), self.watched.then(processor).flatten());
         let mut taps = Taps::load(bench)?;
         if self.slow() {
-            // Narrow buffers open and close in leaps: who reads slowly but steadily has wide ones.
+            // Narrow buffers open and close in leaps: slow but steady reading needs wide ones.
             taps.narrow(!matches!(self.reads, Reads::Every(_)));
         }
         let mut talk = Talk::greeted(bench.sending)?;
@@ -186,7 +184,7 @@ impl Sending {
         let window_ns = start_ns + workload.warmup_ns;
         let window_end = window_ns + workload.window_ns().unwrap_or(0);
         let watch = self.watched.then(|| ProcessWatch::of(talk.player(), window_ns, window_end));
-        // Between two due times: a call that is on its way then is nobody's lag.
+        // Between two due times, so that no call is in progress.
         let middle = window_ns + workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
         let stopped = self.stops.iter().map(|stop| pause(&talk, window_ns, *stop)).collect();
         let mut read_again_ns = self.read_slowly(&taps, middle);
@@ -208,7 +206,7 @@ impl Sending {
             talk.drain(totals.clone(), workload.drain_ns)?;
         }
         if self.watched {
-            // What it uses from now on is not of the window.
+            // Its usage from now on is not of the window.
             talk.silent(AFTERWARDS)?;
         }
         let waited = waited_ns(talk.pid()).saturating_sub(waited_before);
@@ -245,12 +243,12 @@ impl Sending {
         })
     }
 
-    /// Whether the other side keeps it waiting.
+    /// Returns whether the other side makes it wait.
     fn slow(&self) -> bool {
         self.reads != Reads::AtOnce
     }
 
-    /// Gives the agent its order, and opens the other side's sockets; where it is bound.
+    /// Gives the agent its order, and opens the other side's sockets. Returns the bound endpoints.
     fn open(
         &self,
         bench: &Subject<'_>,
@@ -288,7 +286,7 @@ impl Sending {
         taps.answers = talk.answers.clone();
         let count = workload.publishers as usize - first;
         due(bound.len() == count, || format!("{count} publishers had a `bind`; `bound` names {}", bound.len()))?;
-        // Nobody binds for those that it does not play.
+        // Publishers that it does not play are bound nowhere.
         let absent = if workload.pattern.paired() { first } else { 0 };
         let ends = [vec![String::new(); absent], bound.clone()].concat();
         for client in clients(workload, Role::Subscriber, &[], &ends).split_off(absent) {
@@ -298,7 +296,7 @@ impl Sending {
         Ok(bound)
     }
 
-    /// Reads as slowly as it is to, from an instant on; when it reads again at once.
+    /// Slows down reading from an instant on. Returns the instant at which it reads at once again.
     fn read_slowly(&self, taps: &Taps, at_ns: Ns) -> Option<Ns> {
         let all = || taps.all().iter();
         if let Reads::Every(gap) = self.reads {
@@ -317,7 +315,7 @@ impl Sending {
     }
 }
 
-/// Kills its clients: what they say that they sent, and what of them is still there.
+/// Kills its clients. Returns their totals, and a description of what is still alive.
 fn kill(
     talk: &mut Talk,
     taps: &Taps,
@@ -326,7 +324,7 @@ fn kill(
 ) -> Result<(Vec<PublisherTotal>, Option<String>), Wrong> {
     talk.tell(&Command::Crash {});
     let totals = talk.sent(0)?;
-    // What was on its way has come by then.
+    // Messages in flight have arrived by then.
     talk.silent(SETTLED)?;
     let came = heard_by(taps);
     let undead = bound.iter().find_map(|endpoint| listens(endpoint));
@@ -336,12 +334,12 @@ fn kill(
     Ok((totals, undead.or((more > 0).then(|| format!("{more} messages came after that")))))
 }
 
-/// How much all sockets have heard, probes and end markers among it.
+/// Returns the number of messages that all sockets have received, including probes and end markers.
 fn heard_by(taps: &Taps) -> usize {
     taps.all().iter().map(|tap| tap.heard().len()).sum()
 }
 
-/// What is wrong where somebody still listens at an endpoint of TCP.
+/// Returns an error text if an endpoint of TCP still listens.
 fn listens(endpoint: &str) -> Option<String> {
     let address = endpoint.strip_prefix("tcp://")?;
     let deadline = Instant::now() + MARKER;
@@ -354,7 +352,7 @@ fn listens(endpoint: &str) -> Option<String> {
     None
 }
 
-/// Whether each socket hears this, in time.
+/// Waits until each socket receives this sequence. Returns false after the time limit.
 fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, Wrong> {
     let (began, mut deadline, mut came) = (Instant::now(), Instant::now() + MARKER, 0);
     for tap in taps.all() {
@@ -362,7 +360,7 @@ fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, Wrong> {
             tap.broken()?;
             let now = Instant::now();
             if now >= deadline {
-                // What was sent before it may still be on its way, for a while.
+                // Earlier messages may still be in flight for a while.
                 let more = std::mem::replace(&mut came, heard_by(taps));
                 if more == came || now >= began + 10 * MARKER {
                     return Ok(false);

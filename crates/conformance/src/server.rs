@@ -1,5 +1,5 @@
-//! The server of those drivers that need one: the reference peer, which does to
-//! messages what its script says, or the system's own.
+//! The server of drivers that need one: the reference peer, which treats messages as its script says, or the system's
+//! own.
 
 use crate::wrong::Wrong;
 use nix::unistd::pipe;
@@ -19,13 +19,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long the peer may take until it listens.
+/// Time limit for the peer to listen.
 const LISTENING: Duration = Duration::from_secs(5);
 
 /// A server that serves until it is dropped.
 pub struct Meeting {
     endpoint: String,
-    // Dropping them ends them; the folder last.
+    // Dropping these ends them; the folder last.
     _peer: Option<Peer>,
     _server: Option<Box<Server>>,
     _scratch: Option<Scratch>,
@@ -36,13 +36,13 @@ struct Peer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Returns what the peer speaks with the clients of this driver; none where it
-/// does not, and for libraries, which need no server.
+/// Returns the protocol that the peer uses with the clients of this driver; `None` if it does not support it, and for
+/// libraries, which need no server.
 fn speaks(driver: &str) -> Option<PeerProtocol> {
     Protocol::of_driver(driver).and_then(|_| PeerProtocol::of_driver(driver))
 }
 
-/// Whether the peer can be scripted for this driver.
+/// Returns whether the peer can be scripted for this driver.
 pub fn scripted(driver: &str) -> bool {
     speaks(driver).is_some()
 }
@@ -52,8 +52,8 @@ fn not_here(error: impl std::fmt::Display) -> Wrong {
 }
 
 impl Meeting {
-    /// The peer with this script or, where it does not speak the driver's
-    /// protocol, the system's own server, which obeys no script.
+    /// Starts the peer with this script or, if it does not support the driver's protocol, the system's own server,
+    /// which follows no script.
     pub fn start(driver: &str, system: &System, script: &str) -> Result<Meeting, Wrong> {
         match speaks(driver) {
             Some(protocol) => Meeting::peer(protocol, script, None),
@@ -62,7 +62,7 @@ impl Meeting {
         }
     }
 
-    /// The peer with this script, and what it sees its clients do.
+    /// Starts the peer with this script. Returns also the events of its clients.
     pub fn watched(driver: &str, script: &str) -> Result<(Meeting, Receiver<ClientEvent>), Wrong> {
         let protocol = speaks(driver).ok_or_else(|| not_here(format!("that of `{driver}` obeys no script")))?;
         let (watch, seen) = channel();
@@ -77,7 +77,7 @@ impl Meeting {
             let listening = tell.clone();
             let listens = |endpoint: &str| drop(listening.send(Ok(endpoint.to_owned())));
             let served = protocol.serve(watch, 0, script, stopped.as_fd(), listens);
-            // Nobody waits for it any more once it has listened.
+            // The receiver is gone once the peer has listened.
             let _ = tell.send(Err(served.err().map(|error| error.to_string()).unwrap_or_default()));
         };
         let thread = thread::Builder::new().name("peer".into()).spawn(run).map_err(not_here)?;
@@ -118,7 +118,7 @@ impl Meeting {
         Ok(Meeting { endpoint, _peer: None, _server: Some(Box::new(server)), _scratch: Some(scratch) })
     }
 
-    /// What an agent is told of it.
+    /// Returns the address for agents.
     pub fn address(&self) -> ServerAddress {
         let (endpoint, run) = (self.endpoint.clone(), "conformance".to_owned());
         ServerAddress { endpoint, run, sources: Vec::new(), connect_per_s: 1_000 }

@@ -1,4 +1,4 @@
-//! All cases on all transports.
+//! Runs all cases on all transports.
 
 use crate::bench::{Bench, Played};
 use crate::case::{Came, Case, Needs, Outcome};
@@ -14,51 +14,51 @@ use pubmark_model::workload::Transport;
 use std::cell::OnceCell;
 use std::thread;
 
-/// The driver that plays in virtual time: it opens no socket and reads no clock,
-/// so that an agent that passes by it alone has shown nothing of either.
+/// Driver that plays in virtual time: it opens no socket and reads no clock, so an agent that passes with it alone has
+/// proved nothing about either.
 const MOCK: &str = "mock";
 
-/// Why nothing could be tried.
+/// Reason why no case could be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// No case is called so.
+    /// There is no case with this name.
     #[error("there is no case `{0}`: `pubmark agent-check --list` names them")]
     NoCase(String),
-    /// There is no such program.
+    /// The program cannot be started.
     #[error("{0}")]
     NotStarted(String),
-    /// The agent did not say who it is.
+    /// The agent sent no hello.
     #[error("{0}")]
     NoAnswer(String),
-    /// Its drivers have nothing that can be tried here.
+    /// Its drivers support nothing that can be tried here.
     #[error("not checked: {0}")]
     NoDriver(String),
 }
 
-/// Every case, with what is sent and what is due.
+/// Returns every case, with its input and its expected behaviour.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     cases::all().map(|case| (case.name, case.sent, case.due))
 }
 
-/// How often a case that did not come as due is played anew.
+/// Maximum number of repeats of a case with unexpected behaviour.
 const AGAIN: usize = 2;
 
-/// Why a case was not tried that looks at messages on their way.
+/// Reason why a case that records messages was not tried.
 const NO_SOCKETS: &str = "this pubmark has no sockets of";
 
-/// Whether nobody has seen the agent's messages on their way: no time of them was compared.
+/// Returns whether the agent's messages were not recorded: none of their times was checked.
 pub fn unseen(outcomes: &[Outcome]) -> bool {
     outcomes.iter().any(|outcome| matches!(&outcome.came, Came::NotTried(why) if why.starts_with(NO_SOCKETS)))
 }
 
-/// Tries an agent; each outcome is told as it comes.
+/// Tests an agent; calls `tell` with each outcome.
 pub fn check(
     (sending, receiving): (&AgentCommand, &AgentCommand),
     asked: &Asked,
     known: &dyn Fn(&str) -> Option<Known>,
     tell: &mut dyn FnMut(&Outcome),
 ) -> Result<Vec<Outcome>, SuiteError> {
-    // A name that is a case's means that one; any other, all that begin with it.
+    // A full name selects that case; any other text, all cases that begin with it.
     let means = |name: &str, case: &Case| match cases::all().any(|case| case.name == name) {
         true => case.name == name,
         false => case.name.starts_with(name),
@@ -73,7 +73,7 @@ pub fn check(
     let hello = match greeted {
         Ok(hello) => hello,
         Err(wrong) => {
-            // The case says it, where it is one of those that are wanted.
+            // The case reports it, if it is selected.
             let case = cases::all().find(|case| case.name == "hello" && wanted(case));
             let Some(case) = case else { return Err(SuiteError::NoAnswer(wrong.to_string())) };
             let outcome = outcome(case, None, Err(wrong));
@@ -109,9 +109,9 @@ pub fn check(
         relay: OnceCell::new(),
     };
     let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
-    // The words are tried where a publisher can bind alone.
+    // Protocol messages are tried on a transport on which a publisher can bind alone.
     let alone = transports.iter().copied().find(across).or(transports.first().copied()).flatten();
-    // What the machine held up is as due when it is played anew; a fault stays.
+    // A delay by the machine disappears in a repeat; a fault stays.
     let play = |case: &Case, bench: &Bench<'_>, transport| {
         (0..AGAIN).fold((case.run)(bench), |run, _| match run {
             Err(Wrong::Did(_)) => (case.run)(&Bench::new(subject(transport))),
@@ -160,7 +160,8 @@ fn outcome(case: &Case, transport: Option<Transport>, run: Result<(), Wrong>) ->
     Outcome { case: name, sent: case.sent, due: case.due, came }
 }
 
-/// The driver to try. Nobody passes by what was not asked for.
+/// Returns the driver to test: the requested one, or the agent's first other than the mock, without a server if
+/// possible.
 fn choose(
     hello: &AgentHello,
     asked: Option<&str>,

@@ -1,5 +1,5 @@
-//! The other side: bare sockets of the library, each on a thread of its own,
-//! that keep every message with its instant, or play what is written for them.
+//! The other side: bare sockets of the library, each on its own thread, which record every message with its instant, or
+//! play a script.
 
 use crate::order::planned;
 use crate::subject::Subject;
@@ -18,71 +18,70 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two probes or end markers.
+/// Interval of probes and end markers.
 const MARKER_EVERY: Duration = Duration::from_millis(5);
 
-/// What the kernel keeps for a narrow socket, bytes.
+/// Kernel buffer of a narrow socket, bytes.
 const NARROW_BYTES: u64 = 128 << 10;
 
-/// Messages that wait in a socket of the other side before any is thrown away.
+/// Messages that a socket of the other side queues before it drops any.
 const QUEUE: u64 = 200_000;
 
-/// By how much *free* lies where it cannot be, ns.
+/// Distance by which an impossible ready time is off, ns.
 const FREE_OFF: Ns = 700 * MILLISECOND;
 
-/// Messages that wait in a narrow one.
+/// Messages that a narrow socket queues.
 const NARROW_QUEUE: u64 = 2;
 
-/// A message as it came.
+/// A message as it arrived.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    /// When it was taken.
+    /// Instant at which it was read.
     pub at_ns: Ns,
-    /// Its header; none in what is too short for one.
+    /// Its header; `None` if it is too short for one.
     pub header: Option<Header>,
     /// Its length, bytes.
     pub length: usize,
-    /// Where the first byte of its body is that is not the pattern's.
+    /// Position of the first byte of its body that differs from the pattern.
     pub wrong_at: Option<usize>,
 }
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When it is sent, by its header too, ns from the start.
+    /// Time of sending, also in its header, ns from the start.
     pub at: Ns,
-    /// When it was due by its header, ns from the start; below 0 before it.
+    /// Due time in its header, ns from the start; negative before it.
     pub due: i64,
-    /// How long before its sending its publisher was free by its header, ns;
-    /// what it says cannot lie before `due`.
+    /// Time from its publisher's ready time in its header to its sending, ns; the ready time cannot be before `due`.
     pub own: Ns,
-    /// Its sequence.
+    /// Its sequence number.
     pub sequence: u32,
-    /// What is wrong with it.
+    /// Flaw of the message.
     pub flaw: Flaw,
-    /// How far the clock of its instants is ahead, ns.
+    /// Lead of the clock of its instants, ns.
     pub ahead: i64,
 }
 
-/// What is wrong with a message.
+/// Flaw of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// Nothing.
+    /// No flaw.
     None,
-    /// A bit of this byte is turned, or of the last one.
+    /// A bit of this byte, or of the last one, is flipped.
     Body(usize),
-    /// It has so many bytes more, or fewer.
+    /// It is longer by this many bytes, or shorter if negative.
     Length(isize),
-    /// It names another publisher, so many further.
+    /// It names another publisher, this much further.
     Publisher(u32),
-    /// Its publisher was free, by its header, only after it had sent.
+    /// The ready time in its header is after its sending.
     FreeTooLate,
-    /// Its publisher was free, by its header, before it was due.
+    /// The ready time in its header is before its due time.
     FreeTooEarly,
 }
 
 impl Flaw {
-    /// Whether it is a message to be measured all the same.
+    /// Returns whether the message must be measured nevertheless.
     pub fn sound(self) -> bool {
         matches!(self, Flaw::None | Flaw::FreeTooLate | Flaw::FreeTooEarly)
     }
@@ -91,15 +90,15 @@ impl Flaw {
 /// A message as it was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SentLine {
-    /// When it was due, ns.
+    /// Its due time, ns.
     pub due_ns: Ns,
-    /// What it says of the sender's own lag, ns.
+    /// Generator delay by its header, ns.
     pub own_ns: Ns,
-    /// When it was sent by its header, ns …
+    /// Time of sending by its header, ns …
     pub sent_ns: Ns,
-    /// … and when it went out indeed: then or later.
+    /// … and the real time of sending: then or later.
     pub went_ns: Ns,
-    /// What was asked for.
+    /// Line of the script.
     pub line: Line,
 }
 
@@ -109,7 +108,7 @@ struct Shared {
     quiet: AtomicBool,
     start_ns: AtomicU64,
     ended: AtomicBool,
-    /// How long it waits after each message that it reads, ns.
+    /// Wait after each message that it reads, ns.
     reads_every_ns: AtomicU64,
     heard: Mutex<Vec<Heard>>,
     said: Mutex<Vec<SentLine>>,
@@ -130,29 +129,29 @@ fn kept<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub struct Taps {
     driver: Box<dyn Driver>,
     options: Options,
-    /// Whether its library has no option for the buffers of the kernel.
+    /// True if its library has no option for the kernel's buffers.
     unbuffered: bool,
-    /// Where the subscriber of `fan-out-echo` that echoes sends to.
+    /// Endpoint to which the subscriber of `fan-out-echo` that echoes sends.
     pub answers: Option<String>,
     taps: Vec<Tap>,
 }
 
 /// One socket.
 pub struct Tap {
-    /// Where others can connect to, if it was bound.
+    /// Endpoint to which others can connect, if it was bound.
     pub endpoint: Option<String>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Lets few messages wait in a socket of an agent, as far as its driver can be told so.
+/// Limits the queue of an agent's sockets to few messages, if its driver has such options.
 pub fn narrowed(options: &mut Options) {
     if let Some(queue) = options.get_mut("queue_messages") {
         *queue = NARROW_QUEUE.into();
     }
 }
 
-/// Whether there are sockets for this driver.
+/// Returns whether there are sockets for this driver.
 pub fn known(driver: &str) -> bool {
     drivers::find(driver).is_some()
 }
@@ -162,13 +161,13 @@ fn not_here(error: &DriverError) -> Wrong {
 }
 
 impl Taps {
-    /// Sockets of this driver.
+    /// Loads the sockets of this driver.
     pub fn load(bench: &Subject<'_>) -> Result<Taps, Wrong> {
         let load = drivers::find(bench.driver)
             .ok_or_else(|| Wrong::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
         let (driver, mut options) = (load(bench.options).map_err(|error| not_here(&error))?, bench.options.clone());
-        // When a conversation is over, what its sockets have not sent is for nobody: they would
-        // wait in vain to send it to an agent that has gone.
+        // When a conversation is over, nobody needs its sockets' unsent messages: they would wait in vain to send them
+        // to an agent that has exited.
         if let Some(linger) = options.get_mut("linger") {
             *linger = "0s".into();
         }
@@ -180,24 +179,23 @@ impl Taps {
         Ok(Taps { driver, options, unbuffered, answers: None, taps: Vec::new() })
     }
 
-    /// Lets those that are opened from now on have room for little, so that what
-    /// they do not read has to wait where it is sent: few messages, and little in the buffers
-    /// of the kernel.
+    /// Gives the sockets opened from now on little room, so that messages that they do not read wait at the sender: a
+    /// short queue, and small kernel buffers.
     pub fn narrow(&mut self, buffers: bool) {
         narrowed(&mut self.options);
-        // The buffers of the kernel, where the library lets them be set.
+        // The kernel's buffers, if the library lets them be set.
         if buffers && !self.unbuffered {
             self.options.insert("socket_buffer".into(), NARROW_BYTES.into());
         }
     }
 
-    /// Those that are open.
+    /// Returns the open sockets.
     pub fn all(&self) -> &[Tap] {
         &self.taps
     }
 
-    /// Opens a socket for a client. A publisher plays these lines after its probes; a replier,
-    /// or a subscriber that echoes, answers as told.
+    /// Opens a socket for a client. A publisher plays these lines after its probes; a replier, or a subscriber that
+    /// echoes, answers by these [`Answers`].
     pub fn open(
         &mut self,
         bench: &Subject<'_>,
@@ -237,7 +235,7 @@ impl Taps {
             };
             *kept(&theirs.broken) = played.err().map(|error| error.to_string());
             theirs.ended.store(true, Ordering::Release);
-            // Closing could throw away what the agent has not read yet.
+            // Closing could discard messages that the agent has not read yet.
             while !theirs.stopped() {
                 thread::park_timeout(MARKER_EVERY);
             }
@@ -250,43 +248,42 @@ impl Taps {
 }
 
 impl Tap {
-    /// What has come so far, probes and end markers among it.
+    /// Returns the messages received so far, including probes and end markers.
     pub fn heard(&self) -> Vec<Heard> {
         kept(&self.shared.heard).clone()
     }
 
-    /// What it has sent so far, without probes and end markers.
+    /// Returns the messages sent so far, without probes and end markers.
     pub fn said(&self) -> Vec<SentLine> {
         kept(&self.shared.said).clone()
     }
 
-    /// Whether a message with this sequence has come.
+    /// Returns whether a message with this sequence has arrived.
     pub fn has(&self, sequence: u32) -> bool {
         kept(&self.shared.heard).iter().any(|heard| heard.header.is_some_and(|header| header.sequence == sequence))
     }
 
-    /// The instant at which its lines begin.
+    /// Sets the instant at which its lines begin.
     pub fn start(&self, at_ns: Ns) {
         self.shared.start_ns.store(at_ns, Ordering::Release);
     }
 
-    /// Whether it does nothing for now: a publisher keeps its probes to itself, a
-    /// subscriber reads nothing.
+    /// Pauses or resumes the socket: while paused, a publisher sends no probes, and a subscriber reads nothing.
     pub fn hush(&self, quiet: bool) {
         self.shared.quiet.store(quiet, Ordering::Release);
     }
 
-    /// Lets it wait so long after each message that it reads.
+    /// Sets the wait after each message that it reads.
     pub fn read_every(&self, gap: Duration) {
         self.shared.reads_every_ns.store(gap.as_nanos() as Ns, Ordering::Release);
     }
 
-    /// Whether it has played its lines, or met an error.
+    /// Returns whether it has played its lines, or failed.
     pub fn ended(&self) -> bool {
         self.shared.ended.load(Ordering::Acquire)
     }
 
-    /// What its socket met.
+    /// Returns the error of its socket, if any.
     pub fn broken(&self) -> Result<(), Wrong> {
         match &*kept(&self.shared.broken) {
             Some(error) => Err(Wrong::did(format!("the other side's socket met: {error}"))),
@@ -305,7 +302,7 @@ impl Drop for Taps {
     }
 }
 
-/// Keeps what came; its header.
+/// Records a message. Returns its header.
 fn take(shared: &Shared, body: &[u8], message: &[u8]) -> Option<Header> {
     let at_ns = clock::now();
     let (header, length) = (Header::read(message), message.len());
@@ -341,7 +338,7 @@ fn listen(socket: &mut dyn Socket, shared: &Shared, workload: &Workload) -> Resu
     Ok(())
 }
 
-/// The messages that get no reply or echo.
+/// Messages that get no reply or echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unanswered {
     /// Everything is answered.
@@ -349,7 +346,7 @@ pub enum Unanswered {
     Nothing,
     /// Every fifth message ([`fifth`]).
     Fifths,
-    /// The last of the schedule: a replier can take nothing more after it.
+    /// The last of the schedule: a replier can receive nothing more after it.
     Last,
 }
 
@@ -358,16 +355,16 @@ pub fn fifth(sequence: u32) -> bool {
     sequence < END && sequence.is_multiple_of(5)
 }
 
-/// How the other side replies or echoes.
+/// Replies or echoes of the other side.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answers {
     /// Delay of each answer; probes are answered at once.
     pub after: Duration,
-    /// The messages that it does not answer.
+    /// Messages that it does not answer.
     pub but: Unanswered,
 }
 
-/// Sends back what comes.
+/// Sends back what arrives.
 fn answer(socket: &mut dyn Socket, shared: &Shared, workload: &Workload, how: Answers) -> Result<(), DriverError> {
     let body = body(workload);
     while !shared.stopped() {
@@ -414,7 +411,7 @@ fn marker(workload: &Workload, publisher: u32, sequence: u32) -> Vec<u8> {
     message
 }
 
-/// The message of a line, as it goes out now.
+/// Returns the message of a line, as it is sent now.
 fn message(body: &[u8], publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (Vec<u8>, SentLine) {
     let mut message = body.to_vec();
     let (due_ns, sent_ns) = (start_ns.saturating_add_signed(line.due), start_ns + line.at);
@@ -483,7 +480,7 @@ fn publish(
     Ok(())
 }
 
-/// Probes until the start, and then its lines: what comes back is kept.
+/// Sends probes until the start, and then its lines; records the replies.
 fn request(
     socket: &mut dyn Socket,
     shared: &Shared,

@@ -1,20 +1,20 @@
-//! What an agent did otherwise than it should.
+//! Faults of an agent.
 
 use pubmark_host::talk::TalkError;
 
-/// Why an agent is not as it should be, or could not be tried.
+/// Reason why an agent fails a case, or could not be tried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// It did something else than what was due; what it did.
+    /// Its behaviour was not as expected; the text describes it.
     #[error("{0}")]
     Did(String),
-    /// It could not be tried; why.
+    /// It could not be tried; the text says why.
     #[error("{0}")]
     NotTried(String),
 }
 
 impl Wrong {
-    /// An agent did this instead of what was due.
+    /// Returns an error with the agent's unexpected behaviour.
     pub fn did(what: impl Into<String>) -> Wrong {
         Wrong::Did(what.into())
     }
@@ -26,7 +26,7 @@ impl From<TalkError> for Wrong {
     }
 }
 
-/// An error where `holds` is false.
+/// Returns an error if `holds` is false.
 pub fn due(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err(Wrong::Did(otherwise())) }
 }

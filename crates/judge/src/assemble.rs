@@ -1,4 +1,4 @@
-//! From what the agents measured to a run record.
+//! Builds a run record from the agents' results.
 
 mod flow;
 mod losses;
@@ -22,50 +22,50 @@ use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_stats::{Histogram, median_whole};
 
-/// An agent of a run, and what it measured.
+/// An agent of a run, with its result.
 #[derive(Debug)]
 pub struct AgentReport {
-    /// Its name in the run.
+    /// Name in the run.
     pub name: String,
-    /// The host that it ran on; empty for `local`.
+    /// Host on which it ran; empty for `local`.
     pub host: String,
-    /// Who it says that it is.
+    /// Identity in its hello.
     pub identity: AgentIdentity,
-    /// What its clients do.
+    /// Roles of its clients.
     pub roles: Vec<Role>,
-    /// What it measured.
+    /// Result that it handed in.
     pub result: AgentResult,
 }
 
-/// What the agents of a run measured.
+/// Measurements of a run.
 pub struct Measured<'a> {
-    /// By agent.
+    /// By agent: its result.
     pub results: Vec<AgentReport>,
-    /// The window's beginning, ns.
+    /// Start of the window, ns.
     pub from_ns: Ns,
-    /// What the machine did in it; of several the worst.
+    /// Load of the machine in the window; the worst of several machines.
     pub machine: MachineLoad,
-    /// The hosts, where there are others than `local`.
+    /// Hosts, if there are others than `local`.
     pub hosts: Vec<HostShare>,
-    /// The clocks of those of them that share a stream.
+    /// Clocks of the hosts that messages travel between.
     pub clocks: Vec<ClockPair>,
-    /// The server, if there was one.
+    /// Server, if there was one.
     pub server: Option<ServerReport>,
-    /// What stood before it, if anything did.
+    /// Link before it, if there was one.
     pub link: Option<LinkReport>,
-    /// The faults as they happened.
+    /// Faults as they happened.
     pub fault_log: Vec<FaultEvent>,
-    /// What server and generator used, by time.
+    /// Usage of server and generator, by time.
     pub used: Option<UsageSeries>,
-    /// When the drain was over, ns; none where time is virtual.
+    /// Instant at which the drain was over, ns; `None` in virtual time.
     pub drained_ns: Option<Ns>,
-    /// From the first client's opening until all had heard whom they should, ns.
+    /// Time from the first client's opening until every client had received from all its publishers, ns.
     pub discovery_ns: Option<Ns>,
-    /// What network interfaces carried, where the run goes over some.
+    /// Traffic of network interfaces, if the run uses some.
     pub wire: Option<WireFigures>,
-    /// What is known of what this machine can do.
+    /// Calibration of this machine, if there is one.
     pub calibration: Option<&'a Calibration>,
-    /// What the coordinator has to remark.
+    /// Remarks of the coordinator.
     pub remarks: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     };
     let used: Vec<AgentUsage> = results.iter().map(|result| used(result)).collect();
     let of_flow: Vec<&FlowResult> = results.iter().filter_map(|result| result.flows.first()).collect();
-    // A count of which nothing arrives has no end, and so no rates.
+    // A run that ends by count has no end if nothing arrives, and so no rates.
     let ends = length.is_some() || of_flow.iter().any(|flow| flow.arrived > 0);
     let timed_ns = ends.then_some(record.window_ns);
     let flow = UnitedFlow::of(&cell.workload, timed_ns, &of_flow, &mut remarks);
@@ -111,7 +111,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             pauses: agent.result.pauses,
             runtime: agent.result.runtime,
             made: agent.result.made.clone(),
-            // There is nothing that could be late in virtual time.
+            // Nothing can be late in virtual time.
             cannot_tell: if system.driver == "mock" { Vec::new() } else { untold(agent, &cell.workload) },
         })
         .collect();
@@ -141,7 +141,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         figures.usage = report.usage;
         record.versions.extend(report.version.map(|version| ("toxiproxy".to_owned(), version.into())));
     }
-    // What a server on another machine sends does not leave over an interface here.
+    // Traffic from a server on another machine does not leave over an interface here.
     let elsewhere = record.deployment.as_ref().is_some_and(|server| server.attached == Some(Attached::Elsewhere));
     record.wire = measured.wire.filter(|_| !elsewhere);
     record.discovery_ns = measured.discovery_ns;
@@ -155,8 +155,8 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record
 }
 
-/// What is to be said of the interfaces that carried other programs' bytes
-/// before the run: from this part of what they carried in the window.
+/// Returns remarks on interfaces that carried other programs' bytes before the run: from this share of their traffic in
+/// the window.
 fn foreign(wire: &WireFigures, window_ns: Ns) -> Vec<String> {
     const SHARE: f64 = 0.01;
     let window_s = window_ns as f64 / SECOND as f64;
@@ -174,8 +174,8 @@ fn foreign(wire: &WireFigures, window_ns: Ns) -> Vec<String> {
     seen.collect()
 }
 
-/// The window of a count at `max`, ns: from when the first of its messages was sent
-/// until the last of them was sent or, if that is later, arrived.
+/// Returns the window of a run that ends by count at `max`, ns: from the first send until the last send or, if that is
+/// later, the last arrival.
 pub fn window_of_count(agents: &[AgentReport], from_ns: Ns) -> (Ns, Ns) {
     let flows = || agents.iter().flat_map(|agent| &agent.result.flows);
     let first_sent = flows().filter_map(|flow| flow.first_sent_ns).min().unwrap_or(from_ns);
@@ -183,7 +183,7 @@ pub fn window_of_count(agents: &[AgentReport], from_ns: Ns) -> (Ns, Ns) {
     (first_sent, ends.max().unwrap_or(first_sent).max(first_sent))
 }
 
-/// What an agent should have told of itself and did not, because it cannot.
+/// Returns the figures that an agent should have measured but does not support.
 fn untold(agent: &AgentReport, workload: &Workload) -> Vec<Untold> {
     let flows = || agent.result.flows.iter();
     let any = |roles: &[Role]| agent.roles.iter().any(|role| roles.contains(role));
@@ -200,7 +200,7 @@ fn untold(agent: &AgentReport, workload: &Workload) -> Vec<Untold> {
     cannot.into_iter().filter(|(_, cannot)| *cannot).map(|(what, _)| what).collect()
 }
 
-/// What agents have to remark, each remark once, behind the names of those who make it.
+/// Returns the remarks of agents, each once, after the names of the agents that make it.
 fn remarks_of(agents: &[AgentReport]) -> Vec<String> {
     let mut by: Vec<(&str, Vec<&str>)> = Vec::new();
     for agent in agents {
@@ -214,7 +214,7 @@ fn remarks_of(agents: &[AgentReport]) -> Vec<String> {
     by.into_iter().map(|(remark, names)| format!("{}: {remark}", names.join(", "))).collect()
 }
 
-/// What servers said of their limits, each once.
+/// Returns the limits that servers reported, each once.
 fn limits_reached(results: &[&AgentResult]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for words in results.iter().flat_map(|result| &result.limits_reached) {
@@ -225,7 +225,7 @@ fn limits_reached(results: &[&AgentResult]) -> Vec<String> {
     all
 }
 
-/// How all clients of all agents got their connections.
+/// Returns the connection figures of all clients of all agents.
 fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<ConnectionFigures> {
     let mut all: Option<Connections> = None;
     results.iter().filter_map(|result| result.connections).for_each(|one| all.get_or_insert_default().add(&one));
@@ -249,8 +249,8 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
     })
 }
 
-/// What agents used together. Memory is summed sample by sample: the agents
-/// take theirs at the same instants.
+/// Returns the usage of all agents together. Memory is summed sample by sample: the agents take theirs at the same
+/// instants.
 fn usage(agents: &[&AgentUsage]) -> Usage {
     let sum = |pick: fn(&AgentUsage) -> u64| total(agents.iter().map(|usage| pick(usage)));
     let samples = |pick: fn(&AgentUsage) -> &Vec<u64>| {

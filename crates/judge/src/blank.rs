@@ -9,7 +9,7 @@ use pubmark_model::times::TimeFigures;
 use pubmark_model::tuning::Tuning;
 use serde_json::Map;
 
-/// An empty record of a run: what is known before anything is measured.
+/// Returns an empty record of a run, with all that is known before the run.
 pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String) -> RunRecord {
     let secret = |name: &str| system.map_or_else(|| is_secret_name(name), |system| system.is_secret(name));
     RunRecord {

@@ -1,6 +1,5 @@
-//! From what the agents and hosts of a run reported to its record and its
-//! verdict. Everything is handed in, the machine's calibration too: there is no
-//! file, no clock and no process here.
+//! Turns the reports of a run's agents and hosts into its record and its verdict. All inputs are passed in, including
+//! the machine's calibration: the crate uses no file, no clock and no process.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,10 +1,9 @@
-//! What several hosts saw of what server and agents used, as one.
+//! Combines the usage of server and agents that several hosts measured.
 
 use pubmark_model::record::{UsageOverTime, UsageSeries};
 use std::collections::BTreeMap;
 
-/// The series of all hosts as one: of the slices that each of them saw. None
-/// where nobody saw anything.
+/// Joins the series of all hosts over the slices that each of them has. `None` if no host measured anything.
 pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
     if seen.len() < 2 {
         return seen.into_iter().next();

@@ -1,6 +1,5 @@
-//! Whether a run may be quoted, and if not, each reason why with its evidence
-//! and with the figures that it touches: only these may not be quoted. What is
-//! found of the system itself is noted, and speaks not against the run.
+//! Decides whether a run may be quoted. Each reason against it has evidence and the figures that it affects: only these
+//! may not be quoted. Findings about the system itself become notes, which do not count against the run.
 
 mod artefacts;
 mod bounds;
@@ -34,9 +33,8 @@ use pubmark_model::units::{MILLISECOND, Ns, format_size};
 use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
-/// Judges a run that could be made. `negative` counts latencies below zero;
-/// `exit_reason` says why the server ended before it was told to; `calibration` is
-/// of the machine on which it was made.
+/// Judges a run that was made. `negative` counts latencies below zero; `exit_reason` says why the server ended early;
+/// `calibration` is that of the machine of the run.
 pub fn judge(
     record: &RunRecord,
     system: &System,
@@ -54,7 +52,7 @@ pub fn judge(
         (false, false) => part,
     };
     let affected = blamed(killed::only(record));
-    // Who acknowledged and did not deliver, unless nobody was there to take it.
+    // The server acknowledged and did not deliver, unless no subscriber was left.
     let owes = blamed(killed::deaf(record));
     let latencies = !unlimited || record.workload.pattern.round_trip();
     let outpaced = unlimited && record.counts.lost > 0;
@@ -65,7 +63,7 @@ pub fn judge(
     judge.note(Component::Generator, killed::noted(record));
     judge.against(Reason::ServerDied, exit_reason.map(Found::all));
     match killed::only(record) {
-        // Who is killed loses no connection: what was lost, the server ended.
+        // A killed client loses no connection: the server ended the lost ones.
         true => judge.against(Reason::ServerDied, disconnected(record)),
         false => judge.result(Reason::ServerDied, disconnected(record)),
     }
@@ -76,7 +74,7 @@ pub fn judge(
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
     if !latencies {
-        // What touches no figure is told all the same.
+        // A pause that affects no figure is noted nevertheless.
         let short = paused.iter().filter(|found| !found.touches(FigureGroup::Rates));
         judge.note(Component::Generator, short.map(|found| found.evidence.clone()));
     }
@@ -99,7 +97,7 @@ pub fn judge(
     silences(&mut judge, record, stood_still, !noisy.is_empty());
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
-    // What nobody takes is no backlog.
+    // Messages that no subscriber takes are no backlog.
     let backlog = if killed::deaf(record) { None } else { steady::backlog(record, unlimited) };
     judge.result(Reason::NotSteady, backlog.or_else(trend));
     promises::refused(record).into_iter().for_each(|(reason, found)| judge.result(reason, found));
@@ -117,8 +115,8 @@ pub fn judge(
     judge.verdict
 }
 
-/// Whether a loop of the generator was at its limit at `rate = "max"`, so that
-/// the system may carry more than was measured.
+/// Returns whether a loop of the generator was at its limit at `rate = "max"`, so that the system may carry more than
+/// was measured.
 pub fn lower_bound(record: &RunRecord) -> bool {
     record.workload.rate == Rate::Max && !loops::at_limit(record).is_empty()
 }
@@ -136,10 +134,9 @@ fn early(negative: u64) -> Option<Found> {
     })
 }
 
-/// Silences of subscribers, laid at the door of the part that stalled: the
-/// generator, where an agent stood still or a publisher was as late by its own
-/// doing; else the system, and then they are a finding, not a fault of the run.
-/// Where an agent cannot tell whether it ran, nobody is blamed.
+/// Attributes silences of subscribers to the part that stalled: to the generator if an agent stood still or a publisher
+/// had a generator delay of that size; else to the system, as a note and not as a reason against the run. If an agent
+/// does not report whether it ran, no part is blamed.
 fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: bool) {
     let Some(stalls) = record.stalls.filter(|stalls| stalls.count > 0) else { return };
     let (length, from) = (words(stalls.longest_ns), words(stalls.longest_at_ns));
@@ -180,16 +177,16 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: 
     }
 }
 
-/// A silence shorter than this may be that of a server that others kept from a processor.
+/// Silences shorter than this may be due to other programs that kept a server from a processor.
 const SILENCE_OF_OTHERS: Ns = 500 * MILLISECOND;
 
-/// The verdict on a run that could not be made.
+/// Returns the verdict on a failed run.
 pub fn failed(error: &str) -> Verdict {
     let reasons = vec![Finding { reason: Reason::Failed, evidence: error.to_owned(), figures: FigureGroup::all() }];
     Verdict { valid: false, reasons, notes: Vec::new() }
 }
 
-/// Connections that went while the run was on.
+/// Finds connections that were lost during the run.
 fn disconnected(record: &RunRecord) -> Option<Found> {
     let connections = record.connections.as_ref()?;
     (connections.lost > 0).then(|| {
@@ -201,7 +198,7 @@ fn disconnected(record: &RunRecord) -> Option<Found> {
     })
 }
 
-/// Clients that never got a connection: it was another load than was asked for.
+/// Finds clients that never got a connection: the load differed from the requested one.
 fn unconnected(record: &RunRecord) -> Option<Found> {
     let connections = record.connections.as_ref()?;
     (connections.opened < connections.wanted).then(|| {
@@ -221,14 +218,13 @@ fn limited(record: &RunRecord) -> Option<Found> {
     })
 }
 
-/// A server that ran out of memory, whether it lives on or not: what it was
-/// doing then is done by half.
+/// Finds a server that ran out of memory, even if it still runs: its work at that time is incomplete.
 fn exhausted(record: &RunRecord) -> Option<Found> {
     let line = record.deployment.as_ref()?.out_of_memory.as_ref()?;
     Some(Found::all(format!("the server said that it had run out of memory: {line}")))
 }
 
-/// Limits of its own that the server named, to a client or in its log.
+/// Finds limits of its own that the server named to a client or in its log.
 fn reached(record: &RunRecord) -> Vec<Found> {
     let logged = record.deployment.as_ref().and_then(|deployment| deployment.limit_reached.as_ref());
     let logged = logged.map(|line| format!("its log says: {line}"));
@@ -236,10 +232,9 @@ fn reached(record: &RunRecord) -> Vec<Found> {
     said.map(|words| Found::all(format!("the server reached a limit of its own: {words}"))).collect()
 }
 
-/// Messages that the generator sent late by its own doing. What they were late
-/// is not in the headline; but they go out together, and wait for each other in
-/// the system. Of messages too short to say when their publisher was free, it is
-/// in the headline as well.
+/// Finds messages with generator delay. The headline latency does not contain the delay itself; but late messages go
+/// out together, and wait for each other in the system. Messages too short for a ready time have the delay in the
+/// headline as well.
 fn late(record: &RunRecord) -> Option<Found> {
     let own = record.times.own_lag.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
@@ -263,8 +258,8 @@ fn late(record: &RunRecord) -> Option<Found> {
     Found::if_any(figures, evidence)
 }
 
-/// Publishers that spin, and took the processors from what is measured. What
-/// others may spend on waiting awake is chosen so that there are enough.
+/// Finds publishers with `pacing = "spin"` whose busy waiting took processors from the measured system. Other kinds of
+/// pacing have a budget for it that leaves enough.
 fn awake(record: &RunRecord) -> Option<Found> {
     if record.workload.pacing != Pacing::Spin {
         return None;
@@ -275,8 +270,7 @@ fn awake(record: &RunRecord) -> Option<Found> {
     Found::if_any(touched(AWAKE, spent / cores), evidence)
 }
 
-/// Messages that may have waited for the receiving loop, which was busy with
-/// others, for so long that it makes a part of what is quoted.
+/// Finds messages that may have waited so long for the busy receiving loop that the wait is part of the quoted latency.
 fn received_late(record: &RunRecord) -> Option<Found> {
     let (lag, latency) = (record.times.receive_lag.as_ref()?, record.times.latency.as_ref()?);
     let part = |pick: fn(&Summary) -> Ns| pick(lag) as f64 > RECEIVE * pick(latency) as f64;

@@ -1,17 +1,16 @@
-//! Delays by the number: which message is delayed by how much is known
-//! beforehand, so every percentile of every window is.
+//! Deterministic delays: each message's delay is known beforehand, and so is every percentile of every window.
 
 use pubmark_model::units::{Ns, UnitError, parse_time};
 use serde::Deserialize;
 
-/// The fraction of the golden ratio in units of 2^-64: its multiples fill the
-/// interval from 0 to 1 most evenly (the Kronecker sequence of lowest discrepancy).
+/// The fraction of the golden ratio in units of 2^-64: its multiples fill the interval from 0 to 1 most evenly (the
+/// Kronecker sequence of lowest discrepancy).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The fraction of the square root of 2 likewise: it sets publishers apart.
+/// The fraction of the square root of 2 in units of 2^-64: it separates the publishers.
 const ROOT_TWO: u64 = 0x6a09_e667_f3bc_c908;
 
-/// The place of a message in its distribution, above 0 and below 1: a
-/// low-discrepancy sequence over sequence and publisher.
+/// Returns the quantile of a message in its distribution, above 0 and below 1: a low-discrepancy sequence over sequence
+/// and publisher.
 pub fn place(publisher: u32, sequence: u32) -> f64 {
     let along = u64::from(sequence).wrapping_mul(GOLDEN);
     let bits = along.wrapping_add(u64::from(publisher).wrapping_mul(ROOT_TWO)) >> 11;
@@ -31,23 +30,23 @@ impl TryFrom<String> for Span {
     }
 }
 
-/// How long after it was sent a message is handed on.
+/// Time from the sending of a message until it is passed on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delay {
-    /// Always the same.
+    /// Constant.
     Fixed(Span),
-    /// Evenly between two bounds.
+    /// Uniform between two bounds.
     Uniform(Span, Span),
     /// Exponentially distributed with this mean.
     Exponential(Span),
-    /// Points of the quantile function, from 0 to 1 in ascending order; straight
-    /// lines between them. Two points at one place make a jump.
+    /// Points of the quantile function, from 0 to 1 in ascending order, joined by straight lines. Two points at one
+    /// quantile make a jump.
     Quantiles(Vec<(f64, Span)>),
 }
 
 impl Delay {
-    /// What is wrong with it, if anything.
+    /// Returns an error text if the delay is invalid.
     pub fn problem(&self) -> Option<String> {
         match self {
             Delay::Uniform(low, high) if low > high => Some("the first bound of `uniform` is above the second".into()),
@@ -61,7 +60,7 @@ impl Delay {
         }
     }
 
-    /// The delay at a place from 0 to 1, ns.
+    /// Returns the delay at a quantile from 0 to 1, ns.
     pub fn quantile(&self, place: f64) -> Ns {
         let between = |low: Ns, high: Ns, share: f64| low + ((high - low) as f64 * share).round() as Ns;
         match self {
@@ -78,7 +77,7 @@ impl Delay {
         }
     }
 
-    /// The delay of a message, ns.
+    /// Returns the delay of a message, ns.
     pub fn of(&self, publisher: u32, sequence: u32) -> Ns {
         self.quantile(place(publisher, sequence))
     }

@@ -1,5 +1,4 @@
-//! What becomes of each message, by the script. It is told the time and has no
-//! socket: in tests it lives in virtual time.
+//! Decides about each message, by the script. The time is passed in, and there is no socket: tests run in virtual time.
 
 use crate::script::PeerScript;
 use crate::speech::PublisherAnswer;
@@ -10,30 +9,29 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::rc::Rc;
 
-/// A message that waits for its time.
+/// A message that waits for its due time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where it goes to.
+    /// Topic of the message.
     pub topic: Box<[u8]>,
-    /// What it is, damaged if the script says so.
+    /// Payload, damaged if the script says so.
     pub payload: Box<[u8]>,
-    /// Its publisher's quality of service.
+    /// Quality of service of its publisher.
     pub qos: u8,
-    /// From when its latency counts, where it is counted: its intended time, and
-    /// its publisher's own lag.
+    /// Instant from which its latency counts, if it is counted: its intended time plus the generator delay.
     counted_ns: Option<Ns>,
 }
 
-/// A message and its time, in the order of which they are handed on.
+/// A message with its due time, ordered by that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedMessage {
-    /// When it is due, ns.
+    /// Due time, ns.
     pub at_ns: Ns,
-    /// Equal instants keep the order of their making.
+    /// Number of creation, which orders equal due times.
     made: u64,
     /// The message.
     pub message: Rc<Message>,
-    /// For this client alone, whose standstill is over.
+    /// The only receiving client, if the message waited for its stall.
     pub only: Option<usize>,
 }
 
@@ -56,15 +54,15 @@ struct Held {
     message: Rc<Message>,
 }
 
-/// How far a publisher has come.
+/// State of a publisher.
 #[derive(Default)]
 struct Line {
-    /// The latest instant that something of it is due at.
+    /// Latest due time of its messages.
     last_ns: Ns,
     held: Option<Held>,
 }
 
-/// Decides.
+/// Dispatcher of messages.
 pub struct Dispatcher {
     script: Rc<PeerScript>,
     origin_ns: Option<Ns>,
@@ -72,14 +70,14 @@ pub struct Dispatcher {
     agenda: BinaryHeap<Reverse<PlannedMessage>>,
     made: u64,
     waiting_bytes: usize,
-    /// When the server is through with all that has come.
+    /// Instant at which the server has served all messages so far.
     served_ns: Ns,
-    /// What was done.
+    /// Counts of its actions.
     pub tally: PeerTally,
 }
 
 impl Dispatcher {
-    /// One that goes by this script.
+    /// Returns a dispatcher with this script.
     pub fn new(script: PeerScript) -> Dispatcher {
         Dispatcher {
             script: Rc::new(script),
@@ -93,15 +91,14 @@ impl Dispatcher {
         }
     }
 
-    /// The script.
+    /// Returns the script.
     pub fn script(&self) -> &Rc<PeerScript> {
         &self.script
     }
 
-    /// A message has come at `now`; what its publisher is told. Probes, end markers
-    /// and what is too short for a header meet no fault, but that probes may be
-    /// refused: they pass at once, an end marker behind all that its publisher sent
-    /// before it.
+    /// Handles a message that arrived at `now`. Returns the answer to its publisher. Probes, end markers and messages
+    /// too short for a header have no faults, but probes may be refused: they pass at once, an end marker after all
+    /// earlier messages of its publisher.
     pub fn arrived(&mut self, topic: &[u8], payload: &[u8], qos: u8, now: Ns) -> PublisherAnswer {
         let header = Header::read(payload);
         if let Some(header) = header.filter(|header| header.sequence < MAX_SEQUENCE) {
@@ -154,7 +151,7 @@ impl Dispatcher {
         }
         let line = self.lines.entry(publisher).or_default();
         let delay_ns = script.delay.as_ref().map(|delay| delay.of(publisher, sequence));
-        // A server's turn comes by when messages were sent as well, so that it is known beforehand.
+        // A server also takes messages by the time of their sending, so that the order is known beforehand.
         let delay_ns = delay_ns.or(script.service.map(|_| 0));
         let mut at_ns = delay_ns.map_or(now, |delay_ns| sent_ns.saturating_add(delay_ns));
         if script.ordered {
@@ -202,12 +199,12 @@ impl Dispatcher {
         self.agenda.push(Reverse(PlannedMessage { made: self.made, ..planned }));
     }
 
-    /// When the next message is due.
+    /// Returns the due time of the next message.
     pub fn due_ns(&self) -> Option<Ns> {
         self.agenda.peek().map(|Reverse(planned)| planned.at_ns)
     }
 
-    /// The next message that is due at `now`.
+    /// Returns the next message that is due at `now`.
     pub fn next(&mut self, now: Ns) -> Option<PlannedMessage> {
         if self.due_ns()? > now {
             return None;
@@ -217,13 +214,13 @@ impl Dispatcher {
         Some(planned)
     }
 
-    /// Bytes of payload that wait for their time, each copy counted.
+    /// Returns the bytes of payload that wait for their due time, including copies.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// Whether a message may go to the subscriber of this number, which is
-    /// `client`; if it stands still, the message waits until it moves.
+    /// Returns whether a message may go to the subscriber with this number, which is `client`; if the subscriber
+    /// stalls, the message waits until the stall ends.
     pub fn may_go(&mut self, planned: &PlannedMessage, client: usize, subscriber: u32) -> bool {
         let until = self.origin_ns.and_then(|origin| {
             let until = self.script.subscriber_stalled_until(subscriber, planned.at_ns.checked_sub(origin)?);
@@ -235,13 +232,13 @@ impl Dispatcher {
         false
     }
 
-    /// Until when the whole server stands still at `now`, if it does.
+    /// Returns the end of the server's stall at `now`, if there is one.
     pub fn stalled_until(&self, now: Ns) -> Option<Ns> {
         let origin = self.origin_ns?;
         Some(origin + self.script.stalled_until(now.checked_sub(origin)?)?)
     }
 
-    /// A copy was written, between these two instants.
+    /// Counts a copy that was written between these two instants.
     pub fn written(&mut self, planned: &PlannedMessage, begun_ns: Ns, ended_ns: Ns) {
         if let Some(from_ns) = planned.message.counted_ns {
             self.tally.written(planned.at_ns, from_ns, begun_ns, ended_ns);

@@ -1,12 +1,10 @@
-//! A reference peer: a small broker on loopback, or a partner between the
-//! sockets of a library, whose delays and faults are scripted, so that what a
-//! measurement should report is known beforehand.
+//! A reference peer: a small broker on loopback, or a partner between the sockets of a library, with scripted delays
+//! and faults, so that the correct result of a measurement is known beforehand.
 //!
-//! `script` says what is to happen, `truth` what must then be reported (a pure
-//! function), `dispatcher` decides about each message (told the time, without a
-//! socket), `routes` knows who listens to what, `speech` speaks the protocols,
-//! `serve` is the event loop, and `watch` tells what clients do. Of the instrument that it calibrates it
-//! shares the codecs and the layout of the messages' header, nothing else.
+//! `script` describes what the peer does, `truth` computes what must be reported (a pure function), `dispatcher`
+//! decides about each message (with the time passed in, without a socket), `routes` holds the subscriptions, `speech`
+//! implements the protocols, `serve` is the event loop, and `watch` reports what clients do. With the instrument that
+//! it calibrates it shares the codecs and the layout of the messages' header, nothing else.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

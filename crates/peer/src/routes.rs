@@ -1,8 +1,8 @@
-//! Who listens to what.
+//! Subscriptions by topic.
 
 use std::collections::HashMap;
 
-/// What a subscription asks for: a topic, or all that begins so.
+/// Filter of a subscription: a topic, or all topics with a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter<'a> {
     /// This topic.
@@ -14,9 +14,9 @@ pub enum Filter<'a> {
 /// A subscription of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription {
-    /// The client.
+    /// Number of the client.
     pub client: usize,
-    /// What the client's own side of the conversation calls the subscription.
+    /// Number of the subscription within the client's connection.
     pub token: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Adds a subscription; one that is there already stays alone.
+    /// Adds a subscription; an equal one is replaced.
     pub fn add(&mut self, filter: Filter<'_>, listener: Subscription) {
         self.remove(filter, listener);
         match filter {
@@ -51,7 +51,7 @@ impl Routes {
         }
     }
 
-    /// Ends all subscriptions of a client. Its cost grows with all there are.
+    /// Ends all subscriptions of a client, in time linear in the number of all subscriptions.
     pub fn forget(&mut self, client: usize) {
         self.exact.retain(|_, listeners| {
             listeners.retain(|listener| listener.client != client);
@@ -60,7 +60,7 @@ impl Routes {
         self.below.retain(|(_, listener)| listener.client != client);
     }
 
-    /// All that listen to a topic.
+    /// Returns all subscriptions to a topic.
     #[inline]
     pub fn of(&self, topic: &[u8]) -> impl Iterator<Item = Subscription> {
         let below = self.below.iter().filter(|(prefix, _)| topic.len() > prefix.len() && topic.starts_with(prefix));

@@ -1,9 +1,9 @@
-//! What the peer is to do: a small TOML file, strict.
+//! Script of the peer: a small TOML file with strict keys.
 //!
 //! ```toml
 //! delay = { uniform = ["1ms", "21ms"] }   # or fixed, exponential, quantiles
 //! ordered = true
-//! service = 2000                          # messages a second, one after the other
+//! service = 2000                          # messages per second, one after the other
 //! lose = { every = 7 }                    # or { at = [[PUBLISHER, SEQUENCE], …] }
 //! corrupt = { every = 17, offset = 100 }
 //! [[stall]]
@@ -15,19 +15,18 @@ use crate::delay::{Delay, Span};
 use pubmark_model::units::Ns;
 use serde::Deserialize;
 
-/// Which messages a fault meets. Both may be given; nothing is none.
+/// Messages that a fault affects. Both keys may be given; without any, no message is affected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AffectedMessages {
-    /// Each publisher's every so-manieth message, counted from 1: 7 meets
-    /// sequences 6, 13 and so on. From 1.
+    /// Every n-th message of each publisher, counted from 1: 7 affects sequences 6, 13 and so on. At least 1.
     pub every: Option<u32>,
     /// These messages: publisher and sequence.
     pub at: Vec<(u32, u32)>,
 }
 
 impl AffectedMessages {
-    /// Whether this message is met.
+    /// Returns whether this message is affected.
     pub fn meet(&self, publisher: u32, sequence: u32) -> bool {
         let number = u64::from(sequence) + 1;
         self.every.is_some_and(|every| number.is_multiple_of(u64::from(every)))
@@ -35,66 +34,66 @@ impl AffectedMessages {
     }
 }
 
-/// Messages that are refused: neither handed on nor acknowledged, and their publisher is told so.
+/// Messages that are refused: neither passed on nor acknowledged, and their publisher gets an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RefusedMessages {
-    /// As in [`AffectedMessages`].
+    /// See [`AffectedMessages`].
     pub every: Option<u32>,
-    /// As in [`AffectedMessages`].
+    /// See [`AffectedMessages`].
     pub at: Vec<(u32, u32)>,
-    /// Whether probes are refused as well, all of them.
+    /// True if all probes are refused as well.
     pub probes: bool,
-    /// The reason code of MQTT 5; 0x97, quota exceeded, by default. MQTT 3.1.1 has no word for it:
-    /// there such a message is acknowledged.
+    /// Reason code of MQTT 5; 0x97, quota exceeded, by default. MQTT 3.1.1 has no such code: there such a message is
+    /// acknowledged.
     pub code: Option<u8>,
-    /// The words of an error of RESP or NATS.
+    /// Text of an error of RESP or NATS.
     pub words: Option<String>,
 }
 
 impl RefusedMessages {
-    /// Whether this message is met.
+    /// Returns whether this message is refused.
     pub fn meet(&self, publisher: u32, sequence: u32) -> bool {
         AffectedMessages { every: self.every, at: Vec::new() }.meet(publisher, sequence)
             || self.at.contains(&(publisher, sequence))
     }
 }
 
-/// Limits that the server names to each client that connects.
+/// Limits that the server announces to each client that connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NamedLimits {
-    /// MQTT 5: the largest packet, bytes. It is not enforced.
+    /// MQTT 5: largest packet, bytes. Not enforced.
     pub packet_bytes: Option<u32>,
-    /// MQTT 5: the highest QoS. It is not enforced.
+    /// MQTT 5: highest QoS. Not enforced.
     pub qos: Option<u8>,
-    /// MQTT 5: messages that a client may have unacknowledged. It is not enforced.
+    /// MQTT 5: unacknowledged messages that a client may have. Not enforced.
     pub inflight: Option<u16>,
-    /// NATS: the largest payload, bytes. It is not enforced.
+    /// NATS: largest payload, bytes. Not enforced.
     pub payload_bytes: Option<u32>,
 }
 
-/// The end of a publisher's connection, in the protocol's words.
+/// End of a publisher's connection, with an error of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndedPublisher {
-    /// With its message of this number, from 1; probes count.
+    /// Number of its message that ends it, from 1; probes count.
     pub after: u64,
-    /// The reason code of MQTT 5, or the reply code of AMQP, which closes the channel.
+    /// Reason code of MQTT 5, or reply code of AMQP, which closes the channel.
     pub code: u16,
-    /// The words beside it. MQTT 3.1.1 has none.
+    /// Text of the error. MQTT 3.1.1 has none.
     pub words: String,
 }
 
-/// A publisher that is told that nothing more is taken, and is heard all the same (AMQP).
+/// A publisher that is told that it is blocked, and whose messages are taken nevertheless (AMQP).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockedPublisher {
-    /// With its message of this number, from 1; probes count.
+    /// Number of the message at which it is blocked, from 1; probes count.
     pub from: u64,
-    /// With this one it is told that it is over.
+    /// Number of the message at which it is unblocked.
     pub to: u64,
-    /// Why.
+    /// Reason that it is given.
     pub words: String,
 }
 
@@ -102,17 +101,16 @@ pub struct BlockedPublisher {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Corruption {
-    /// As in [`AffectedMessages`].
+    /// See [`AffectedMessages`].
     pub every: Option<u32>,
-    /// As in [`AffectedMessages`].
+    /// See [`AffectedMessages`].
     pub at: Vec<(u32, u32)>,
-    /// The byte of the payload, from 0, whose bit 6 is turned; beyond the end,
-    /// and by default, the last one.
+    /// Position of the payload's byte, from 0, whose bit 6 is flipped; beyond the end, and by default, the last one.
     pub offset: Option<usize>,
 }
 
 impl Corruption {
-    /// Whether this message is met.
+    /// Returns whether this message is damaged.
     pub fn meets(&self, publisher: u32, sequence: u32) -> bool {
         AffectedMessages { every: self.every, at: Vec::new() }.meet(publisher, sequence)
             || self.at.contains(&(publisher, sequence))
@@ -127,45 +125,41 @@ impl Corruption {
     }
 }
 
-/// A standstill. Times count from the origin: the intended time of message 0
-/// of publisher 0, which is the first of a schedule. Until it has come nothing
-/// stands still.
+/// A stall. Times count from the origin: the intended time of message 0 of publisher 0, which is the first of a
+/// schedule. Nothing stalls before it has arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// When it begins.
+    /// Start of the stall.
     pub from: Span,
-    /// How long it lasts.
+    /// Length of the stall.
     #[serde(rename = "for")]
     pub length: Span,
-    /// Only this subscriber, by the order of subscriptions from 0, gets no
-    /// messages. By default the whole server stands still: no message, no
-    /// acknowledgement and no answer leaves it.
+    /// Subscriber that gets no messages, by the order of subscriptions from 0. By default the whole server stalls: no
+    /// message, acknowledgement or answer leaves it.
     #[serde(default)]
     pub subscriber: Option<u32>,
 }
 
-/// What happens to connections, which are numbered from 1 in the order in
-/// which they are accepted.
+/// Faults of connections, which are numbered from 1 in the order in which they are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConnectFaults {
-    /// Nothing is said on a connection before it is so old.
+    /// Age of a connection before which the server sends nothing on it.
     pub answer_after: Span,
-    /// These are closed at once.
+    /// Connections that are closed at once.
     pub close: Vec<u64>,
-    /// These are refused in the protocol's own words, for a passing reason.
+    /// Connections that are refused with an error of the protocol for a temporary reason.
     pub deny: Vec<u64>,
 }
 
-/// Which messages the peer's own account covers, by intended time from the
-/// origin (see [`Stall`]).
+/// Messages that the peer's own counts cover, by intended time from the origin (see [`Stall`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counted {
-    /// From here …
+    /// Start of the interval …
     pub from: Span,
-    /// … for so long, the end not included.
+    /// … and its length, the end not included.
     #[serde(rename = "for")]
     pub length: Span,
 }
@@ -174,44 +168,43 @@ pub struct Counted {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeerScript {
-    /// From when its publisher sent a message until it is handed on; from its
-    /// intended time where it carries no other. At once if none.
+    /// Time from the sending of a message until it is passed on, or from its intended time if it has no other. At once
+    /// by default.
     pub delay: Option<Delay>,
-    /// No message before the one that its publisher sent before it.
+    /// True if no message passes an earlier one of the same publisher.
     pub ordered: bool,
-    /// One server for all messages, which takes as long for each: so many are
-    /// handed on in a second at most, and the others wait for their turn, from
-    /// when `delay` is over. 0.001 to 1,000,000,000.
+    /// Rate, messages per second, of a server that takes all messages one after the other, each for the same time.
+    /// Others wait for their turn once `delay` is over. 0.001 to 1,000,000,000.
     pub service: Option<f64>,
-    /// Neither handed on nor acknowledged. At QoS 1 and 2 such a message stays
-    /// in its publisher's window for ever.
+    /// Messages neither passed on nor acknowledged. At QoS 1 and 2 such a message stays in its publisher's window
+    /// forever.
     pub lose: AffectedMessages,
-    /// Neither handed on nor acknowledged: publishers are told so.
+    /// Messages neither passed on nor acknowledged, with an error to their publishers.
     pub refuse: RefusedMessages,
     /// Limits that clients are told.
     pub limits: NamedLimits,
-    /// The end of each publisher's connection.
+    /// End of each publisher's connection.
     pub end: Option<EndedPublisher>,
-    /// A time in which publishers are told that nothing is taken.
+    /// Time in which publishers are told that they are blocked.
     pub block: Option<BlockedPublisher>,
-    /// Acknowledged and not handed on.
+    /// Messages acknowledged and not passed on.
     pub swallow: AffectedMessages,
-    /// Handed on twice.
+    /// Messages passed on twice.
     pub duplicate: AffectedMessages,
-    /// Handed on right after its publisher's next message.
+    /// Messages passed on right after their publisher's next message.
     pub reorder: AffectedMessages,
-    /// Handed on damaged.
+    /// Messages passed on damaged.
     pub corrupt: Corruption,
-    /// Standstills.
+    /// Stalls.
     pub stall: Vec<Stall>,
-    /// Connections.
+    /// Faults of connections.
     pub connect: ConnectFaults,
-    /// What is counted; all data messages by default.
+    /// Messages that are counted; all data messages by default.
     pub count: Option<Counted>,
 }
 
 impl PeerScript {
-    /// Reads a script. The error names line and column, or what cannot be.
+    /// Reads a script. The error gives line and column, or the invalid value.
     pub fn parse(text: &str) -> Result<PeerScript, String> {
         let script: PeerScript = toml::from_str(text).map_err(|error| error.to_string())?;
         let everies = [&script.lose, &script.swallow, &script.duplicate, &script.reorder].map(|places| places.every);
@@ -230,23 +223,23 @@ impl PeerScript {
         }
     }
 
-    /// How long the server takes for a message, ns; 0 where there is none.
+    /// Returns the server's time for a message, ns; 0 without `service`.
     pub fn service_ns(&self) -> Ns {
         self.service.map_or(0, |per_s| (1e9 / per_s).round() as Ns)
     }
 
-    /// Whether messages are handed on as they come.
+    /// Returns whether messages are passed on as they come.
     pub fn is_plain(&self) -> bool {
         *self == PeerScript { connect: self.connect.clone(), ..PeerScript::default() }
     }
 
-    /// The end of the standstill of the whole server that this instant lies in,
-    /// both in ns from the origin. Standstills may adjoin or overlap.
+    /// Returns the end of the server's stall that contains this instant, both in ns from the origin. Stalls may adjoin
+    /// or overlap.
     pub fn stalled_until(&self, at_ns: Ns) -> Option<Ns> {
         self.standstill(at_ns, None)
     }
 
-    /// The same of one subscriber alone.
+    /// Returns the end of the stall of one subscriber that contains this instant, in ns from the origin.
     pub fn subscriber_stalled_until(&self, subscriber: u32, at_ns: Ns) -> Option<Ns> {
         self.standstill(at_ns, Some(subscriber))
     }
@@ -261,7 +254,7 @@ impl PeerScript {
         (until > at_ns).then_some(until)
     }
 
-    /// Whether a message that is due so long after the origin is counted.
+    /// Returns whether a message due this long after the origin is counted.
     pub fn counts(&self, since_origin_ns: Option<Ns>) -> bool {
         self.count.is_none_or(|count| {
             since_origin_ns.is_some_and(|since| (count.from.0..count.from.0 + count.length.0).contains(&since))

@@ -1,8 +1,6 @@
-//! The event loop: one thread, epoll, loopback. A plain relay goes the short
-//! way: what is read is written into its subscribers' buffers at once, and each
-//! of them is written once for a batch of reads. By a script, messages wait in
-//! the dispatcher's agenda, and the loop for them: asleep until 100 µs before,
-//! then with an eye on the clock.
+//! The event loop: one thread, epoll, loopback. A plain relay takes the short path: it copies messages into
+//! subscribers' buffers at once, and writes each buffer once for a batch of reads. With a script, messages wait in the
+//! dispatcher's agenda: the loop sleeps until 100 µs before the next due time, then polls the clock.
 
 mod client;
 
@@ -26,37 +24,37 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::Sender;
 
-/// The clock is watched, not slept on, for so long before something is due.
+/// Time before a due time in which the loop polls the clock instead of sleeping.
 const WATCH: Ns = 100_000;
-/// How much is read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 256 << 10;
 /// Reads from one connection before others have their turn.
 const READS: usize = 4;
-/// Events taken at once.
+/// Events per call of epoll.
 const EVENTS: usize = 512;
-/// Messages handed on between two writes.
+/// Messages passed on between two writes.
 const RELEASES: usize = 256;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// Beyond so many bytes on their way nothing more is read.
+/// Bytes in flight beyond which nothing more is read.
 const HELD_BYTES_MAX: usize = 64 << 20;
-/// Numbers among the connections.
+/// Event keys beside the connections' numbers.
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
 /// Starts a server and runs it to its end.
 type Run = fn(ClientWatch, u16, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
 
-/// A protocol that the peer speaks.
+/// A protocol of the peer.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerProtocol {
-    /// The name of the driver whose clients it serves.
+    /// Name of the driver whose clients it serves.
     pub driver: &'static str,
     run: Run,
 }
 
 impl PeerProtocol {
-    /// Every protocol that the peer speaks.
+    /// All protocols of the peer.
     pub const ALL: &[PeerProtocol] = &[
         PeerProtocol::of::<MqttServer>(),
         PeerProtocol::of::<NatsServer>(),
@@ -69,18 +67,16 @@ impl PeerProtocol {
         PeerProtocol { driver: S::DRIVER, run: run::<S> }
     }
 
-    /// Finds the protocol that the clients of a driver speak.
+    /// Finds the protocol of a driver's clients.
     pub fn of_driver(driver: &str) -> Option<PeerProtocol> {
         PeerProtocol::ALL.iter().copied().find(|protocol| protocol.driver == driver)
     }
 
-    /// Serves on a loopback port (0: any that is free) until `stop` can be read
-    /// to its end. `listening` is told the endpoint, `watch` what clients do.
-    /// Returns what was done.
+    /// Serves on a loopback port (0: any that is free) until `stop` reaches its end. Passes the endpoint to
+    /// `listening`, and client events to `watch`. Returns the counts of its actions.
     ///
     /// # Errors
-    /// Where it cannot listen, and where epoll fails. A connection that fails is
-    /// only closed.
+    /// If it cannot listen, or if epoll fails. A connection that fails is only closed.
     pub fn serve(
         self,
         watch: Option<Sender<ClientEvent>>,
@@ -93,7 +89,7 @@ impl PeerProtocol {
     }
 }
 
-/// Why a peer could not go on.
+/// Reason why a peer could not go on.
 #[derive(Debug, thiserror::Error)]
 #[error("the peer's {what}: {source}")]
 pub struct ServeError {
@@ -128,15 +124,15 @@ struct Server<'a, S> {
     buffer: Vec<u8>,
     /// Connections that may have more to read.
     again: Vec<usize>,
-    /// Publishers that are not read from until there is room for what they say.
+    /// Publishers that are not read until there is room for their messages.
     held: Vec<usize>,
-    /// What has just been handed on, and how many copies of it.
+    /// Messages just passed on, each with its number of copies.
     released: Vec<(PlannedMessage, usize)>,
-    /// Connections that may speak again at an instant.
+    /// Connections that may send again at an instant.
     muted: BinaryHeap<Reverse<(Ns, usize)>>,
 }
 
-/// A message for the very client that publishes it.
+/// A message for the same client that publishes it.
 struct Own {
     listener: Subscription,
     topic: Box<[u8]>,
@@ -144,22 +140,22 @@ struct Own {
     qos: u8,
 }
 
-/// What messages reach: apart, because it changes while one client is heard.
+/// Receivers of messages: separate, because they change while one client's input is handled.
 struct World<S> {
-    /// Numbers are never used again.
+    /// Connections by number. Numbers are never reused.
     clients: Vec<Option<Box<PeerConnection<S>>>>,
     routes: Routes,
     subscribers: u32,
     dirty: Vec<usize>,
     /// Bytes that wait to be written, or for acknowledgements.
     pending: usize,
-    /// Messages for the client that is just being heard.
+    /// Messages for the client whose input is being handled.
     own: Vec<Own>,
     relayed: u64,
 }
 
 impl<S: Speech> World<S> {
-    /// Puts a message where it will be written from.
+    /// Appends a message to its receiver's output buffer.
     #[inline]
     fn deliver(&mut self, listener: Subscription, topic: &[u8], payload: &[u8], qos: u8) {
         match self.clients.get_mut(listener.client) {
@@ -175,10 +171,10 @@ impl<S: Speech> World<S> {
         }
     }
 
-    /// Hands a message to all that listen; how many they are.
+    /// Delivers a message to all its subscribers. Returns their number.
     #[inline]
     fn relay(&mut self, topic: &[u8], payload: &[u8], qos: u8) -> usize {
-        // The routes stay as they are meanwhile.
+        // The routes do not change meanwhile.
         let routes = std::mem::take(&mut self.routes);
         let mut listeners = 0;
         for listener in routes.of(topic) {
@@ -193,7 +189,7 @@ impl<S: Speech> World<S> {
 
 impl<'a, S: Speech> Server<'a, S> {
     fn new(watch: ClientWatch, port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
-        // The kernel's default lets itself 50 µs of slack. Where it cannot be had, the account shows it.
+        // The kernel's default timer slack is 50 µs. If it cannot be reduced, the counts show the delay.
         pubmark_clock::exact_timers();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
         listener.set_nonblocking(true).map_err(failed("port"))?;
@@ -201,7 +197,7 @@ impl<'a, S: Speech> Server<'a, S> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed("epoll"))?;
         epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)
             .map_err(failed("epoll"))?;
-        // A file has no events: its end is as good as here.
+        // A file has no events: its end counts as reached.
         let waits = epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN);
         let stopped = match waits {
             Ok(()) => false,
@@ -248,8 +244,7 @@ impl<'a, S: Speech> Server<'a, S> {
         Ok(tally)
     }
 
-    /// Hands on what is due by the script: all of it, then one write for each
-    /// subscriber.
+    /// Passes on all messages that are due by the script, then writes once for each subscriber.
     fn release(&mut self) {
         if self.plain {
             return;
@@ -272,7 +267,7 @@ impl<'a, S: Speech> Server<'a, S> {
         self.released = released;
     }
 
-    /// The copies that went.
+    /// Passes on one message. Returns the number of copies.
     fn release_one(&mut self, planned: &PlannedMessage) -> usize {
         let only = planned.only;
         let routes = std::mem::take(&mut self.world.routes);
@@ -291,7 +286,7 @@ impl<'a, S: Speech> Server<'a, S> {
         copies
     }
 
-    /// Connections whose silence is over have something to write.
+    /// Resumes connections whose muted time is over.
     fn unmute(&mut self) {
         let now = now();
         while let Some(Reverse((_, index))) = self.muted.peek().copied().filter(|Reverse((at, _))| *at <= now) {
@@ -308,7 +303,7 @@ impl<'a, S: Speech> Server<'a, S> {
         }
     }
 
-    /// Writes what can be written.
+    /// Writes all output that the kernel takes.
     fn flush_all(&mut self) {
         if self.world.dirty.is_empty() {
             return;
@@ -331,12 +326,12 @@ impl<'a, S: Speech> Server<'a, S> {
             let over = client.closing && client.unwritten() == 0;
             match flushed {
                 Err(_) => self.end(index),
-                // The client closes when it has read what was said.
+                // The client closes when it has read the output.
                 Ok(()) if over => drop(client.stream.shutdown(std::net::Shutdown::Write)),
                 Ok(()) => {}
             }
         }
-        // Flushing makes nobody dirty: the list's memory can be kept.
+        // Flushing makes no connection dirty: the list's memory can be kept.
         self.world.dirty = dirty;
     }
 
@@ -354,7 +349,7 @@ impl<'a, S: Speech> Server<'a, S> {
         self.world.pending + self.dispatcher.waiting_bytes() > HELD_BYTES_MAX
     }
 
-    /// Waits for something to happen or to be due, and sees to it.
+    /// Waits until an event or a due time, and handles it.
     fn wait(&mut self) -> Result<(), ServeError> {
         let muted = self.muted.peek().map(|Reverse((at, _))| *at);
         let due = [self.dispatcher.due_ns(), muted].into_iter().flatten().min();
@@ -389,7 +384,7 @@ impl<'a, S: Speech> Server<'a, S> {
         Ok(())
     }
 
-    /// Watches the clock if something is due shortly, until it is.
+    /// Polls the clock if something is due shortly, until it is.
     fn watch(&mut self, due: Ns) {
         let mut look = now();
         if look >= due || look.saturating_add(WATCH) <= due {
@@ -453,12 +448,12 @@ impl<'a, S: Speech> Server<'a, S> {
         }
     }
 
-    /// Reads what is there, some of it at a time. Where the connection is
-    /// `over`, its end is there too, and no further event will tell of it.
+    /// Reads a limited part of the available input. If the connection is `over`, its end is available too, and no
+    /// further event will report it.
     fn read(&mut self, index: usize, over: bool) {
         for _ in 0..READS {
             let Some(mut client) = self.world.clients[index].take() else { return };
-            // Subscribers are always heard: what they acknowledge makes room.
+            // Subscribers are always read: their acknowledgements make room.
             if client.subscriber.is_none() && self.choked() {
                 self.world.clients[index] = Some(client);
                 return self.held.push(index);
@@ -481,7 +476,7 @@ impl<'a, S: Speech> Server<'a, S> {
             for Own { listener, topic, payload, qos } in std::mem::take(&mut self.world.own) {
                 self.world.deliver(listener, &topic, &payload, qos);
             }
-            // Less than there was room for: there is no more, or an event will tell.
+            // Less than the buffer holds: there is no more, or an event will follow.
             if !over && matches!(got, Ok(Some(count)) if count < READ_BYTES) {
                 return;
             }
@@ -489,8 +484,7 @@ impl<'a, S: Speech> Server<'a, S> {
         self.again.push(index);
     }
 
-    /// Lets a client, who is out of the world meanwhile, be understood. False
-    /// if it breaks the protocol.
+    /// Handles a client's input, with the client taken out of the world. Returns false if it breaks the protocol.
     fn hear(&mut self, client: &mut PeerConnection<S>, index: usize, count: usize) -> bool {
         let Server { plain, watch, dispatcher, world, buffer, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
@@ -527,7 +521,7 @@ impl<'a, S: Speech> Server<'a, S> {
     }
 }
 
-/// Waits for events, to the nanosecond: epoll itself counts milliseconds.
+/// Waits for events with a timeout in ns: epoll itself counts milliseconds.
 fn await_events(epoll: &OwnedFd, timeout: Option<Ns>, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
     let timespec = |ns: Ns| Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as i64 };
     let mut take =

@@ -1,5 +1,4 @@
-//! The server's side of the protocols: bytes in, what is asked for and answers
-//! out, without a socket and without a clock.
+//! The server's side of the protocols: bytes in, requests and answers out, without a socket or a clock.
 
 mod amqp;
 mod mqtt;

@@ -1,4 +1,4 @@
-//! What the peer really did.
+//! Counts of what the peer really did.
 
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Percentiles of one distribution, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// Values.
+    /// Number of values.
     pub count: u64,
     /// Median.
     pub p50: u64,
@@ -22,74 +22,71 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// The percentiles of a histogram; none if it is empty.
+    /// Returns the percentiles of a histogram; `None` if it is empty.
     pub fn of(histogram: &Histogram) -> Option<Percentiles> {
         let pubmark_stats::Summary { count, p50, p90, p99, p999, max, .. } = histogram.summary()?;
         Some(Percentiles { count, p50, p90, p99, p999, max })
     }
 }
 
-/// Counts of what was done. Those of messages cover what the script counts
-/// (see [`crate::script::Counted`]), once for a message however many
-/// subscribers it has; a plain relay looks into no message and counts none.
+/// Counts of messages, of those that the script counts (see [`crate::script::Counted`]), once for a message with any
+/// number of subscribers; a plain relay reads no message and counts none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MessageCounts {
-    /// Data messages that came.
+    /// Data messages received.
     pub messages: u64,
     /// Copies of them written to subscribers.
     pub copies: u64,
-    /// Neither handed on nor acknowledged.
+    /// Neither passed on nor acknowledged.
     pub lost: u64,
     /// Refused.
     pub refused: u64,
-    /// Acknowledged and not handed on.
+    /// Acknowledged and not passed on.
     pub swallowed: u64,
-    /// Handed on twice.
+    /// Passed on twice.
     pub duplicated: u64,
-    /// Handed on behind a later one.
+    /// Passed on after a later one.
     pub reordered: u64,
-    /// Handed on damaged.
+    /// Passed on damaged.
     pub corrupted: u64,
-    /// Handed on later because the server stood still.
+    /// Passed on later because the server stalled.
     pub stalled: u64,
-    /// Copies written later because their subscriber stood still.
+    /// Copies written later because their subscriber stalled.
     pub stalled_copies: u64,
 }
 
-/// What happened to connections.
+/// Counts of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionCounts {
-    /// Taken from the kernel, those closed or denied included.
+    /// Accepted from the kernel, including those closed or denied.
     pub accepted: u64,
     /// Closed at once, by script.
     pub closed: u64,
-    /// Refused in the protocol's words, by script.
+    /// Refused with an error of the protocol, by script.
     pub denied: u64,
     /// Ended because the client broke the protocol.
     pub malformed: u64,
 }
 
-/// The account of a whole life.
+/// Counts over the peer's whole life.
 #[derive(Debug)]
 pub struct PeerTally {
     /// Counts of messages.
     pub counts: MessageCounts,
-    /// Connections.
+    /// Counts of connections.
     pub connections: ConnectionCounts,
     /// Copies that a plain relay has written.
     pub relayed: u64,
-    /// When the write of each copy returned, less when it was due, ns.
+    /// Instant at which the write of each copy returned, minus its due time, ns.
     pub release_error: Histogram,
-    /// When the peer, awake and with its eye on the clock, saw that something
-    /// was due, less when it was due, ns: what the machine takes from a process
-    /// that runs. Of all messages, counted or not; those for which it was not
-    /// awake in time are left out.
+    /// Instant at which the polling peer noticed that something was due, minus the due time, ns: time that the machine
+    /// takes from a running process. Of all messages, counted or not, except those for which it was not polling in
+    /// time.
     pub watch_error: Histogram,
-    /// When the write of each copy returned, less the message's intended time
-    /// and what its publisher was late by its own doing, ns: the latency that
-    /// must be reported.
+    /// Instant at which the write of each copy returned, minus the message's intended time and generator delay, ns: the
+    /// latency that must be reported.
     pub latency: Histogram,
-    /// The same of when the write began: nobody can have had it before.
+    /// Latency to the start of the write, ns: nobody can have received the message before.
     pub begun: Histogram,
 }
 
@@ -108,8 +105,7 @@ impl Default for PeerTally {
 }
 
 impl PeerTally {
-    /// A copy was written: when it was due, from when its latency counts, and
-    /// between which instants.
+    /// Counts a copy: its due time, the instant from which its latency counts, and start and end of its write.
     pub fn written(&mut self, due_ns: Ns, from_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
         self.counts.copies += 1;
         self.release_error.record(ended_ns.saturating_sub(due_ns));
@@ -117,7 +113,7 @@ impl PeerTally {
         self.begun.record(begun_ns.saturating_sub(from_ns));
     }
 
-    /// As one line of JSON. Histograms are encoded as in a run's record.
+    /// Returns one line of JSON. Histograms are encoded as in a run's record.
     pub fn json(&self) -> String {
         let encoded = |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.encode());
         let summary = serde_json::json!({

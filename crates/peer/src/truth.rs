@@ -1,5 +1,5 @@
-//! What must be reported: a pure function of script and schedule, written
-//! without a look at how the peer does it.
+//! Correct figures of a run: a pure function of script and schedule, written independently of the peer's
+//! implementation.
 
 use crate::script::PeerScript;
 use pubmark_model::units::Ns;
@@ -8,45 +8,44 @@ use std::collections::BTreeMap;
 /// A message of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its publisher.
+    /// Number of its publisher.
     pub publisher: u32,
-    /// Its number.
+    /// Its sequence number.
     pub sequence: u32,
-    /// When it is due, ns from the origin: the time of message 0 of publisher 0.
+    /// Due time, ns from the origin: the time of message 0 of publisher 0.
     pub at_ns: Ns,
-    /// How late its publisher sends it by its own doing, ns.
+    /// Generator delay, ns.
     pub lag_ns: Ns,
 }
 
 impl Due {
-    /// When it is sent, ns from the origin.
+    /// Returns the time of sending, ns from the origin.
     fn sent_ns(&self) -> Ns {
         self.at_ns + self.lag_ns
     }
 }
 
-/// What a subscriber that hears all of it must find, copies counted once.
+/// Correct figures of a subscriber that receives all messages, copies counted once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
     /// Messages of the window.
     pub offered: u64,
-    /// Latencies of those that arrive, without what their publishers were late,
-    /// ascending, ns.
+    /// Latencies of those that arrive, without generator delay, ascending, ns.
     pub latencies_ns: Vec<Ns>,
     /// Refused, and so neither acknowledged nor lost.
     pub refused: u64,
-    /// Never handed on, acknowledged or not.
+    /// Never passed on, acknowledged or not.
     pub lost: u64,
-    /// Of these, acknowledged.
+    /// Acknowledged ones among the lost.
     pub acked_lost: u64,
-    /// Handed on twice.
+    /// Passed on twice.
     pub duplicated: u64,
-    /// Handed on damaged.
+    /// Passed on damaged.
     pub corrupted: u64,
 }
 
 impl Truth {
-    /// The smallest latency at or below which this share of them lies, ns.
+    /// Returns the smallest latency at or below which this share of them lies, ns.
     pub fn quantile(&self, share: f64) -> Ns {
         let count = self.latencies_ns.len();
         let rank = (share * count as f64 - 1e-9).ceil().clamp(1.0, count.max(1) as f64) as usize;
@@ -54,21 +53,19 @@ impl Truth {
     }
 }
 
-/// What must be found of the messages that are due in the window `from_ns` to
-/// `to_ns` (not included). `schedule` holds all messages that precede them as
-/// well, in the order of each publisher. Standstills of single subscribers are
-/// not looked at, and `delay` or `service` must be set: without them latency has
-/// no lower bound that the script could know.
+/// Returns the correct figures of the messages that are due in the window `from_ns` to `to_ns` (not included).
+/// `schedule` must also hold all earlier messages, in the order of each publisher. Stalls of single subscribers are
+/// ignored, and `delay` or `service` must be set: without them the script sets no lower bound of latency.
 pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_ns: Ns, to_ns: Ns) -> Truth {
     let mut truth = Truth::default();
     let mut last: BTreeMap<u32, Ns> = BTreeMap::new();
-    // What was held back, and its own release.
+    // The message held back, and its own release.
     let mut held: BTreeMap<u32, (Due, Ns)> = BTreeMap::new();
     let inside = |at_ns: Ns| (from_ns..to_ns).contains(&at_ns);
     let mut arrivals: Vec<(Due, Ns)> = Vec::new();
     let mut schedule: Vec<Due> = schedule.into_iter().collect();
     if script.service.is_some() {
-        // Who comes first is served first.
+        // The first to come is served first.
         schedule.sort_by_key(|due| (due.sent_ns(), due.publisher));
     }
     let mut served_ns = 0;
@@ -115,8 +112,8 @@ pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_
     truth
 }
 
-/// Evenly spaced messages, as pubmark sends them by default, each in time: `publishers`
-/// share out one interval among them, `per_s` messages a second each.
+/// Returns evenly spaced messages, as pubmark sends them by default, each in time: `publishers` share one interval,
+/// with `per_s` messages per second each.
 pub fn uniform(publishers: u32, per_s: u32, length_ns: Ns) -> impl Iterator<Item = Due> {
     let per_s = u64::from(per_s.max(1));
     let count = (length_ns * per_s).div_ceil(1_000_000_000) as u32;
@@ -144,7 +141,7 @@ mod tests {
         let truth = truth(&script, uniform(10, 100, 3 * SECOND), 0, 3 * SECOND);
         assert_eq!(truth.latencies_ns.len(), 3_000);
         let late: Vec<Ns> = truth.latencies_ns.iter().copied().filter(|latency| *latency > MS).collect();
-        // Due 999 ms to 1999 ms, a millisecond apart; the last of them is late by no time.
+        // Due 999 ms to 1999 ms, a millisecond apart; the last of them has no delay.
         assert_eq!(late.len(), 1_000);
         assert_eq!((late[0], late[999]), (2 * MS, 1_001 * MS));
         // 2000 of 3000 are on time; rank 2970 is the 970th of the late ones.
@@ -185,7 +182,7 @@ mod tests {
         let within = served(5, 200);
         assert!(within.latencies_ns.iter().all(|latency| *latency == MS), "one after the other, none waits");
         let beyond = served(5, 220);
-        // 1,100 a second come and 1,000 go: the last of 2,200 waits for 200 others, less what is left of its second.
+        // 1,100 per second come and 1,000 go: the last of 2,200 waits for 200 others, minus the rest of its second.
         assert_eq!(beyond.latencies_ns.len(), 2_200);
         assert!((199 * MS..=202 * MS).contains(&beyond.quantile(1.0)), "{}", beyond.quantile(1.0));
     }

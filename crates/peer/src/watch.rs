@@ -1,38 +1,37 @@
-//! What clients do, as their server sees it, told while it happens.
+//! Events of clients, as their server sees them, reported while they happen.
 
 use crate::speech::Ask;
 use pubmark_model::header::Header;
 use std::sync::mpsc::Sender;
 
-/// What a client did.
+/// Action of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAct {
-    /// It published a message with this header; none in what is too short for one.
+    /// It published a message with this header; `None` if the message is too short for one.
     Published(Option<Header>),
     /// It subscribed.
     Subscribed,
-    /// It took its leave in the words of the protocol: it unsubscribed, or said
-    /// that it goes.
+    /// It disconnected by the protocol: it unsubscribed, or sent a disconnect message.
     TookLeave,
     /// Its connection ended.
     Ended,
 }
 
-/// A client and what it did.
+/// A client's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientEvent {
-    /// Its number, from 0: each connection is a client.
+    /// Number of the client, from 0: each connection is a client.
     pub client: usize,
-    /// What it did.
+    /// The action.
     pub act: ClientAct,
 }
 
-/// Tells whoever looks on, if anybody does.
+/// Sender of client events, if there is a receiver.
 #[derive(Debug, Default)]
 pub(crate) struct ClientWatch(pub(crate) Option<Sender<ClientEvent>>);
 
 impl ClientWatch {
-    /// A client asks for something.
+    /// Reports a client's request.
     #[inline]
     pub(crate) fn asked(&self, client: usize, ask: &Ask<'_>) {
         if self.0.is_some() {
@@ -47,14 +46,14 @@ impl ClientWatch {
         }
     }
 
-    /// A client's connection has ended.
+    /// Reports the end of a client's connection.
     pub(crate) fn ended(&self, client: usize) {
         self.tell(client, ClientAct::Ended);
     }
 
     fn tell(&self, client: usize, act: ClientAct) {
         if let Some(watch) = &self.0 {
-            // Nobody may be left to look on.
+            // The receiver may be gone.
             let _ = watch.send(ClientEvent { client, act });
         }
     }

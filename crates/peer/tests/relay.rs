@@ -1,4 +1,4 @@
-//! The peer over real sockets: what no schedule of pubmark's would show.
+//! The peer over real sockets: situations that no schedule of pubmark creates.
 #![allow(clippy::unwrap_used)]
 
 use pubmark_peer::{PeerProtocol, PeerScript, PeerTally};
@@ -40,7 +40,7 @@ impl Peer {
         stream
     }
 
-    /// A client that listens to `t`, and is known to.
+    /// Returns a client whose subscription to `t` is confirmed.
     fn subscribe(&self) -> Reader {
         let mut stream = self.connect();
         stream.write_all(b"CONNECT {}\r\nSUB t 1\r\nPING\r\n").unwrap();
@@ -61,7 +61,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until there is an item, and looks at it.
+    /// Reads until there is an item, and passes it to `look`.
     fn next<T>(&mut self, look: impl FnOnce(&FromServer<'_>) -> T) -> T {
         let mut buffer = vec![0; 256 << 10];
         loop {
@@ -83,8 +83,8 @@ fn publish(stream: &mut TcpStream, payload: &[u8]) {
     stream.write_all(&bytes).unwrap();
 }
 
-/// A subscriber that does not read holds back the publisher, not the peer's
-/// memory; nothing is lost and nothing overtakes.
+/// A subscriber that does not read slows down the publisher, and does not grow the peer's memory; nothing is lost or
+/// reordered.
 #[test]
 fn a_slow_subscriber_holds_back_its_publisher() {
     // Twice what the peer holds, with room for the kernel's buffers.
@@ -124,7 +124,7 @@ fn who_publishes_to_itself_is_heard_and_who_breaks_the_protocol_is_let_go() {
     let mut other = peer.connect();
     other.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut rest = Vec::new();
-    // It may be reset, because what it said was not all read.
+    // It may be reset, because not all of its output was read.
     let _ = other.read_to_end(&mut rest);
     assert!(rest.is_empty() || rest.starts_with(b"INFO"));
     publish(&mut client.stream, b"again");
@@ -147,7 +147,7 @@ fn a_subscriber_that_is_gone_gets_no_more() {
     assert_eq!((tally.connections.accepted, tally.counts.messages), (3, 0));
 }
 
-/// What waits for acknowledgements fills the peer as well: these must still be heard.
+/// Unacknowledged messages fill the peer as well: acknowledgements must still be read.
 #[test]
 fn a_narrow_window_holds_back_its_publisher_and_ends_nowhere() {
     const MESSAGES: u16 = 1_500;

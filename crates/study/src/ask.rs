@@ -1,4 +1,4 @@
-//! What an agent of a system's own says of itself, before there is a run.
+//! Hellos of a system's own agents, asked for before the first run.
 
 use crate::lead::hello::{Misfit, can_crash, fits};
 use crate::plan::StudyPlan;
@@ -16,32 +16,32 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Starts the agent of a side, greets it and lets it go.
+/// Starts the agent of a side, greets it and ends it.
 ///
 /// # Errors
-/// Where it cannot be started, does not answer, or cannot play at all.
+/// If the agent cannot be started, does not answer, or cannot play at all.
 pub fn hello(system: &System, sends: bool) -> Result<AgentHello, String> {
     let hello = greet(system, sends).map_err(|none| none.to_string())?;
     fits(&hello, Some(&system.driver), &[], clock::now()).map_err(|misfit| misfit.to_string())?;
     Ok(hello)
 }
 
-/// Why an agent gave no hello.
+/// Reason why an agent sent no hello.
 #[derive(Debug, thiserror::Error)]
 enum NoHello {
-    /// It ended instead, as one does whose runtime is too old.
+    /// The agent ended instead, for example because its runtime is too old.
     #[error("{why}")]
     Ended {
-        /// Its end, in words.
+        /// Description of its end.
         why: String,
-        /// What it wrote last to its log, if anything.
+        /// Last line of its log, if any.
         last: Option<String>,
     },
     #[error("{0}")]
     Otherwise(String),
 }
 
-/// Greets the agent of a side, whatever it answers.
+/// Greets the agent of a side and returns its hello unchecked.
 fn greet(system: &System, sends: bool) -> Result<AgentHello, NoHello> {
     let otherwise = |error: TalkError| NoHello::Otherwise(error.to_string());
     let command = install::own_agent(system, sends).map_err(|error| NoHello::Otherwise(error.to_string()))?;
@@ -61,7 +61,7 @@ fn greet(system: &System, sends: bool) -> Result<AgentHello, NoHello> {
 
 type Greeting = Result<AgentHello, NoHello>;
 
-/// What agents said when they were greeted: each side of a system is asked once.
+/// Hellos of agents: each side of a system is asked once.
 #[derive(Debug, Default)]
 pub struct Greetings(RefCell<BTreeMap<(String, bool), Rc<Greeting>>>);
 
@@ -71,8 +71,8 @@ impl Greetings {
         said.entry((system.name.clone(), sends)).or_insert_with(|| Rc::new(greet(system, sends))).clone()
     }
 
-    /// Why a system's own agent cannot be played here although it can be started: it
-    /// ends before it says hello. What it says last, with the way out.
+    /// Returns why a system's own agent cannot play here although it starts: it ends before its hello. The text has its
+    /// last output and advice.
     pub fn ended(&self, system: &System) -> Option<String> {
         sides(system).iter().find_map(|sends| match &*self.of(system, *sends) {
             Err(NoHello::Ended { why, last }) => {
@@ -84,8 +84,8 @@ impl Greetings {
     }
 }
 
-/// Whose agents are greeted, where a system has some of its own: those of publishers
-/// (true), and those of subscribers where they are others.
+/// Returns the sides whose own agents are greeted: publishers (true), and subscribers (false) if they have another
+/// agent.
 fn sides(system: &System) -> &'static [bool] {
     match (system.agent.built_in(), system.agent.differs()) {
         (true, _) => &[],
@@ -94,7 +94,7 @@ fn sides(system: &System) -> &'static [bool] {
     }
 }
 
-/// What a study asks of the agents of one system.
+/// Requirements of a study for the agents of one system.
 struct Asked<'a> {
     system: &'a System,
     options: Vec<&'a str>,
@@ -102,14 +102,14 @@ struct Asked<'a> {
     killed: Vec<Target>,
 }
 
-/// Whether the agents that systems bring can play the study, and know the options
-/// that it gives them. One that does not even say hello is for its run to meet.
+/// Checks that the systems' own agents can play the study and know the options that it gives them. An agent that sends
+/// no hello is left to its run.
 ///
 /// # Errors
-/// Whatever one of them has not, each once.
+/// Returns each missing ability once.
 pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<Diagnostic>> {
     let mut asked: BTreeMap<&str, Asked<'_>> = BTreeMap::new();
-    // Agents on other hosts are those that lie there.
+    // Agents on other hosts are those installed there.
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.placement.local()) {
         let system = &cell.system;
         if system.agent.built_in() {
@@ -128,7 +128,7 @@ pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<D
     let mut refused: Vec<Diagnostic> = Vec::new();
     for (name, asked) in asked {
         for sends in sides(asked.system) {
-            // Where it gives no hello, its run says so.
+            // If an agent sends no hello, its run reports that.
             let said = greetings.of(asked.system, *sends);
             let Ok(hello) = &*said else { continue };
             for found in asked.misfits(name, hello, *sends) {
@@ -142,7 +142,7 @@ pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<D
 }
 
 impl Asked<'_> {
-    /// What of it the agent of a side has not.
+    /// Returns the requirements that the agent of a side does not meet.
     fn misfits(&self, name: &str, hello: &AgentHello, sends: bool) -> Vec<Diagnostic> {
         let (driver, now) = (Some(self.system.driver.as_str()), clock::now());
         let cannot =

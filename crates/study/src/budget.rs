@@ -1,7 +1,7 @@
-//! A study that is measured until its questions are decided, or its time is over.
+//! Strategy that measures a study until its questions are decided or its time is over.
 //!
-//! What the records say of the questions is not for the coordinator to know: it asks
-//! ([`LookAtQuestions`]), and is told which cells need further runs.
+//! The coordinator does not evaluate the questions itself: it calls [`LookAtQuestions`], which returns the cells that
+//! need further runs.
 
 mod round;
 mod walk;
@@ -17,86 +17,81 @@ use round::{Candidate, round};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
 
-/// How often a run that does not count for what is asked is made again, within its
-/// block.
+/// Maximum number of times that runs that do not count for the questions are made again within their repeat.
 const AGAIN_MAX: u32 = 2;
 
-/// So many blocks of a point have what its cells are shown beside: fewer would have no
-/// interval, and more would be taken from the questions.
+/// Repeats of a point in which the cells beside the wanted ones are measured: fewer would give no interval, and more
+/// would take time from the questions.
 const BESIDE_BLOCKS: u32 = 3;
 
-/// A cell of which so many runs in a row did not count is not measured any more.
+/// Number of consecutive runs that did not count after which a cell is given up.
 const UNCOUNTED_MAX: u32 = 8;
 
-/// How often a cell that was given up for the machine's noise is tried once more, when
-/// nothing else is left to measure: the machine may be quiet by then.
+/// Maximum number of retries of cells given up for the machine's noise, made when nothing else is left to measure: the
+/// machine may be quiet by then.
 const REVIVALS_MAX: usize = 3;
 
 /// A question that further runs may decide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenQuestion {
-    /// In words.
+    /// Text of the question.
     pub text: String,
-    /// The cells that it needs, as indices into the plan's.
+    /// Cells that it needs, as indices into the plan's.
     pub cells: Vec<usize>,
-    /// The figures that a run has to be quotable for.
+    /// Figure groups in which a run must be quotable.
     pub groups: Vec<FigureGroup>,
-    /// Whether cells of one point are held against each other, so that one alone says
-    /// nothing.
+    /// True if cells of one point are compared with each other, so that one alone is not enough.
     pub compares: bool,
-    /// About how many more blocks would decide it; none where nobody knows.
+    /// Approximate number of further repeats that would decide it; `None` if unknown.
     pub blocks_more: Option<u32>,
 }
 
-/// How the questions of a study stand.
+/// State of a study's questions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuestionsSeen {
-    /// Those that are decided.
+    /// Questions that are decided.
     pub decided: Vec<Decided>,
-    /// How many no further run decides.
+    /// Number of questions that no further run decides.
     pub closed: usize,
-    /// The others.
+    /// Questions that are open.
     pub open: Vec<OpenQuestion>,
-    /// By cell of the plan: those beside which its figures are shown, block by block, and
-    /// which no question needs.
+    /// By cell of the plan: the cells that are shown beside it, repeat by repeat, and that no question needs.
     pub beside: Vec<Vec<usize>>,
 }
 
-/// Says how questions stand by the records, one for each cell and repeat: a function of
-/// these alone.
+/// Returns the state of the questions, given one record for each cell and repeat: a function of the records alone.
 pub type LookAtQuestions<'a> = dyn FnMut(&[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> + 'a;
 
-/// Why no further runs were made.
+/// Reason why no further runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetEnd {
     /// Nothing is left that runs could decide.
     Decided,
-    /// No further run fits into the time, or it was interrupted.
+    /// No further run fits into the time, or the user interrupted.
     Time,
 }
 
-/// How far a study has come.
+/// Progress of a study.
 struct Course<'a> {
     cells: &'a [Cell],
     points: Vec<Vec<usize>>,
     point_of: Vec<usize>,
-    /// By point.
+    /// By point: repeats begun.
     blocks: Vec<u32>,
-    /// By point: whether a run of it did not count, so that its pairs have fewer blocks
-    /// than it.
+    /// By point: true if one of its runs did not count, so that its pairs have fewer repeats than it has.
     lags: Vec<bool>,
-    /// By cell: runs in a row that did not count.
+    /// By cell: consecutive runs that did not count.
     uncounted: Vec<u32>,
-    /// By cell: whether it was given up, and no run of it has counted since.
+    /// By cell: true if it was given up, and no run of it has counted since.
     given_up: Vec<bool>,
-    /// By cell: whether the machine was noisy in the last run that did not count.
+    /// By cell: true if the machine was noisy in the last run that did not count.
     noisy: Vec<bool>,
     revivals: usize,
-    /// By cell: what its last run took.
+    /// By cell: duration of its last run.
     took_ns: Vec<Option<Ns>>,
     cost_ns: Vec<Ns>,
     records: Vec<RunRecord>,
-    /// Records on the disk, those made again among them.
+    /// Number of records on the disk, including runs made again.
     position: u64,
 }
 
@@ -125,7 +120,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Takes in the records of an earlier time.
+    /// Takes in the records of an earlier call.
     fn take_in(&mut self, before: &[RunRecord]) {
         self.position = before.iter().map(|record| record.position + 1).max().unwrap_or(0);
         for record in before {
@@ -138,18 +133,17 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Of several records of one cell and repeat the last counts, as in any report.
+    /// Keeps the last of several records of one cell and repeat, as every report does.
     fn keep(&mut self, record: &RunRecord) {
         let mut record = record.clone();
-        // Neither says anything of a question, and they are most of a record.
+        // No question uses these, and they are most of a record.
         record.histograms = Default::default();
         record.series = Default::default();
         self.records.retain(|other| other.repeat != record.repeat || other.cell != record.cell);
         self.records.push(record);
     }
 
-    /// Tries the cells once more that were given up for the machine's noise. Whether
-    /// there are any.
+    /// Allows the cells given up for the machine's noise once more. Returns whether there are any.
     fn revive(&mut self) -> bool {
         let noisy: Vec<usize> =
             (0..self.cells.len()).filter(|cell| self.uncounted[*cell] >= UNCOUNTED_MAX && self.noisy[*cell]).collect();
@@ -161,14 +155,14 @@ impl<'a> Course<'a> {
         true
     }
 
-    /// A run of a cell has ended of which something is asked.
+    /// Notes the end of a run of a cell that a question needs.
     fn note(&mut self, cell: usize, record: &RunRecord, does_count: bool) {
         self.uncounted[cell] = if does_count { 0 } else { self.uncounted[cell] + 1 };
         self.given_up[cell] = !does_count && (self.given_up[cell] || self.uncounted[cell] >= UNCOUNTED_MAX);
         self.noisy[cell] = record.verdict.reasons.iter().any(|finding| finding.reason == Reason::NoisyMachine);
     }
 
-    /// What a run takes, ns.
+    /// Returns the expected duration of a run, ns.
     fn run_ns(&self, cell: usize) -> Ns {
         if let Some(took_ns) = self.took_ns[cell] {
             return took_ns;
@@ -181,13 +175,13 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// About how much longer a question takes, ns.
+    /// Returns approximately how much longer a question takes, ns.
     fn more_ns(&self, question: &OpenQuestion) -> Option<Ns> {
         let block_ns: Ns = question.cells.iter().map(|cell| self.run_ns(*cell)).sum();
         question.blocks_more.map(|blocks| block_ns.saturating_mul(u64::from(blocks)))
     }
 
-    /// The cells that open questions need and that can be measured, by point.
+    /// Returns the cells that open questions need and that can be measured, by point.
     fn wanted(&self, seen: &QuestionsSeen) -> BTreeMap<usize, BTreeSet<usize>> {
         let mut wanted: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for question in &seen.open {
@@ -206,12 +200,12 @@ impl<'a> Course<'a> {
         wanted
     }
 
-    /// The points in the order of the walk, with what is known of each.
+    /// Returns the points in the order of the walk, with their costs and repeats.
     fn candidates(&self, wanted: &BTreeMap<usize, BTreeSet<usize>>, seen: &QuestionsSeen) -> Vec<Candidate> {
         let of = |(point, cells): (&usize, &BTreeSet<usize>)| {
             let mut more: Option<u32> = None;
             let questions = seen.open.iter().filter(|question| question.cells.iter().any(|cell| cells.contains(cell)));
-            // The first one that is decided is worth the blocks.
+            // The question that needs the fewest repeats sets the number.
             for blocks in questions.filter_map(|question| question.blocks_more) {
                 more = Some(more.map_or(blocks, |known| known.min(blocks)));
             }
@@ -222,9 +216,9 @@ impl<'a> Course<'a> {
         wanted.iter().map(of).collect()
     }
 
-    /// What the next block of a point has: the first one all its cells, the others those
-    /// that are wanted; the first few also what is shown beside these, wherever that is,
-    /// unless it has a run of this repeat already.
+    /// Returns the cells of a point's next repeat: all in the first one, the wanted ones in the others. The first
+    /// [`BESIDE_BLOCKS`] repeats also have the cells shown beside these, of any point, unless they have a run of it
+    /// already.
     fn block(&self, point: usize, wanted: &BTreeSet<usize>, seen: &QuestionsSeen) -> Vec<usize> {
         let repeat = self.blocks[point] + 1;
         let mut block: BTreeSet<usize> = match repeat {
@@ -244,47 +238,47 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Returns whether a run may be compared by all figures that are asked of its cell.
+/// Returns whether a run may be compared by all figures that questions need of its cell.
 fn counts(record: &RunRecord, groups: &BTreeSet<FigureGroup>) -> bool {
     record.error.is_none() && groups.iter().all(|group| record.verdict.compares(*group))
 }
 
-/// Makes blocks until each question is decided or the time is over.
+/// Makes repeats until each question is decided or the time is over.
 pub struct Budget<'a> {
     course: Course<'a>,
     budget_ns: Ns,
     ends_ns: Ns,
     look: &'a mut LookAtQuestions<'a>,
     seen: QuestionsSeen,
-    /// Whether the records are to be looked at before the next round.
+    /// True if the records must be evaluated before the next round.
     is_due: bool,
     wanted: BTreeMap<usize, BTreeSet<usize>>,
     random: Random,
-    /// Blocks of this round that are to be made, and how many runs of it were.
+    /// Remaining points of this round; `made` counts the runs made in it.
     round: VecDeque<Candidate>,
     made: usize,
     block: Option<Block>,
-    /// The cell that was asked for last.
+    /// Cell of the run that was asked for last.
     asked: Option<usize>,
     end: BudgetEnd,
 }
 
-/// A block that is made.
+/// The repeat of a point that is being made.
 struct Block {
     point: usize,
     repeat: u32,
-    /// The figures that are asked of any of its cells.
+    /// Figures that questions need of any of its cells.
     groups: BTreeSet<FigureGroup>,
-    /// Cells that are to have a run.
+    /// Cells that still need a run.
     left: VecDeque<usize>,
-    /// Those whose run did not count.
+    /// Cells whose run did not count.
     again: Vec<usize>,
-    /// How often such runs may be made again.
+    /// Number of times that such runs may still be made again.
     tries: u32,
 }
 
 impl<'a> Budget<'a> {
-    /// Of a plan, with so much time. `cost`: what a run of a cell takes by the plan, ns.
+    /// Returns the strategy for a plan with this much time. `cost` estimates a run of a cell from the plan, ns.
     pub fn new(
         plan: &'a StudyPlan,
         budget_ns: Ns,
@@ -308,30 +302,28 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Why no further runs were made.
+    /// Returns why no further runs were made.
     pub fn end(&self) -> BudgetEnd {
         self.end
     }
 
-    /// Cells, by their index, of which too many runs in a row did not count, and none
-    /// since.
+    /// Returns the indices of cells that were given up because too many consecutive runs did not count.
     pub fn given_up(&self) -> Vec<usize> {
         (0..self.course.cells.len()).filter(|cell| self.course.given_up[*cell]).collect()
     }
 
-    /// What a run of each cell takes, ns, by what was seen or, where none was made, by
-    /// the plan.
+    /// Returns the duration of a run of each cell, ns: as measured, or by the plan if it has no run.
     pub fn run_ns(&self) -> Vec<Ns> {
         (0..self.course.cells.len()).map(|cell| self.course.run_ns(cell)).collect()
     }
 
-    /// The figures that open questions ask of these cells.
+    /// Returns the figures that open questions need of these cells.
     fn groups_of(&self, cells: &[usize]) -> BTreeSet<FigureGroup> {
         let open = self.seen.open.iter().filter(|question| cells.iter().any(|cell| question.cells.contains(cell)));
         open.flat_map(|question| question.groups.iter().copied()).collect()
     }
 
-    /// Looks at the records where that is due, and plans a round. Whether there is one.
+    /// Evaluates the records if that is due, and plans a round. Returns whether there is one.
     fn begin_round(&mut self, now_ns: Ns) -> Result<bool, StrategyError> {
         if self.is_due {
             self.seen = (self.look)(&self.course.records).map_err(StrategyError::Look)?;
@@ -364,7 +356,7 @@ impl<'a> Budget<'a> {
         });
     }
 
-    /// The next cell of the present block that has time; none where the block is over.
+    /// Returns the next cell of the current repeat that fits into the time; `None` if the repeat is over.
     fn next_of_block(&mut self, now_ns: Ns) -> Option<(usize, u32)> {
         let block = self.block.as_mut()?;
         loop {
@@ -429,7 +421,7 @@ impl Strategy for Budget<'_> {
         self.course.position += 1;
         self.course.blocks[block.point] = block.repeat;
         self.made += 1;
-        // What nothing is asked of stands beside the others, in their figures.
+        // A cell that no question needs is shown beside the others, by their figures.
         let is_asked = !groups.is_empty();
         let does_count = counts(record, if is_asked { &groups } else { &block.groups });
         if is_asked {

@@ -1,4 +1,4 @@
-//! The calibration of this machine: the file that `pubmark calibrate` leaves.
+//! The calibration of this machine: the file that `pubmark calibrate` writes.
 
 use pubmark_files::{self as files, Links, TEXT_BYTES_MAX};
 use pubmark_host::{cache, machine};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// This machine and this program.
+/// Returns the identity of this machine and this program.
 pub fn here() -> Identity {
     Identity {
         processor: machine::processor(),
@@ -18,7 +18,7 @@ pub fn here() -> Identity {
     }
 }
 
-/// Writes a calibration where later runs look for it; the path.
+/// Writes a calibration to [`path`], where later runs read it. Returns the path.
 pub fn save(calibration: &Calibration) -> std::io::Result<PathBuf> {
     let path = path();
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -27,20 +27,19 @@ pub fn save(calibration: &Calibration) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Where the calibration is kept: `$XDG_CACHE_HOME/pubmark/calibration.json`,
-/// by default below `~/.cache`.
+/// Returns the path of the calibration: `$XDG_CACHE_HOME/pubmark/calibration.json`, by default below `~/.cache`.
 pub fn path() -> PathBuf {
     cache::base().join("calibration.json")
 }
 
-/// The calibration of this machine, if there is one; why a file that is there
-/// cannot be read. Read once in the life of the process.
+/// Returns the calibration of this machine, if there is one, or why its file cannot be read. The file is read once per
+/// process.
 fn loaded() -> &'static Result<Option<Calibration>, String> {
     static LOADED: OnceLock<Result<Option<Calibration>, String>> = OnceLock::new();
     LOADED.get_or_init(|| read(&path(), &here()))
 }
 
-/// A calibration of another machine, kernel or version is none.
+/// Reads a calibration. One of another machine, kernel or version is ignored.
 fn read(path: &Path, here: &Identity) -> Result<Option<Calibration>, String> {
     let cannot = |error: String| format!("the calibration {} cannot be read ({error}): make it again", path.display());
     let text = match files::read(path, TEXT_BYTES_MAX, Links::Follow) {
@@ -57,12 +56,12 @@ fn read(path: &Path, here: &Identity) -> Result<Option<Calibration>, String> {
     serde_json::from_value(value).map(Some).map_err(|error| cannot(error.to_string()))
 }
 
-/// The calibration of this machine, if there is one that can be read.
+/// Returns the calibration of this machine, if there is one that can be read.
 pub fn of_this_machine() -> Option<&'static Calibration> {
     loaded().as_ref().ok()?.as_ref()
 }
 
-/// Why the calibration that is there says nothing.
+/// Returns why the calibration file cannot be used, if so.
 pub fn remark() -> Option<String> {
     loaded().as_ref().err().cloned()
 }

@@ -1,5 +1,5 @@
-//! The search for a capacity: steps until each capacity is known or its time is over, then
-//! a run of full length at the low end. Cells take turns, so that what drifts meets all.
+//! Strategy of a capacity search: steps until each capacity is known or its time is over, then a run of full length at
+//! the low end. Cells take turns, so that drift affects all of them.
 
 use crate::plan::StudyPlan;
 use crate::strategy::{Decided, NextRun, Outlook, Strategy, StrategyError, Undecided};
@@ -13,36 +13,34 @@ use pubmark_model::study::{Axis, Study, StudyPart};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time, parse_time};
 use serde_json::{Map, Value};
 
-/// The part of the steps.
+/// Name of the part that has the steps.
 const SEARCHING: &str = "search";
-/// What a run takes beside warm-up and window, before one has been made.
+/// Estimate of a run's time beside warm-up and window, before the first run.
 const OVERHEAD_GUESS: Ns = 2 * SECOND;
-/// A load is reached from here on, as a share of it: loads are typed with four digits.
+/// Share of a load from which it counts as reached: loads are written with four digits.
 const REACHED: f64 = 0.999;
-/// Runs of full length that fail before the search gives up on being confirmed.
+/// Number of runs of full length that may fail before the search stops confirming.
 const CONFIRMING_MAX: usize = 3;
 
-/// What a search is to do.
+/// Parameters of a search.
 pub struct CapacityRequest<'a> {
-    /// The study of what is measured, whose goal is set, without the key that is
-    /// turned up and without `duration`. Each of its cells is searched by itself,
-    /// a step of each in turn.
+    /// The study to measure, with its goal set, without `duration` and without the key that is varied. Each of its
+    /// cells has its own search, a step of each in turn.
     pub study: &'a Study,
-    /// The window of a step.
+    /// Window of a step.
     pub step_ns: Ns,
-    /// The window of a run of full length.
+    /// Window of a run of full length.
     pub full_ns: Ns,
-    /// How long the search of a cell may take, of one that goes on from now.
+    /// Time limit for the search of one cell, counted from now if it is resumed.
     pub budget_ns: Ns,
-    /// An instant of CLOCK_MONOTONIC, ns, at which all of it is over: no step is begun
-    /// that does not fit before it.
+    /// Instant of CLOCK_MONOTONIC, ns, at which the whole search ends: no step starts that would end later.
     pub ends_ns: Option<Ns>,
-    /// A rate of each publisher above which nothing needs to be known, messages a second.
-    /// With it the search is a short one: no run of full length follows.
+    /// Rate of each publisher, messages per second, above which the capacity need not be known. If it is set, no run of
+    /// full length follows.
     pub enough_each_per_s: Option<f64>,
 }
 
-/// The steps of searches, as parts of a study.
+/// Creates steps of searches, as parts of a study.
 #[derive(Clone, Copy)]
 struct Steps<'a> {
     study: &'a Study,
@@ -54,10 +52,10 @@ struct CellSearch {
     climb: CapacityClimb,
     spent_ns: Ns,
     overhead_ns: Ns,
-    /// Runs of full length so far.
+    /// Number of runs of full length so far.
     confirming: usize,
     over: bool,
-    /// Why it was given up.
+    /// Reason why it was given up.
     given_up: Option<String>,
 }
 
@@ -80,7 +78,7 @@ impl Steps<'_> {
         let part = match (confirms, window_ns == usual_ns) {
             (true, _) => CONFIRMING.to_owned(),
             (false, true) => SEARCHING.to_owned(),
-            // Where messages are few, windows are longer.
+            // Windows are longer if messages are few.
             (false, false) => format!("{SEARCHING}-{}", format_time(window_ns)),
         };
         let key = self.goal.over.key();
@@ -93,7 +91,7 @@ impl Steps<'_> {
         Ok(Ask { part, value, window_ns })
     }
 
-    /// The parts with one load more.
+    /// Returns the parts with this load added.
     fn grown(&self, parts: &[StudyPart], ask: &Ask) -> Vec<StudyPart> {
         let mut parts = parts.to_vec();
         let key = self.goal.over.key();
@@ -114,14 +112,14 @@ impl Steps<'_> {
         parts
     }
 
-    /// What a record's step had asked; nothing where it is no step.
+    /// Returns the step that a record is of, or `None` if the record is no step.
     fn asked(&self, record: &RunRecord) -> Option<Ask> {
         let axis = |name: &str| record.cell.get(name);
         let window_ns = parse_time(axis("duration")?.as_str()?).ok()?;
         Some(Ask { part: axis("part")?.as_str()?.to_owned(), value: axis(self.goal.over.key())?.clone(), window_ns })
     }
 
-    /// The study with one load more, and the cell of it that is to be run.
+    /// Returns the study with this load added, and the cell to run.
     fn with(
         &self,
         parts: &[StudyPart],
@@ -146,7 +144,7 @@ impl Steps<'_> {
     }
 }
 
-/// The number in a value of an axis, such as the 5 of `burst:5`.
+/// Returns the number in a value of an axis, such as the 5 of `burst:5`.
 fn number(value: &Value) -> f64 {
     as_typed(value).trim_start_matches("burst:").parse().unwrap_or_default()
 }
@@ -163,7 +161,7 @@ impl CellSearch {
         }
     }
 
-    /// What is to be asked next; nothing where enough is known, or the time is over.
+    /// Returns the next step, or `None` if enough is known or the time is over.
     fn next(
         &mut self,
         steps: Steps<'_>,
@@ -186,7 +184,7 @@ impl CellSearch {
             .any(|step| step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED);
         let load = climb.next().min(enough);
         let step_ns = climb.window_ns(load, request.step_ns);
-        // A run of full length has to be left time for, once there is something to confirm.
+        // Once a capacity is estimated, time for a run of full length is reserved.
         let searches = !climb.settled()
             && !reached
             && match answer.estimate {
@@ -207,7 +205,7 @@ impl CellSearch {
         }
     }
 
-    /// What is known so far, in words.
+    /// Describes the capacity interval so far.
     fn known(&self) -> String {
         let (answer, over) = (self.climb.answer(), self.climb.goal().over);
         let amount = |load: f64| over.value(load, 1);
@@ -224,25 +222,25 @@ impl CellSearch {
 pub struct Search<'a> {
     request: &'a CapacityRequest<'a>,
     steps: Steps<'a>,
-    /// As they were asked for: without a load.
+    /// The cells as requested: without a load.
     cells: Vec<Cell>,
     searches: Vec<CellSearch>,
-    /// Whose turn it is.
+    /// Index of the cell whose turn it is.
     turn: usize,
-    /// The loads that were come to.
+    /// Parts with the loads reached so far.
     parts: Vec<StudyPart>,
-    /// The cells of the runs that were made.
+    /// Cells of the runs that were made.
     made: Vec<Map<String, Value>>,
-    /// The step that was asked for last: whose it is, its window, and the parts with it.
+    /// Step that was asked for last: its cell's index, its window, and the parts with it.
     asked: Option<(usize, Ns, Vec<StudyPart>)>,
     begun_ns: Ns,
 }
 
 impl<'a> Search<'a> {
-    /// Of what is asked.
+    /// Returns the searches of a request.
     ///
     /// # Errors
-    /// Where a cell cannot be.
+    /// If a cell is impossible.
     pub fn new(request: &'a CapacityRequest<'a>, goal: &'a CapacityGoal) -> Result<Search<'a>, Vec<Diagnostic>> {
         let plan = StudyPlan::new(request.study.clone())?;
         let cells: Vec<Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).cloned().collect();
@@ -259,10 +257,10 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Plans the first step of each cell: what can be said before any is made.
+    /// Plans the first step of each cell, before any run is made.
     ///
     /// # Errors
-    /// Where a cell cannot be.
+    /// If a cell is impossible.
     pub fn first_steps(&self) -> Result<StudyPlan, Vec<Diagnostic>> {
         let (start, step_ns) = (self.steps.goal.start, self.request.step_ns);
         let (mut parts, mut plan) = (Vec::new(), None);
@@ -274,14 +272,14 @@ impl<'a> Search<'a> {
         plan.ok_or_else(|| vec![Diagnostic::whole("there is no cell to search the capacity of")])
     }
 
-    /// Which cells were given up, and why.
+    /// Returns the cells that were given up, each with the reason.
     pub fn given_up(&self) -> Vec<(&Cell, &str)> {
         let all = self.cells.iter().zip(&self.searches);
         all.filter_map(|(cell, search)| Some((cell, search.given_up.as_deref()?))).collect()
     }
 
-    /// Takes in a record of an earlier time. None where it is no step of these searches, or
-    /// one of another length.
+    /// Takes in a record of an earlier call. Returns `None` if it is no step of these searches, or one of another
+    /// length.
     fn replay(&mut self, record: &RunRecord) -> Option<()> {
         let ask = self.steps.asked(record)?;
         let lasts_ns = match ask.part.as_str() {
@@ -375,8 +373,7 @@ impl Strategy for Search<'_> {
     }
 }
 
-/// What a run takes beside its window: the last ones count most, and none is
-/// forgotten at once.
+/// Returns the time that a run takes beside its window: an average in which the latest runs weigh most.
 fn overhead(known_ns: Ns, found_ns: Ns, first: bool) -> Ns {
     match first {
         true => found_ns,

@@ -1,4 +1,4 @@
-//! What a run is made with, and why there may be none.
+//! Inputs of a run, and reasons why it has no record.
 
 use crate::lead::Refusal;
 use crate::live::News;
@@ -7,33 +7,33 @@ use pubmark_host::error::HostError;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Why there is no record of a run.
+/// Reason why a run has no record.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The user wants to stop.
+    /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
     /// A host could not do its part.
     #[error(transparent)]
     Host(HostError),
-    /// An agent did not play its part.
+    /// An agent broke the protocol or could not play its part.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Something that the run needs ended, which says more than what agents made of it.
+    /// A process that the run needs ended, which explains more than the agents' errors.
     #[error("{end}; meanwhile: {source}")]
     Ended {
-        /// What ended, and how.
+        /// Name of the process and how it ended.
         end: String,
-        /// What agents made of it.
+        /// Error of the agents that followed.
         source: Box<RunError>,
     },
-    /// The run could not be made; the text says what, why, and the way out.
+    /// The run could not be made; the text says what failed, why, and the advice.
     #[error("{0}")]
     Failed(String),
 }
 
 impl RunError {
-    /// Returns an error of the system's, with what was to be done.
+    /// Returns a converter of operating system errors into a [`RunError`]; `what` names the action that failed.
     pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> RunError {
         let error = HostError::io(what);
         move |source| RunError::Host(error(source))
@@ -49,24 +49,24 @@ impl From<HostError> for RunError {
     }
 }
 
-/// A run that could not be made, and why.
+/// Returns an error for a run that could not be made, with the reason.
 pub fn failed(text: impl Into<String>) -> RunError {
     RunError::Failed(text.into())
 }
 
-/// What a run needs beside its cell.
+/// Inputs of a run beside its cell.
 pub struct RunContext<'a> {
-    /// How to start an agent.
+    /// Command that starts an agent.
     pub agent: &'a [String],
-    /// Where logs go.
+    /// Folder of the logs.
     pub logs: &'a Path,
-    /// Whether processors are kept awake while the run is on.
+    /// True if processors are kept awake during the run.
     pub awake: bool,
-    /// Set when the user wants to stop.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
     /// The server that an earlier run may have left.
     pub servers: &'a mut Servers,
-    /// Told what is new, on the coordinator's thread: it has to return at once.
+    /// Receives news on the coordinator's thread: it must return at once.
     pub news: &'a mut dyn FnMut(News),
 }
 

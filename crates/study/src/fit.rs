@@ -1,5 +1,4 @@
-//! What of a study this machine can make: the rest is left out, with the
-//! reason that the report shows.
+//! Decides which part of a study this machine can measure. The rest is skipped, with the reason that the report shows.
 
 use crate::plan::StudyPlan;
 use crate::survey::{Room, Survey, tool_of};
@@ -20,24 +19,23 @@ use pubmark_model::workload::Transport;
 /// Files that a server opens beside its connections: jars, logs, databases.
 const SERVER_FILES: usize = 300;
 
-/// Axes that say how many connections there are, and under which limits.
+/// Axes that determine the number of connections and their limits.
 const SIZES: [&str; 8] = ["part", "pattern", "pairs", "publishers", "subscribers", "cpus", "memory", "placement"];
 
-/// Axes that say whether the two sides are on different hosts, and how they meet.
+/// Axes that determine whether the two sides are on different hosts, and how they connect.
 const PLACES: [&str; 5] = ["part", "system", "transport", "pattern", "placement"];
 
-/// Axes that say whether there is a link, and where.
+/// Axes that determine whether and where there is a link.
 const LINK: [&str; 10] =
     ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_jitter", "link_bandwidth", "placement"];
 
-/// Why a system cannot be used here, if it cannot: told by whoever knows what
-/// is installed.
+/// Returns why a system cannot be used here, or `None` if it can. The caller supplies it.
 pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
 
-/// Leaves out what cannot be made here. The reasons that are new, in words.
+/// Skips the cells that cannot be measured here. Returns the reasons that are new.
 ///
 /// # Errors
-/// Where nothing is left, the reasons all the same.
+/// If no cell is left; the reasons are returned nevertheless.
 pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
     let mut found: Vec<Skip> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
@@ -70,23 +68,23 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
     (words, plan.skip(found))
 }
 
-/// Why there is no proxy for a cell's link where its server stands.
+/// Returns why there is no proxy for a cell's link on its server's host.
 fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
     match cell.placement.server.reach.is_empty() {
         true => tool_of(cell).and_then(|tool| install::missing_tool(tool)),
-        // What another machine has is for that machine to say.
+        // Another machine's programs are known from the survey only.
         false => survey.missing_link(cell),
     }
 }
 
-/// Why the two sides of a library cannot be on different hosts.
+/// Returns why the two sides of a library cannot be on different hosts.
 fn apart(system: &System, cell: &Cell) -> Option<String> {
     let transport = cell.workload.transport.filter(|_| !system.broker())?;
     let stays = matches!(transport, Transport::Inproc | Transport::Ipc) && !cell.placement.on_one();
     stays.then(|| format!("{}: {transport} stays on one host, and the two sides are on different ones", system.name))
 }
 
-/// Why hosts are too small for a cell with a server: its own, and those of clients.
+/// Returns why hosts are too small for a cell with a server: the server's and the clients'.
 fn too_large(system: &System, cell: &Cell, survey: &Survey) -> Option<String> {
     if !system.broker() {
         return None;
@@ -96,12 +94,12 @@ fn too_large(system: &System, cell: &Cell, survey: &Survey) -> Option<String> {
     server.and_then(|room| too_small_for_server(cell, &room)).or_else(|| too_few_ports(cell, survey))
 }
 
-/// Why a host is too small for the server that is started there.
+/// Returns why a host is too small for the server that is started there.
 fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
     let Room { whose, files, cpus, memory_bytes, .. } = room;
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
     let connections = publishers + subscribers;
-    // Its proxy has two for each client.
+    // The proxy has two connections for each client.
     let linked = linked(cell);
     for (count, needed, what) in [
         (linked, 2 * linked + SERVER_FILES, "connections over a link"),
@@ -123,7 +121,7 @@ fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
     })
 }
 
-/// Connections of clients that go over a cell's link.
+/// Returns the number of client connections that go over a cell's link.
 fn linked(cell: &Cell) -> usize {
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
     cell.link.map_or(0, |link| match link.side {
@@ -133,7 +131,7 @@ fn linked(cell: &Cell) -> usize {
     })
 }
 
-/// Why clients, or the proxy of a link, cannot all connect from their hosts to one address.
+/// Returns why clients, or the proxy of a link, cannot all connect from their hosts to one address.
 fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
     let placement = &cell.placement;
     let sides =
@@ -166,10 +164,10 @@ fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
     })
 }
 
-/// How many addresses the clients of a host connect from; none where each is given as many
-/// of this machine as it needs.
+/// Returns the number of addresses from which the clients of a host connect; `None` if each client gets as many
+/// addresses of this machine as needed.
 fn addresses(cell: &Cell, host: &HostSpec) -> Option<usize> {
-    // Another host has addresses of its own, of which nobody here knows.
+    // Addresses of another host are unknown here.
     if host.name != LOCAL {
         return Some(1);
     }
@@ -248,8 +246,8 @@ mod tests {
         assert!(words.len() == 1 && words[0].contains("4000 processors"), "{words:?}");
     }
 
-    /// A server on one host, publishers on the second, subscribers on the third; each has so
-    /// many ports, and all that it needs of the rest.
+    /// Returns the reasons for a server on one host, publishers on the second and subscribers on the third; the hosts
+    /// have these numbers of ports and plenty of everything else.
     fn on_three_hosts(more: &str, ports: [usize; 3]) -> Vec<String> {
         let parts = [("s", "server", 1), ("p", "publishers", 2), ("r", "subscribers", 3)];
         let host = |(name, role, last): (&str, &str, u8)| {
@@ -271,7 +269,7 @@ mod tests {
         for (more, ports, says) in [
             ("pairs = [100, 300]", [1, 299, 300], "300 clients on host p need more than the 299 ports"),
             ("pairs = [100, 300]", [1, 300, 299], "300 clients on host r need more than the 299 ports"),
-            // Addresses that were named are this machine's.
+            // The named addresses belong to this machine.
             ("pairs = 300\n[options.mosquitto]\nsources = \"10.0.0.2,10.0.0.3\"", [1, 299, 300], "name more hosts"),
             (
                 "pairs = [100, 300]\nlink_delay = \"1ms\"",
@@ -284,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Each client of a server on this machine is given an address that has ports.
+    /// Clients of a server on this machine get addresses that have free ports.
     #[test]
     fn ports_of_this_machine_are_counted_where_a_server_is_elsewhere() {
         let most = machine::ports();

@@ -1,6 +1,5 @@
-//! Leading the agents of a run. What they say and what time it is goes in,
-//! orders and a deadline come out: there is no process, no clock and no file
-//! here, so that agents of every kind of wrongness can be met in virtual time.
+//! State machine that leads the agents of a run. Agents' messages and the time go in, orders and a deadline come out.
+//! It has no process, clock or file, so that tests can play agents with every kind of fault in virtual time.
 
 mod checks;
 pub mod deal;
@@ -31,102 +30,101 @@ use roll::Roll;
 pub use seat::{Reached, Seat};
 use std::collections::VecDeque;
 
-/// How long an agent may take to hand in its result.
+/// Time limit for an agent's result.
 pub const ANSWER: Ns = 10 * SECOND;
-/// How long each client may take to take leave of a server.
+/// Time for each client to disconnect from a server.
 const LEAVE: Ns = MILLISECOND;
-/// How long a run whose end is a count may go without sending anything.
+/// Time that a run that ends by count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
 
-/// What is to be played.
+/// The run to be played.
 pub struct Brief<'a> {
-    /// The cell.
+    /// Cell of the run.
     pub cell: &'a Cell,
-    /// Its system.
+    /// System of the cell.
     pub system: &'a System,
-    /// Which run it is.
+    /// Repeat and position of the run.
     pub place: Place,
-    /// The run's own name.
+    /// Unique name of the run.
     pub run: String,
-    /// By agent: what is known of its host.
+    /// By agent: its location.
     pub seats: Vec<Seat>,
-    /// What no message may repeat.
+    /// Secrets that no message may contain.
     pub secrets: Secrets,
 }
 
 impl Brief<'_> {
-    /// Whether the run goes by in virtual time: then there is nothing to wait for.
+    /// Returns whether the run is in virtual time: then it waits for nothing.
     fn timeless(&self) -> bool {
         self.system.driver == "mock"
     }
 }
 
-/// What comes from an agent.
+/// Input from an agent.
 #[derive(Clone, Debug)]
 pub enum Said {
-    /// A word of the protocol.
+    /// An event of the protocol.
     Event(Event),
-    /// A line that is none, and why.
+    /// A line that is no event, and why.
     Garbage(String),
-    /// Its output has ended; how it fared, in words.
+    /// Its output has ended; the text says how the agent ended.
     Closed(String),
 }
 
 /// An edge of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// Its beginning.
+    /// Start of the window.
     Begin,
-    /// Its end.
+    /// End of the window.
     End,
 }
 
-/// What is to be done.
+/// Action that the caller must carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Tell agents something, in their order: a host's are told in one line.
+    /// Send commands to agents, in this order: agents of one host get theirs in one line.
     Tell(Vec<(usize, Command)>),
-    /// Start the server and the link, if there are any; answered by
-    /// [`Leader::deployed`].
+    /// Start the server and the link, if there are any, then call [`Leader::deployed`].
     Deploy,
-    /// All agents are ready; answered by [`Leader::begin`].
+    /// All agents are ready; call [`Leader::begin`].
     Begin,
-    /// Look at what the machine has done so far.
+    /// Take a snapshot of the machine's usage.
     Look {
-        /// Which look it is.
+        /// Edge of the window that it belongs to.
         edge: Edge,
-        /// When it was due, ns.
+        /// Due time of the snapshot, ns.
         at_ns: Ns,
     },
-    /// All is sent, and what is on its way is waited for.
+    /// All messages are sent; the drain begins.
     Draining,
-    /// The agents of this side have been told that their clients are killed.
+    /// The agents of this side have received the order to kill their clients.
     Killed(Target),
     /// The drain is over.
     Drained,
-    /// The load has gone on.
+    /// New figures of the load.
     Figures(Figures),
 }
 
-/// The instants of a run, on the coordinator's clock, ns.
+/// Instants of a run on the coordinator's clock, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The start of the schedule.
+    /// Start of the schedule.
     pub start_ns: Ns,
-    /// The beginning of the window.
+    /// Start of the window.
     pub from_ns: Ns,
-    /// Its end; none where a count ends it.
+    /// End of the window; `None` if a count ends it.
     pub to_ns: Option<Ns>,
 }
 
-/// In their order.
+/// Phases of a run, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Meeting,
     Deploying,
     /// The agents of this wave bind, or connect and subscribe.
     Preparing(u8),
-    /// All have, and some have not heard everybody yet.
+    /// All agents have done so, and some clients do not receive from all publishers yet.
     Hearing,
     Beginning,
     WarmUp,
@@ -137,41 +135,41 @@ enum Phase {
     Over,
 }
 
-/// Who leads the agents of one run.
+/// The coordinator's state machine for the agents of one run.
 pub struct Leader<'a> {
     brief: Brief<'a>,
     agents: Vec<AgentPlan>,
     phase: Phase,
-    /// When the phase is over, or has failed.
+    /// Instant at which the phase is over, or has failed.
     deadline_ns: Option<Ns>,
     orders: VecDeque<Order>,
     live: Live,
-    /// Of whom what the phase waits for is still missing.
+    /// Agents that the phase still waits for.
     awaited: Roll,
     unready: Roll,
     hellos: Vec<Option<AgentHello>>,
-    /// Whether one of them cannot take out of latencies what clocks differ by.
+    /// True if an agent cannot subtract clock offsets from latencies.
     leaves_offsets: bool,
-    /// Whether one of them knows of no checksum in the header of messages.
+    /// True if an agent does not support the checksum in the message header.
     leaves_headers: bool,
     reached: Option<Vec<Reached>>,
     bound: BoundEndpoints,
-    /// Until when all have to be ready, ns.
+    /// Instant by which all agents must be ready, ns.
     ready_by_ns: Ns,
-    /// When the first clients were told to open, and when all had heard whom
-    /// they should hear, ns.
+    /// Instants at which the first clients were ordered to open, and at which every subscriber had received from all
+    /// its publishers, ns.
     met_ns: (Option<Ns>, Option<Ns>),
     times: Times,
-    /// Whose clients are still to be killed, and when, ns from the window's beginning.
+    /// Sides whose clients are still to be killed, and when, ns from the start of the window.
     kills: VecDeque<(Ns, Target)>,
     totals: Vec<PublisherTotal>,
-    /// By agent: when it said what its publishers sent, ns.
+    /// By agent: instant of its report of what its publishers sent, ns.
     totalled_ns: Vec<Option<Ns>>,
-    /// By agent: when its clients were to be killed, if they were, ns.
+    /// By agent: instant at which its clients were to be killed, if any, ns.
     killed_ns: Vec<Option<Ns>>,
-    /// What had been sent when a count was last seen to go on.
+    /// Number of messages sent when a run that ends by count last made progress.
     sent: u64,
-    /// By agent: when it was last heard, ns.
+    /// By agent: instant of its last message, ns.
     heard_ns: Vec<Option<Ns>>,
     results: Vec<Option<AgentResult>>,
     failed: Option<Refusal>,
@@ -213,49 +211,47 @@ impl<'a> Leader<'a> {
         leader
     }
 
-    /// What is to be done next, until there is nothing more.
+    /// Returns the next order, or `None` if there is none at present.
     pub fn poll(&mut self) -> Option<Order> {
         self.orders.pop_front()
     }
 
-    /// When it has to be told the time, at the latest; none where it waits for
-    /// an answer to an order.
+    /// Returns the latest instant at which [`Leader::tick`] must be called; `None` while the outcome of an order is
+    /// awaited.
     pub fn deadline_ns(&self) -> Option<Ns> {
         self.deadline_ns.into_iter().chain(self.next_kill().map(|(at_ns, _)| at_ns)).min()
     }
 
-    /// Whose clients are killed next, and when.
+    /// Returns the instant and the side of the next kill.
     fn next_kill(&self) -> Option<(Ns, Target)> {
         let (after_ns, side) = *self.kills.front().filter(|_| self.measures())?;
         Some((self.times.from_ns + after_ns, side))
     }
 
-    /// Whether the window is open.
+    /// Returns whether the window is open.
     pub fn measures(&self) -> bool {
         self.phase == Phase::Window
     }
 
-    /// Whether all clients were ready, and the schedule has a start.
+    /// Returns whether all clients were ready, and the schedule has a start.
     pub fn has_begun(&self) -> bool {
         self.times.start_ns > 0
     }
 
-    /// What the agents play.
+    /// Returns the agents and their roles.
     pub fn agents(&self) -> &[AgentPlan] {
         &self.agents
     }
 
-    /// From when the first clients were told to open until all had heard whom
-    /// they should hear, ns. None as long as they have not, with a server, whose
-    /// clients connect at a rate, and in virtual time.
+    /// Returns the time from the first order to open until every subscriber had received from all its publishers, ns.
+    /// `None` before that, with a server, whose clients connect at a rate, and in virtual time.
     pub fn discovery_ns(&self) -> Option<Ns> {
         let (opened, heard) = self.met_ns;
         let untold = self.reached.is_some() || self.brief.timeless();
         opened.zip(heard).filter(|_| !untold).map(|(opened, heard)| heard.saturating_sub(opened))
     }
 
-    /// What became of it, when it is over: what the agents measured, or why
-    /// they did not.
+    /// Returns the outcome once the run is over: the agents' results, or why there are none.
     pub fn outcome(&mut self) -> Option<Result<Vec<AgentReport>, Refusal>> {
         if let Some(refusal) = self.failed.take() {
             return Some(Err(refusal));
@@ -274,7 +270,7 @@ impl<'a> Leader<'a> {
         Some(Ok(played.filter_map(report).collect()))
     }
 
-    /// The server stands, if there is one, and this is how each agent reaches it.
+    /// Notes that the server, if there is one, is ready, and how each agent reaches it.
     pub fn deployed(&mut self, reached: Option<Vec<Reached>>, now: Ns) {
         if self.phase == Phase::Deploying {
             self.ready_by_ns = now.saturating_add(patience(&self.brief.cell.workload, reached.is_some()));
@@ -284,7 +280,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// The schedule may start. When it does so.
+    /// Starts the schedule. Returns its instants.
     pub fn begin(&mut self, now: Ns) -> Times {
         let workload = &self.brief.cell.workload;
         let start_ns = now + seat::lead_ns(&self.brief.seats);
@@ -302,7 +298,7 @@ impl<'a> Leader<'a> {
         self.times
     }
 
-    /// An agent has said something.
+    /// Handles input from an agent.
     pub fn handle(&mut self, from: usize, said: Said, now: Ns) {
         if matches!(self.phase, Phase::Over) || self.failed.is_some() {
             return;
@@ -332,7 +328,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// It is this late.
+    /// Handles the passing of time.
     pub fn tick(&mut self, now: Ns) {
         while let Some((at_ns, side)) = self.next_kill().filter(|(at_ns, _)| *at_ns <= now) {
             self.kills.pop_front();
@@ -361,8 +357,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// The clients of this side are killed: its agents keep the books, and the
-    /// window goes on to its planned end.
+    /// Kills the clients of this side: its agents keep counting, and the window goes on to its planned end.
     fn kill(&mut self, side: Target, at_ns: Ns) {
         let agents: Vec<usize> = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(side)).collect();
         agents.iter().for_each(|index| self.killed_ns[*index] = Some(at_ns));
@@ -370,7 +365,7 @@ impl<'a> Leader<'a> {
         self.orders.push_back(Order::Killed(side));
     }
 
-    /// What the agents are to do in this phase, in words.
+    /// Describes what the agents must do in this phase, for errors.
     fn wanted(&self) -> &'static str {
         match self.phase {
             Phase::Meeting => "say hello",
@@ -407,7 +402,7 @@ impl<'a> Leader<'a> {
                     self.prepare(wave + 1, now);
                 }
             }
-            // Only who is bound can be ready, and only once.
+            // Only an agent that has bound can be ready, and only once.
             (Phase::Preparing(wave), Event::Ready {})
                 if self.unready.is_missing(from)
                     && !self.awaited.is_missing(from)
@@ -443,8 +438,7 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// Prepares the agents of this wave, or of the next that has any; where
-    /// there is none, all are prepared.
+    /// Prepares the agents of this wave, or of the next that has any; if there is none, all are prepared.
     fn prepare(&mut self, wave: u8, now: Ns) {
         let Some(wave) = self.agents.iter().map(|agent| agent.wave).filter(|of| *of >= wave).min() else {
             (self.phase, self.deadline_ns) = (Phase::Hearing, Some(self.ready_by_ns));
@@ -465,12 +459,12 @@ impl<'a> Leader<'a> {
         self.orders.push_back(Order::Tell(told));
     }
 
-    /// Whether all agents can take out of latencies what their clocks differ by.
+    /// Returns whether all agents can subtract clock offsets from latencies.
     pub fn takes_out_offsets(&self) -> bool {
         !self.leaves_offsets
     }
 
-    /// What an agent is to play, one of so many that connect at once.
+    /// Returns the command that prepares an agent; `members` agents connect at once.
     fn prepared(&self, index: usize, members: u32) -> Prepare {
         let Brief { cell, system, place, .. } = &self.brief;
         let (workload, agent) = (&cell.workload, &self.agents[index]);
@@ -510,7 +504,7 @@ impl<'a> Leader<'a> {
 
     fn sent(&mut self, from: usize, publishers: Vec<PublisherTotal>, now: Ns) -> Result<(), Refusal> {
         self.check(from, &publishers)?;
-        // Agents have no publishers in common: who has said one has said all.
+        // Agents have no publishers in common: one report is complete.
         if publishers.is_empty() {
             return Ok(());
         }
@@ -521,13 +515,13 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// All has to be sent when the drain that begins now would be over.
+    /// Sets the deadline for sending: the end of a drain that would begin now.
     fn send_by(&mut self, end_ns: Ns) {
         let drained_ns = end_ns.saturating_add(self.brief.cell.workload.drain_ns);
         (self.phase, self.deadline_ns) = (Phase::Sending, Some(drained_ns.saturating_add(ANSWER)));
     }
 
-    /// A run whose end is a count goes on for as long as anything is sent.
+    /// Extends the deadline of a run that ends by count as long as it sends anything.
     fn go_on(&mut self, now: Ns) {
         let sent = self.live.sent();
         if self.phase == Phase::Sending && self.times.to_ns.is_none() && sent > self.sent {
@@ -535,7 +529,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// The drain begins, once all publishers have said what they sent.
+    /// Begins the drain once all publishers have reported what they sent.
     fn all_sent(&mut self, now: Ns) {
         let workload: &Workload = &self.brief.cell.workload;
         if self.phase != Phase::Sending || (self.totals.len() as u64) < u64::from(workload.publishers) {
@@ -557,7 +551,7 @@ impl<'a> Leader<'a> {
         self.orders.push_back(Order::Look { edge, at_ns });
     }
 
-    /// Tells all agents something, and waits for each to answer.
+    /// Sends a command to all agents, and waits for each to answer.
     fn ask_all(&mut self, phase: Phase, command: &Command, deadline_ns: Ns) {
         self.await_all(phase, deadline_ns);
         self.tell_all(command);
@@ -577,7 +571,7 @@ impl<'a> Leader<'a> {
         Refusal::OutOfTurn { agent: self.agents[from].name.clone(), said: said.chars().take(200).collect() }
     }
 
-    /// The run is lost: nothing more is ordered.
+    /// Ends the run with an error: no more orders follow.
     fn refuse(&mut self, refusal: Refusal) {
         (self.phase, self.deadline_ns) = (Phase::Over, None);
         self.orders.clear();

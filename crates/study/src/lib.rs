@@ -1,5 +1,5 @@
-//! The coordinator: it plans a study, leads agents and hosts, appends records.
-//! It opens no socket to a system and links no messaging library.
+//! The coordinator: it plans a study, leads agents and hosts, and appends records. It opens no socket to a system and
+//! links no messaging library.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,67 +1,65 @@
-//! What a run is doing, for whoever watches it: no figure of a record comes
-//! from here.
+//! Progress of a run, for displays: no figure of a record comes from here.
 
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::protocol::Progress;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
-/// Rates over less than this say nothing, ns.
+/// Shortest span over which a rate is computed, ns.
 const SPAN_MIN: Ns = 200 * MILLISECOND;
 
-/// What a run has come to. Instants are of CLOCK_MONOTONIC.
+/// Phase of a run. Instants are of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// A server is started, and clients connect.
     Starting,
     /// The load runs.
     Load {
-        /// When it begins, ns.
+        /// Start of the load, ns.
         start_ns: Ns,
-        /// When the window begins, ns.
+        /// Start of the window, ns.
         from_ns: Ns,
-        /// When it ends, ns; none where it ends with a count.
+        /// End of the window, ns; `None` if a count ends it.
         to_ns: Option<Ns>,
     },
-    /// All is sent, and what is on its way is waited for.
+    /// All messages are sent; the drain runs.
     Draining,
 }
 
-/// The load so far, over all agents.
+/// The load so far, summed over all agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Messages sent, warm-up included.
+    /// Messages sent, including warm-up.
     pub sent: u64,
-    /// Messages received, warm-up included.
+    /// Messages received, including warm-up.
     pub received: u64,
-    /// Messages sent a second, over about the last second.
+    /// Messages sent per second, over about the last second.
     pub sent_per_s: f64,
-    /// The same of those received.
+    /// Messages received per second, over about the last second.
     pub received_per_s: f64,
-    /// The greatest lag of a send that the generator itself caused, over about
-    /// the last second, ns; none where no agent tells it.
+    /// Largest generator delay of a send over about the last second, ns; `None` if no agent reports it.
     pub own_lag_max_ns: Option<Ns>,
 }
 
-/// What is new of a run.
+/// News of a run.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// It has come to another phase.
+    /// The run has entered another phase.
     Phase(Phase),
-    /// The load has gone on.
+    /// New figures of the load.
     Figures(Figures),
-    /// A server was started for it, which can be looked at until the run ends.
+    /// A server was started for the run; it can be watched until the run ends.
     Server(ServerWatch),
-    /// It is over and has left something at a server: what, and what to do.
+    /// The run is over and has left something at a server; the text says what, and how to remove it.
     Left(String),
 }
 
-/// What the agents of a run said last.
+/// Latest reports of a run's agents.
 pub struct Live {
     agents: Vec<Heard>,
-    /// Messages sent and received, over all.
+    /// Messages sent and received, over all agents.
     sent: u128,
     received: u128,
-    /// Words since figures were made, and when that was, ns.
+    /// Reports since the last figures were made, and the instant of those figures, ns.
     words: usize,
     made_ns: Ns,
 }
@@ -69,37 +67,37 @@ pub struct Live {
 #[derive(Clone, Copy, Default)]
 struct Heard {
     progress: Progress,
-    /// From where the next rates count.
+    /// Report from which the next rates count.
     base: Progress,
-    /// When that was, ns.
+    /// Instant of that report, ns.
     base_ns: Ns,
     sent_per_s: f64,
     received_per_s: f64,
 }
 
-/// Figures are over all agents. They are made when this part of them has spoken, so
-/// that a word costs the same however many there are …
+/// Figures sum all agents. They are made after reports from one `PART`th of the agents, so that a report costs the same
+/// with any number of agents …
 const PART: usize = 16;
-/// … and after so long at the latest, ns.
+/// … and after this time at the latest, ns.
 const STALE: Ns = SECOND / 2;
 
 impl Live {
-    /// Of so many agents nothing is heard yet.
+    /// Returns the state before the first report of these agents.
     pub fn new(agents: usize) -> Live {
         Live { agents: vec![Heard::default(); agents], sent: 0, received: 0, words: 0, made_ns: 0 }
     }
 
-    /// The load starts: rates count from here.
+    /// Notes the start of the load, from which rates count.
     pub fn start(&mut self, start_ns: Ns) {
         self.agents.iter_mut().for_each(|heard| heard.base_ns = start_ns);
     }
 
-    /// Messages sent so far.
+    /// Returns the number of messages sent so far.
     pub fn sent(&self) -> u64 {
         u64::try_from(self.sent).unwrap_or(u64::MAX)
     }
 
-    /// An agent says how far it has come. Figures, where it is time for some.
+    /// Takes in an agent's progress. Returns figures if they are due.
     pub fn hear(&mut self, agent: usize, progress: Progress, now_ns: Ns) -> Option<Figures> {
         let heard = &mut self.agents[agent];
         let span_ns = now_ns.saturating_sub(heard.base_ns);

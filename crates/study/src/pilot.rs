@@ -1,6 +1,5 @@
-//! Pilot runs: how long the warm-up of a cell has to be, found by a run of it
-//! that is not measured. Each run starts its programs anew, so what one of them
-//! takes to get warm the next one takes as well.
+//! Pilot runs: they find how long the warm-up of a cell must be, by a run that is not measured. Each run starts its
+//! programs anew, so later runs take as long to warm up as the pilot.
 
 use crate::context::{RunContext, RunError, failed};
 use crate::live::News;
@@ -14,16 +13,16 @@ use pubmark_model::units::{Ns, format_time};
 use pubmark_model::workload::Extent;
 use serde_json::{Map, Value};
 
-/// What pilot runs have found, by cell.
+/// Results of pilot runs, by cell.
 pub struct Pilots(Vec<(Map<String, Value>, PilotFigures)>);
 
 impl Pilots {
-    /// What is known from the records that are there.
+    /// Returns the pilot results found in these records.
     pub fn of(records: &[RunRecord]) -> Pilots {
         Pilots(records.iter().filter_map(|record| Some((record.cell.clone(), record.pilot?))).collect())
     }
 
-    /// Makes one run; before the first of a cell whose warm-up is open, its pilot.
+    /// Makes one run. Makes a pilot before the first run of a cell whose warm-up is not set.
     pub fn make<'a>(&mut self, cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
         let Some(bound_ns) = cell.workload.warmup_max_ns else { return make(cell, place, context) };
         let known = self.0.iter().find(|(axes, _)| *axes == cell.axes);
@@ -53,7 +52,7 @@ impl Pilots {
     }
 }
 
-/// A run of the cell that is looked at from its start, without its faults.
+/// Returns the cell with its window at the start of the load, without its faults.
 fn of_pilot(cell: &Cell) -> Cell {
     let mut pilot = cell.clone();
     let workload = &mut pilot.workload;
@@ -66,7 +65,7 @@ fn of_pilot(cell: &Cell) -> Cell {
     pilot
 }
 
-/// The cell with the warm-up that its pilot found, within what the study allows.
+/// Returns the cell with the warm-up that its pilot found, within the study's limits.
 fn warmed(cell: &Cell, pilot: &PilotFigures) -> Cell {
     let mut warmed = cell.clone();
     let workload = &mut warmed.workload;
@@ -75,7 +74,7 @@ fn warmed(cell: &Cell, pilot: &PilotFigures) -> Cell {
     warmed
 }
 
-/// What a pilot run says.
+/// Reads the warm-up from the record of a pilot run.
 fn read(record: &RunRecord, bound_ns: Ns) -> Result<PilotFigures, RunError> {
     let series = &record.series;
     if record.counts.delivered == 0 {

@@ -1,11 +1,11 @@
-//! A study and its cells: planned once, and narrowed to what can be made here.
+//! A study and its cells: planned once, and narrowed to what can be measured here.
 
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Planned, cells, order};
 use pubmark_model::study::{Skip, Study};
 
-/// What is to be measured.
+/// A study with its cells.
 #[derive(Debug)]
 pub struct StudyPlan {
     study: Study,
@@ -13,13 +13,13 @@ pub struct StudyPlan {
 }
 
 impl StudyPlan {
-    /// Crosses a study's axes. Every cell that cannot be is reported, all at once.
+    /// Crosses a study's axes. Reports all impossible cells at once.
     pub fn new(study: Study) -> Result<StudyPlan, Vec<Diagnostic>> {
         let cells = cells(&study)?;
         Ok(StudyPlan { study, cells })
     }
 
-    /// The study.
+    /// Returns the study.
     pub fn study(&self) -> &Study {
         &self.study
     }
@@ -29,22 +29,22 @@ impl StudyPlan {
         self.study
     }
 
-    /// Its cells, those that are skipped among them.
+    /// Returns the cells, including those that are skipped.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// Its runs, in their order.
+    /// Returns the runs, in their order.
     pub fn order(&self) -> Vec<Planned> {
         order(&self.study, &self.cells)
     }
 
-    /// Cells that are not skipped, and runs of them.
+    /// Returns the numbers of cells that are not skipped, and of their runs.
     pub fn extent(&self) -> (usize, usize) {
         (self.cells.iter().filter(|cell| cell.skipped.is_none()).count(), self.order().len())
     }
 
-    /// Skips more. An error where nothing is left: all reasons are known.
+    /// Skips more cells. Returns an error with all reasons if no cell is left.
     pub fn skip(&mut self, skips: Vec<Skip>) -> Result<(), Diagnostic> {
         for cell in self.cells.iter_mut().filter(|cell| cell.skipped.is_none()) {
             cell.skipped = skips.iter().find(|skip| skip.holds(&cell.axes)).map(|skip| skip.why.clone());

@@ -1,4 +1,4 @@
-//! Whether a system can be used here, found out by trying.
+//! Tests whether a system can be used here.
 
 use crate::ask;
 use crate::lead::hello::identity;
@@ -7,8 +7,8 @@ use pubmark_model::printable::printable;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
 
-/// Finds out by trying: an agent says which drivers and versions it has, or loads
-/// the library; a broker's program says its version.
+/// Tests whether a system can be used: an agent reports its drivers and versions, or loads the library; a broker's
+/// program prints its version.
 pub fn probe(system: &System, agent: &[String]) -> Presence {
     let server = if system.broker() { install::probe(system) } else { install::look(system) };
     let Presence::Here(mut found) = server else { return server };
@@ -36,8 +36,7 @@ fn ask_own(system: &System) -> Result<Map<String, Value>, String> {
     Ok(found)
 }
 
-/// What an agent says of itself: who it is, its drivers, and, where it tells it
-/// so early, its versions; what it can play, and the options that it knows.
+/// Returns an agent's hello: its name, drivers, abilities and options, and its versions if it reports them that early.
 fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
     let hello = ask::hello(system, sends)?;
     let who = identity(&hello);
@@ -53,10 +52,10 @@ fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
     Ok(found)
 }
 
-/// What an agent says, short and printable.
+/// Returns text of an agent, shortened and printable.
 fn shown_text(text: &str) -> Value {
     printable(text).chars().take(SHOWN_CHARS).collect::<String>().into()
 }
 
-/// So much of what an agent says of itself is shown.
+/// Maximum number of characters shown of an agent's text.
 const SHOWN_CHARS: usize = 300;

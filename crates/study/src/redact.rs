@@ -1,11 +1,10 @@
-//! Secrets are taken out of a run's record. Logs have none: see `pubmark_host::log`.
+//! Removes secrets from a run's record. Logs have none: see `pubmark_host::log`.
 
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::Secrets;
 use serde_json::{Map, Value};
 
-/// Takes the secrets out of every text of a record that others have written:
-/// agents, servers, the system's own tools.
+/// Removes the secrets from every text of a record that agents, servers or the system's own tools wrote.
 pub fn record(record: &mut RunRecord, secrets: &Secrets) {
     let hide = |text: &mut String| *text = secrets.hide(text);
     let hide_in = |map: &mut Map<String, Value>| map.values_mut().for_each(|value| secrets.hide_in(value));
@@ -46,8 +45,7 @@ mod tests {
         Secrets::of(&Options::from([("password".to_owned(), SECRET.into())]))
     }
 
-    /// An agent in another language, a server or a tool may repeat what it was
-    /// given, in any of its words.
+    /// An agent in another language, a server or a tool may repeat what it was given, in any text.
     #[test]
     fn whoever_repeats_a_secret_it_is_not_in_the_record() {
         let cell = Cell {

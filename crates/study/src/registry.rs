@@ -1,7 +1,6 @@
-//! The systems that can be named: those that come with pubmark, a file each in
-//! `systems/`, or in `agents/` beside the agent that plays its clients, found when
-//! it is built; and those that the user brings. And the studies that come with
-//! pubmark, a folder in `studies/` each.
+//! Registry of systems and studies. Systems come with pubmark, one file each in `systems/`, or in `agents/` beside the
+//! agent that plays their clients, collected at build time; or users provide them. Studies come with pubmark, one
+//! folder each in `studies/`.
 
 pub mod brought;
 
@@ -19,11 +18,11 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A study that comes with pubmark.
 pub struct Included {
-    /// Its name: what `pubmark run` takes.
+    /// Name that `pubmark run` takes.
     pub name: &'static str,
-    /// Its `study.toml`.
+    /// Text of its `study.toml`.
     pub text: &'static str,
-    /// Its `reference.csv`, if it names published figures.
+    /// Text of its `reference.csv`, if it names published figures.
     pub reference: Option<&'static str>,
 }
 
@@ -45,14 +44,13 @@ fn built_in_systems() -> &'static Result<Vec<Arc<System>>, Diagnostics> {
     })
 }
 
-/// Finds a system that comes with pubmark, whatever the user brings.
+/// Finds a system that comes with pubmark, even if a user's file has the same name.
 pub fn built_in(name: &str) -> Option<Arc<System>> {
     let all = built_in_systems().as_deref().unwrap_or_default();
     all.iter().find(|system| system.name == name).cloned()
 }
 
-/// Where the agents are put that come with pubmark; those of another pubmark are
-/// put elsewhere.
+/// Returns the folder of this version's own agents; each version of pubmark has another.
 fn agents_folder() -> PathBuf {
     let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
     digest.update(format!("{CARRIED:?}").as_bytes());
@@ -60,11 +58,11 @@ fn agents_folder() -> PathBuf {
     cache::agents_folder(&hexadecimal(&digest.finish().as_ref()[..6]))
 }
 
-/// The sources of the agents that come with pubmark: path and text of each.
+/// Returns the sources of the agents that come with pubmark: path and text of each.
 pub fn carried() -> &'static [(&'static str, &'static str)] {
     static UNPACKED: LazyLock<String> = LazyLock::new(|| {
         let mut text = String::new();
-        // Packed when pubmark was built: what is broken there is found by its tests.
+        // Packed at build time: tests find a broken archive.
         let _ = DeflateDecoder::new(PACKED).read_to_string(&mut text);
         text
     });
@@ -80,8 +78,7 @@ pub fn carried() -> &'static [(&'static str, &'static str)] {
     &FILES
 }
 
-/// The text of what comes with pubmark under this name. A tool has none, and its
-/// name is taken all the same.
+/// Returns the text of the system of this name that comes with pubmark. A tool has no text, and its name is reserved.
 fn text_of(name: &str) -> Option<&'static str> {
     let tool = tools::find(name).map(|_| "");
     SYSTEMS.iter().find(|(known, ..)| *known == name).map(|(.., text)| *text).or(tool)
@@ -90,26 +87,26 @@ fn text_of(name: &str) -> Option<&'static str> {
 /// The systems that can be named: those that come with pubmark, and the user's.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    /// The user's files of the folders, those that are no systems among them.
+    /// The user's files in the folders, including invalid ones.
     of_folders: Vec<Arc<BroughtFile>>,
-    /// Files that were named by their paths, by how they were named.
+    /// Files that were named by their paths, with these names.
     named: Vec<(String, Arc<BroughtFile>)>,
-    /// Paths whose files are the same as what comes with pubmark.
+    /// Paths of files that equal a system that comes with pubmark.
     same: Vec<String>,
 }
 
 impl Registry {
-    /// Reads the system files of these folders, the first that has a name counts.
+    /// Reads the system files of these folders; the first file of each name counts.
     ///
     /// # Errors
-    /// What is wrong with the files that come with pubmark.
+    /// Returns the faults in the files that come with pubmark.
     pub fn load(folders: &[PathBuf]) -> Result<Registry, &'static Diagnostics> {
         built_in_systems().as_ref()?;
         let files = folders.iter().flat_map(|folder| brought::of_folder(folder, &text_of));
         Ok(Registry { of_folders: files.map(Arc::new).collect(), ..Registry::default() })
     }
 
-    /// The user's files: the first of a name counts.
+    /// Returns the user's files: the first of a name counts.
     fn files(&self) -> impl Iterator<Item = &BroughtFile> {
         self.named.iter().map(|(_, file)| file).chain(&self.of_folders).map(|file| &**file)
     }
@@ -118,7 +115,7 @@ impl Registry {
         self.files().find(|file| file.name == name)
     }
 
-    /// The user's files, each name once, those that are no systems among them.
+    /// Returns the user's files, each name once, including invalid ones.
     pub fn brought(&self) -> Vec<&BroughtFile> {
         let mut brought: Vec<&BroughtFile> = Vec::new();
         for file in self.files() {
@@ -129,7 +126,7 @@ impl Registry {
         brought
     }
 
-    /// Every system that can be named, by name.
+    /// Returns every system that can be named, by name.
     pub fn systems(&self) -> Vec<Arc<System>> {
         let brought = self.brought();
         let own = built_in_systems().as_deref().unwrap_or_default();
@@ -141,7 +138,7 @@ impl Registry {
         systems
     }
 
-    /// The names of all of them.
+    /// Returns the names of all systems.
     pub fn names(&self) -> Vec<String> {
         self.systems().iter().map(|system| system.name.clone()).collect()
     }
@@ -150,7 +147,7 @@ impl Registry {
     pub fn find(&self, name: &str) -> Option<Arc<System>> {
         if is_path(name) {
             let named = self.named.iter().find(|(known, _)| known == name).map(|(_, file)| file);
-            // The same as what comes with pubmark was not kept.
+            // A file that equals a system that comes with pubmark was not kept.
             return named.map_or_else(|| self.of_stem(name), |file| file.system.as_ref().ok().cloned());
         }
         match self.file(name) {
@@ -159,18 +156,17 @@ impl Registry {
         }
     }
 
-    /// What comes with pubmark, where a path was read and is the same.
+    /// Returns the system that comes with pubmark, if a path was read and its file equals it.
     fn of_stem(&self, path: &str) -> Option<Arc<System>> {
         let stem = Path::new(path).file_stem()?.to_str()?;
         built_in(stem).filter(|_| self.same.iter().any(|same| same == path))
     }
 
-    /// Reads what a name stands for, if it is a path, below `base` unless absolute;
-    /// from then on [`Registry::find`] knows it.
+    /// Reads the file that a name stands for, if it is a path, below `base` unless absolute; from then on
+    /// [`Registry::find`] knows it.
     ///
     /// # Errors
-    /// Where the file that is named, or that would have this name, is no system. A
-    /// name that is not known at all is none.
+    /// If the file that is named, or that would have this name, is no valid system. An unknown name is no error.
     pub fn require(&mut self, name: &str, base: &Path) -> Result<(), Arc<RefusedFile>> {
         if !is_path(name) {
             return self.file(name).map_or(Ok(()), |file| file.system.clone().map(drop));
@@ -193,7 +189,7 @@ impl Registry {
     }
 }
 
-/// The file that a system was read from, as records tell of it.
+/// Returns the file that a system was read from, as records name it.
 pub fn origin(system: &System) -> SystemOrigin {
     let digest = ring::digest::digest(&ring::digest::SHA256, system.source.as_bytes());
     SystemOrigin {
@@ -240,8 +236,8 @@ mod tests {
         assert!(here("zeromq-python/agent.py") && here("cpp/agent.cpp") && !here("zenoh/Cargo.toml"));
     }
 
-    /// What stands behind a setting's name wherever a server is told it: natively, and in
-    /// a container. Parts of a name may be tags within each other.
+    /// Returns the values behind a setting's name for every way of starting a server: natively and in a container. Tags
+    /// in a name may be nested.
     fn told(system: &System, name: &str) -> Vec<String> {
         let Some(server) = &system.server else { return Vec::new() };
         let container = server.container.iter();
@@ -335,7 +331,7 @@ mod tests {
         }
     }
 
-    /// What a system's files and commands come to with these settings.
+    /// Returns a system's files and commands with these settings filled in.
     fn filled(name: &str, asked: Use) -> String {
         let system = built_in(name).unwrap();
         let server = system.server.as_ref().unwrap();
@@ -391,7 +387,7 @@ mod tests {
         }
     }
 
-    /// `pubmark run NAME … # … N runs …` in a study's README.
+    /// Compares `pubmark run NAME … # … N runs …` in a study's README with the plan.
     #[test]
     fn a_readme_says_how_many_runs_its_study_has() {
         let mut told = 0;

@@ -1,4 +1,4 @@
-//! A fixed number of runs of each cell, in the order of the plan.
+//! Strategy that makes a fixed number of runs of each cell, in the order of the plan.
 
 use crate::plan::StudyPlan;
 use crate::strategy::{NextRun, Strategy, StrategyError};
@@ -11,12 +11,12 @@ use std::collections::{HashSet, VecDeque};
 /// Makes every run of a plan that has no record yet.
 pub struct Repeats<'a> {
     plan: &'a StudyPlan,
-    /// With their places in the order.
+    /// Remaining runs, with their positions in the order.
     left: VecDeque<(u64, Planned)>,
 }
 
 impl<'a> Repeats<'a> {
-    /// Of a plan.
+    /// Returns the strategy for a plan.
     pub fn new(plan: &'a StudyPlan) -> Repeats<'a> {
         Repeats { plan, left: VecDeque::new() }
     }
@@ -53,8 +53,7 @@ impl Strategy for Repeats<'_> {
     }
 }
 
-/// The runs that need not be made again: those with a record. A run that could not be
-/// made is tried again.
+/// Returns the runs that have a record and need not be made again. A failed run is tried again.
 fn finished(records: &[RunRecord], cells: &[Cell]) -> HashSet<Planned> {
     let made = records.iter().filter(|record| record.error.is_none());
     made.filter_map(|record| {

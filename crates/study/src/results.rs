@@ -11,34 +11,34 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What went wrong with a results folder.
+/// Error of a results folder.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     /// Reading or writing failed.
     #[error("{path}: {source}{hint}", path = .path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
-        /// The way out.
+        /// Advice.
         hint: &'static str,
     },
     /// The folder holds results already.
     #[error("{path} holds results already: name another folder with --out", path = .0.display())]
     Occupied(PathBuf),
-    /// The folder holds what is not pubmark's.
+    /// The folder holds files that are not pubmark's.
     #[error("{path} is not empty, and nothing in it is overwritten: name a new or an empty folder with --out", path = .0.display())]
     Foreign(PathBuf),
-    /// Another process writes into it.
+    /// Another process writes into the folder.
     #[error("{path} is being written by {holder}: wait for its end, or name another folder with --out", path = .path.display())]
     Held {
-        /// Which folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Who.
+        /// Description of that process.
         holder: String,
     },
-    /// There is nothing to go on with.
+    /// The folder has no results to resume.
     #[error("{path} holds no results to go on with: leave --resume out", path = .0.display())]
     Nothing(PathBuf),
     /// The folder belongs to another study.
@@ -51,19 +51,19 @@ pub enum ResultsError {
         .path.display()
     )]
     OtherSystem {
-        /// The system.
+        /// Name of the system.
         name: String,
-        /// The file in the folder.
+        /// Path of the file in the folder.
         path: PathBuf,
     },
-    /// A line is no record.
+    /// A line is no valid record.
     #[error("{path}:{line}: not a run record ({reason}): move the file away, or mend the line", path = .path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why not.
+        /// Reason.
         reason: String,
     },
 }
@@ -81,10 +81,10 @@ pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
     }
 }
 
-/// The folder of the system files, as they were used.
+/// Name of the folder for the system files, as they were used.
 const SYSTEMS: &str = "systems";
 
-/// An open results folder. Nobody else can write into it.
+/// An open results folder, locked for this process.
 pub struct Results {
     folder: PathBuf,
     runs: File,
@@ -92,8 +92,7 @@ pub struct Results {
     lock: Lock,
 }
 
-/// Makes `BASE/STUDY-TIME`, in UTC, which nobody else has made: with a number behind it where
-/// there is one of this second.
+/// Makes a new folder `BASE/STUDY-TIME`, in UTC. Appends a number if one of the same second exists.
 pub fn new_folder(base: &Path, study: &str) -> Result<PathBuf, ResultsError> {
     make_folder(base, &mut sync).map_err(io(base))?;
     let name = format!("{study}-{}", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"));
@@ -111,8 +110,8 @@ pub fn new_folder(base: &Path, study: &str) -> Result<PathBuf, ResultsError> {
     Err(ResultsError::Occupied(base.join(name)))
 }
 
-/// The newest of the folders that [`new_folder`] has made for a study, by the time that stands in it:
-/// earlier versions named folders by local time.
+/// Returns the newest folder that [`new_folder`] made for a study, by the start time that it records: earlier versions
+/// named folders by local time.
 pub fn newest_folder(base: &Path, study: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
     let mine = entries.filter_map(|entry| {
@@ -125,14 +124,14 @@ pub fn newest_folder(base: &Path, study: &str) -> Option<PathBuf> {
     mine.max().map(|(_, _, path)| path)
 }
 
-/// When the study of a results folder was begun; none where nothing says it.
+/// Returns the instant at which the study of a results folder began, if its files say it.
 fn began(folder: &Path) -> Option<jiff::Timestamp> {
     let text = files::read(&folder.join("environment.json"), TEXT_BYTES_MAX, Links::Refuse).ok()?;
     let environment: Value = serde_json::from_slice(&text).ok()?;
     environment.get("time")?.as_str()?.parse().ok()
 }
 
-/// The time at the end of a folder's name, and its number within the second.
+/// Returns the time at the end of a folder's name, and its number within the second.
 fn time_of(text: &str) -> Option<(String, u32)> {
     let mut parts = text.split('-');
     let (day, second, number) = (parts.next()?, parts.next()?, parts.next());
@@ -141,8 +140,7 @@ fn time_of(text: &str) -> Option<(String, u32)> {
     (digits(day, 8) && digits(second, 6) && parts.next().is_none()).then(|| (format!("{day}{second}"), number))
 }
 
-/// Makes a folder and those above it. The entry of each is on the disk when
-/// `sync` has been told of the folder that it is in.
+/// Makes a folder and its parents. Calls `sync` with the folder of each new entry, so that the entry is on the disk.
 fn make_folder(folder: &Path, sync: &mut dyn FnMut(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
     let missing: Vec<&Path> =
         folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
@@ -158,7 +156,7 @@ fn sync(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Refuses a folder that has anything in it but an older lock's file.
+/// Refuses a folder that has anything in it but the lock file of an earlier process.
 fn refuse_foreign(folder: &Path) -> Result<(), ResultsError> {
     if folder.join("runs.jsonl").exists() {
         return Err(ResultsError::Occupied(folder.to_owned()));
@@ -171,12 +169,12 @@ fn refuse_foreign(folder: &Path) -> Result<(), ResultsError> {
     Ok(())
 }
 
-/// Writes a file of the folder whole or not at all: half a system's file would be another one.
+/// Writes a file of the folder atomically: half a system file would be another system.
 fn replace(path: &Path, text: &str) -> Result<(), ResultsError> {
     files::replace(path, |out| out.write_all(text.as_bytes())).map_err(io(path))
 }
 
-/// Opens `runs.jsonl` to append to it, without a last line that has no end. Returns its records.
+/// Opens `runs.jsonl` to append to it, and cuts off an incomplete last line. Returns its records.
 fn whole_records(path: &Path) -> Result<(File, Vec<RunRecord>), ResultsError> {
     let wrong = |line: usize, reason: String| ResultsError::Line { path: path.to_owned(), line, reason };
     let opened = files::open_with(OpenOptions::new().read(true).append(true), path, Links::Refuse);
@@ -214,7 +212,7 @@ impl Results {
         make_folder(folder, &mut sync).map_err(io(folder))?;
         refuse_foreign(folder)?;
         let lock = lock(folder)?;
-        // Before it was locked, another process may have filled it.
+        // Another process may have filled it before it was locked.
         refuse_foreign(folder)?;
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
@@ -231,9 +229,8 @@ impl Results {
         Ok(Results { folder: folder.to_owned(), runs, runs_path, lock })
     }
 
-    /// Opens the results of the same study, to go on; where `parts_may_grow`, of one
-    /// whose parts grow while it is measured. A line that was torn by a kill is cut off.
-    /// Returns the records that are there.
+    /// Opens the results of the same study to resume it. If `parts_may_grow`, the study in the folder may have other
+    /// parts. Cuts off a line torn by a kill. Returns the existing records.
     pub fn resume(folder: &Path, study: &str, parts_may_grow: bool) -> Result<(Results, Vec<RunRecord>), ResultsError> {
         let runs_path = folder.join("runs.jsonl");
         if !runs_path.exists() {
@@ -254,8 +251,7 @@ impl Results {
         Ok((Results { folder: folder.to_owned(), runs, runs_path, lock }, records))
     }
 
-    /// Puts the files of the systems into the folder, as they are used; those that
-    /// stand there have to be the same.
+    /// Writes the files of the systems into the folder, as they are used; existing files must be equal.
     pub fn note_systems(&self, systems: &[(String, String)]) -> Result<(), ResultsError> {
         let folder = self.folder.join(SYSTEMS);
         std::fs::create_dir_all(&folder).map_err(io(&folder))?;
@@ -271,12 +267,12 @@ impl Results {
         sync(&folder).map_err(io(&folder))
     }
 
-    /// Replaces the study: it has cells that it did not have before.
+    /// Replaces the study file: the study has new cells.
     pub fn renew_study(&self, study: &str) -> Result<(), ResultsError> {
         replace(&self.folder.join("study.toml"), study)
     }
 
-    /// Puts the published figures into the folder.
+    /// Writes the published figures into the folder.
     pub fn note_reference(&self, text: &str) -> Result<(), ResultsError> {
         replace(&self.folder.join(reference::FILE), text)
     }
@@ -296,13 +292,13 @@ impl Results {
         let before = self.runs.metadata().map_err(io(&self.runs_path))?.len();
         let written = self.runs.write_all(&lines).and_then(|()| self.runs.sync_data());
         if written.is_err() {
-            // Half a line would only be in the way of those that follow.
+            // Half a line would damage the records that follow.
             let _ = self.runs.set_len(before);
         }
         written.map_err(io(&self.runs_path))
     }
 
-    /// Adds the versions that were met to `environment.json`, by system.
+    /// Adds the versions that runs reported to `environment.json`, by system.
     pub fn note_versions(&self, records: &[(String, Map<String, Value>)]) -> Result<(), ResultsError> {
         let path = self.folder.join("environment.json");
         let text = files::read(&path, TEXT_BYTES_MAX, Links::Refuse).map_err(io(&path))?;
@@ -316,12 +312,12 @@ impl Results {
         replace(&path, &(text + "\n"))
     }
 
-    /// No more runs: what keeps the folder for this process.
+    /// Closes the files. Returns the lock that reserves the folder for this process.
     pub fn close(self) -> Lock {
         self.lock
     }
 
-    /// Where logs go.
+    /// Returns the folder of the logs.
     pub fn logs(&self) -> PathBuf {
         self.folder.join("logs")
     }
@@ -349,7 +345,7 @@ mod tests {
         assert_eq!(newest_folder(base.path(), "a"), Some(base.path().join("a-20260101-120000-10")));
         assert_eq!(newest_folder(base.path(), "a-edge"), Some(base.path().join("a-edge-20270101-120000")));
         assert_eq!(newest_folder(base.path(), "edge"), None);
-        // By local time east of here it was named later than the one that followed, of UTC.
+        // East of UTC, a folder named by local time has a later name than a newer one named by UTC.
         for (name, time) in [("20260301-200000", "2026-03-01T11:00:00Z"), ("20260301-120000", "2026-03-01T12:00:00Z")] {
             let folder = base.path().join(format!("b-{name}"));
             std::fs::create_dir(&folder).unwrap();
@@ -358,7 +354,7 @@ mod tests {
         assert_eq!(newest_folder(base.path(), "b"), Some(base.path().join("b-20260301-120000")));
     }
 
-    /// Within a second, and so under one name.
+    /// Both are made within a second, and so with one name.
     #[test]
     fn folders_made_at_once_are_different_ones() {
         let base = tempfile::tempdir().unwrap();

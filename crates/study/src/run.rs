@@ -1,5 +1,4 @@
-//! One run: the agents are started, the server is deployed, and what the leader
-//! orders is carried out.
+//! One run: starts the agents, deploys the server, and carries out the orders of `Leader`.
 
 mod clocks;
 mod faults;
@@ -29,8 +28,7 @@ use pubmark_model::server_need::ServerNeed;
 pub use tear_down::{Made, TearDown};
 use traces::Traces;
 
-/// Makes one run. What it returns still stands, so that its record can be kept
-/// first.
+/// Makes one run. Returns before tear-down, so that its record can be stored first.
 pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
     let system = &*cell.system;
     let need = ServerNeed::of(cell).filter(|_| context.servers.are_shared());
@@ -40,10 +38,9 @@ pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Resu
     let processes = &mut tear_down.processes;
     let layout = layout(cell, system, processes.connections());
     let plans = deal(&cell.workload, processes.spots(), layout);
-    // Before a folder is made and a server started: from now on there is
-    // somebody to remove it, whenever this process is killed.
+    // Before a folder is made and a server started, so that agents can remove them if this process is killed.
     processes.start_agents(system, place, &plans)?;
-    // Clocks have been compared, and no client is there yet.
+    // Clocks have been compared, and no client exists yet.
     processes.look_at_network(cell, system)?;
     let brief = Brief {
         cell,
@@ -64,20 +61,20 @@ pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Resu
     let played = match (played, processes.link_exit()) {
         (Err(RunError::Interrupted), _) => Err(RunError::Interrupted),
         (Err(error), Some(end)) => Err(RunError::Ended { end, source: error.into() }),
-        // Without its proxy it was another link than the record says.
+        // Without its proxy, the link differed from the one in the record.
         (Ok(_), Some(exit_reason)) => Err(failed(exit_reason)),
         (played, _) => played,
     };
     let error = match played {
         Ok(mut measured) => {
             measured.server = processes.report()?;
-            // It ended by pubmark's doing, and not by its own.
+            // pubmark ended it; it did not fail by itself.
             match measured.server.as_ref().and_then(|server| server.own_failure.as_ref()) {
                 Some(own_failure) => failed(format!("a part of pubmark itself failed: {own_failure}")),
                 None => return Ok(Made { record: assemble(cell, system, place, started, measured), tear_down }),
             }
         }
-        // Why the server went says more than what its clients made of it.
+        // The reason why the server ended explains more than its clients' errors.
         Err(RunError::Interrupted) => RunError::Interrupted,
         Err(error) => match processes.server_exit_soon() {
             Some(end) => RunError::Ended { end, source: error.into() },

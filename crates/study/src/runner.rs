@@ -1,4 +1,4 @@
-//! Runs a study: asks its strategy for the next run, makes it, appends its record.
+//! Study runner: asks a strategy for the next run, makes it, appends its record.
 
 use crate::context::{RunContext, RunError};
 use crate::live::News;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What went wrong with a study as a whole.
+/// Error of a study as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// The study cannot be planned.
@@ -56,32 +56,31 @@ fn show(diagnostic: &Diagnostic) -> String {
     }
 }
 
-/// A study that begins.
+/// Description of a study that begins.
 pub struct StudyStart<'a> {
-    /// Its title.
+    /// Title of the study.
     pub title: &'a str,
-    /// The cells that are listed, those that are skipped among them.
+    /// Cells that a display lists, including those that are skipped.
     pub rows: &'a [Cell],
-    /// The rows of the runs that are left, in their order, where that is known.
+    /// Rows of the remaining runs, in their order, if known.
     pub left: &'a [usize],
-    /// What is on the disk already.
+    /// Records that are on the disk already.
     pub records: &'a [RunRecord],
-    /// For how long a server is there.
+    /// Lifetime of a server.
     pub fresh: FreshServer,
 }
 
-/// Watches a study go by, on the coordinator's thread: nothing here may wait.
+/// Observer of a study, called on the coordinator's thread: no method may block.
 pub trait Observer {
     /// The study begins.
     fn begin(&mut self, start: &StudyStart<'_>);
     /// A run begins.
     fn run_begins(&mut self, run: &NextRun);
-    /// Something is new of the present run.
+    /// There is news of the current run.
     fn news(&mut self, news: News);
-    /// A run has ended and its record is on the disk. `finding`: what it says beside its
-    /// figures, in words.
+    /// A run has ended and its record is on the disk. `finding`: the strategy's conclusion from it, if any.
     fn run_ends(&mut self, record: &RunRecord, finding: Option<&str>);
-    /// What is known and what is open.
+    /// The strategy's conclusions have changed: what is decided and what is open.
     fn looked(&mut self, outlook: &Outlook);
 }
 
@@ -89,35 +88,35 @@ pub trait Observer {
 /// changed by more than they do from run to run.
 const SESSION_GAP: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
 
-/// Where the results of a study go, and what its runs need.
+/// Results folder of a study and inputs of its runs.
 pub struct RunStudy<'a> {
-    /// Where the results go.
+    /// Path of the results folder.
     pub folder: &'a Path,
-    /// Whether to go on with what is there.
+    /// True to resume existing results.
     pub resume: bool,
     /// Runs of earlier folders that stand before those of a new one.
     pub earlier: &'a [RunRecord],
     /// The study's `reference.csv`, if it has one.
     pub reference: Option<&'a str>,
-    /// How to start an agent.
+    /// Command that starts an agent.
     pub agent: &'a [String],
-    /// Set when the user wants to stop.
+    /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Runs by what became of them.
+/// Numbers of runs by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Valid ones.
+    /// Valid runs.
     pub valid: usize,
-    /// Those that may not be quoted.
+    /// Runs that may not be quoted.
     pub invalid: usize,
-    /// Those that could not be made.
+    /// Failed runs.
     pub failed: usize,
 }
 
 impl Tally {
-    /// All of them.
+    /// Returns the number of all runs.
     pub fn runs(&self) -> usize {
         self.valid + self.invalid + self.failed
     }
@@ -131,7 +130,7 @@ impl Tally {
         }
     }
 
-    /// Adds others.
+    /// Adds the numbers of another tally.
     pub fn add(&mut self, other: &Tally) {
         self.valid += other.valid;
         self.invalid += other.invalid;
@@ -139,20 +138,20 @@ impl Tally {
     }
 }
 
-/// How a study ended.
+/// Outcome of a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// The runs that are on the disk.
+    /// Runs that are on the disk.
     pub runs: Tally,
-    /// Whether the user stopped it.
+    /// True if the user interrupted it.
     pub interrupted: bool,
 }
 
-/// Makes the runs that a strategy asks for, until it asks for none. Nobody else can write
-/// into the results folder as long as the lock is held.
+/// Makes the runs that a strategy asks for, until it asks for none. While the lock is held, no other process can write
+/// into the results folder.
 ///
 /// # Errors
-/// Where the results folder cannot be used, or the strategy cannot go on.
+/// If the results folder cannot be used, or the strategy cannot go on.
 pub fn run_study(
     plan: &StudyPlan,
     how: &RunStudy<'_>,
@@ -192,7 +191,7 @@ struct StudyRunner<'a> {
     awake: bool,
     results: Results,
     logs: PathBuf,
-    /// By system, the versions that were met first.
+    /// By system, the versions that its first runs reported.
     met: Vec<(String, Map<String, Value>)>,
     pilots: Pilots,
     servers: Servers,
@@ -200,7 +199,7 @@ struct StudyRunner<'a> {
 }
 
 impl<'a> StudyRunner<'a> {
-    /// Opens the results folder. Also the records that are there already.
+    /// Opens the results folder. Returns also the existing records.
     fn open(
         plan: &StudyPlan,
         how: &'a RunStudy<'a>,
@@ -236,8 +235,7 @@ impl<'a> StudyRunner<'a> {
         }
     }
 
-    /// Makes a run. Its record is on the disk when this returns; none where the user
-    /// stopped it.
+    /// Makes a run. Its record is on the disk when this returns; `None` if the user interrupted.
     fn run(&mut self, next: &NextRun, observer: &mut dyn Observer) -> Result<Option<RunRecord>, StudyError> {
         let NextRun { cell, place, grown, .. } = next;
         let place = *place;
@@ -280,7 +278,7 @@ impl<'a> StudyRunner<'a> {
         redact::record(&mut record, &secrets);
         grown.as_ref().map_or(Ok(()), |study| self.results.renew_study(&study.to_toml()))?;
         self.results.append(&record)?;
-        // What it measured is safe: only now may it take its time to end.
+        // The record is safe, so tear-down may take its time.
         let (stays, left) = tear_down.map(|tear_down| tear_down.settle(&record)).unwrap_or_default();
         stays.into_iter().for_each(|line| observer.news(News::Left(line)));
         self.servers.put(left);
@@ -289,11 +287,11 @@ impl<'a> StudyRunner<'a> {
         Ok(Some(record))
     }
 
-    /// No more runs.
+    /// Ends the study: closes the server and the results folder.
     fn close(mut self) -> Result<(Ending, Lock), StudyError> {
         self.servers.end();
         self.results.note_versions(&self.met)?;
-        // An empty folder of logs says that there was nothing to log.
+        // An empty log folder means that nothing was logged, so it is removed.
         let _ = std::fs::remove_dir(&self.logs);
         Ok((self.ending, self.results.close()))
     }
@@ -308,7 +306,7 @@ fn session(records: &[RunRecord], resume: bool, now: jiff::Timestamp) -> u32 {
     if resume && is_recent { last.session } else { last.session.saturating_add(1) }
 }
 
-/// The systems of the cells that are not left out.
+/// Returns the systems of the cells that are not skipped.
 fn used(cells: &[Cell]) -> Vec<Arc<System>> {
     let mut used: Vec<Arc<System>> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.skipped.is_none()) {
@@ -319,12 +317,12 @@ fn used(cells: &[Cell]) -> Vec<Arc<System>> {
     used
 }
 
-/// A system's file without the secrets that it sets.
+/// Returns a system's file without the secrets that it sets.
 fn shown(system: &System) -> String {
     system.secrets(&system.defaults()).hide(&system.source)
 }
 
-/// What `environment.json` holds when a study begins.
+/// Returns the content of `environment.json` when a study begins.
 fn environment(study: &Study, used: &[Arc<System>], folder: &Path) -> Value {
     let mut told = environment::environment(folder);
     let files = used.iter().map(|system| {

@@ -1,8 +1,8 @@
-//! The searches that follow the runs of a study: for the capacities that it asks for,
-//! and for how far its given loads lie from what holds.
+//! Capacity searches that follow the runs of a study: for the capacities that it asks for, and for the headroom of its
+//! given loads.
 //!
-//! Each is of one part of the study, and has a results folder of its own within that
-//! of the study: its steps are no runs of the cells, and in no figure of theirs.
+//! Each covers one part of the study, and has its own results folder within the study's: its steps are not counted as
+//! runs of the cells and are in none of their figures.
 
 use crate::capacity::{CapacityRequest, Search};
 use crate::plan::StudyPlan;
@@ -17,33 +17,31 @@ use pubmark_model::workload::Rate;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Keys of the runs that are not the search's: it sets them itself, or has none.
+/// Run keys that the search does not inherit: it sets them itself, or has none.
 const OF_RUNS: [&str; 6] = ["duration", "count", "warmup_max", "repeats", "stop", "headroom"];
 
-/// How long the steps of a search are, and how long that of a cell may take.
+/// Windows of a search's steps, and time limit for the search of a cell.
 struct Times {
     step_ns: Ns,
     full_ns: Ns,
     budget_ns: Ns,
 }
 
-/// Steps are as short as a 99th percentile allows: they are longer where messages are
-/// few.
+/// Times of a headroom search. Steps are as short as a 99th percentile allows; they are longer if messages are few.
 const OF_HEADROOM: Times = Times { step_ns: 2 * SECOND, full_ns: 2 * SECOND, budget_ns: 60 * SECOND };
-/// How long the search for a capacity may take, where nobody says.
+/// Default time limit for the capacity search of a cell.
 pub const CAPACITY_USUAL: Ns = 180 * SECOND;
-/// As a search is asked to by `pubmark capacity`.
+/// Times that `pubmark capacity` uses.
 const OF_CAPACITY: Times = Times { step_ns: 4 * SECOND, full_ns: 10 * SECOND, budget_ns: CAPACITY_USUAL };
-/// How near to each other the ends of an answer are, as a fraction, that says how many
-/// times a load holds.
+/// Target width of a headroom search's interval, as a fraction.
 const NEAR: f64 = 0.1;
 
-/// What a search is for.
+/// Purpose of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// The capacity of each cell.
+    /// Find the capacity of each cell.
     Capacity,
-    /// How far the given loads lie from what holds.
+    /// Find the headroom of the given loads.
     Headroom,
 }
 
@@ -51,20 +49,20 @@ pub enum SearchKind {
 pub struct FollowingSearch {
     kind: SearchKind,
     part: Option<String>,
-    /// Within the study's results folder.
+    /// Results folder within the study's.
     folder: PathBuf,
     study: Study,
     goal: CapacityGoal,
     enough_each_per_s: Option<f64>,
-    /// How long the search of a cell may take, where nobody says.
+    /// Default time limit for the search of a cell.
     usual_ns: Ns,
     cells: usize,
 }
 
-/// All that a study asks for: its capacities first, each part by itself.
+/// Returns all searches that a study asks for: its capacities first, each part by itself.
 ///
 /// # Errors
-/// Where a search cannot be: all that stands against it is known before a run is made.
+/// If a search is impossible: all reasons are known before the first run.
 pub fn following(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Vec<Diagnostic>> {
     let study = plan.study();
     let mut all = Vec::new();
@@ -84,7 +82,7 @@ pub fn following(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Vec<Diagnosti
 }
 
 impl FollowingSearch {
-    /// Nothing where a part has no cell that is measured, or none with a load.
+    /// Returns `None` if a part has no cell that is measured, or none with a load.
     fn of(
         plan: &StudyPlan,
         part: Option<String>,
@@ -102,7 +100,7 @@ impl FollowingSearch {
         if played().next().is_none() {
             return Ok(None);
         }
-        // What holds while parts fail is not searched: the cells without a fault are.
+        // Capacities during faults are not searched, only cells without a fault.
         let calm = |cell: &&Cell| cell.faults.is_empty() && cell.link.is_none_or(|link| link.mttf_ns.is_none());
         let with_faults = played().count();
         let played = || played().filter(calm);
@@ -163,7 +161,7 @@ impl FollowingSearch {
         };
         own.capacity = Some(goal.clone());
         let mut folder = PathBuf::from(name);
-        // The only part needs no folder of its own.
+        // A study with one part needs no folder by part.
         if let Some(part) = part.as_ref().filter(|_| study.chosen_parts().len() > 1) {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if part.starts_with('.') || !part.chars().all(is_plain) {
@@ -184,32 +182,32 @@ impl FollowingSearch {
         Ok(Some(search))
     }
 
-    /// What it is for.
+    /// Returns the purpose of the search.
     pub fn kind(&self) -> SearchKind {
         self.kind
     }
 
-    /// The part of the study whose cells it is of; none where it has no parts.
+    /// Returns the part of the study that it searches; `None` if the study has no parts.
     pub fn part(&self) -> Option<&str> {
         self.part.as_deref()
     }
 
-    /// Its results folder, within that of the study.
+    /// Returns its results folder, within that of the study.
     pub fn folder(&self) -> &std::path::Path {
         &self.folder
     }
 
-    /// What is to be found.
+    /// Returns the capacity goal.
     pub fn goal(&self) -> &CapacityGoal {
         &self.goal
     }
 
-    /// How many cells it searches, each by itself.
+    /// Returns the number of cells that it searches, each by itself.
     pub fn cells(&self) -> usize {
         self.cells
     }
 
-    /// How long the search of a cell may take, where nobody says.
+    /// Returns the default time limit for the search of a cell.
     pub fn usual_ns(&self) -> Ns {
         self.usual_ns
     }
@@ -221,8 +219,7 @@ impl FollowingSearch {
         }
     }
 
-    /// What the search is to do: with so much time for each cell, and an instant at
-    /// which all is over.
+    /// Returns the request, with the time limit of each cell and the instant at which the whole search ends.
     pub fn request(&self, budget_ns: Option<Ns>, ends_ns: Option<Ns>) -> CapacityRequest<'_> {
         let times = self.times();
         CapacityRequest {

@@ -1,24 +1,24 @@
-//! The server that stands between runs, where a study allows that one serves several.
+//! Keeps a server between runs, if a study allows that one serves several.
 
 use pubmark_host::standing::StandingServer;
 use pubmark_model::server::ServerEndpoints;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::setting::FreshServer;
 
-/// A server that has served runs, and may serve others of the same need.
+/// A server that has served runs, and may serve others with the same needs.
 pub struct ServerAtHand {
     pub(crate) need: ServerNeed,
     pub(crate) server: StandingServer,
-    /// Where clients connect to.
+    /// Endpoints to which clients connect.
     pub(crate) endpoints: ServerEndpoints,
-    /// How many runs it has served.
+    /// Number of runs it has served.
     pub(crate) served: u32,
-    /// Which run's log has what it prints.
+    /// Position of the run whose log has its output.
     pub(crate) position: u64,
 }
 
-/// At most one server, which no run has at present. It ends when this is dropped, or
-/// when a run comes that needs another.
+/// At most one server, which no run uses at present. It ends when this is dropped, or when a run comes that needs
+/// another.
 #[derive(Default)]
 pub struct Servers {
     is_shared: bool,
@@ -26,35 +26,34 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// None yet.
+    /// Returns an empty holder.
     pub fn new(fresh: FreshServer) -> Servers {
         Servers { is_shared: fresh == FreshServer::Cell, at_hand: None }
     }
 
-    /// Whether a server may serve several runs.
+    /// Returns whether a server may serve several runs.
     pub fn are_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// A run is about to begin: a server that is of no use to it ends before anything of
-    /// the run is there.
+    /// Prepares for a run: ends a server that the run cannot use, before anything of the run exists.
     pub fn make_room(&mut self, need: Option<&ServerNeed>) {
         self.at_hand.take_if(|one| need != Some(&one.need) || !one.server.is_well());
     }
 
-    /// The server for the run, if there is one.
+    /// Takes the server for the run, if there is one.
     pub fn take(&mut self) -> Option<ServerAtHand> {
         self.at_hand.take()
     }
 
-    /// Keeps the server at hand that a run has left, if it has left one.
+    /// Keeps the server that a run has left, if any.
     pub fn put(&mut self, left: Option<ServerAtHand>) {
         if left.is_some() {
             self.at_hand = left;
         }
     }
 
-    /// Ends the server at hand.
+    /// Ends the server.
     pub fn end(&mut self) {
         self.at_hand = None;
     }

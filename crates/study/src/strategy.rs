@@ -1,7 +1,7 @@
-//! Decides which run of a study comes next.
+//! Interface of strategies, which decide which run of a study comes next.
 //!
-//! A strategy is told the records so far, what each run took, and the time; it starts
-//! nothing, reads no file and has no clock. [`crate::runner::run_study`] makes the runs.
+//! A strategy receives the records so far, the duration of each run, and the time; it starts nothing, reads no file and
+//! has no clock. [`crate::runner::run_study`] makes the runs.
 
 use pubmark_model::cell::{Cell, label};
 use pubmark_model::diagnostic::Diagnostic;
@@ -14,58 +14,56 @@ use std::error::Error;
 
 /// Decides which run comes next.
 pub trait Strategy {
-    /// The cells that a display lists: the plan's, unless the strategy has cells of its own.
+    /// Returns the cells that a display lists: the plan's, unless the strategy has cells of its own.
     fn rows(&self) -> &[Cell];
 
-    /// Whether the study grows while it is measured, so that the folder that it goes on
-    /// with may have other parts.
+    /// Returns whether the study grows while it is measured, so that a resumed folder may have other parts.
     fn grows(&self) -> bool {
         false
     }
 
-    /// Takes in the records that are there already.
+    /// Takes in the existing records.
     ///
     /// # Errors
-    /// Where they are not of what is asked.
+    /// If they belong to another study.
     fn begin(&mut self, records: &[RunRecord], now_ns: Ns) -> Result<(), StrategyError>;
 
-    /// The runs that are left, in their order, where that is known before: as indices
-    /// into [`Strategy::rows`].
+    /// Returns the remaining runs, in their order, if known in advance, as indices into [`Strategy::rows`].
     fn left(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Returns the next run; none where it is over.
+    /// Returns the next run; `None` at the end.
     ///
     /// # Errors
-    /// Where the records cannot be analysed, or a cell that follows from them cannot be.
+    /// If the records cannot be analysed, or a cell that follows from them is impossible.
     fn next(&mut self, now_ns: Ns) -> Result<Option<NextRun>, StrategyError>;
 
-    /// Takes in the record of that run, and how long it took. Returns what it says, in
-    /// words, where it says more than its figures.
+    /// Takes in the record of the last run, and how long it took. Returns a conclusion from it beyond its figures, if
+    /// any.
     fn note(&mut self, record: &RunRecord, took_ns: Ns) -> Option<String>;
 
-    /// What is known and what is open; none where nothing is asked.
+    /// Returns what is decided and what is open; `None` if there are no questions.
     fn outlook(&self) -> Option<Outlook> {
         None
     }
 }
 
-/// A run that is to be made.
+/// A run to be made.
 #[derive(Clone, Debug)]
 pub struct NextRun {
-    /// Its row, of [`Strategy::rows`].
+    /// Its row, an index into [`Strategy::rows`].
     pub row: usize,
     /// Its cell.
     pub cell: Cell,
-    /// Its repeat and its number.
+    /// Its repeat and its position.
     pub place: Place,
-    /// The study that has the cell, where that of the results folder does not.
+    /// The study that has the cell, if it differs from that of the results folder.
     pub grown: Option<Study>,
 }
 
 impl NextRun {
-    /// Its cell in words. A study that grows has parts that are the search's own.
+    /// Returns the label of its cell. Leaves out the part in a study that grows: the search made it.
     pub fn label(&self) -> String {
         if self.grown.is_none() {
             return self.cell.label();
@@ -76,13 +74,13 @@ impl NextRun {
     }
 }
 
-/// Why a strategy cannot go on.
+/// Reason why a strategy cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StrategyError {
-    /// A cell cannot be.
+    /// A cell is impossible.
     #[error("the study cannot be planned")]
     Plan(Vec<Diagnostic>),
-    /// The records are of something else.
+    /// The records belong to another study.
     #[error("the records are of another study")]
     OtherStudy,
     /// The records cannot be analysed.
@@ -90,40 +88,40 @@ pub enum StrategyError {
     Look(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What a study has answered so far, and what is open.
+/// Conclusions of a study so far, and what is open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outlook {
-    /// What is asked, in the plural: `questions`, `gates`.
+    /// Name of the questions, in the plural: `questions`, `gates`.
     pub asked: &'static str,
-    /// What is decided.
+    /// Questions that are decided.
     pub decided: Vec<Decided>,
-    /// What further runs may decide.
+    /// Questions that further runs may decide.
     pub open: Vec<Undecided>,
-    /// How many no further run decides.
+    /// Number of questions that no further run decides.
     pub closed: usize,
-    /// The rows that have further runs to come.
+    /// Rows that need further runs.
     pub wanted: BTreeSet<usize>,
-    /// When the time is over, an instant of CLOCK_MONOTONIC, ns.
+    /// Instant of CLOCK_MONOTONIC, ns, at which the time is over.
     pub ends_ns: Ns,
 }
 
-/// Something that is decided.
+/// A question that is decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
-    /// What was asked.
+    /// Text of the question.
     pub text: String,
-    /// The answer.
+    /// Result.
     pub answer: String,
 }
 
-/// Something that is open.
+/// A question that is open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Undecided {
-    /// What is asked.
+    /// Text of the question.
     pub text: String,
-    /// What is known of it, in words; empty where it is not known in this way.
+    /// Description of what is known so far; may be empty.
     pub known: String,
-    /// About how much longer it takes, ns; none where nobody can say.
+    /// Approximate time that it still takes, ns; `None` if unknown.
     pub more_ns: Option<Ns>,
 }
 

@@ -1,4 +1,4 @@
-//! What the hosts of a study are, have and lack: looked at once, before its first run.
+//! Survey of a study's hosts: their facts and what they lack, taken once before the first run.
 
 use crate::ask::Greetings;
 use crate::plan::StudyPlan;
@@ -18,16 +18,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What was found on hosts, and what agents said that were greeted here. Default: nobody
-/// looked, and only this machine is known.
+/// Findings about hosts, and hellos of agents greeted here. By default no host was surveyed, and only this machine is
+/// known.
 #[derive(Default)]
 pub struct Survey {
     hosts: Vec<SurveyedHost>,
-    /// What agents of systems' own said on this machine.
+    /// Hellos of systems' own agents on this machine.
     pub greetings: Greetings,
 }
 
-/// What was found on a host.
+/// Findings about a host.
 struct SurveyedHost {
     spec: HostSpec,
     facts: Facts,
@@ -35,7 +35,7 @@ struct SurveyedHost {
 }
 
 impl SurveyedHost {
-    /// Why it cannot play a part, if it cannot.
+    /// Returns why the host cannot play a part, if so.
     fn lacking(&self, part: &Part) -> Option<String> {
         let (_, why) = self.lacks.iter().find(|(lacking, _)| lacking == part)?;
         Some(format!("host {}: {why}", self.spec.name))
@@ -47,34 +47,33 @@ impl SurveyedHost {
 struct Part {
     /// The system, or the tool that plays a link.
     system: Arc<System>,
-    /// How its server is to be started there, if it is.
+    /// Deployment by which its server is started there, if any.
     deployment: Option<String>,
-    /// Whether its clients play there.
+    /// True if its clients play there.
     plays: bool,
 }
 
-/// What there is of a host for a run.
+/// Resources of a host for a run.
 pub struct Room {
-    /// Whose it is: `this machine`, `host b1`.
+    /// Name of the host: `this machine`, `host b1`.
     pub whose: String,
-    /// Files that a process may open.
+    /// Number of files that a process may open.
     pub files: usize,
-    /// Processors.
+    /// Number of processors.
     pub cpus: f64,
-    /// Memory, bytes, where it is known.
+    /// Memory, bytes, if known.
     pub memory_bytes: Option<u64>,
-    /// Connections that one address of it may make to another: its ephemeral ports.
+    /// Connections that one of its addresses may make to another: its ephemeral ports.
     pub ports: usize,
 }
 
 impl Survey {
-    /// Looks at every host that a run of the plan will have, if one of them is another
-    /// machine. What is lacking is installed where `install` is given, which is told
-    /// what happens; what cannot be had there stops no other, and its cells are left out
-    /// with the reason.
+    /// Surveys every host that the plan's runs use, if one of them is another machine. If `install` is given, installs
+    /// what is missing and passes it progress messages; a system that cannot be installed stops no other, and its cells
+    /// are skipped with the reason.
     ///
     /// # Errors
-    /// If a host cannot be reached, is not what is said of it, or is another as well.
+    /// If a host cannot be reached, differs from its description, or is the same machine as another.
     pub fn of(plan: &StudyPlan, agent: &[String], install: Option<&dyn Fn(&str)>) -> Result<Survey, HostError> {
         let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).collect();
         let mut specs: Vec<&HostSpec> = Vec::new();
@@ -90,12 +89,12 @@ impl Survey {
         }
         static NEVER: AtomicBool = AtomicBool::new(false);
         let (inbox, _words) = inbox();
-        // Whoever is lost has nothing to hand in.
+        // A lost host has no logs to hand in.
         let (secrets, logs) = (login::secrets_of(cells.iter().copied()), Path::new(""));
         let wanted = Wanted { built_in: agent, logs, secrets: &secrets, interrupt: &NEVER, inbox };
         let (mut hosts, facts) = open_all(&specs, true, &wanted)?;
         if let Some(say) = install {
-            // One after the other: each may have the same folders.
+            // One after the other: hosts may share folders.
             for host in &mut hosts {
                 let mut tried: Vec<String> = Vec::new();
                 for part in parts_of(&host.spec, &cells) {
@@ -116,24 +115,24 @@ impl Survey {
         Ok(Survey { hosts: found.collect::<Result<_, HostError>>()?, ..Survey::default() })
     }
 
-    /// As if hosts that lack nothing had been looked at.
+    /// Returns a survey of hosts that lack nothing.
     #[cfg(test)]
     pub fn of_facts(found: Vec<(HostSpec, Facts)>) -> Survey {
         let host = |(spec, facts)| SurveyedHost { spec, facts, lacks: Vec::new() };
         Survey { hosts: found.into_iter().map(host).collect(), ..Survey::default() }
     }
 
-    /// Why a system cannot be used by a cell on its hosts, by whoever has looked.
+    /// Returns why a cell cannot use its system on its hosts, according to the survey.
     pub fn missing(&self, cell: &Cell) -> Option<String> {
         self.hosts.iter().find_map(|host| host.lacking(&part(&host.spec, cell)?))
     }
 
-    /// Why the link of a cell cannot stand on its server's host, by whoever has looked.
+    /// Returns why the link of a cell cannot run on its server's host, according to the survey.
     pub fn missing_link(&self, cell: &Cell) -> Option<String> {
         self.hosts.iter().find_map(|host| host.lacking(&link(&host.spec, cell)?))
     }
 
-    /// What there is of a host; none of another machine at which nobody has looked.
+    /// Returns the resources of a host; `None` for another machine that was not surveyed.
     pub fn room(&self, spec: &HostSpec) -> Option<Room> {
         let found = self.hosts.iter().find(|host| host.spec == *spec);
         let (files, cpus, memory_bytes, ports) = match found {
@@ -154,7 +153,7 @@ impl Survey {
     }
 }
 
-/// What a host plays in a cell.
+/// Returns the part that a host plays in a cell.
 fn part(spec: &HostSpec, cell: &Cell) -> Option<Part> {
     let (placement, system) = (&cell.placement, &cell.system);
     let serves = system.broker() && placement.server == *spec && cell.options.text("endpoint").is_none();
@@ -163,18 +162,18 @@ fn part(spec: &HostSpec, cell: &Cell) -> Option<Part> {
     (deployment.is_some() || plays).then(|| Part { system: system.clone(), deployment, plays })
 }
 
-/// The tool that a run of a cell needs beside its system.
+/// Returns the tool that a run of a cell needs beside its system.
 pub fn tool_of(cell: &Cell) -> Option<&'static Arc<System>> {
     cell.link.map(|_| tools::toxiproxy())
 }
 
-/// The link of a cell, if it stands on this host.
+/// Returns the link of a cell as a part, if it runs on this host.
 fn link(spec: &HostSpec, cell: &Cell) -> Option<Part> {
     let tool = tool_of(cell).filter(|_| cell.placement.server == *spec)?;
     Some(Part { system: tool.clone(), deployment: Some(NATIVE.into()), plays: false })
 }
 
-/// What a host plays in some of the cells.
+/// Returns the parts that a host plays in these cells.
 fn parts_of(spec: &HostSpec, cells: &[&Cell]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for cell in cells {
@@ -187,7 +186,7 @@ fn parts_of(spec: &HostSpec, cells: &[&Cell]) -> Vec<Part> {
     parts
 }
 
-/// Why a host cannot play a part, if it cannot.
+/// Returns why a host cannot play a part, if so.
 fn lacks_part(host: &mut Host<'_>, part: &Part) -> Result<Option<String>, HostError> {
     let file = match host.bring(&part.system) {
         Ok(file) => file,
@@ -204,7 +203,7 @@ fn lacks(host: &mut Host<'_>, parts: &[Part]) -> Result<Vec<(Part, String)>, Hos
     Ok(found)
 }
 
-/// Installs what a host lacks for a part, if it can be installed, and tells what is tried.
+/// Installs what a host lacks for a part, if possible, and reports what it tries.
 fn install_there(
     host: &mut Host<'_>,
     part: &Part,
@@ -223,7 +222,7 @@ fn install_there(
     say(&format!("installing {} on host {name}", system.name));
     let installed = host.bring(system).and_then(|file| host.install(file));
     if let Err(why) = installed {
-        // A host that is lost can be asked for nothing more, and that ends the study.
+        // If the host is lost, this call fails and ends the study.
         lacks_part(host, part)?;
         say(&format!("{} cannot be installed on host {name}, and the study goes on: {why}", system.name));
     }

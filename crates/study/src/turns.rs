@@ -1,5 +1,5 @@
-//! Two arms in turns: block after block, each a run of A and a run of B one straight after
-//! the other, until the records tell, or the time is over.
+//! Strategy that measures two arms in turns: repeats of a run of A and a run of B, one straight after the other, until
+//! the records decide, or the time is over.
 
 use crate::plan::StudyPlan;
 use crate::strategy::{Decided, NextRun, Outlook, Strategy, StrategyError, Undecided};
@@ -11,37 +11,37 @@ use pubmark_model::units::Ns;
 use pubmark_stats::a_goes_first;
 use std::collections::VecDeque;
 
-/// The most blocks of a point.
+/// Maximum number of repeats of a point.
 const BLOCKS_MAX: u32 = 512;
-/// Blocks of a point that fail one after the other, until no more are made.
+/// Number of consecutive failed repeats after which a point gets no more.
 const FAILED_MAX: u32 = 3;
 
-/// What the records of two arms say.
+/// Analysis of the records of two arms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnsLook {
-    /// By point: how many blocks it has to have for the next look, 0 where it is told.
+    /// By point: number of repeats needed for the next analysis, 0 if it is decided.
     pub wanted: Vec<u32>,
     /// Gates that are decided.
     pub decided: Vec<Decided>,
-    /// The others, in words.
+    /// Descriptions of open gates.
     pub open: Vec<String>,
-    /// About how many blocks more would decide all; none where nobody can say.
+    /// Approximate number of further repeats that would decide all; `None` if unknown.
     pub blocks_more: Option<usize>,
 }
 
-/// Says what the records of two arms tell: a function of the records alone.
+/// Analyses the records of two arms: a function of the records alone.
 pub type LookAtTurns<'a> = dyn FnMut(&[RunRecord]) -> TurnsLook + 'a;
 
-/// Why no more blocks were made.
+/// Reason why no more repeats were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnsEnd {
-    /// All is told.
+    /// All gates are decided.
     Told,
-    /// The time would not have been enough for the next look, or it was interrupted.
+    /// The time is too short for the next analysis, or the user interrupted.
     Time,
-    /// Run after run could not be made.
+    /// Run after run failed.
     Failing,
-    /// As many blocks as there may be.
+    /// The maximum number of repeats is reached.
     Most,
 }
 
@@ -54,22 +54,22 @@ pub struct Turns<'a> {
     begun_ns: Ns,
     records: Vec<RunRecord>,
     seen: TurnsLook,
-    /// Runs of this round that are to be made.
+    /// Remaining runs of this round.
     round: VecDeque<Turn>,
-    /// The one that was asked for last.
+    /// Run that was asked for last.
     asked: Option<Turn>,
-    /// Points in this round, and what it took, ns.
+    /// Number of points in this round, and its duration, ns.
     round_points: usize,
     round_ns: Ns,
-    /// By point: blocks in a row that could not be made.
+    /// By point: consecutive failed repeats.
     failed: Vec<u32>,
     block_failed: bool,
-    /// What a block of one point takes, ns; 0 before the first.
+    /// Duration of a repeat of one point, ns; 0 before the first.
     block_ns: Ns,
     end: TurnsEnd,
 }
 
-/// A run of a block.
+/// A run of a repeat.
 #[derive(Clone, Copy)]
 struct Turn {
     point: usize,
@@ -79,8 +79,8 @@ struct Turn {
 }
 
 impl<'a> Turns<'a> {
-    /// Of a study with both arms, at these points. A block that would not end in
-    /// `budget_ns` is not begun, but for the first.
+    /// Returns the strategy for a study with both arms, at these points. A repeat that would end after `budget_ns` does
+    /// not start, except the first.
     pub fn new(
         plan: &'a StudyPlan,
         points: &'a [ArmsPoint],
@@ -106,17 +106,17 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Why no more blocks were made.
+    /// Returns why no more repeats were made.
     pub fn end(&self) -> TurnsEnd {
         self.end
     }
 
-    /// What a block of all points takes, ns.
+    /// Returns the duration of a repeat of all points, ns.
     pub fn all_points_ns(&self) -> Ns {
         self.block_ns.saturating_mul(self.points.len() as u64)
     }
 
-    /// How many blocks of a point have been begun.
+    /// Returns the number of repeats of a point that have begun.
     fn blocks(&self, point: usize) -> u32 {
         let cells = self.plan.cells();
         let ArmsPoint { a, b } = self.points[point];
@@ -129,7 +129,7 @@ impl<'a> Turns<'a> {
         self.seen.wanted.get(point).is_some_and(|wanted| *wanted > 0)
     }
 
-    /// Plans the next round: a block of each point that is open. Whether there is one.
+    /// Plans the next round: a repeat of each open point. Returns whether there is one.
     fn begin_round(&mut self, now_ns: Ns) -> bool {
         if self.round_points > 0 {
             let block_ns = self.round_ns / self.round_points as u64;
@@ -149,7 +149,7 @@ impl<'a> Turns<'a> {
             };
             return false;
         }
-        // Blocks that lead to no look before the time is over would be made for nothing.
+        // A repeat is not made if the time is over before it leads to an analysis.
         let missing = |point: &usize| self.seen.wanted[*point].saturating_sub(self.blocks(*point)).max(1);
         let blocks = left.iter().map(missing).min().unwrap_or(1);
         let needed_ns = self.block_ns * u64::from(blocks) * left.len() as u64;

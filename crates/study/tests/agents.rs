@@ -1,5 +1,4 @@
-//! Agents that do not do as they are told: scripts of the shell that speak
-//! the protocol, as far as they do.
+//! Faulty agents: shell scripts that follow the protocol only in part.
 
 use pubmark_host::agent::Agent;
 use pubmark_host::clock;
@@ -16,29 +15,29 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// Longer than any deadline of a run here; who waits longer waits forever.
+/// Longer than any deadline of a run here; a longer wait means forever.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BOUND: &str = r#"{"type":"bound","endpoints":[{"role":"publisher","id":0,"endpoint":"ipc:///tmp/x"}]}"#;
 const READY: &str = r#"{"type":"ready"}"#;
 
-/// Says who it is.
+/// Returns shell code that sends a hello.
 fn hello() -> String {
     let now = clock::now();
     let hello = r#"{"type":"hello","protocol":2,"name":"liar","version":"1","pid":1,"drivers":["kernel","mock"],"features":{"transports":["ipc"]}"#;
     answer(&[&format!("{hello},\"clock_ns\":{now}}}")])
 }
 
-/// Answers a word of the coordinator with these lines.
+/// Returns shell code that answers a command of the coordinator with these lines.
 fn answer(lines: &[&str]) -> String {
     let mut script = "read -r word\n".to_owned();
     lines.iter().for_each(|line| script += &format!("echo '{line}'\n"));
     script
 }
 
-/// Says no more, and does not go.
+/// Sends nothing more, and does not exit.
 const SILENCE: &str = "exec sleep 3600\n";
 
-/// What becomes of a run whose agents are this script of the shell.
+/// Returns the error of a run whose agents are this shell script.
 fn run(system: &'static str, workload: &str, script: String) -> String {
     let text =
         format!("title = \"t\"\n[workload]\nconnect_timeout = \"500ms\"\n{workload}\n[axes]\nsystem = \"{system}\"\n");
@@ -76,18 +75,18 @@ fn an_agent_that_does_not_read_holds_up_its_run_no_longer_than_its_deadline() {
 
 #[test]
 fn ready_counts_once_an_agent() {
-    // Publishers say it for their subscribers as well.
+    // Publishers report it for their subscribers as well.
     let twice = hello() + &answer(&[BOUND, READY, READY]) + SILENCE;
     let error = run("kernel", "transport = \"ipc\"\npattern = \"fan-out\"", twice);
     assert!(error.contains("said out of turn") && error.contains("ready"), "{error}");
 }
 
-/// Sent so many of this publisher, all within the window.
+/// Reports that this publisher sent this many messages, all within the window.
 fn sent(publisher: u32, count: u64) -> String {
     format!(r#"{{"publisher":{publisher},"sent":{count},"window_first":0,"window_end":{count},"offered":{count}}}"#)
 }
 
-/// An agent that plays up to `sent`, and says there what it is given.
+/// Plays an agent up to `sent`, which reports these totals.
 fn up_to_sent(totals: &str) -> String {
     let ready = answer(&[r#"{"type":"bound","endpoints":[]}"#, READY]);
     hello() + &ready + &answer(&[&format!(r#"{{"type":"sent","publishers":[{totals}]}}"#)])

@@ -1,4 +1,4 @@
-//! What records say of a load, and of a capacity.
+//! Tests what records imply for a load and for a capacity.
 #![allow(clippy::unwrap_used)]
 
 use pubmark_judge::blank::blank;
@@ -17,7 +17,7 @@ use pubmark_model::units::MILLISECOND;
 use pubmark_stats::{Histogram, Random};
 use pubmark_study::registry;
 
-/// A run of 4 s at this rate, with every latency at `latency_ms`.
+/// Returns a run of 4 s at this rate, with every latency at `latency_ms`.
 fn record(rate: f64, latency_ms: u64) -> RunRecord {
     let text = format!("title = \"t\"\n[workload]\nrate = {rate:.3}\n[axes]\nsystem = [\"mock\"]\n");
     let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
@@ -71,7 +71,7 @@ fn an_objective_is_held_against_a_record() {
         ("delivered_ratio > 99.9%", false),
         ("server_cpu < 0.5 and p99 < 5ms", true),
         ("server_cpu < 0.3", false),
-        // Not measured: of that nothing holds.
+        // A figure that was not measured meets no bound.
         ("service p99 < 1s", false),
         ("jitter < 1s", false),
     ] {
@@ -97,7 +97,7 @@ fn what_gave_out_first_is_told() {
     let cores = |cores| move |run: &mut RunRecord| run.server.as_mut().unwrap().cpu_cores = cores;
     assert_eq!(with(&cores(0.97)), CapacityLimit::Thread);
     assert_eq!(with(&cores(3.8)), CapacityLimit::Processors);
-    // Of which the busiest thread was looked at: one that is full among others, and several that are not.
+    // Usage of the busiest thread: one that is full among others, and several that are not.
     let threads = |all, busiest| {
         move |run: &mut RunRecord| {
             let server = run.server.as_mut().unwrap();
@@ -191,7 +191,7 @@ fn where_the_generator_gives_out_the_answer_is_a_lower_bound() {
     assert!((2_800.0..3_000.0).contains(&answer.lo.unwrap()), "{answer:?}");
 }
 
-/// Whether the machine is noisy or not: it is not the noise that ends a server.
+/// Also if the machine is noisy: noise does not end a server.
 #[test]
 fn a_search_is_given_up_where_the_server_ends_in_each_step() {
     for noisy in [false, true] {
@@ -213,7 +213,7 @@ fn a_search_is_given_up_where_the_server_ends_in_each_step() {
         assert!(why.ends_with(": server-died"), "{why}");
         assert_eq!(climb.answer().limited_by, Some(CapacityLimit::Server));
     }
-    // One that lives at a lower load is searched on.
+    // If the server survives a lower load, the search goes on.
     let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
     for _ in 0..3 {
         climb.note(&against(record(climb.next(), 50), Reason::ServerDied, &FigureGroup::all()));
@@ -223,7 +223,7 @@ fn a_search_is_given_up_where_the_server_ends_in_each_step() {
     assert_eq!(climb.hopeless(), None);
 }
 
-/// Nobody has found an end that lies beyond every load that was asked.
+/// An end of the interval beyond every load that was tried is unknown.
 #[test]
 fn an_end_beyond_all_loads_is_not_found() {
     let noisy = |load| against(record(load, 50), Reason::NoisyMachine, &[FigureGroup::LatencyP99]);
@@ -268,8 +268,8 @@ fn what_the_generator_was_late_by_says_what_it_can_have_changed() {
     assert_eq!(step(&untold, "p99 < 5ms").outcome, StepOutcome::Generator);
 }
 
-/// Runs at these loads that held below 9,000/s; a message took the server 20 µs, and
-/// more and less by `moved` in turn.
+/// Returns runs at these loads that held below 9,000/s; a message took the server 20 µs, and more and less by `moved`
+/// in turn.
 fn moving(loads: &[f64], moved: f64) -> Vec<RunRecord> {
     let moves = [1.0 + moved, 1.0 / (1.0 + moved)];
     let runs = loads.iter().zip(moves.into_iter().cycle()).map(|(load, moves)| {
@@ -296,7 +296,7 @@ fn how_far_the_machines_speed_moved_is_in_the_interval() {
     assert!((apart(moved.hi, still.hi) - moved.drift).abs() < 1e-9, "{still:?} {moved:?}");
 }
 
-/// What more steps would narrow is little beside what the machine does.
+/// Further steps would narrow the interval by less than the machine's speed moves.
 #[test]
 fn a_search_is_over_where_the_machine_moves_more_than_the_steps_leave_open() {
     let steps = |moved| {
@@ -312,8 +312,8 @@ fn a_search_is_over_where_the_machine_moves_more_than_the_steps_leave_open() {
     assert!(moving.0 < still.0 && wild.0 + 4 > moving.0, "{still:?} {moving:?} {wild:?}");
 }
 
-/// The speed of a machine that wanders by `sd`: a part of each step's own, and parts
-/// that last for two steps, ten and fifty.
+/// Returns the speed of a machine that wanders by `sd`: a part of each step's own, and parts that last for two steps,
+/// ten and fifty.
 fn wanders(sd: f64, lasting: &mut [f64; 3], random: &mut Random) -> f64 {
     let each = sd / 2.0;
     let mut normal = || (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos();
@@ -353,7 +353,7 @@ fn two_searches_straight_after_each_other_overlap_though_the_machine_wanders() {
                 climb.answer()
             };
             let [one, other] = [search(), search()];
-            // An end that was not found leaves all beyond it open.
+            // An end that was not found leaves everything beyond it open.
             let ends = |answer: &CapacityAnswer, drift: f64| {
                 let [lo, hi] = [answer.lo.unwrap_or(0.0), answer.hi.unwrap_or(f64::INFINITY)];
                 (lo * drift.exp(), hi / drift.exp())
@@ -463,8 +463,8 @@ fn a_server_in_a_container_cannot_be_bound_whichever_engine_runs_it() {
     assert_eq!(why("zeromq", "native"), Some("it is a library and has no server"));
 }
 
-/// The least of a limit is found downwards, by the same search; a server that does not
-/// do with all there is gets no more.
+/// The same search, downwards, finds the lowest limit that suffices; if the starting limit does not suffice, more is
+/// not tried.
 #[test]
 fn the_least_processors_and_memory_that_suffice_are_found() {
     for (over, start, needed) in [(LoadAxis::Cpus, 2.0, 0.3), (LoadAxis::Memory, 4e9, 96e6)] {

@@ -1,24 +1,23 @@
-//! What disturbs a run: other work on its processors, agents that are stopped,
-//! and a generator that waits in another way.
+//! Disturbances of a run: other work on its processors, stopped agents, and a generator with another kind of pacing.
 
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Busy and asleep take turns within this time.
+/// Period in which a load is busy and then sleeps.
 const TURN: Duration = Duration::from_millis(10);
-/// The window begins so long after the first message, and messages so long
-/// after the load: what it takes to start agents.
+/// Time from the first message to the window, and from the load to the first message: the time of starting agents.
 const RISE: Duration = Duration::from_secs(3);
 
-/// What competes for the processors.
+/// Processes that compete for the processors.
 #[derive(Clone, Copy)]
 enum Load {
     Nothing,
-    /// Processes that are busy for this share of the time, each: 0 to 1.
+    /// Processes that are each busy for this share of the time: 0 to 1.
     Busy(&'static [f64]),
-    /// The same, before all others: as a hypervisor that takes the processor away.
+    /// A process with this share and a higher priority than all others, like a hypervisor that takes the processor
+    /// away.
     First(f64),
-    /// So many processes, from nothing to always within [`RISE`].
+    /// This many processes, from idle to always busy within [`RISE`].
     Rising(usize),
 }
 
@@ -31,21 +30,21 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// None.
+    /// No disturbance.
     pub const NONE: Disturbance =
         Disturbance { name: String::new(), load: Load::Nothing, arguments: Vec::new(), unlimited: true };
 
-    /// What it is called; nothing for none.
+    /// Returns its name; empty for none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it adds to the command.
+    /// Returns the arguments that it adds to the command.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
 
-    /// Starts what competes; it ends with what is returned.
+    /// Starts the competing processes; they end when the result is dropped.
     pub fn begin(&self) -> Result<Running, String> {
         let processes = match self.load {
             Load::Nothing => Vec::new(),
@@ -59,13 +58,13 @@ impl Disturbance {
     }
 }
 
-/// Processes that compete, until this is dropped.
+/// Competing processes, until this is dropped.
 pub struct Running(Vec<Child>);
 
 impl Drop for Running {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended competes no more.
+            // One that has ended no longer competes.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -101,8 +100,7 @@ pub fn as_load(arguments: &[String]) -> Option<ExitCode> {
     }
 }
 
-/// Everything that runs are disturbed by. Where messages go out as fast as they
-/// are taken, no publisher waits.
+/// Returns the disturbances; if `unlimited`, only those that also apply at `max`, where no publisher waits.
 pub fn disturbances(unlimited: bool) -> Vec<Disturbance> {
     let with = |name: &str, load, arguments: &[&str], unlimited| Disturbance {
         name: name.into(),

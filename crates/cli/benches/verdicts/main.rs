@@ -1,20 +1,17 @@
-//! Where a disturbance begins to spoil a figure, and whether the verdict says so.
+//! Measures from which amount a disturbance affects a figure, and whether the verdict reports it.
 //!
 //!     cargo bench -p pubmark --bench verdicts
 //!     cargo bench -p pubmark --bench verdicts -- --rounds 6 zeromq-1000/load mosquitto
 //!     cargo bench -p pubmark --bench verdicts -- --keep runs.jsonl
 //!     cargo bench -p pubmark --bench verdicts -- --judge runs.jsonl
 //!
-//! Runs are disturbed by a known amount, in turns with undisturbed ones of the
-//! same cell. For each disturbance a line says how far each figure moved
-//! against the undisturbed runs, what the record saw of it, and in how many
-//! runs a reason names that figure. `--keep` appends the runs to a file;
-//! `--judge` judges the runs of such a file once more by the bounds of this
-//! build, so that bounds can be tried without measuring again. `CELL/NAME`
-//! plays only what has that in its name.
+//! Runs are disturbed by a known amount, in turns with undisturbed ones of the same cell. For each disturbance a line
+//! shows how far each figure moved against the undisturbed runs, what the record contains about it, and in how many
+//! runs a reason names that figure. `--keep` appends the runs to a file; `--judge` judges the runs of such a file again
+//! with the bounds of this build, so that bounds can be tried without measuring again. `CELL/NAME` plays only cells and
+//! disturbances with that text in their names.
 //!
-//! Exit code 1 if a disturbed figure was not caught, 2 if something could not
-//! be run.
+//! Exit code 1 if a disturbed figure was not caught, 2 if something could not be run.
 
 mod disturb;
 mod table;
@@ -29,7 +26,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What is measured, by name: the arguments of `pubmark bench`.
+/// Measured cells, by name: the arguments of `pubmark bench`.
 const CELLS: [(&str, &[&str]); 8] = [
     ("kernel-1000", &["kernel", "--transport", "tcp", "--rate", "1000"]),
     ("zeromq-1000", &["zeromq", "--transport", "tcp", "--rate", "1000"]),
@@ -40,10 +37,10 @@ const CELLS: [(&str, &[&str]); 8] = [
     ("zeromq-max", &["zeromq", "--transport", "tcp", "--rate", "max"]),
     ("mosquitto-max", &["mosquitto", "--pairs", "1", "--rate", "max"]),
 ];
-/// An undisturbed run goes before so many disturbed ones.
+/// Number of disturbed runs after each undisturbed one.
 const BETWEEN: usize = 3;
 
-/// A run, and what disturbed it.
+/// A run with its disturbance.
 #[derive(Serialize, Deserialize)]
 struct Turn {
     cell: String,
@@ -51,7 +48,7 @@ struct Turn {
     record: RunRecord,
 }
 
-/// What the command line asks for.
+/// Parameters of the command line.
 #[derive(Default)]
 struct Asked {
     bench: bool,
@@ -104,7 +101,7 @@ fn run(cell: &[&str], disturbance: &Disturbance) -> Result<RunRecord, String> {
     serde_json::from_value(json["runs"][0].clone()).map_err(|error| error.to_string())
 }
 
-/// Plays all that is asked for, in turns.
+/// Plays all selected turns.
 fn play(asked: &Asked) -> Result<Vec<Turn>, String> {
     let mut turns = Vec::new();
     for (cell, arguments) in CELLS {
@@ -132,7 +129,7 @@ fn append(path: &Path, turn: &Turn) -> Result<(), String> {
     file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The runs of a file, judged once more.
+/// Judges the runs of a file again.
 fn judged(path: &Path) -> Result<Vec<Turn>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut turns: Vec<Turn> = text
@@ -148,7 +145,7 @@ fn judged(path: &Path) -> Result<Vec<Turn>, String> {
     Ok(turns)
 }
 
-/// A run that nobody disturbs.
+/// Disturbance of undisturbed runs.
 static NONE: Disturbance = Disturbance::NONE;
 
 fn main() -> ExitCode {
@@ -163,7 +160,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !asked.bench && asked.judge.is_none() {
         return ExitCode::SUCCESS;
     }

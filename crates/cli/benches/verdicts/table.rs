@@ -1,11 +1,11 @@
-//! What moved, what the record saw, and whether the verdict named the figure.
+//! Prints which figures moved, what the records contain, and whether the verdict named the figures.
 
 use crate::Turn;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_stats::{Summary, median};
 
-/// Each group by the figure that stands for it, and how far that may lie beside
-/// the undisturbed runs without being called moved.
+/// Each group with its representative figure, and the relative distance from the undisturbed runs up to which that does
+/// not count as moved.
 const FIGURES: [(FigureGroup, &str, f64); 5] = [
     (FigureGroup::LatencyP50, "p50", 1.05),
     (FigureGroup::LatencyP99, "p99", 1.25),
@@ -14,7 +14,7 @@ const FIGURES: [(FigureGroup, &str, f64); 5] = [
     (FigureGroup::Cost, "cost", 1.10),
 ];
 
-/// The figure of a group; none where the run has none.
+/// Returns the figure of a group; `None` if the run has none.
 fn figure(record: &RunRecord, group: FigureGroup) -> Option<f64> {
     let counts = &record.counts;
     let latency = |pick: fn(&Summary) -> u64| record.times.latency.as_ref().map(|latency| pick(latency) as f64);
@@ -35,9 +35,8 @@ fn range(values: &[f64]) -> (f64, f64) {
     (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max))
 }
 
-/// What the undisturbed runs of a cell say of a group: the usual value, and
-/// between what it lies over that. Those whose figure may be quoted count, or
-/// all where there is none.
+/// Values of a group in the undisturbed runs of a cell: the usual one, and the limits of the ratios to it. Only runs
+/// whose figure may be quoted count, or all if there is none.
 struct Usual {
     median: f64,
     least: f64,
@@ -61,7 +60,7 @@ impl Usual {
     }
 }
 
-/// What came of a group under a disturbance, and how many runs moved unseen.
+/// Describes the effect of a disturbance on a group. Returns also how many runs moved without a reason.
 fn column(runs: &[&RunRecord], undisturbed: &[&RunRecord], which: (FigureGroup, &str, f64)) -> (String, usize) {
     let (group, name, tolerance) = which;
     let Some(usual) = Usual::of(undisturbed, group) else { return (String::new(), 0) };
@@ -77,7 +76,7 @@ fn column(runs: &[&RunRecord], undisturbed: &[&RunRecord], which: (FigureGroup, 
     (format!("{name} {middle:.2} [{least:.2}..{most:.2}] moved {moved} named {named}{mark}"), missed)
 }
 
-/// What the records saw: medians, and the most.
+/// Describes the content of the records: medians, and maxima.
 fn seen(runs: &[&RunRecord]) -> String {
     let of = |pick: &dyn Fn(&RunRecord) -> f64| {
         let values: Vec<f64> = runs.iter().map(|record| pick(record)).collect();
@@ -98,7 +97,7 @@ fn seen(runs: &[&RunRecord]) -> String {
     )
 }
 
-/// Prints what came of all runs; whether every figure that moved was named.
+/// Prints the results of all runs. Returns whether every figure that moved was named.
 pub fn print(turns: &[Turn], wanted: impl Fn(&str, &str) -> bool) -> bool {
     let mut missed = 0;
     let mut cells: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! `pubmark ab`: two settings in turns, until the gates are decided.
+//! `pubmark ab`: measures two settings in turns until the gates are decided.
 
 use super::bench::{AskedWorkload, study_of};
 use super::measure::{Measurement, PAGE, planned};
@@ -21,7 +21,7 @@ use pubmark_study::strategy::Decided;
 use pubmark_study::turns::{Turns, TurnsEnd, TurnsLook};
 use std::path::Path;
 
-/// The window of a run of a target that is no study.
+/// Default window of a run of a target that is no study.
 const WINDOW: &str = "3s";
 
 /// Measures two arms in turns, and decides gates.
@@ -54,7 +54,7 @@ pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, F
     let (end, block_ns) = (strategy.end(), strategy.all_points_ns());
     let report = measurement.report()?;
     let folder = measurement.folder();
-    // What is said is what the records say: the same as of a report of the folder.
+    // The output comes from the records, like a later report of the folder.
     let Some(found) = report.arms() else {
         return Err(Failure::run(format!("{}: the gates cannot be read back", folder.display())));
     };
@@ -74,7 +74,7 @@ pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, F
     Ok(code)
 }
 
-/// Prints the points at which both arms would be measured, and for how long at most.
+/// Prints the points at which both arms would be measured, and the maximum time.
 fn dry_run(plan: &StudyPlan, points: &[ArmsPoint], args: &AbArgs) {
     let cells = plan.cells();
     let mut block_ns: Ns = 0;
@@ -87,10 +87,10 @@ fn dry_run(plan: &StudyPlan, points: &[ArmsPoint], args: &AbArgs) {
     print(&format!("a run of each takes about {}; they take turns for {} at most", in_words(block_ns), args.budget));
 }
 
-/// Sums up what the records of two arms show so far.
+/// Summarizes the records of two arms so far.
 fn look(plan: &StudyPlan, records: &[RunRecord]) -> TurnsLook {
     let runs: Vec<&RunRecord> = records.iter().collect();
-    // The gates were understood before anything was measured.
+    // The gates were parsed before anything was measured.
     let Ok(Some(found)) = ArmsResult::of(plan.study(), plan.cells(), &runs) else { return TurnsLook::default() };
     let mut look = TurnsLook { blocks_more: found.more(), wanted: found.wanted, ..TurnsLook::default() };
     for gate in &found.gates {
@@ -106,7 +106,7 @@ fn look(plan: &StudyPlan, records: &[RunRecord]) -> TurnsLook {
     look
 }
 
-/// Says what is still open, and by exit code how it came out.
+/// Prints what is still open. Returns the exit code.
 fn conclude(found: &ArmsResult, why: &str, block_ns: Ns, folder: &Path, voice: Voice) -> Code {
     match found.gates_say() {
         GateOutcome::Failed => return Code::Gate,
@@ -126,7 +126,7 @@ fn conclude(found: &ArmsResult, why: &str, block_ns: Ns, folder: &Path, voice: V
     Code::Run
 }
 
-/// The keys of an arm. A system that is named by its file is known by its name.
+/// Returns the keys of an arm. Replaces a system file's path by the system's name.
 fn arm(typed: &[String], flag: &str, registry: &mut Registry) -> Result<Vec<(String, String)>, Failure> {
     let mut one = |(key, value): (String, String)| match key.as_str() {
         "system" => Ok((key, system(registry, &value)?.name.clone())),
@@ -135,7 +135,7 @@ fn arm(typed: &[String], flag: &str, registry: &mut Registry) -> Result<Vec<(Str
     pairs(typed, flag)?.into_iter().map(&mut one).collect()
 }
 
-/// What is measured, before it has arms: its name, and its study.
+/// Returns name and study of the measurement, before it has arms.
 fn asked(args: &AbArgs, registry: &mut Registry) -> Result<(String, Study), Failure> {
     let target = args.target.as_str();
     if !is_system(target, registry) {

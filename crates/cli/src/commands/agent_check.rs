@@ -1,4 +1,4 @@
-//! `pubmark agent-check`: whether an agent may measure.
+//! `pubmark agent-check`: tests whether an agent is fit to measure.
 
 use super::shared::{agent_command, system};
 use crate::args::AgentCheckArgs;
@@ -14,7 +14,7 @@ use pubmark_study::registry::Registry;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Tries an agent, case by case.
+/// Tests an agent, case by case.
 pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code, Failure> {
     if args.list {
         names().for_each(|(name, sent, due)| print(&format!("{name}\n    {sent} -> {due}")));
@@ -43,7 +43,7 @@ pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code
         Err(error @ (SuiteError::NoCase(_) | SuiteError::NotStarted(_))) => {
             return Err(Failure::usage(error.to_string()));
         }
-        // An agent that cannot be tried has not passed.
+        // An agent that cannot be tested has not passed.
         Err(error) => {
             note(&format!("error: {error}"));
             return Ok(Code::Gate);
@@ -57,7 +57,7 @@ pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code
     } else if good == tried && tried > 0 {
         let untried = outcomes.len() - tried;
         let rest = if untried > 0 { format!("; {untried} could not be tried") } else { String::new() };
-        // A part of the cases says nothing of the whole.
+        // A selection of the cases does not test the whole agent.
         let speaks = match args.only.is_empty() {
             true => format!("The agent speaks version {VERSION} of the agent protocol: "),
             false => String::new(),
@@ -72,8 +72,8 @@ pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code
     Ok(if good == tried && tried > 0 { Code::Done } else { Code::Gate })
 }
 
-/// What is known of a driver: by this system, or else the first that uses it of those that
-/// come with pubmark.
+/// Returns the facts about a driver: from this system, or else from the first that uses it of those that come with
+/// pubmark.
 fn known(driver: &str, system: Option<Arc<System>>, registry: &Registry) -> Option<Known> {
     let of_driver = |system: &Arc<System>| system.driver == driver;
     let of_pubmark = || registry.systems().into_iter().find(|system| !system.brought && of_driver(system));

@@ -1,10 +1,9 @@
-//! What a study's runs answer, and which of them were left out.
+//! Lists a study's unreliable runs and missing results.
 
 use pubmark_model::record::{FigureGroup, Reason};
 use pubmark_report::{CellResult, QuestionKind, QuestionState, Report, Status};
 
-/// How many runs were left out, wholly or for some figures, and why; none
-/// where all count for everything.
+/// Describes how many runs are unreliable, wholly or for some figures, and why; `None` if all count for everything.
 pub fn left_out(report: &Report) -> Option<String> {
     let counts = report.counts();
     let left_out = counts.partly + counts.invalid + counts.failed;
@@ -26,8 +25,8 @@ pub fn left_out(report: &Report) -> Option<String> {
     (left_out > 0).then(|| format!("{left_out} of {all} runs {verb} left out{figures}: {}", why.join(", ")))
 }
 
-/// The cells of which no run counts, for some figures or for all, and the capacities
-/// that are asked for and not known: a line each.
+/// Returns one line for each cell without a run that counts, for some figures or for all, and for each requested
+/// capacity that is unknown.
 pub fn unanswered(report: &Report) -> Vec<String> {
     let capacities = report.questions().into_iter().filter_map(|asked| match asked.state {
         QuestionState::Open { why, .. } if asked.kind == QuestionKind::Capacity => {
@@ -38,7 +37,7 @@ pub fn unanswered(report: &Report) -> Vec<String> {
     (0..report.cells().len()).filter_map(|cell| question(report, cell)).chain(capacities).collect()
 }
 
-/// A system that is compared with others is answered also where its own figures are unreliable.
+/// A system that is compared with others has a result even if its own figures are unreliable.
 fn question(report: &Report, cell: usize) -> Option<String> {
     let result = &report.cells()[cell];
     let is_compared = report.is_compared(cell);
@@ -50,7 +49,7 @@ fn question(report: &Report, cell: usize) -> Option<String> {
         Status::Partly => {
             let open = FigureGroup::ALL.iter().filter(|group| !answers(group));
             let open: Vec<&str> = open.map(|group| group.word()).collect();
-            // Of figures that the cell has none are open: it is answered.
+            // None of the cell's own figures is open: it has a result.
             if open.is_empty() {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! `pubmark bare`: the least that can send or receive. Nobody types it.
+//! `pubmark bare`: minimal loops that send or receive. Not for users.
 
 use super::shared::raise_open_files;
 use crate::args::{BareArgs, BareLoop};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
 
-/// Runs a loop: says that it is ready, is told when to begin, says what it did.
+/// Runs a loop: reports that it is ready, reads when to begin, reports its figures.
 pub fn bare(args: &BareArgs) -> Result<Code, Failure> {
     let _ = set_pdeathsig(Signal::SIGKILL);
     raise_open_files();
@@ -42,7 +42,7 @@ fn say(words: &impl Serialize) {
     print(&serde_json::to_string(words).unwrap_or_default());
 }
 
-/// A line of the input; whoever wrote it has waited for an answer to the one before.
+/// Reads a line of the input; its writer waits for an answer to each.
 fn hear<T: DeserializeOwned>() -> Result<T, String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| error.to_string())?;

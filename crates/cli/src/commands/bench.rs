@@ -1,4 +1,4 @@
-//! `pubmark bench`: one cell without a file.
+//! `pubmark bench`: measures one cell without a file.
 
 use super::shared::{by_flags, hosts, pairs, system};
 use super::study::{StudyTarget, measure_study};
@@ -18,10 +18,10 @@ use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use serde_json::{Value, json};
 
-/// How long `--precision` may take, where nobody says.
+/// Default time limit of `--precision`.
 const BUDGET: &str = "5m";
 
-/// Measures one system by one workload.
+/// Measures one system with one workload.
 pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let gates = gates::own(&args.gates)?;
@@ -36,14 +36,14 @@ pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<C
         return Ok(Code::Done);
     };
     measure::show_report(&args.measure, &measured.report, || {
-        // As they are written: a report has less of each.
+        // Records as they were written: a report keeps less of each.
         let records = read_records(measured.folder()).map_err(Failure::run)?.runs;
         Ok(told(&measured.report, &records))
     })?;
     measured.conclude((&gates, &args.gates), "pubmark bench", &args.measure, voice)
 }
 
-/// The cell with its runs and its figures or, where lists were given, each of them.
+/// Returns the cell with its runs and its figures or, if lists were given, all cells.
 fn told(report: &Report, records: &[RunRecord]) -> Value {
     let summary = report.summary_json();
     let of_cell = |cell: usize| {
@@ -58,8 +58,7 @@ fn told(report: &Report, records: &[RunRecord]) -> Value {
     }
 }
 
-/// A study of one cell or, where lists were given, of several, whose axes are what was
-/// asked for.
+/// Returns a study of one cell or, if lists were given, of several. Its axes are the arguments given.
 fn study(args: &BenchArgs, registry: &mut Registry) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
@@ -73,23 +72,23 @@ fn study(args: &BenchArgs, registry: &mut Registry) -> Result<Study, Failure> {
     Ok(study)
 }
 
-/// A workload as it was asked for.
+/// A workload from the command line.
 pub struct AskedWorkload<'a> {
     target: &'a str,
     given: &'a WorkloadArgs,
     measure: &'a MeasureArgs,
-    /// Keys that are set beside it.
+    /// Additional keys to set.
     pub set: Vec<(String, String)>,
 }
 
 impl<'a> AskedWorkload<'a> {
-    /// What these arguments say.
+    /// Returns the workload of these arguments.
     pub fn of(target: &'a str, given: &'a WorkloadArgs, measure: &'a MeasureArgs) -> AskedWorkload<'a> {
         AskedWorkload { target, given, measure, set: Vec::new() }
     }
 }
 
-/// A study of one cell, whose axes are what was asked for.
+/// Returns a study of one cell, whose axes are the arguments given.
 pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<Study, Failure> {
     let AskedWorkload { target, given: args, measure, set: own } = workload;
     let endpoint = match target.contains("://") {

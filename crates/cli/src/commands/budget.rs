@@ -1,4 +1,4 @@
-//! `pubmark run --budget`: what a study asks, and what its records answer.
+//! `pubmark run --budget`: a study's questions and their results.
 
 use crate::failure::{Code, Failure};
 use crate::progress::estimate::costs;
@@ -18,17 +18,16 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-/// The least time that a study may have, ns.
+/// Minimum time of a study, ns.
 const BUDGET_MIN: Ns = SECOND;
 
-/// Blocks of every cell that a study has to have time for; otherwise its `[quick]` table
-/// is taken.
+/// Repeats of every cell that a study must have time for; otherwise its `[quick]` table is used.
 const BLOCKS_WORTH: u64 = 3;
 
-/// The most lines of each kind at the end.
+/// Maximum number of lines of each kind at the end.
 const LINES_MAX: usize = 40;
 
-/// The time that was given.
+/// Parses the time.
 pub fn read(typed: &str) -> Result<Ns, Failure> {
     let budget_ns = parse_time(typed).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     if budget_ns < BUDGET_MIN {
@@ -37,21 +36,21 @@ pub fn read(typed: &str) -> Result<Ns, Failure> {
     Ok(budget_ns)
 }
 
-/// Whether the whole of a study has too little time for anything to be decided.
+/// Returns whether the time is too short to decide anything of the whole study.
 pub fn is_short(plan: &StudyPlan, budget_ns: Ns) -> bool {
     let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
     let block_ns: Ns = costs(plan.study().fresh(), cells).iter().sum();
     block_ns.saturating_mul(BLOCKS_WORTH) > budget_ns
 }
 
-/// Whether a results folder is of a study that was cut down.
+/// Returns whether a results folder belongs to a shortened study.
 pub fn is_quick(folder: &Path) -> bool {
     let text = read_text(&folder.join("environment.json"), Links::Refuse).unwrap_or_default();
     let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     told["quick"] == true
 }
 
-/// Refuses a study that cannot be measured so.
+/// Checks that a study can be measured with a time.
 pub fn check(study: &Study, budget: Option<Ns>) -> Result<(), Failure> {
     match budget {
         None if study.until_decided() => Err(Failure::usage(format!(
@@ -66,7 +65,7 @@ pub fn check(study: &Study, budget: Option<Ns>) -> Result<(), Failure> {
     }
 }
 
-/// The questions of a study, before anything is measured.
+/// Returns the questions of a study, before anything is measured.
 pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
     let report = Report::of(plan.study().clone(), &Records::default()).map_err(Failure::run)?;
     let questions = report.questions();
@@ -79,7 +78,7 @@ pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
     Ok(questions)
 }
 
-/// Which windows are shorter than the study's file has them, and why: a line each.
+/// Returns one line for each window that is shorter than in the study's file, with the reason.
 pub fn shortened(plan: &StudyPlan) -> Vec<String> {
     let Ok(whole) = cells(&plan.study().with_whole_windows()) else { return Vec::new() };
     let mut counted: BTreeMap<(Ns, Ns, MessagesAsked), usize> = BTreeMap::new();
@@ -100,7 +99,7 @@ pub fn shortened(plan: &StudyPlan) -> Vec<String> {
     counted.into_iter().map(line).collect()
 }
 
-/// Looks at records as a report of this study does.
+/// Evaluates records as a report of this study does.
 pub fn look(study: &Study) -> impl FnMut(&[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> {
     move |records| {
         let records = Records { runs: records.to_vec(), ..Records::default() };
@@ -109,7 +108,7 @@ pub fn look(study: &Study) -> impl FnMut(&[RunRecord]) -> Result<QuestionsSeen, 
     }
 }
 
-/// A study whose time is over, or its questions decided.
+/// Outcome of a study whose time is over or whose questions are decided.
 pub struct BudgetOver {
     end: BudgetEnd,
     given_up: Vec<usize>,
@@ -117,7 +116,7 @@ pub struct BudgetOver {
 }
 
 impl BudgetOver {
-    /// As its strategy has it.
+    /// Returns the outcome of a strategy.
     pub fn of(strategy: &Budget<'_>) -> BudgetOver {
         BudgetOver { end: strategy.end(), given_up: strategy.given_up(), run_ns: strategy.run_ns() }
     }
@@ -138,8 +137,8 @@ fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
     seen
 }
 
-/// What a study came to: what is decided, what is open and how much longer each would
-/// take, what no further run decides.
+/// Describes the outcome of a study: decided questions, open ones with the time that each would still take, and
+/// questions that no further run decides.
 pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) -> String {
     let questions = report.questions();
     let (mut decided, mut open, mut closed) = (Vec::new(), Vec::new(), Vec::new());
@@ -173,7 +172,7 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
             }
         }
     }
-    // Claims stay before points where they take as long.
+    // Claims stay before points if they take as long.
     open.sort_by_key(|(more_ns, _)| *more_ns);
     let open: Vec<String> = open.into_iter().map(|(_, said)| said).collect();
     let is_search = |question: &&StudyQuestion| question.kind == QuestionKind::Capacity;
@@ -211,7 +210,7 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
     text
 }
 
-/// How it went, as an exit code.
+/// Returns the exit code.
 pub fn code(report: &Report) -> Code {
     let is_open = |question: &StudyQuestion| matches!(question.state, QuestionState::Open { .. });
     let open = if report.questions().iter().any(is_open) { Code::Run } else { Code::Done };

@@ -1,4 +1,4 @@
-//! `pubmark calibrate`: what this machine and this generator can do.
+//! `pubmark calibrate`: measures what this machine and this generator can do.
 
 use super::shared::{interrupt_flag, program, raise_open_files};
 use crate::args::CalibrateArgs;
@@ -40,7 +40,7 @@ pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// What the bare loops can speak to: MQTT over plain TCP.
+/// Returns the relay's address if the bare loops support it: MQTT over plain TCP.
 fn relay(text: &str) -> Result<String, Failure> {
     let endpoint = Endpoint::parse(text).map_err(Failure::usage)?;
     if endpoint.protocol != Protocol::Mqtt || endpoint.carrier != Carrier::Plain {
@@ -49,7 +49,7 @@ fn relay(text: &str) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
-/// All figures with their units, and what each means.
+/// Returns a table of all figures with their units and meanings.
 fn table(calibration: &Calibration) -> String {
     let machine = &calibration.machine;
     let mut lines = vec![

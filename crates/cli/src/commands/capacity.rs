@@ -1,4 +1,4 @@
-//! `pubmark capacity`: the highest load at which an objective holds.
+//! `pubmark capacity`: finds the highest load that meets an objective.
 
 use super::bench::{AskedWorkload, study_of};
 use super::measure::{Measurement, PAGE, planned};
@@ -25,12 +25,12 @@ use pubmark_study::searches::CAPACITY_USUAL;
 use pubmark_study::strategy::Strategy;
 use serde_json::json;
 
-/// The window of a step, where the run of full length has not a shorter one.
+/// Window of a step, unless the run of full length has a shorter one.
 const STEP: Ns = 4 * SECOND;
-/// Messages a second, of all publishers together, that a search over rates begins with.
+/// First rate of a search, messages per second of all publishers together.
 const START_PER_S: f64 = 400.0;
 
-/// How near to each other the ends of an answer are, where nobody says.
+/// Default target width of the capacity interval.
 const WITHIN_USUAL: f64 = 0.05;
 
 /// Searches for the capacity of a system, or of each cell of a study.
@@ -48,7 +48,7 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
     let of_study = !is_system(&args.target, &registry) || study.axes.iter().any(|axis| axis.values.len() > 1);
-    // What cannot be played here is left out before its search begins.
+    // Cells that cannot be measured here are skipped before their search begins.
     let mut cells = StudyPlan::new(study).map_err(planned)?;
     let survey = measure::prepare(&mut cells, &args.measure, &planned, voice)?;
     let request = CapacityRequest {
@@ -71,7 +71,7 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     let mut measurement = Measurement::begin(&args.measure, &format!("capacity-{name}"), &registry, voice)?;
     let ending = measurement.measure(&plan, None, &mut strategy)?;
     let report = measurement.report()?;
-    // What is said is what the records say: the same as of a report of the folder.
+    // The output comes from the records, like a later report of the folder.
     let found = report.capacities();
     measure::show_report(&args.measure, &report, || Ok(json(of_study, &found)))?;
     let folder = measurement.folder();
@@ -85,7 +85,7 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     Ok(code)
 }
 
-/// Prints what would be searched, a line each cell, and how long that takes at most.
+/// Prints the planned searches, one line per cell, and their maximum time.
 fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal, cells: &[Cell]) {
     for cell in cells {
         print(&format!(
@@ -108,7 +108,7 @@ fn json(of_study: bool, found: &[CapacityResult]) -> serde_json::Value {
     if of_study { all.collect() } else { all.next().unwrap_or(none) }
 }
 
-/// Says what is still open, by exit code.
+/// Prints what is still open. Returns the exit code.
 fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResult], voice: Voice) -> Code {
     let several = found.len() + given_up.len() > 1;
     let of = |label: &str| if several { format!("{label}: ") } else { String::new() };
@@ -118,7 +118,7 @@ fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResu
     for one in found.iter().filter(|one| !gave_up(&one.label)) {
         let answer = one.answer();
         let why = match answer.estimate {
-            // The steps have answered: a run that could not confirm it takes nothing back.
+            // The steps give the result: a run that could not confirm it does not withdraw it.
             Some(_) if answer.settled => {
                 if let Some(why) = one.climb.unconfirmed() {
                     voice.note(&format!("{}not confirmed: {why}", of(&one.label)));
@@ -141,19 +141,19 @@ fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResu
     if open.is_empty() && !found.is_empty() { Code::Done } else { Code::Run }
 }
 
-/// What is asked.
+/// Parameters of the command.
 struct Asked {
     /// The target's name, for the results folder.
     name: String,
     study: Study,
     goal: CapacityGoal,
-    /// How long the search of a cell may take, where the study says so, ns.
+    /// Time limit for the search of a cell, if the study sets one, ns.
     budget_ns: Option<Ns>,
-    /// Where server and clients are, if nobody said.
+    /// Default location of server and clients.
     pin: Option<Pin>,
 }
 
-/// The study of what is measured, as it was asked for.
+/// Returns name and study of the target.
 fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<(String, Study), Failure> {
     let repeats = ("repeats".to_owned(), "1".to_owned());
     if is_system(&args.target, registry) {
@@ -182,7 +182,7 @@ fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<(String, Study
     Ok((name, study))
 }
 
-/// What is measured, and what is to be found.
+/// Returns the study to measure and the goal.
 fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure> {
     let given = &args.workload;
     let (name, mut study) = target(args, registry)?;
@@ -208,7 +208,7 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         .and_then(|(_, asked)| asked.start)
         .map(|start| over.amount(start));
     let lowest = if is_system(&args.target, registry) { None } else { lowest(&study, over) };
-    // Both are the search's own to set.
+    // The search sets both itself.
     study.lift(&["duration", "count", over.key()]);
     if study.axis("count").is_some() {
         return Err(Failure::usage("--set count: a search has windows of time; --duration is that of its last run"));
@@ -241,7 +241,7 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     let number = from.filter(|_| is_given).and_then(|text| text.trim_start_matches("burst:").parse::<f64>().ok());
     let start = match (over, number) {
         (LoadAxis::Cpus | LoadAxis::Memory, Some(given)) => over.amount(given),
-        // As `pubmark run` begins.
+        // `pubmark run` begins with the same load.
         (_, None) if asked_start.or(lowest).is_some() => asked_start.or(lowest).unwrap_or(1.0),
         (_, None) if study.capacity.as_ref().is_some_and(|goal| goal.over == over) => {
             study.capacity.as_ref().map_or(1.0, |goal| goal.start)
@@ -261,15 +261,15 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     Ok(Asked { name, study, goal, budget_ns, pin })
 }
 
-/// The lowest load that a study gives its cells; none where it gives none, as at `max`.
+/// Returns the lowest load that a study sets for its cells; `None` if it sets none, as with `max`.
 fn lowest(study: &Study, over: LoadAxis) -> Option<f64> {
     let plan = StudyPlan::new(study.clone()).ok()?;
     let played = plan.cells().iter().filter(|cell| cell.skipped.is_none());
     played.filter_map(|cell| over.load_of(&cell.workload, &cell.limits)).reduce(f64::min)
 }
 
-/// Server and clients on processors of their own, where nobody says where they are and
-/// both are here: or each would be measured with what the other takes from it.
+/// Returns separate processors for server and clients if no location is given and both are here: else each would be
+/// measured with the load of the other.
 fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
     let is_said = |text: &String| ["pin", "cpus", "placement"].contains(&text.split('=').next().unwrap_or_default());
     let given = &args.workload;
@@ -281,7 +281,7 @@ fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
     plan.cells().iter().all(binds).then_some(pin)
 }
 
-/// `5%`, as a fraction.
+/// Parses a percentage such as `5%` as a fraction.
 fn fraction(text: &str) -> Result<f64, Failure> {
     let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let within = percent.map(|percent| percent / 100.0).filter(|within| WITHIN.contains(within));

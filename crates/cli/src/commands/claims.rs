@@ -7,7 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{print, width};
 use pubmark_study::registry::Registry;
 
-/// Prints what became of the claims of a study.
+/// Prints the results of a study's claims.
 pub fn claims(args: &ClaimsArgs, registry: &Registry) -> Result<Code, Failure> {
     has_results(&args.folder)?;
     let report = load(&args.folder, registry)?;

@@ -13,7 +13,7 @@ use pubmark_study::registry::Registry;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Compared<'a> {
     a: &'a str,
@@ -34,12 +34,12 @@ pub fn compare(args: &CompareArgs, registry: &Registry) -> Result<Code, Failure>
     })
 }
 
-/// Whether two paths lead to one folder.
+/// Returns whether two paths lead to one folder.
 fn is_same(a: &Path, b: &Path) -> bool {
     a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
-/// The two folders, and what each is called.
+/// Returns the two folders with their names.
 fn sides(args: &CompareArgs, selection: &Selection) -> Result<[(PathBuf, String); 2], Failure> {
     let (a, b) = match (args.folders.as_slice(), &selection.across) {
         ([a, b], _) => (a, b),

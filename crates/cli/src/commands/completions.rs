@@ -7,11 +7,11 @@ use clap::CommandFactory;
 use clap::builder::PossibleValuesParser;
 use pubmark_study::registry::{Registry, STUDIES};
 
-/// Prints a script that knows the systems and studies of the moment.
+/// Prints a completion script with the systems and studies available now.
 pub fn completions(args: &CompletionsArgs, registry: &Registry) -> Result<Code, Failure> {
     let systems = registry.names();
     let studies: Vec<String> = STUDIES.iter().map(|study| study.name.to_owned()).collect();
-    // Only the script is told: the program itself takes paths and endpoints as well.
+    // Only the script is restricted: the program itself takes paths and endpoints as well.
     let offer = |command: clap::Command, argument: &'static str, words: Vec<String>| {
         command.mut_arg(argument, |it| it.value_parser(PossibleValuesParser::new(words)))
     };

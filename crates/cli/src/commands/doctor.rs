@@ -19,7 +19,7 @@ use pubmark_study::run::{of_twins, twins};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Prints what was found, and what mends it. Exit code 1 if something is bad.
+/// Prints the findings, with advice. Exit code 1 if something is bad.
 pub fn doctor(args: &DoctorArgs, registry: &Registry) -> Result<Code, Failure> {
     let Some(file) = &args.hosts else {
         let left = args.endpoint.as_ref().map(|endpoint| leftovers::at(endpoint, args.remove)).transpose()?;
@@ -38,7 +38,7 @@ pub fn doctor(args: &DoctorArgs, registry: &Registry) -> Result<Code, Failure> {
     let listed = hosts(file)?.0;
     let mut known: Vec<(&HostSpec, Facts)> = Vec::new();
     for host in &listed {
-        // One that cannot be reached keeps nobody from looking at the others.
+        // An unreachable host does not keep the others from being checked.
         let mut checkups = match look(&host.spec, &agent, &interrupt, registry) {
             Ok((facts, checkups)) => {
                 known.push((&host.spec, facts));
@@ -62,7 +62,7 @@ pub fn doctor(args: &DoctorArgs, registry: &Registry) -> Result<Code, Failure> {
     Ok(worst)
 }
 
-/// That the host that was looked at last is one of the others.
+/// Returns a finding if the host checked last is the same machine as one of the others.
 fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
     let facts: Vec<Facts> = known.iter().map(|(_, facts)| facts.clone()).collect();
     let pair = twins(&facts).filter(|[_, last]| last + 1 == known.len())?;
@@ -71,7 +71,7 @@ fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
     Some(Checkup { what: "machine".into(), severity: Severity::Bad, found, mend: Some(mend) })
 }
 
-/// What is found on a host, and of the way to it.
+/// Returns the findings on a host and on the connection to it.
 fn look(
     spec: &HostSpec,
     agent: &[String],
@@ -95,7 +95,7 @@ fn look(
     Ok((host.facts()?, [clock, usable].into_iter().chain(host.examine()?).collect()))
 }
 
-/// Microseconds; of clocks that have nothing to do with each other seconds.
+/// Formats a difference in microseconds, or in seconds if the clocks are unrelated.
 fn in_us(ns: i64) -> String {
     if ns.unsigned_abs() < SECOND { format!("{:.1} µs", ns as f64 / 1e3) } else { format!("{:.3} s", ns as f64 / 1e9) }
 }

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Becomes the program of an engine, `pubmark-ENGINE exec [--address ADDRESS] -- ARGUMENTS`.
-/// It runs what the variable PUBMARK names with those arguments, and with a file of hosts.
-/// Returns only if it cannot: why.
+/// Replaces this process by an engine's program, `pubmark-ENGINE exec [--address ADDRESS] -- ARGUMENTS`. It runs what
+/// the variable PUBMARK names with those arguments, and with a file of hosts. Returns only if that fails, with the
+/// reason.
 pub fn hand_over(on: &str, arguments: impl Iterator<Item = OsString>) -> Failure {
     let (name, address) = on.split_once(':').map_or((on, None), |(name, address)| (name, Some(address)));
     let sound = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
@@ -31,7 +31,7 @@ pub fn hand_over(on: &str, arguments: impl Iterator<Item = OsString>) -> Failure
     Failure::run(format!("`{}` cannot be run: {}", path.display(), command.exec()))
 }
 
-/// The arguments but for the option itself.
+/// Returns the arguments without the option itself.
 fn without(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let (mut kept, mut value_follows) = (Vec::new(), false);
     for argument in arguments {

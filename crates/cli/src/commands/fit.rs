@@ -1,4 +1,4 @@
-//! What of a plan can be made on its hosts and here, found out before the first run.
+//! Decides before the first run which part of a plan can be measured on its hosts and here.
 
 use super::shared::agent_command;
 use crate::failure::Failure;
@@ -11,11 +11,11 @@ use pubmark_study::fit;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::survey::{Survey, tool_of};
 
-/// Looks at the hosts of a plan, where there are others than this machine. With `install`
-/// what is lacking is installed there first.
+/// Surveys the hosts of a plan, if there are others than this machine. With `install`, first installs there what is
+/// missing.
 ///
 /// # Errors
-/// If a host cannot be reached, is not what is said of it, or is another as well.
+/// If a host cannot be reached, differs from its description, or is the same machine as another.
 pub fn survey(plan: &StudyPlan, install: bool, voice: Voice) -> Result<Survey, Failure> {
     let say = |text: &str| voice.note(text);
     let install: Option<&dyn Fn(&str)> = if install { Some(&say) } else { None };
@@ -27,23 +27,22 @@ pub fn survey(plan: &StudyPlan, install: bool, voice: Voice) -> Result<Survey, F
     })
 }
 
-/// Leaves out what cannot be made. The reasons that are new, in words.
+/// Skips the cells that cannot be measured here. Returns the reasons that are new.
 ///
 /// # Errors
-/// Where nothing is left, the reasons all the same.
+/// If no cell is left; the reasons are returned nevertheless.
 pub fn leave_out(plan: &mut StudyPlan, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
     fit::leave_out(plan, &missing, survey)
 }
 
-/// Why a system cannot be used here.
+/// Returns why a system cannot be used here.
 fn missing(system: &System, cell: &Cell) -> Option<String> {
-    // What another machine has is for that machine to say.
+    // Another machine's programs are known from its survey only.
     install::missing(system, &cell.options).filter(|_| cell.placement.local())
 }
 
-/// Installs the systems of a study that can be installed and are not here, and
-/// the tools that they need. What cannot be had stops no other: its cells are
-/// left out, and say why.
+/// Installs the systems of a study that can be installed and are missing here, and the tools that they need. A failure
+/// stops no other installation: its cells are skipped with the reason.
 pub fn install_missing(plan: &StudyPlan, voice: Voice) {
     let mut tried: Vec<String> = Vec::new();
     let mut bring = |system: &System| {

@@ -1,4 +1,4 @@
-//! What became of gates, for a program that looks at many.
+//! Gates of commands, and their output as JUnit XML.
 
 use crate::args::GateArgs;
 use crate::failure::{Code, Failure};
@@ -8,19 +8,19 @@ use pubmark_report::Report;
 use pubmark_report::compare::{GateOutcome, GateResult, Gates, bounds, junit};
 use std::path::Path;
 
-/// Refuses a file for JUnit XML that could not be written, before anything is measured.
+/// Checks that a file for JUnit XML can be written, before anything is measured.
 pub fn check_junit(file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     check_writable(file).map_err(|error| Failure::usage(format!("--junit {}: {error}", file.display())))
 }
 
-/// Writes the gates as JUnit XML, where a file is named.
+/// Writes the gates as JUnit XML, if a file is given.
 pub fn write_junit(file: Option<&Path>, suite: &str, gates: &[GateResult]) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     std::fs::write(file, junit(suite, gates)).map_err(|error| Failure::run(format!("{}: {error}", file.display())))
 }
 
-/// The gates of a command that has no baseline.
+/// Returns the gates of a command without a baseline.
 pub fn own(args: &GateArgs) -> Result<Gates, Failure> {
     let gates = Gates::parse(&args.fail_on, &args.require, false).map_err(Failure::usage)?;
     check_junit(args.junit.as_deref())?;
@@ -32,8 +32,7 @@ pub fn own(args: &GateArgs) -> Result<Gates, Failure> {
     Ok(gates)
 }
 
-/// Decides the gates of a report; says what became of each, and the exit code where
-/// one is not kept.
+/// Decides the gates of a report. Prints their results, and returns the exit code if one is broken.
 pub fn decide(
     report: &Report,
     gates: &Gates,

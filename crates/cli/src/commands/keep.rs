@@ -1,6 +1,5 @@
-//! `pubmark host`: what a coordinator has on another machine; `pubmark keep`
-//! and `pubmark launch`: what stands between a coordinator and a server;
-//! `pubmark awake`: what keeps processors awake. Nobody types them.
+//! Helper processes, not for users. `pubmark host`: serves a coordinator on another machine; `pubmark keep` and
+//! `pubmark launch`: run between a coordinator and a server; `pubmark awake`: keeps processors awake.
 
 use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs};
@@ -16,8 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Keeps a server until its input ends.
 pub fn keep() -> Result<Code, Failure> {
-    // Only the end of its input ends a keeper. Handlers, unlike signals that
-    // are ignored, are not inherited by the server.
+    // Only the end of its input ends a keeper. The server does not inherit handlers, but would inherit ignored signals.
     let unread = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, unread.clone())
@@ -29,7 +27,7 @@ pub fn keep() -> Result<Code, Failure> {
 
 /// Serves a coordinator until its input ends, and leaves nothing behind.
 pub fn host() -> Result<Code, Failure> {
-    // Only the end of its input ends it: its coordinator hears of Ctrl-C.
+    // Only the end of its input ends it: its coordinator handles Ctrl-C.
     let unread = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, unread.clone())
@@ -43,7 +41,7 @@ pub fn host() -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Becomes a server under limits.
+/// Replaces this process by a server under limits.
 pub fn launch(args: LaunchArgs) -> Result<Code, Failure> {
     let plan = Launch { parent: args.parent, groups: args.group, cpus: args.cpu, command: args.command };
     Err(Failure::run(launch::launch(&plan)))

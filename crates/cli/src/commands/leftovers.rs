@@ -1,5 +1,5 @@
-//! `pubmark doctor ENDPOINT`: what runs have left at a server. `pubmark remove`: the
-//! process that removes it for a coordinator. Nobody types that.
+//! `pubmark doctor ENDPOINT`: lists what runs have left at a server. `pubmark remove`: the process that removes it for
+//! a coordinator, not for users.
 
 use crate::failure::{Code, Failure};
 use crate::output::print;
@@ -12,10 +12,10 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftovers, Removal, in_words};
 use std::io::Read;
 
-/// The longest run that is read, bytes.
+/// Maximum length of a run's description, bytes.
 const RUN_BYTES: u64 = 16 << 20;
 
-/// Removes what a run has left, and prints what became of it as JSON.
+/// Removes what a run has left, and prints the outcome as JSON.
 pub fn remove() -> Result<Code, Failure> {
     let _ = set_pdeathsig(Signal::SIGKILL);
     let mut text = Vec::new();
@@ -33,8 +33,7 @@ fn removed(leftovers: &Leftovers) -> Removal {
     })
 }
 
-/// Lists what runs have left at a server, a checkup a run; removes it where that is
-/// asked for.
+/// Lists what runs have left at a server, one checkup per run; removes it if `is_removal`.
 pub fn at(typed: &str, is_removal: bool) -> Result<Vec<Checkup>, Failure> {
     let endpoint = Endpoint::parse(typed).map_err(|error| Failure::usage(error.to_string()))?;
     let here = abandoned().into_iter().filter(|run| run.leftovers.is_at(&endpoint));
@@ -72,7 +71,7 @@ fn removal_of(run: &Abandoned, typed: &str) -> Checkup {
     checkup(run, Severity::Bad, found, Some(forget(run)))
 }
 
-/// What to do about a server that is gone for good.
+/// Returns advice for a server that is permanently gone.
 fn forget(run: &Abandoned) -> String {
     format!("try again; if the server is gone for good, delete {}", run.path.display())
 }

@@ -1,5 +1,4 @@
-//! Runs a command that measures (`run`, `bench`, `ab`, `capacity`): from a plan to records
-//! and a report.
+//! Runs a command that measures (`run`, `bench`, `ab`, `capacity`): from a plan to records and a report.
 
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::{engine, fit};
@@ -28,13 +27,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where results go that are given no folder of their own.
+/// Default parent of results folders.
 const RESULTS: &str = "results";
 
-/// The page within a results folder.
+/// Name of the page within a results folder.
 pub const PAGE: &str = "report.html";
 
-/// Begins a command that measures; with `--on` becomes the program of the engine.
+/// Begins a command that measures; with `--on` replaces this process by the engine's program.
 pub fn begin(args: &MeasureArgs) -> Result<(), Failure> {
     if let Some(on) = &args.on {
         return Err(engine::hand_over(on, std::env::args_os().skip(1)));
@@ -43,14 +42,14 @@ pub fn begin(args: &MeasureArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Errors of a plan.
+/// Converts errors of a plan.
 pub fn planned(errors: Vec<Diagnostic>) -> Failure {
     Failure::from(StudyError::Plan(errors))
 }
 
-/// Leaves out of a plan what cannot be measured, and says why; checks that agents can do
-/// the rest. A plan for `--dry-run` is drawn without any host or agent being asked.
-/// `wrong`: an error of the plan. Returns what was found on the hosts.
+/// Skips the cells of a plan that cannot be measured, and prints the reasons; checks that agents can do the rest. A
+/// plan for `--dry-run` is made without asking any host or agent. `wrong` converts an error of the plan. Returns the
+/// survey of the hosts.
 pub fn prepare(
     plan: &mut StudyPlan,
     args: &MeasureArgs,
@@ -63,7 +62,7 @@ pub fn prepare(
     let survey = if args.dry_run { Survey::default() } else { fit::survey(plan, args.install, voice)? };
     let (left_out, left) = fit::leave_out(plan, &survey);
     match &left_out[..] {
-        // All that was asked for: the reason is the answer.
+        // No cell is left: the reason is the error.
         [why] if left.is_err() => return Err(Failure::usage(why)),
         _ => left_out.iter().for_each(|why| voice.note(&format!("left out: {why}"))),
     }
@@ -73,7 +72,7 @@ pub fn prepare(
     Ok(survey)
 }
 
-/// Says which systems are the user's in place of those that come with pubmark.
+/// Prints which systems of the user replace those that come with pubmark.
 fn note_replaced(plan: &StudyPlan, voice: Voice) {
     let mut told: Vec<&str> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
@@ -89,7 +88,7 @@ fn note_replaced(plan: &StudyPlan, voice: Voice) {
     }
 }
 
-/// The results folder: as given, the newest of this name, or a new one, just made and empty.
+/// Returns the results folder: the given one, the newest of this name, or a new one, just made and empty.
 pub fn folder(args: &MeasureArgs, name: &str) -> Result<PathBuf, Failure> {
     match (&args.out, args.resume) {
         (Some(folder), _) => Ok(folder.clone()),
@@ -102,14 +101,14 @@ pub fn folder(args: &MeasureArgs, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Removes a folder of this program's own making, in which nothing came to be.
+/// Removes a folder that this program made, if it stayed empty.
 fn leave_no_empty(folder: &Path, args: &MeasureArgs) {
     if args.out.is_none() {
         let _ = std::fs::remove_dir(folder);
     }
 }
 
-/// An error with the way on behind it.
+/// Appends advice to an error.
 fn advised(error: Failure) -> Failure {
     match error {
         Failure::Occupied(text) => Failure::Occupied(text + ", or go on with --resume"),
@@ -118,8 +117,8 @@ fn advised(error: Failure) -> Failure {
     }
 }
 
-/// Makes the runs of a command and their report: with a display, metrics and a live
-/// report, as far as they are asked for.
+/// Makes the runs of a command and their report: with a display, metrics and a live report, as far as they are
+/// requested.
 pub struct Measurement<'a> {
     args: &'a MeasureArgs,
     registry: &'a Registry,
@@ -129,7 +128,7 @@ pub struct Measurement<'a> {
     /// Keeps the results folder for this process, from the first run to the report.
     lock: Option<Lock>,
     agent: Vec<String>,
-    /// Set when the user wants to stop.
+    /// Set when the user interrupts.
     interrupt: Arc<AtomicBool>,
     progress: ProgressDisplay,
     _metrics: Option<HttpServer>,
@@ -137,7 +136,7 @@ pub struct Measurement<'a> {
 }
 
 impl<'a> Measurement<'a> {
-    /// Begins one whose results folder has this name, unless `--out` gives it another.
+    /// Begins a measurement whose results folder has this name, unless `--out` gives it another.
     pub fn begin(
         args: &'a MeasureArgs,
         name: &str,
@@ -183,7 +182,7 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// The results folder.
+    /// Returns the results folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -216,8 +215,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Goes on with a search, or begins it, in a folder within the results folder, and
-    /// makes its report.
+    /// Begins or resumes a search in a folder within the results folder, and makes its report.
     pub fn search(&mut self, plan: &StudyPlan, within: &Path, strategy: &mut dyn Strategy) -> Result<Ending, Failure> {
         let folder = self.folder.join(within);
         let resume = folder.join("runs.jsonl").exists();
@@ -228,7 +226,7 @@ impl<'a> Measurement<'a> {
         Ok(ending)
     }
 
-    /// Takes the display off the screen, and makes the report of the records.
+    /// Removes the display from the screen, and makes the report of the records.
     pub fn report(&mut self) -> Result<Report, Failure> {
         self.progress.finish();
         let report = finish(&self.folder, self.registry)?;
@@ -236,7 +234,7 @@ impl<'a> Measurement<'a> {
         Ok(report)
     }
 
-    /// Keeps serving the live report, where somebody at a terminal looks on, until Ctrl-C.
+    /// Keeps serving the live report until Ctrl-C, if standard error is a terminal.
     pub fn linger(self) {
         let is_over = self.interrupt.load(Ordering::Relaxed);
         if let Some((live, server)) = self.watched.filter(|_| !is_over && std::io::stderr().is_terminal()) {
@@ -246,7 +244,7 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// Makes the live report of what is in a results folder so far.
+/// Returns a function that makes the live report of a results folder so far.
 fn pages(registry: Registry) -> Box<Make> {
     Box::new(move |folder| {
         let report = Report::load(folder, &|name| registry.find(name)).map_err(|error| error.to_string())?;
@@ -269,7 +267,7 @@ fn finish(folder: &Path, registry: &Registry) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Prints a result in the form that was asked for.
+/// Prints a result in the requested output.
 pub fn show(
     args: &MeasureArgs,
     json: impl FnOnce() -> Result<serde_json::Value, Failure>,
@@ -286,7 +284,7 @@ pub fn show(
     Ok(())
 }
 
-/// Prints a report; `json`: as this command has it.
+/// Prints a report; `json` is the command's own JSON output.
 pub fn show_report(
     args: &MeasureArgs,
     report: &Report,

@@ -1,4 +1,4 @@
-//! `pubmark systems NAME --new`: a system file to be filled in.
+//! `pubmark systems NAME --new`: writes a system file to be filled in.
 
 use super::shared::SYSTEMS;
 use crate::args::protocols;
@@ -10,7 +10,7 @@ use pubmark_study::registry;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes `systems/NAME.toml`, unless there is such a file.
+/// Writes `systems/NAME.toml`, unless the file exists.
 pub fn write(name: &str, protocol: Option<Protocol>, agent: bool) -> Result<Code, Failure> {
     if !is_system_name(name) {
         return Err(Failure::usage(format!(
@@ -30,7 +30,7 @@ pub fn write(name: &str, protocol: Option<Protocol>, agent: bool) -> Result<Code
         }
     };
     let path = Path::new(SYSTEMS).join(format!("{name}.toml"));
-    // What is written can be read: the commands alone are still to be filled in.
+    // The written file is valid: only the commands must still be filled in.
     System::parse(name, &path.display().to_string(), &text).map_err(Failure::run)?;
     let cannot = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
     std::fs::create_dir_all(SYSTEMS).map_err(cannot)?;
@@ -45,7 +45,7 @@ pub fn write(name: &str, protocol: Option<Protocol>, agent: bool) -> Result<Code
 
 fn broker(name: &str, protocol: Protocol) -> String {
     let (word, title) = (protocol.word(), protocol.title());
-    // The system file of this protocol says what a broker of it can play.
+    // The system file of this protocol's broker lists what such brokers support.
     let usual = registry::built_in(word);
     let patterns: Vec<&str> = usual.iter().flat_map(|system| &system.patterns).map(|pattern| pattern.word()).collect();
     let guarantees = match usual.is_some_and(|system| system.qos.len() > 1) {

@@ -1,5 +1,4 @@
-//! `pubmark peer`: the reference peer. Tests and calibration start it; it
-//! never stands in a study.
+//! `pubmark peer`: the reference peer. Tests and calibration start it; it never takes part in a study.
 
 use super::shared::raise_open_files;
 use crate::args::PeerArgs;
@@ -11,9 +10,9 @@ use pubmark_files::{Links, read_text};
 use pubmark_peer::PeerScript;
 use std::os::fd::AsFd;
 
-/// Serves until standard input ends, then says what it did.
+/// Serves until standard input ends, then prints its counts.
 pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
-    // As with agents: a stopped one wakes up when its parent dies, and finds its input closed.
+    // As in agents: a stopped peer wakes up when its parent dies, and finds its input closed.
     let _ = set_pdeathsig(Signal::SIGCONT);
     raise_open_files();
     let script = match &args.script {

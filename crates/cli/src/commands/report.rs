@@ -8,7 +8,7 @@ use crate::output::{colour, note, print, width};
 use pubmark_report::{Constraints, Report};
 use pubmark_study::registry::Registry;
 
-/// The page of folders that are taken for one result, in the first of them.
+/// Page of several folders that are read as one result, in the first of them.
 const JOINED: &str = "joined.html";
 
 /// Makes the report of a folder again, or one of several.

@@ -61,7 +61,7 @@ fn with_earlier(
     Ok((StudyPlan::new(study).map_err(wrong)?, earlier))
 }
 
-/// Reads a study as the command line has it, and plans it.
+/// Reads a study with the changes of the command line, and plans it.
 fn read(
     args: &RunArgs,
     name: &str,
@@ -97,7 +97,7 @@ fn read(
     let Some(budget_ns) = budget_ns.filter(|_| !args.quick && has_quick_table(text)) else { return Ok(plan) };
     let resume = args.measure.resume;
     let is_short = match resume {
-        // It goes on as it began.
+        // A resumed study goes on as it began.
         true => budget::is_quick(&measure::folder(&args.measure, name)?),
         false => budget::is_short(&plan, budget_ns),
     };
@@ -110,9 +110,8 @@ fn read(
     planned(true)
 }
 
-/// Reads the system files that a study names by their paths, below the study's own
-/// folder, or that the command line names; refuses those that it names and that
-/// are none.
+/// Reads the system files that a study names by their paths, below the study's own folder, or that the command line
+/// names; refuses those that it names and that are invalid.
 fn require_named(
     args: &RunArgs,
     (file, text): (&str, &str),
@@ -141,15 +140,15 @@ fn require_named(
     Ok(())
 }
 
-/// A study that was asked for.
+/// A study named on the command line.
 pub(super) struct NamedStudy {
-    /// Its name.
+    /// Name of the study.
     pub name: String,
-    /// What errors name.
+    /// Name of its file for errors.
     pub file: String,
-    /// The text of its file.
+    /// Text of its file.
     pub text: String,
-    /// Its published figures: their text, or where they would be.
+    /// Its published figures: their text, or the path where they would be.
     reference: Beside,
 }
 
@@ -158,8 +157,8 @@ enum Beside {
     At(PathBuf),
 }
 
-/// The published figures of a study that names some, checked against the whole
-/// of its file: what is measured may be a part of it.
+/// Reads the published figures of a study that names some, checked against its whole file: only a part of it may be
+/// measured.
 fn published(
     (study_file, study_text): (&str, &str),
     beside: Beside,

@@ -1,5 +1,4 @@
-//! The searches that follow the runs of a study: for the capacities that it asks for,
-//! and for its headroom.
+//! The searches that follow the runs of a study: for the capacities that it asks for, and for its headroom.
 
 use super::measure::{Measurement, planned};
 use crate::failure::Failure;
@@ -11,23 +10,23 @@ use pubmark_study::capacity::Search;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::searches::{FollowingSearch, SearchKind, following};
 
-/// The searches that a study asks for, checked before its runs begin.
+/// Returns the searches that a study asks for, checked before its runs begin.
 pub fn asked(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Failure> {
     following(plan).map_err(planned)
 }
 
-/// How much of the time of a study its searches are left: half of it, and no more than
-/// they take where nobody says. What the runs before them do not need comes on top.
+/// Returns the searches' share of a study's time: half of it, and no more than their default time. Time that the
+/// earlier runs do not need is added.
 pub fn share(searches: &[FollowingSearch], budget_ns: Ns) -> Ns {
     usual_ns(searches).min(budget_ns / 2)
 }
 
-/// How long the searches take at most, where nobody gives a time.
+/// Returns the maximum time of the searches by default.
 pub fn usual_ns(searches: &[FollowingSearch]) -> Ns {
     searches.iter().map(|search| search.usual_ns().saturating_mul(search.cells() as u64)).sum()
 }
 
-/// A line of what is asked.
+/// Describes a search in one line.
 pub fn told(search: &FollowingSearch) -> String {
     let cells = match search.cells() {
         1 => "1 cell".to_owned(),
@@ -47,12 +46,12 @@ pub fn told(search: &FollowingSearch) -> String {
     }
 }
 
-/// How many searches, in words.
+/// Formats the number of searches.
 pub fn counted(searches: usize) -> String {
     if searches == 1 { "1 search".into() } else { format!("{searches} searches") }
 }
 
-/// A line of how many searches there are, and how long they take at most.
+/// Describes the number of searches and their maximum time in one line.
 pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
     let cells: usize = searches.iter().map(FollowingSearch::cells).sum();
     let count = counted(cells);
@@ -66,10 +65,9 @@ pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
     }
 }
 
-/// Makes the searches, or goes on with them, in their folders within the results
-/// folder; until an instant of CLOCK_MONOTONIC, ns, where there is one: each cell has
-/// an equal share of what is left until then. Whether they came to their end; their
-/// reports are still to be made.
+/// Begins or resumes the searches, in their folders within the results folder, until an instant of CLOCK_MONOTONIC, ns,
+/// if there is one: each cell gets an equal share of the time left. Returns whether they came to their end; their
+/// reports must still be made.
 pub fn search(
     measurement: &mut Measurement<'_>,
     searches: &[FollowingSearch],
@@ -79,7 +77,7 @@ pub fn search(
     let mut cells_left: usize = searches.iter().map(FollowingSearch::cells).sum();
     for search in searches {
         voice.note(&format!("searching: {}", told(search)));
-        // A search of a share is over when its cells have had theirs, so that the next have them too.
+        // A search ends when its cells have had their shares, so that the next cells have them too.
         let cells = search.cells().max(1) as u64;
         let each_ns = ends_ns.map(|ends_ns| ends_ns.saturating_sub(clock::now()) / cells_left.max(1) as u64);
         let until_ns = each_ns.map(|each_ns| clock::now().saturating_add(each_ns.saturating_mul(cells)));

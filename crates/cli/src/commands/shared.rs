@@ -1,4 +1,4 @@
-//! What several subcommands need.
+//! Helpers of several subcommands.
 
 use crate::failure::{Code, Failure};
 use pubmark_files::{Links, read_text};
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// This program.
+/// Returns the path of this program.
 pub fn program() -> Result<String, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::run(format!("this program's own path is unknown: {error}")))?;
     Ok(program.display().to_string())
 }
 
-/// The command that starts the built-in agent.
+/// Returns the command that starts the built-in agent.
 pub fn agent_command() -> Result<Vec<String>, Failure> {
     Ok(vec![program()?, "agent".into()])
 }
 
-/// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets; a second one ends at once.
+/// Returns a flag that Ctrl-C (and SIGTERM, SIGHUP) sets; a second signal ends the process at once.
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -34,8 +34,7 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-/// Errors in what flags have set, under the names of these: a key of a study has a flag
-/// of its name, but for whose defaults systems have.
+/// Rewrites errors about keys as errors about flags: a study's key has a flag of its name, with two exceptions.
 pub fn by_flags(mut errors: Diagnostics, keys: &[&str]) -> Diagnostics {
     for error in &mut errors.errors {
         for key in keys {
@@ -52,7 +51,7 @@ pub fn by_flags(mut errors: Diagnostics, keys: &[&str]) -> Diagnostics {
     errors
 }
 
-/// Agents inherit the limit on open files: let it be as high as it may.
+/// Raises the limit on open files as far as possible; agents inherit it.
 pub fn raise_open_files() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
@@ -69,8 +68,8 @@ pub fn hosts(file: &Path) -> Result<Hosts, Failure> {
     Hosts::parse(&file.display().to_string(), &text).map_err(Failure::usage)
 }
 
-/// Where system files of the user's own are looked for, the first that has a name
-/// counts: as given, in the working folder, in the user's configuration.
+/// Returns the folders of the user's system files, in which the first file of each name counts: as given, in the
+/// working folder, in the user's configuration.
 pub fn system_folders(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if let Some(strange) = given.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::usage(format!("--systems {}: there is no such folder", strange.display())));
@@ -80,10 +79,10 @@ pub fn system_folders(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(given.iter().chain(&usual).map(absolute).collect())
 }
 
-/// The folder of system files.
+/// Name of the folder of system files.
 pub const SYSTEMS: &str = "systems";
 
-/// A system by its name or its file's path.
+/// Finds a system by its name or its file's path.
 pub fn system(registry: &mut Registry, named: &str) -> Result<Arc<System>, Failure> {
     registry.require(named, Path::new("")).map_err(Failure::usage)?;
     let unknown = || {
@@ -94,7 +93,7 @@ pub fn system(registry: &mut Registry, named: &str) -> Result<Arc<System>, Failu
     registry.find(named).ok_or_else(unknown)
 }
 
-/// Refuses a folder that holds no results.
+/// Refuses a folder without results.
 pub fn has_results(folder: &Path) -> Result<(), Failure> {
     match folder.join("runs.jsonl").exists() {
         true => Ok(()),
@@ -102,13 +101,13 @@ pub fn has_results(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// `KEY=VALUE` pairs as typed.
+/// Parses `KEY=VALUE` pairs.
 pub fn pairs(typed: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
     let split = |text: &String| {
         let (key, value) = text.split_once('=').filter(|(key, _)| !key.trim().is_empty())?;
         Some((key.trim().to_owned(), value.trim().to_owned()))
     };
-    // What is no pair may be a secret as well.
+    // Text that is no pair may be a secret as well.
     let key = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let bad = |text: &String| {
         Failure::usage(format!("{flag} {}…: write {flag} KEY=VALUE", text.chars().take_while(key).collect::<String>()))

@@ -1,4 +1,4 @@
-//! `pubmark sink`: takes everything and keeps nothing. Nobody types it.
+//! `pubmark sink`: accepts and discards all data. Not for users.
 
 use super::shared::{program, raise_open_files};
 use crate::args::SinkArgs;
@@ -14,12 +14,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a process of the sink may take to listen, or to count.
+/// Time limit for a process of the sink to listen, or to count.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Takes what comes until the input ends.
+/// Accepts data until the input ends.
 pub fn sink(args: &SinkArgs) -> Result<Code, Failure> {
-    // Not to outlive whoever wants it, even if the input stays open elsewhere.
+    // The sink must not outlive its parent, even if the input stays open elsewhere.
     let _ = set_pdeathsig(Signal::SIGKILL);
     raise_open_files();
     let taken = if args.processes > 1 { share(args)? } else { alone(args)? };
@@ -38,11 +38,11 @@ fn alone(args: &SinkArgs) -> Result<Taken, Failure> {
     serve(listener, std::io::stdin()).map_err(|error| Failure::run(format!("the sink: {error}")))
 }
 
-/// Several processes on one port, each with an open-file limit of its own.
+/// Starts several processes on one port, each with its own limit on open files.
 fn share(args: &SinkArgs) -> Result<Taken, Failure> {
     let never = AtomicBool::new(false);
     let cannot = |error: RunError| Failure::run(error);
-    // Bound and not listening: it keeps the port and takes no connection.
+    // Bound and not listening: it reserves the port and accepts no connection.
     let (_held, port) = reserve(args.port).map_err(|error| Failure::run(format!("no free port: {error}")))?;
     let program = program()?;
     let command = [program, "sink".into(), "--port".into(), port.to_string()];

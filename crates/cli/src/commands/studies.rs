@@ -49,7 +49,7 @@ pub fn studies(args: &StudiesArgs, registry: &Registry) -> Result<Code, Failure>
     Ok(Code::Done)
 }
 
-/// What is published of a study's systems, in a few words.
+/// Describes the published figures of a study's systems in a few words.
 fn published(included: &Included, registry: &Registry) -> Result<Option<String>, Failure> {
     let Some(text) = included.reference else { return Ok(None) };
     let study = Study::parse(included.name, included.text, &|name| registry.find(name), &ReadOptions::default());
@@ -59,7 +59,7 @@ fn published(included: &Included, registry: &Registry) -> Result<Option<String>,
     Ok(Some(format!("compared with {} published figures: {}", rows.len(), source.source)))
 }
 
-/// There is no study of this name.
+/// Returns an error: there is no study of this name.
 pub fn unknown(name: &str) -> Failure {
     let names = STUDIES.iter().map(|study| study.name);
     let meant = meant(name, names.clone()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();

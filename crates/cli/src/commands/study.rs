@@ -1,4 +1,4 @@
-//! The runs of a study, of a file or of one cell: made, reported, and judged by exit code.
+//! Runs of a study, of a file or of one cell: makes them, reports them, and returns an exit code.
 
 use super::budget::{self, BudgetOver};
 use super::measure::{Measurement, PAGE};
@@ -20,21 +20,21 @@ use pubmark_study::repeats::Repeats;
 use pubmark_study::runner::Ending;
 use std::path::Path;
 
-/// A study that is to be measured.
+/// A study to be measured.
 pub struct StudyTarget<'a> {
-    /// The name of its results folder.
+    /// Name of its results folder.
     pub name: &'a str,
     /// Its published figures.
     pub reference: Option<&'a str>,
     /// Runs of earlier folders that count with those of this one.
     pub earlier: Vec<RunRecord>,
-    /// Cells and runs that it had before anything was left out.
+    /// Numbers of its cells and runs before anything was skipped.
     pub asked: (usize, usize),
 }
 
 /// A study that was measured.
 pub struct MeasuredStudy<'a> {
-    /// What its records say.
+    /// Report of its records.
     pub report: Report,
     measurement: Measurement<'a>,
     ending: Ending,
@@ -42,8 +42,8 @@ pub struct MeasuredStudy<'a> {
     took_ns: Ns,
 }
 
-/// Measures a study: all its runs or, with a time, those that its questions need; then
-/// the searches that it asks for. None where only the plan was to be shown.
+/// Measures a study: all its runs or, with a time, those that its questions need; then the searches that it asks for.
+/// Returns `None` if only the plan was requested.
 pub fn measure_study<'a>(
     plan: &StudyPlan,
     target: &StudyTarget<'_>,
@@ -84,13 +84,13 @@ pub fn measure_study<'a>(
 }
 
 impl MeasuredStudy<'_> {
-    /// Its results folder.
+    /// Returns its results folder.
     pub fn folder(&self) -> &Path {
         self.measurement.folder()
     }
 
-    /// Says where the results are and how it went, decides gates, and serves the live
-    /// report on where somebody looks at it. Returns the exit code.
+    /// Prints the results' location and the outcome, decides gates, and keeps serving the live report if a user watches
+    /// it. Returns the exit code.
     pub fn conclude(
         self,
         (gates, gate_args): (&Gates, &GateArgs),
@@ -100,7 +100,7 @@ impl MeasuredStudy<'_> {
     ) -> Result<Code, Failure> {
         if let Some(over) = &self.budget {
             let told = budget::told(&self.report, over, self.ending.interrupted, self.took_ns);
-            // What is asked for as data is data alone.
+            // Requested data must be the only output.
             if args.json || args.markdown { voice.note(&told) } else { print(&told) }
         }
         voice.note(&format!("report: {}", self.folder().join(PAGE).display()));
@@ -141,8 +141,7 @@ impl MeasuredStudy<'_> {
     }
 }
 
-/// What is planned: its cells and runs, beside those that there would be if
-/// nothing had to be left out here. With a time, the questions.
+/// Prints the plan: its cells and runs, beside the numbers without skips. With a time, also the questions.
 fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<StudyQuestion>)>) {
     if let Some((budget_ns, questions)) = questions {
         let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
@@ -171,7 +170,7 @@ fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<S
     print(&format!("{} cells, {} runs, about {}", of(here.0, asked.0), of(here.1, asked.1), in_words(ns)));
 }
 
-/// Which host plays what, where they are not all this one.
+/// Describes which host plays what, if hosts other than this one take part.
 fn placed(placement: &Placement) -> String {
     if placement.local() && placement.hosts().len() == 1 {
         return String::new();

@@ -40,7 +40,7 @@ pub fn systems(args: &SystemsArgs, mut registry: Registry) -> Result<Code, Failu
         print(&serde_json::to_string_pretty(&as_json(system, &presence)).unwrap_or_default());
         presence
     } else {
-        // Whoever looks at a system of somebody else's sees what it would start before it is started.
+        // Users see what another person's system would start before it is started.
         describe_start(system);
         let presence = ask();
         describe(system, &presence);
@@ -54,8 +54,7 @@ pub fn systems(args: &SystemsArgs, mut registry: Registry) -> Result<Code, Failu
     }
 }
 
-/// All of them. Nothing of the user's files, and no agent but pubmark's own, is
-/// started for that.
+/// Prints all systems. Starts nothing of the user's files, and no agent but pubmark's own.
 fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
     let agent = agent_command()?;
     let presence = |system: &System| match system.brought || !system.agent.built_in() {
@@ -76,7 +75,7 @@ fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
         let mut rows: Vec<[String; 5]> = found.iter().map(|(system, presence)| row(system, presence)).collect();
         rows.extend(refused.map(|(file, why)| refused_row(file, why)));
         rows.sort();
-        // A tool measures nothing, and is named to be installed.
+        // A tool measures nothing; it is named so that users can install it.
         let tool = install::tools::toxiproxy();
         let [name, _, version, _, how] = row(tool, &install::probe(tool));
         rows.push([name, tool.title.clone(), version, "a tool: links".into(), how]);
@@ -85,7 +84,7 @@ fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// A file that is no system, in a line: the first of what is wrong with it.
+/// Returns the row of an invalid file, with its first error.
 fn refused_row(file: &BroughtFile, why: &RefusedFile) -> [String; 5] {
     let why = why.to_string();
     let first = why.lines().next().unwrap_or_default().to_owned();
@@ -100,7 +99,7 @@ fn version(presence: &Presence) -> String {
     }
 }
 
-/// What its clients speak: a broker's protocol, or a library's transports.
+/// Describes the ways to connect: a broker's protocol, or a library's transports.
 fn ways(system: &System) -> String {
     if system.broker() {
         return system.driver.clone();
@@ -108,7 +107,7 @@ fn ways(system: &System) -> String {
     join(system.transports.iter().map(|transport| transport.word()))
 }
 
-/// The same in a line, with what its clients can ask for beside it.
+/// Describes the ways to connect and the clients' abilities in one line.
 fn abilities(system: &System) -> String {
     let qos = system.qos.iter().max().filter(|most| **most > 0).map(|most| format!("QoS 0 to {most}"));
     let said = [Some(ways(system)).filter(|ways| !ways.is_empty()), qos, system.durable.then(|| "durable".to_owned())];
@@ -132,7 +131,7 @@ fn row(system: &System, presence: &Presence) -> [String; 5] {
     [system.name.clone(), system.title.clone(), version, abilities(system), how]
 }
 
-/// Columns as wide as their widest cell; the last one is as long as it is.
+/// Prints columns as wide as their widest cell; the last one is not padded.
 fn table(rows: &[[String; 5]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..4).map(width).collect();
@@ -154,7 +153,7 @@ fn line(name: &str, text: &str) {
     print(&format!("{:<12} {text}", format!("{name}:")));
 }
 
-/// What it is, where it comes from, and the commands that it would start.
+/// Prints a system's kind, its origin, and the commands that it would start.
 fn describe_start(system: &System) {
     print(&format!("{} ({}): {}", system.title, system.name, system.about));
     line("licence", &system.licence);
@@ -171,7 +170,7 @@ fn describe_start(system: &System) {
     describe_server(system, &secrets);
 }
 
-/// How its clients' program is started, word by word.
+/// Prints how its clients' program is started, word by word.
 fn describe_agent(agent: &AgentSpec, secrets: &Secrets) {
     if agent.built_in() {
         return;
@@ -189,7 +188,7 @@ fn describe_agent(agent: &AgentSpec, secrets: &Secrets) {
     }
 }
 
-/// A variable as one would type it, without a secret.
+/// Formats a variable for a shell, without secrets.
 fn variable(name: &str, value: &str, secrets: &Secrets) -> String {
     let secret = is_secret_name(name) && !is_switch(value);
     format!("{name}={}", if secret { HIDDEN.to_owned() } else { secrets.hide(value) })
@@ -254,12 +253,12 @@ fn describe(system: &System, presence: &Presence) {
     }
 }
 
-/// A value as one would type it.
+/// Formats a value for a shell.
 fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// How it is started, word by word.
+/// Prints how its server is started, word by word.
 fn describe_server(system: &System, secrets: &Secrets) {
     if !system.broker() {
         return;
@@ -284,7 +283,7 @@ fn describe_server(system: &System, secrets: &Secrets) {
     }
 }
 
-/// A command as one would type it, without a secret.
+/// Formats a command for a shell, without secrets.
 fn shell(command: &[String], secrets: &Secrets) -> String {
     let plain = |word: &str| !word.is_empty() && !word.contains([' ', '"', '*', '$', '\'', ';', '&', '|']);
     let words = command.iter().map(|word| if plain(word) { word.clone() } else { format!("'{word}'") });

@@ -1,4 +1,4 @@
-//! `pubmark systems --hosts FILE`: which systems can be used on each host.
+//! `pubmark systems --hosts FILE`: shows which systems can be used on each host.
 
 use super::shared::{agent_command, hosts, system as named};
 use crate::args::SystemsArgs;
@@ -17,11 +17,10 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Nothing here is long enough to be interrupted by more than the end of the process.
+/// A flag that is never set: an interrupt just ends the process, as nothing here takes long.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Lists the systems by host, or asks for one of them, and installs it there. Exit code
-/// 3 where a host cannot be asked.
+/// Lists the systems by host, or checks one of them, and installs it there. Exit code 3 if a host cannot be reached.
 pub fn systems(args: &SystemsArgs, file: &Path, registry: &mut Registry) -> Result<Code, Failure> {
     let one = args.name.as_deref().map(|name| named(registry, name)).transpose()?;
     let wanted = one.clone().map_or_else(|| registry.systems(), |system| vec![system]);
@@ -46,19 +45,19 @@ pub fn systems(args: &SystemsArgs, file: &Path, registry: &mut Registry) -> Resu
     Ok(if failed > 0 { Code::Run } else { Code::Done })
 }
 
-/// Whether a host may have to have a system: a server stands where servers may.
+/// Returns whether a host may need a system: a server runs only on hosts for servers.
 fn may_need(host: &ListedHost, system: &System) -> bool {
     let has_server_alone = system.server.is_some() && system.agent.built_in();
     !has_server_alone || host.roles.is_empty() || host.roles.contains(&Duty::Server)
 }
 
-/// What nothing that a host says of these systems may repeat: no run has options yet.
+/// Returns the secrets that no output of a host about these systems may contain: no run has options yet.
 pub fn secrets_of<'s>(systems: impl IntoIterator<Item = &'s System>) -> Secrets {
     let own = systems.into_iter().map(|system| system.secrets(&system.defaults()));
     own.fold(Secrets::default(), Secrets::and)
 }
 
-/// What can be used on a host, in the order of the systems.
+/// Returns what can be used on a host, in the order of the systems.
 fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Result<Vec<Presence>, HostError> {
     let agent = agent_command().map_err(|error| HostError::Failed(error.to_string()))?;
     let (inbox, _words) = inbox();
@@ -73,7 +72,7 @@ fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Resul
     host.presences(systems)
 }
 
-/// What is said of a system in a table: its version, or that it is missing.
+/// Returns a system's cell of the table: its version, or that it is missing.
 fn short(presence: &Presence) -> String {
     match presence {
         Presence::Here(found) => found.get("version").and_then(Value::as_str).unwrap_or("here").to_owned(),
@@ -82,7 +81,7 @@ fn short(presence: &Presence) -> String {
     }
 }
 
-/// The same of one system, with the reason and the way out.
+/// Describes one system, with the reason and advice.
 fn in_full(found: &Result<Vec<Presence>, HostError>) -> String {
     match found {
         Ok(found) => found
@@ -137,7 +136,7 @@ fn as_json(systems: &[&System], found: &Result<Vec<Presence>, HostError>) -> Val
     }
 }
 
-/// What can be used on a host, in a sentence; and how many cannot.
+/// Describes what can be used on a host in one sentence. Returns also how many systems cannot.
 pub fn in_a_sentence(systems: &[&System], found: &[Presence]) -> (String, usize) {
     let here = systems.iter().zip(found).filter(|(_, presence)| matches!(presence, Presence::Here(_)));
     let named = here.map(|(system, presence)| match short(presence) {

@@ -1,4 +1,4 @@
-//! What a command is pointed at: one system, or a study.
+//! Target of a command: one system, or a study.
 
 use super::run::{NamedStudy, find};
 use super::shared::{by_flags, hosts, pairs};
@@ -9,18 +9,18 @@ use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_study::registry::Registry;
 use std::path::Path;
 
-/// Whether a target is one system: its name, its file, or an endpoint.
+/// Returns whether a target is one system: its name, its file, or an endpoint.
 pub fn is_system(target: &str, registry: &Registry) -> bool {
     target.contains("://") || registry.find(target).is_some() || is_system_file(target)
 }
 
-/// Whether a file describes a system, and no study.
+/// Returns whether a file describes a system, and no study.
 fn is_system_file(target: &str) -> bool {
     let text = read_text(Path::new(target), Links::Follow).unwrap_or_default();
     text.lines().any(|line| line.trim_start().starts_with("driver")) && !text.contains("[axes]")
 }
 
-/// A study by its name or file, with `set` and what the arguments set; its name.
+/// Returns a study by its name or file, with `set` and the arguments' settings; also its name.
 pub fn study_at(
     target: &str,
     mut set: Vec<(String, String)>,

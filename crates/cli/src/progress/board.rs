@@ -1,5 +1,5 @@
-//! How a study stands: what the live table, the metrics and the live report
-//! show. It is told what happens and when; it has no clock and no screen.
+//! State of a study that the live table, the metrics and the live report show. Events and times are passed in; it has
+//! no clock and no screen.
 
 use super::estimate::{TimeLeft, cost, costs};
 use super::questions::QuestionsBoard;
@@ -17,19 +17,19 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Longest label of a cell that is kept, characters.
+/// Maximum length of a cell's label, characters.
 const LABEL_CHARS: usize = 200;
 
 /// Messages of windows, summed over the runs that are on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Due.
+    /// Messages due.
     pub offered: u64,
-    /// Sent.
+    /// Messages sent.
     pub sent: u64,
-    /// Delivered, each counted once.
+    /// Messages delivered, each counted once.
     pub delivered: u64,
-    /// Lost.
+    /// Messages lost.
     pub lost: u64,
 }
 
@@ -45,83 +45,83 @@ impl Sums {
 /// A cell that is not skipped.
 #[derive(Clone, Debug, Default)]
 pub struct CellState {
-    /// Its place on the axes, in words, fit for a screen.
+    /// Its label, printable.
     pub label: String,
-    /// Its system.
+    /// Name of its system.
     pub system: String,
-    /// Runs that it is to have.
+    /// Number of planned runs.
     pub planned: usize,
-    /// Those that it has.
+    /// Runs that it has.
     pub tally: Tally,
-    /// The figures of the last one that was made.
+    /// Figures of its last run.
     pub last: Option<Vec<(Figure, f64)>>,
     cost_ns: Ns,
 }
 
 impl CellState {
-    /// Whether it has all its runs.
+    /// Returns whether it has all its runs.
     pub fn is_done(&self) -> bool {
         self.tally.runs() >= self.planned
     }
 }
 
-/// The run that is on.
+/// The current run.
 #[derive(Clone, Debug)]
 pub struct Current {
-    /// Its cell.
+    /// Number of its cell.
     pub cell: usize,
-    /// In words, fit for a screen.
+    /// Its label, printable.
     pub label: String,
-    /// Which repetition, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// What it takes by the plan, ns.
+    /// Planned time, ns.
     pub cost_ns: Ns,
-    /// When it began, ns.
+    /// Start, ns.
     pub began_ns: Ns,
-    /// What it has come to.
+    /// Phase of the run.
     pub phase: Phase,
-    /// The load so far; none before the first word of an agent.
+    /// The load so far; `None` before the first report of an agent.
     pub figures: Option<Figures>,
     /// Its server, if one was started for it.
     pub server: Option<ServerWatch>,
-    /// What its publishers owe, each, and how many they are; none at `max`.
+    /// Rate of each publisher, and number of publishers; `None` with `max`.
     owed: Option<(Profile, u32)>,
 }
 
-/// A study, as far as it has come.
+/// State of a study.
 #[derive(Default)]
 pub struct Board {
-    /// Its title, fit for a screen.
+    /// Its title, printable.
     pub title: String,
     /// Its cells.
     pub cells: Vec<CellState>,
-    /// Cells that are left out.
+    /// Number of skipped cells.
     pub skipped: usize,
-    /// Runs in all.
+    /// Number of all runs.
     pub runs: usize,
-    /// The run that is on.
+    /// The current run.
     pub current: Option<Current>,
-    /// The last one that ended, in a line.
+    /// Description of the last run in one line.
     pub last: Option<String>,
-    /// What the windows of the runs on the disk had.
+    /// Message counts of the runs on the disk.
     pub sums: Sums,
-    /// Whether the study is over.
+    /// True if the study is over.
     pub ended: bool,
-    /// Grows whenever a record is on the disk.
+    /// Counter that grows whenever a record is on the disk.
     pub records: u64,
-    /// Where something is asked that decides which runs are made, how that stands.
+    /// State of the questions that decide which runs are made, if there are any.
     pub questions: Option<QuestionsBoard>,
     estimate: TimeLeft,
-    /// From a row of the study to one of the list; none where it is skipped.
+    /// By row of the study: its index in `cells`; `None` if it is skipped.
     places: Vec<Option<usize>>,
-    /// By run that is left, in their order: what it takes by the plan, ns.
+    /// By remaining run, in their order: its planned time, ns.
     costs_ns: VecDeque<Ns>,
 }
 
 impl Board {
-    /// A study begins.
+    /// Handles the start of a study.
     pub fn begin(&mut self, start: &StudyStart<'_>) {
-        // One may follow another, and no count of records comes twice.
+        // Another study may follow, and the counter must not repeat.
         *self = Board { title: clean(start.title, LABEL_CHARS), records: self.records + 1, ..Board::default() };
         for cell in start.rows {
             let is_skipped = cell.skipped.is_some();
@@ -142,7 +142,7 @@ impl Board {
         let rows: HashMap<String, usize> =
             start.rows.iter().enumerate().map(|(row, cell)| (key(&cell.axes), row)).collect();
         for record in start.records.iter().filter(|record| record.error.is_none()) {
-            // What was turned up in a search is in none of its rows.
+            // A load that a search varied is in none of its rows.
             let is_of = |cell: &Cell| cell.axes.iter().all(|(name, value)| record.cell.get(name) == Some(value));
             let row = rows.get(&key(&record.cell)).copied().or_else(|| start.rows.iter().position(is_of));
             if let Some(place) = row.and_then(|row| self.places[row]) {
@@ -162,7 +162,7 @@ impl Board {
         self.estimate = TimeLeft::new(self.costs_ns.iter().sum());
     }
 
-    /// The records were looked at. Whether anything is decided that was not before.
+    /// Handles new conclusions from the records. Returns whether anything new is decided.
     pub fn looked(&mut self, outlook: &Outlook) -> bool {
         let is_new = self.questions.get_or_insert_default().look(outlook);
         for (row, place) in self.places.iter().enumerate() {
@@ -175,7 +175,7 @@ impl Board {
         is_new
     }
 
-    /// A run begins.
+    /// Handles the start of a run.
     pub fn run_begins(&mut self, run: &NextRun, now_ns: Ns) {
         let Some(cell) = self.places.get(run.row).copied().flatten() else { return };
         let cost_ns = self.costs_ns.pop_front().unwrap_or(self.cells[cell].cost_ns);
@@ -193,7 +193,7 @@ impl Board {
         });
     }
 
-    /// Something is new of the run.
+    /// Handles news of the run.
     pub fn news(&mut self, news: News) {
         let Some(current) = &mut self.current else { return };
         match news {
@@ -204,7 +204,7 @@ impl Board {
         }
     }
 
-    /// The run has ended, and its record is on the disk.
+    /// Handles the end of the run, whose record is on the disk.
     pub fn run_ends(&mut self, record: &RunRecord, line: &str, now_ns: Ns) {
         self.records += 1;
         self.sums.count(record);
@@ -216,23 +216,23 @@ impl Board {
         }
         self.estimate.done(current.cost_ns, now_ns.saturating_sub(current.began_ns));
         let (run, line) = (current.label, clean(line, LABEL_CHARS));
-        // What was lost is not to be cut off by a narrow screen.
+        // A narrow screen must not cut off the losses.
         self.last = Some(if record.delivery_first() { format!("{line} ({run})") } else { format!("{run}: {line}") });
     }
 
-    /// The study is over, or cannot go on.
+    /// Handles the end of the study, normal or not.
     pub fn end(&mut self) {
         (self.current, self.ended) = (None, true);
     }
 
-    /// All runs that there are, by what became of them.
+    /// Returns the numbers of all runs, by state.
     pub fn tally(&self) -> Tally {
         let mut all = Tally::default();
         self.cells.iter().for_each(|cell| all.add(&cell.tally));
         all
     }
 
-    /// How long it will go on, ns, by what it cost so far.
+    /// Returns the remaining time, ns, estimated from the runs so far.
     pub fn left_ns(&self, now_ns: Ns) -> Ns {
         if let Some(questions) = &self.questions {
             return questions.ends_ns.saturating_sub(now_ns);
@@ -242,8 +242,7 @@ impl Board {
         self.estimate.left_ns(current)
     }
 
-    /// Messages that the schedule of the present run has had due so far; as
-    /// many as were sent where there is none.
+    /// Returns the messages due by the schedule of the current run so far; without a schedule, the messages sent.
     pub fn offered(&self, now_ns: Ns) -> Option<u64> {
         let current = self.current.as_ref()?;
         let sent = current.figures.map_or(0, |figures| figures.sent);
@@ -263,13 +262,13 @@ fn finished(record: &RunRecord) -> Vec<(Figure, f64)> {
     Figure::columns().filter_map(|figure| Some((figure, figure.value(record)?))).collect()
 }
 
-/// How the study stands, for every thread that shows it. The coordinator
-/// writes it a few times a second; who reads it must not keep it.
+/// State of a study for every thread that shows it. The coordinator writes it a few times per second; readers must not
+/// hold the lock for long.
 #[derive(Default)]
 pub struct SharedBoard(Mutex<Board>);
 
 impl SharedBoard {
-    /// The board.
+    /// Locks the board.
     pub fn lock(&self) -> MutexGuard<'_, Board> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,22 +1,20 @@
-//! How long runs take: by the plan, and corrected by those that were made.
+//! Estimates of run times: by the plan, corrected by finished runs.
 
 use pubmark_model::cell::Cell;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::setting::FreshServer;
 use pubmark_model::units::{Ns, SECOND};
 
-/// What a run costs beside its warm-up and window: starting, probing,
-/// draining, ns.
+/// Time of a run beside its warm-up and window: starting, probing, draining, ns.
 const OVERHEAD: Ns = SECOND / 3;
 
-/// The driver whose time is virtual: it waits for nothing.
+/// Driver with virtual time, whose runs wait for nothing.
 const MOCK: &str = "mock";
 
-/// What starting and ending a server costs on top, ns.
+/// Additional time for starting and ending a server, ns.
 const SERVER: Ns = 5 * SECOND;
 
-/// What a run of a cell takes by the plan, ns. A count at `max` is taken for a
-/// second.
+/// Returns the planned time of a run of a cell, ns. A count at `max` is estimated as a second.
 pub fn cost(cell: &Cell) -> Ns {
     let workload = &cell.workload;
     if cell.system.driver == MOCK {
@@ -31,8 +29,7 @@ pub fn cost(cell: &Cell) -> Ns {
     ns
 }
 
-/// What runs take one after the other, ns: a server that one leaves to the next is not
-/// started again.
+/// Returns the times of consecutive runs, ns: a server that one leaves to the next is not started again.
 pub fn costs<'a>(fresh: FreshServer, runs: impl IntoIterator<Item = &'a Cell>) -> Vec<Ns> {
     let mut before = None;
     let cost = |cell: &'a Cell| {
@@ -43,7 +40,7 @@ pub fn costs<'a>(fresh: FreshServer, runs: impl IntoIterator<Item = &'a Cell>) -
     runs.into_iter().map(cost).collect()
 }
 
-/// A time as an estimate is told.
+/// Formats a time for an estimate.
 pub fn in_words(ns: Ns) -> String {
     match ns.div_ceil(SECOND) {
         seconds @ ..90 => format!("{seconds} s"),
@@ -51,36 +48,36 @@ pub fn in_words(ns: Ns) -> String {
     }
 }
 
-/// The time that is left, as the runs so far suggest.
+/// Estimate of the remaining time.
 #[derive(Default)]
 pub struct TimeLeft {
-    /// By the plan, of runs that are not over, ns.
+    /// Planned time of unfinished runs, ns.
     left_ns: Ns,
-    /// By the plan, of runs that are, ns.
+    /// Planned time of finished runs, ns.
     planned_ns: Ns,
-    /// What they took, ns.
+    /// Real time of finished runs, ns.
     taken_ns: Ns,
 }
 
 impl TimeLeft {
-    /// Of runs that take so long by the plan, ns.
+    /// Returns the estimate for runs with this planned time.
     pub fn new(left_ns: Ns) -> TimeLeft {
         TimeLeft { left_ns, ..TimeLeft::default() }
     }
 
-    /// A run is over that should have taken `cost_ns` and took `taken_ns`.
+    /// Notes the end of a run with the planned time `cost_ns` and the real time `taken_ns`.
     pub fn done(&mut self, cost_ns: Ns, taken_ns: Ns) {
         self.left_ns = self.left_ns.saturating_sub(cost_ns);
         self.planned_ns += cost_ns;
         self.taken_ns += taken_ns;
     }
 
-    /// The time that is left, ns, where a run of some cost is on since some time, ns.
+    /// Returns the remaining time, ns; `current` is planned and elapsed time of the current run.
     pub fn left_ns(&self, current: Option<(Ns, Ns)>) -> Ns {
         let ratio = if self.planned_ns == 0 { 1.0 } else { self.taken_ns as f64 / self.planned_ns as f64 };
         let scaled = |ns: Ns| (ns as f64 * ratio) as Ns;
         match current {
-            // A run that takes longer than it should takes nothing off the others.
+            // A run that takes longer than planned leaves the time of the others unchanged.
             Some((cost_ns, elapsed_ns)) => {
                 scaled(self.left_ns.saturating_sub(cost_ns)) + scaled(cost_ns).saturating_sub(elapsed_ns)
             }

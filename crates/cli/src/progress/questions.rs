@@ -1,48 +1,48 @@
-//! How the questions of a study stand while it is measured: what is open, with how much
-//! longer it takes, and what was decided last.
+//! State of a study's questions while it is measured: the open ones with the time that they still take, and those
+//! decided last.
 
 use pubmark_model::units::Ns;
 use pubmark_report::text::clean;
 use pubmark_study::strategy::{Outlook, Undecided};
 use std::collections::HashSet;
 
-/// So many of the questions that are open are said: those that are nearest.
+/// Maximum number of open questions that are shown: those nearest to a decision.
 pub const OPEN_MAX: usize = 3;
-/// Longest question that is kept, characters.
+/// Maximum length of a question, characters.
 const TEXT_CHARS: usize = 200;
 
 /// A question that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenView {
-    /// In words, fit for a screen.
+    /// Its text, printable.
     pub text: String,
-    /// What is known of it, in words; empty where nothing is.
+    /// Description of what is known; may be empty.
     pub known: String,
-    /// About how much longer it takes, ns; none where nobody can say.
+    /// Approximate time that it still takes, ns; `None` if unknown.
     pub more_ns: Option<Ns>,
 }
 
-/// How they stand.
+/// State of the questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestionsBoard {
-    /// How many are decided.
+    /// Number of decided questions.
     pub decided: usize,
-    /// How many are open, and may be decided yet.
+    /// Number of open questions that may still be decided.
     pub open: usize,
-    /// How many no further run decides.
+    /// Number of questions that no further run decides.
     pub closed: usize,
-    /// Of the open ones those that are nearest to being decided, at most [`OPEN_MAX`].
+    /// Open questions nearest to a decision, at most [`OPEN_MAX`].
     pub nearest: Vec<OpenView>,
-    /// Those that were decided at the last look that decided any, with their answers.
+    /// Questions decided by the last evaluation that decided any, with their results.
     pub just_decided: Vec<String>,
-    /// When the time is over, ns.
+    /// Instant at which the time is over, ns.
     pub ends_ns: Ns,
-    /// All that are decided.
+    /// All decided questions.
     known: HashSet<String>,
 }
 
 impl QuestionsBoard {
-    /// They were looked at. Whether anything is decided that was not before.
+    /// Takes in an evaluation. Returns whether anything new is decided.
     pub fn look(&mut self, outlook: &Outlook) -> bool {
         (self.decided, self.open, self.closed) = (outlook.decided.len(), outlook.open.len(), outlook.closed);
         self.ends_ns = outlook.ends_ns;

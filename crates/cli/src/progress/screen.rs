@@ -1,8 +1,7 @@
-//! A block of lines at the bottom of a terminal, drawn again in place.
+//! A block of lines at the bottom of a terminal, redrawn in place.
 //!
-//! The cursor rests at the block's first column and line: whatever happens to
-//! the terminal's size, erasing from there to the end takes the block away and
-//! nothing else. It is never hidden, so that it needs no restoring.
+//! The cursor rests at the block's first column and line: even if the terminal's size changes, erasing from there to
+//! the end removes the block and nothing else. The cursor is never hidden, so it needs no restoring.
 
 use super::board::SharedBoard;
 use super::table::{ScreenLine, Tone, lines};
@@ -15,13 +14,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Two pictures a second are enough for an eye, and cost nothing.
+/// Interval of redrawing: two pictures per second are enough for the eye, and cost nothing.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Erases from the cursor to the end of the screen.
 const ERASE: &str = "\r\x1b[J";
 
-/// The size where the terminal does not tell: that of the oldest.
+/// Default size if the terminal does not report one: that of the oldest.
 const SIZE: (usize, usize) = (80, 24);
 
 /// The live display.
@@ -34,13 +33,13 @@ struct Canvas {
     shared: Arc<SharedBoard>,
     interrupt: Arc<AtomicBool>,
     colour: bool,
-    /// Whether it is over; also the lock that orders what goes to the terminal.
+    /// True when it is over; its lock also orders the output to the terminal.
     over: Mutex<bool>,
     wake: Condvar,
 }
 
 impl Screen {
-    /// Begins to show how a study stands. None where there can be no thread.
+    /// Starts to show the state of a study. Returns `None` if no thread can be started.
     pub fn start(shared: Arc<SharedBoard>, interrupt: Arc<AtomicBool>) -> Option<Screen> {
         let canvas = Canvas { shared, interrupt, colour: colours(true), over: Mutex::new(false), wake: Condvar::new() };
         let canvas = Arc::new(canvas);
@@ -49,7 +48,7 @@ impl Screen {
         Some(Screen { thread: Some(thread), canvas })
     }
 
-    /// Leaves a line above the block for good.
+    /// Prints a line above the block permanently.
     pub fn say(&self, text: &str) {
         let over = self.canvas.over.lock().unwrap_or_else(PoisonError::into_inner);
         let mut picture = format!("{ERASE}{}\r\n", printable(text).replace('\n', "\r\n"));
@@ -59,7 +58,7 @@ impl Screen {
         show(&picture);
     }
 
-    /// Takes the block off the screen. What was above it is as it was.
+    /// Removes the block from the screen. The lines above it stay.
     pub fn finish(&mut self) {
         *self.canvas.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.canvas.wake.notify_all();
@@ -85,7 +84,7 @@ impl Canvas {
         show(ERASE);
     }
 
-    /// The block, over the one before, and the cursor back at its beginning.
+    /// Returns the block, drawn over the one before, with the cursor back at its beginning.
     fn picture(&self) -> String {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (columns, rows) = size.map_or(SIZE, |(columns, rows)| (columns.0.into(), rows.0.into()));
@@ -107,7 +106,7 @@ impl Canvas {
                 None => out.push_str(&format!("{text}\x1b[K")),
             }
         }
-        // What the block before had beyond this one.
+        // Erases what the block before had beyond this one.
         out.push_str("\x1b[J\r");
         if lines.len() > 1 {
             out.push_str(&format!("\x1b[{}A", lines.len() - 1));
@@ -126,8 +125,7 @@ fn code(tone: Tone) -> Option<&'static str> {
     }
 }
 
-/// In one piece, so that no half of a picture is seen. A terminal that is gone
-/// is no error.
+/// Writes in one piece, so that no half picture is visible. A terminal that is gone is no error.
 fn show(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());

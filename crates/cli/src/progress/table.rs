@@ -1,5 +1,4 @@
-//! The live table: a pure function of how the study stands, the time and the
-//! size of the screen.
+//! The live table: a pure function of a study's state, the time and the size of the screen.
 
 use super::board::{Board, CellState, Current};
 use super::questions::{OPEN_MAX, OpenView, QuestionsBoard};
@@ -9,23 +8,23 @@ use pubmark_study::live::Phase;
 use pubmark_study::runner::Tally;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Studies of more cells are shown by system.
+/// Number of cells beyond which studies are shown by system.
 const CELLS_MAX: usize = 12;
-/// Lines beside the rows: title, heads, the run that is on, the last one.
+/// Lines beside the rows: title, headings, current run, last run.
 const FIXED: usize = 5;
-/// Least and greatest width of the column of names.
+/// Minimum and maximum width of the name column.
 const NAME: (usize, usize) = (12, 60);
 
-/// How a line stands out.
+/// Emphasis of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Not.
+    /// No emphasis.
     Plain,
     /// The title.
     Bold,
-    /// Headings, and what lies ahead.
+    /// Headings, and rows to come.
     Dim,
-    /// Where the run is.
+    /// Rows of the current run.
     Live,
     /// Runs that do not count.
     Bad,
@@ -36,12 +35,12 @@ pub enum Tone {
 pub struct ScreenLine {
     /// Its text, no wider than the screen.
     pub text: String,
-    /// How it stands out.
+    /// Its emphasis.
     pub tone: Tone,
 }
 
-/// The display of a screen with so many columns and rows. It leaves the last
-/// column and the last row free, so that no terminal wraps or scrolls.
+/// Returns the display for a screen of this size. It leaves the last column and the last row free, so that no terminal
+/// wraps or scrolls.
 pub fn lines(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> Vec<ScreenLine> {
     let (width, height) = (columns.saturating_sub(1), rows.saturating_sub(1).max(1));
     let mut lines = vec![line(title(board, now_ns, width), Tone::Bold)];
@@ -65,7 +64,7 @@ fn line(text: String, tone: Tone) -> ScreenLine {
     ScreenLine { text, tone }
 }
 
-/// The study's name, and on the right how much of it is done and left.
+/// Returns the study's name with its progress and its remaining time at the right.
 fn title(board: &Board, now_ns: Ns, width: usize) -> String {
     let left = duration(board.left_ns(now_ns));
     let right = match &board.questions {
@@ -82,8 +81,7 @@ fn title(board: &Board, now_ns: Ns, width: usize) -> String {
     format!("{title}{}{right}", " ".repeat(gap))
 }
 
-/// What is open, the nearest first, and what was decided last, in so many lines at
-/// most.
+/// Returns the open questions, nearest first, and those decided last, in at most `room` lines.
 fn questions(asked: &QuestionsBoard, room: usize) -> Vec<ScreenLine> {
     let decided = asked.just_decided.last().filter(|_| room > 1);
     let open = asked.nearest.iter().take(room.saturating_sub(usize::from(decided.is_some())).min(OPEN_MAX));
@@ -91,7 +89,7 @@ fn questions(asked: &QuestionsBoard, room: usize) -> Vec<ScreenLine> {
     open.chain(decided.map(|decided| line(format!("done  {decided}"), Tone::Dim))).collect()
 }
 
-/// A question that is open, with how much longer it takes by what was seen.
+/// Describes an open question with the estimated time that it still takes.
 pub fn still_open(question: &OpenView) -> String {
     let OpenView { text, known, more_ns } = question;
     match (known.is_empty(), more_ns) {
@@ -163,8 +161,7 @@ fn by_system(board: &Board) -> Vec<Group> {
     groups
 }
 
-/// Heads and rows, as many as there is room for: those that are on and those
-/// that lie ahead go before those that are done.
+/// Returns headings and as many rows as there is room for: rows that run and rows to come precede finished ones.
 fn table(groups: &[Group], width: usize, room: usize) -> Vec<ScreenLine> {
     let widest = groups.iter().map(|group| group.name.width()).max().unwrap_or(0);
     let figures = row("", ["done", "running", "left", "runs", "valid", "not valid", "failed"], 0).width();
@@ -214,7 +211,7 @@ fn row(name: &str, figures: [&str; 7], width: usize) -> String {
     format!("{name}{pad}  {done:>5}  {running:>7}  {left:>5}  {runs:>9}  {valid:>5}  {invalid:>9}  {failed:>6}")
 }
 
-/// The run that is on, in two lines.
+/// Returns the current run, in two lines.
 fn present(board: &Board, now_ns: Ns) -> Vec<ScreenLine> {
     let Some(current) = &board.current else { return Vec::new() };
     let head = format!("now   {}: {}", current.label, phase(current, now_ns));
@@ -234,7 +231,7 @@ fn present(board: &Board, now_ns: Ns) -> Vec<ScreenLine> {
     vec![line(head, Tone::Live), line(text, Tone::Plain)]
 }
 
-/// What a run has come to, in words.
+/// Describes the phase of a run.
 pub fn phase(current: &Current, now_ns: Ns) -> String {
     let s = |ns: Ns| format!("{:.1}", ns as f64 / SECOND as f64);
     match current.phase {
@@ -250,7 +247,7 @@ pub fn phase(current: &Current, now_ns: Ns) -> String {
     }
 }
 
-/// A time as a person would say it.
+/// Formats a time for people.
 pub fn duration(ns: Ns) -> String {
     let s = ns.div_ceil(SECOND);
     match (s / 3_600, s / 60 % 60, s % 60) {
@@ -260,7 +257,7 @@ pub fn duration(ns: Ns) -> String {
     }
 }
 
-/// A text cut to so many columns of a terminal.
+/// Shortens a text to this many columns of a terminal.
 pub fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -1,8 +1,7 @@
-//! `--watch`: the report of a study that goes on, in a browser of this machine.
+//! `--watch`: the report of a running study, in a browser of this machine.
 //!
-//! What is shown is made between runs, on the coordinator's thread, and only
-//! if somebody has asked since: an analysis within a window would take
-//! processor time from the measurement. Within a run a request costs a copy.
+//! The page is made between runs, on the coordinator's thread, and only if it was requested since: an analysis within a
+//! window would take processor time from the measurement. Within a run a request costs a copy.
 
 use super::{HttpRequest, HttpResponse, HttpServer};
 use crate::failure::Failure;
@@ -19,17 +18,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often the wait for the end looks for it.
+/// Interval at which the wait checks for the end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Makes the page and its data from a results folder.
 pub type Make = dyn Fn(&Path) -> Result<Pages, String> + Send + Sync;
 
-/// What a browser gets.
+/// Content for a browser.
 pub struct Pages {
     /// The page.
     pub html: String,
-    /// What it asks for when there is more.
+    /// Data that the page requests when there is more.
     pub data: String,
 }
 
@@ -38,7 +37,7 @@ pub struct LiveReport {
     shared: Arc<SharedBoard>,
     folder: PathBuf,
     make: Box<Make>,
-    /// Whether anybody has asked since the page was made.
+    /// True if there was a request since the page was made.
     asked: AtomicBool,
     made: Mutex<Option<Made>>,
 }
@@ -50,7 +49,7 @@ struct Made {
     etag: String,
 }
 
-/// How the present run stands.
+/// State of the current run.
 #[derive(Serialize)]
 struct Status {
     running: bool,
@@ -67,14 +66,14 @@ struct Status {
 }
 
 impl LiveReport {
-    /// For the results in a folder.
+    /// Returns the live report for the results in a folder.
     pub fn new(shared: Arc<SharedBoard>, folder: &Path, make: Box<Make>) -> Arc<LiveReport> {
-        // The first page is made unasked.
+        // The first page is made without a request.
         let asked = AtomicBool::new(true);
         Arc::new(LiveReport { shared, folder: folder.to_owned(), make, asked, made: Mutex::new(None) })
     }
 
-    /// Serves it on the loopback interface, and says where.
+    /// Serves it on the loopback interface, and prints the address.
     pub fn serve(self: &Arc<LiveReport>, port: u16) -> Result<HttpServer, Failure> {
         let live = self.clone();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -84,7 +83,7 @@ impl LiveReport {
         Ok(server)
     }
 
-    /// Makes the page anew, if somebody wants to see it. To be called between runs.
+    /// Makes the page again if it was requested. Must be called between runs.
     pub fn refresh(&self) {
         if !self.asked.swap(false, Ordering::Relaxed) {
             return;
@@ -92,17 +91,17 @@ impl LiveReport {
         let number = self.shared.lock().records;
         match (self.make)(&self.folder) {
             Ok(pages) => {
-                // The process is in it, because a browser may outlive one.
+                // It contains the process id, because a browser may outlive a process.
                 let etag = format!("\"{}-{number}\"", std::process::id());
                 let made = Made { html: pages.html.into_bytes().into(), data: pages.data.into_bytes().into(), etag };
                 *self.lock() = Some(made);
             }
-            // The study is not to suffer: the next run tries again.
+            // The study must not suffer: the next run tries again.
             Err(_) => self.asked.store(true, Ordering::Relaxed),
         }
     }
 
-    /// Makes the page anew whoever has asked: no run will come that would.
+    /// Makes the page again in any case, because no further run will.
     pub fn refresh_for_good(&self) {
         self.asked.store(true, Ordering::Relaxed);
         self.refresh();
@@ -160,7 +159,7 @@ impl LiveReport {
     }
 }
 
-/// Goes on serving until the user has seen enough.
+/// Keeps serving until the user interrupts.
 pub fn linger(server: &HttpServer, interrupt: &AtomicBool) {
     note(&format!("the report stays at http://{}/ until Ctrl-C", server.address));
     while !interrupt.load(Ordering::Relaxed) {

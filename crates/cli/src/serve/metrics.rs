@@ -1,5 +1,5 @@
-//! `--metrics`: how a study stands, in the text format that Prometheus scrapes
-//! (OpenMetrics 1.0). Everything is made when it is asked for.
+//! `--metrics`: the state of a study, in the text format that Prometheus scrapes (OpenMetrics 1.0). Everything is made
+//! on request.
 
 use super::{HttpRequest, HttpResponse, HttpServer};
 use crate::failure::Failure;
@@ -20,14 +20,14 @@ use std::fmt::Error;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Cells beyond these have no series of their own.
+/// Number of cells beyond which further ones have no series.
 const CELLS_MAX: usize = 1_000;
-/// A server is looked at no more often than this, ns.
+/// Minimum interval of snapshots of a server, ns.
 const LOOK: Ns = SECOND;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Serves the metrics at an address, and says where.
+/// Serves the metrics at an address, and prints it.
 pub fn serve(shared: Arc<SharedBoard>, address: SocketAddr) -> Result<HttpServer, Failure> {
     let mut registry = Registry::with_prefix("pubmark");
     registry.register_collector(Box::new(Metrics { shared, looked: Mutex::default() }));
@@ -51,11 +51,11 @@ struct Metrics {
     looked: Mutex<Option<Looked>>,
 }
 
-/// A look at a server.
+/// A snapshot of a server.
 #[derive(Clone, Copy)]
 struct Looked {
     at_ns: Ns,
-    /// When the run began whose server it was: none begins with another.
+    /// Start of the run to which the server belongs; identifies the run.
     run_ns: Ns,
     seen: Option<ServerNow>,
 }
@@ -66,10 +66,10 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-/// What is read from the board at once, so that nobody waits for the text.
+/// Data copied from the board at once, so that nobody waits for the text.
 struct Snapshot {
     now_ns: Ns,
-    /// By number, from 0.
+    /// Cells by number, from 0.
     cells: Vec<(usize, CellState)>,
     current: Option<(Current, CellState)>,
     tally: Tally,
@@ -122,12 +122,12 @@ impl Collector for Metrics {
     }
 }
 
-/// Labels, with values as the format wants them.
+/// Labels, with values in the format's syntax.
 type Labels<'a> = Vec<(&'a str, String)>;
 
 const NONE: &Labels<'static> = &Vec::new();
 
-/// The encoder writes values as they are.
+/// Escapes a value: the encoder writes values unchanged.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -156,7 +156,7 @@ impl Writer<'_> {
         Ok(Family(self.0.encode_descriptor(name, help, None, MetricType::Gauge)?))
     }
 
-    /// Their names get the ending `_total`.
+    /// Begins a family of counters. Their names get the suffix `_total`.
     fn counters<'s>(&'s mut self, name: &'s str, help: &str) -> Result<Family<'s>, Error> {
         Ok(Family(self.0.encode_descriptor(name, help, None, MetricType::Counter)?))
     }
@@ -195,7 +195,7 @@ fn study(writer: &mut Writer<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each figure of the last finished run of each cell that has one.
+/// Writes each figure of the last finished run of each cell that has one.
 fn cells(writer: &mut Writer<'_>, cells: &[(usize, CellState)]) -> Result<(), Error> {
     for figure in Figure::columns() {
         let value =
@@ -213,19 +213,19 @@ fn cells(writer: &mut Writer<'_>, cells: &[(usize, CellState)]) -> Result<(), Er
     Ok(())
 }
 
-/// The name of a figure's series, with the base unit: seconds, not nanoseconds.
+/// Returns the name of a figure's series, with the base unit: seconds, not nanoseconds.
 fn series_name(figure: Figure) -> String {
     let name = figure.key().replace("_ns", "_seconds");
     let name = name.strip_suffix("_per_s").map_or(name.clone(), |start| format!("{start}_per_second"));
     format!("cell_{name}")
 }
 
-/// Divides a figure's value into the base unit of its series: ns into seconds.
+/// Returns the divisor from a figure's value to the base unit of its series: ns into seconds.
 fn base_unit(figure: Figure) -> f64 {
     if figure.unit() == Unit::Ns { SECOND as f64 } else { 1.0 }
 }
 
-/// The run that is on.
+/// Writes the current run.
 fn run(writer: &mut Writer<'_>, current: &Current, cell: &CellState, snapshot: &Snapshot) -> Result<(), Error> {
     let phase = match current.phase {
         Phase::Starting => "starting",

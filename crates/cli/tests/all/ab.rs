@@ -1,5 +1,4 @@
-//! Two arms in turns by the whole program, in virtual time; gates with bounds; what
-//! has changed within a history.
+//! Two arms in turns with the whole program, in virtual time; gates with bounds; changes within a history.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::{Value, json};
@@ -27,7 +26,7 @@ fn ab(place: &Place, arguments: &[&str]) -> Output {
     output
 }
 
-/// The exit code, and the JSON object.
+/// Returns the exit code, and the JSON object.
 fn found(place: &Place, folder: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let output = ab(place, &[arguments, &["--json", "--out", folder]].concat());
     let read = serde_json::from_str(&stdout(&output));
@@ -46,8 +45,8 @@ fn disturb(place: &Place, folder: &str) {
     std::fs::write(place.path(&format!("{folder}/runs.jsonl")), text).unwrap();
 }
 
-/// The order within a repeat is random, so a disturbance hits both arms alike: it can hide a
-/// change and makes none.
+/// The order within a repeat is random, so a disturbance affects both arms equally: it can hide a change but cannot
+/// cause one.
 #[test]
 fn on_a_busy_machine_a_gate_can_be_broken_and_is_never_held() {
     let place = Place::new();
@@ -82,7 +81,7 @@ fn a_slower_arm_breaks_the_gate_and_an_equal_one_holds_it() {
     let records = place.records("r");
     assert_eq!(records.len() as u64, 2 * blocks, "each run is a record");
 
-    // In each block both arms, and each first in one of two.
+    // Each repeat has both arms, and each arm is first in one of two.
     let first: Vec<&Value> = records.iter().step_by(2).map(|record| &record["cell"]["part"]).collect();
     assert_ne!(first[0], first[1]);
     for block in records.chunks(2) {
@@ -108,7 +107,7 @@ fn a_report_of_the_folder_says_the_same() {
     let report = stdout(&place.run(&["report", "r"]));
     assert!(report.contains("`p99 > +5%`: broken: p99 120 µs → 140 µs, +17 %"), "{report}");
     assert!(std::fs::read_to_string(place.path("r/report.html")).unwrap().contains("broken: p99 120"));
-    // The same seed makes the same runs, and so the same answer.
+    // The same seed makes the same runs, and so the same result.
     let other = Place::new();
     assert_eq!(stdout(&ab(&other, &arguments)), stdout(&said));
     let markdown = stdout(&ab(&Place::new(), &[&arguments[..], &["--markdown"]].concat()));
@@ -143,7 +142,7 @@ fn a_change_at_its_bound_is_undecided_and_goes_on_later() {
 #[test]
 fn arms_that_never_run_end_with_the_reason() {
     let place = Place::new();
-    // Each message is lost: there is no latency to hold against another.
+    // Each message is lost: there is no latency to compare.
     let lossy =
         ["--set", "options.lose_every=1", "--b", "options.delay=120us", "--fail-on", "p99 > +5%", "--budget", "1s"];
     let (code, answer) = found(&place, "r", &lossy);
@@ -171,7 +170,7 @@ fn a_study_is_measured_with_both_arms_at_each_of_its_points() {
     let labels: Vec<&str> =
         answer["comparisons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["mock payload=64B", "mock payload=128B"].map(|label| label.replace("payload=", "")));
-    // What is on an axis of the study may be an arm's.
+    // An arm may set an axis of the study.
     let arguments =
         ["ab", study, "--a", "payload=64B", "--b", "payload=1KiB", "--fail-on", "p50 > +5%", "-q", "--out", "r2"];
     assert_eq!(place.run(&arguments).status.code(), Some(0));
@@ -200,8 +199,8 @@ fn bad_usage_says_the_way_out() {
     }
 }
 
-/// Over many seeds of noise: equal arms raise an alarm in at most 5 of 100, a rise
-/// of 10 % over a bound of 5 % is found each time.
+/// Over many seeds of noise: equal arms raise an alarm in at most 5 of 100, a rise of 10 % over a bound of 5 % is found
+/// each time.
 #[test]
 fn equal_arms_raise_no_alarm_and_ten_per_cent_are_found() {
     let place = Place::new();
@@ -252,7 +251,7 @@ fn bounds_are_gates_of_a_bench_and_of_a_comparison() {
         let found = bench(&place, &format!("{folder}{code}"), &["--fail-on", gate]);
         assert_eq!(found.status.code(), Some(code), "{gate}: {}", stderr(&found));
     }
-    // One run has no noise that is known, and counts are facts all the same.
+    // The noise of one run is unknown, but counts are facts nevertheless.
     let single =
         place.run(&[&["bench"], &MOCK[..], &["--repeats", "1", "--out", "s", "--require", "p99 < 5ms"]].concat());
     assert_eq!(single.status.code(), Some(3), "{}", stderr(&single));
@@ -274,7 +273,7 @@ fn a_change_within_a_history_has_a_date() {
         let made = bench(&place, folder, &["--set", &seed, "--set", &format!("options.delay={delay}")]);
         assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     }
-    // In any order: it is the time of their runs that counts.
+    // In any order: the time of their runs counts.
     let mut names: Vec<&str> = folders.iter().map(String::as_str).collect();
     names.reverse();
     let look = |names: &[&str], more: &[&str]| place.run(&[&["compare", "--history"], names, more].concat());

@@ -1,5 +1,4 @@
-//! Agents that are not pubmark's own: what they say is read, and what they
-//! cannot is named at once.
+//! Agents that are not pubmark's own: their messages are read, and what they do not support is named at once.
 
 use crate::support::{Place, stderr, stdout};
 use pubmark_load::agent::BUILT_IN;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A program of so many lines of shell.
+/// Writes a program of these lines of shell.
 fn program(place: &Place, name: &str, script: &str) -> PathBuf {
     let path = place.path(name);
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -17,13 +16,12 @@ fn program(place: &Place, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// An agent that says hello with these drivers and its clock, and then writes
-/// down what it is told.
+/// Returns shell code that sends a hello with these drivers and the current clock, and then writes down its input.
 fn greeting(protocol: u32, drivers: &[&str]) -> String {
     greeting_that_knows(protocol, drivers, json!({}))
 }
 
-/// The same with what it says of its options.
+/// Returns shell code that sends such a hello with these known options.
 pub fn greeting_that_knows(protocol: u32, drivers: &[&str], options: Value) -> String {
     let hello = json!({
         "type": "hello", "protocol": protocol, "name": "shell", "version": "7.1", "pid": 1, "drivers": drivers,
@@ -68,7 +66,7 @@ fn nobody_passes_by_the_mock_or_by_a_driver_that_he_has_not() {
         let (code, said) = check(&place, &greeting(2, drivers), flags);
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains(wanted), "{drivers:?}: {said}");
-        // It may have been ended before it could write down that it was told nothing more.
+        // It may have been ended before it could write down that it received nothing more.
         assert_eq!(std::fs::read_to_string(place.path("told")).unwrap_or_default(), "");
     }
 }
@@ -108,7 +106,7 @@ fn a_bare_command_is_checked_by_what_comes_with_pubmark_and_not_by_files_that_li
 #[test]
 fn a_check_in_which_no_message_was_seen_says_so() {
     let place = Place::new();
-    // pubmark's own agent under the name of a library that pubmark has no sockets of.
+    // pubmark's own agent with the name of a library for which pubmark has no sockets.
     let agent = "sed -u 's/\"driver\":\"mylib\"/\"driver\":\"kernel\"/' | \"$PUBMARK\" agent | \
                  sed -u 's/\"drivers\":\\[/\"drivers\":[\"mylib\",/'";
     let agent = program(&place, "agent.sh", agent);
@@ -137,7 +135,7 @@ fn a_study_is_refused_by_what_its_agent_says_before_anything_is_begun() {
         (2, &["mqtt"], "the agent shell 7.1 has no driver `zenoh`; it has: mqtt"),
     ] {
         let place = Place::new();
-        // Its system's router is the same program: it would say that it was started.
+        // Its system's router is the same program: it would log that it was started.
         let script = format!(
             "[ \"$1\" = --version ] && exec echo 'crate zenoh 1'\n[ \"$1\" = router ] && : >started\n{}",
             greeting(protocol, drivers)

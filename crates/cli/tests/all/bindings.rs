@@ -1,6 +1,5 @@
-//! Agents of other languages that come with pubmark: a small real part of their
-//! conformance (`make test-agents` has the whole), wrong ones in their places, and
-//! what a report says of a binding.
+//! Agents of other languages that come with pubmark: a small part of their real conformance suite (`make test-agents`
+//! has the whole), wrong versions of them, and the report about a binding.
 
 use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
@@ -13,10 +12,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Each names its language's floor, which is installed with it by `make test`.
+/// Each names its language's floor, which `make test` installs with it.
 const SYSTEMS: [&str; 3] = ["zeromq-cpp", "zeromq-node", "zeromq-python"];
 
-/// Whether these systems can be used here; says so where they cannot.
+/// Returns whether these systems can be used here. Notes the test as left out if not.
 pub fn here(test: &str, systems: &[&str]) -> bool {
     let missing = systems.iter().find_map(|name| install::agent_missing(&registry::built_in(name).unwrap()));
     if let Some(why) = &missing {
@@ -25,7 +24,7 @@ pub fn here(test: &str, systems: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// What `agent-check --json` says: each case with its outcome.
+/// Returns the output of `agent-check --json`: each case with its outcome.
 fn cases(place: &Place, arguments: &[&str]) -> Vec<(String, String)> {
     let output = place.run(&[&["agent-check", "--json"], arguments].concat());
     let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
@@ -103,7 +102,7 @@ fn more_rows_than_there_is_memory_for_are_refused_when_a_study_is_planned() {
 /// Set by `make test-agents`: toolchains of all languages are here.
 const ALL_LANGUAGES: &str = "PUBMARK_TEST_AGENTS";
 
-/// One line of a right agent, what it becomes, and the case that has to find that.
+/// One line of a right agent, its replacement, and the case that must find the fault.
 struct Fault {
     system: &'static str,
     file: &'static str,
@@ -122,8 +121,8 @@ const fn fault(
     Fault { system, file, right, wrong, case }
 }
 
-/// Times that are halved, and bodies that nobody reads, in each language. Those of
-/// C++ are in what the agents of Fast DDS and Cyclone DDS are made of too.
+/// Halved times, and unread bodies, in each language. The C++ lines are also part of the agents of Fast DDS and Cyclone
+/// DDS.
 const FAULTS: [Fault; 12] = [
     fault(
         "zeromq-cpp",
@@ -214,7 +213,7 @@ impl Fault {
         }
     }
 
-    /// Puts the agent's sources into a place of their own, with the line changed.
+    /// Copies the agent's sources into another folder, with the line changed.
     fn copy(&self, place: &Place) {
         for folder in [self.folder(), "cpp"] {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents").join(folder);
@@ -228,7 +227,7 @@ impl Fault {
         std::fs::write(place.path(self.file), text.replace(self.right, self.wrong)).unwrap();
     }
 
-    /// Builds the copy, where its language wants that: how it is started.
+    /// Builds the copy, if its language needs that. Returns the command that starts it.
     fn build(&self, place: &Place) -> Vec<String> {
         let cache = cache_folder(&registry::built_in(self.system).unwrap());
         let path = |path: PathBuf| path.display().to_string();
@@ -276,7 +275,7 @@ fn a_wrong_agent_in_the_place_of_a_right_one_is_refused() {
     let all = std::env::var_os(ALL_LANGUAGES).is_some();
     for fault in FAULTS {
         let place = Place::new();
-        // What is changed is there, whether or not it can be built here.
+        // The changed line exists, even if it cannot be built here.
         fault.copy(&place);
         if !all && !SYSTEMS.contains(&fault.system) {
             leave_out(&format!("bindings::{NAME}"), &format!("{} is played by `make test-agents`", fault.system));
@@ -293,7 +292,7 @@ fn a_wrong_agent_in_the_place_of_a_right_one_is_refused() {
     }
 }
 
-/// In the place of `hello`, so that it is the last that its log has.
+/// The agent prints this instead of `hello`, so that it is the last line of its log.
 #[test]
 fn a_runtime_that_is_too_old_is_named() {
     let place = Place::new();
@@ -333,7 +332,7 @@ fn messages_that_go_in_batches_are_each_accounted_for() {
         return;
     }
     let place = Place::new();
-    // A count that no batch divides: the end marker takes the last ones along.
+    // A count that is no multiple of a batch: the end marker flushes the last ones.
     let set = ["options.batch=16", "count=1003", "drain=30s"].map(|set| ["--set", set]).concat();
     let usual = ["bench", "zeromq-cpp", "--transport", "tcp", "--pattern", "pipeline", "--rate", "2000", "--out", "r"];
     let output = place.run(&[&usual[..], &["--payload", "64B", "--repeats", "1", "-q"], &set].concat());
@@ -395,7 +394,7 @@ fn a_report_tells_a_binding_from_its_language() {
     let python = of("zeromq-python", "tcp");
     let (whole, floor) = (figure(python, "message_time_ns"), figure(python, "language_floor_ns"));
     let (null, cpp) = (of("null-python", "inproc"), of("zeromq-cpp", "tcp"));
-    // On a machine that was not quiet, neither is there to be compared with.
+    // If the machine was not quiet, neither can be compared.
     if figure(null, "p50_runs") > 0.0 {
         assert_eq!(floor, figure(null, "message_time_ns"), "one floor for all transports: {summary}");
         let beyond = figure(python, "binding_ns");

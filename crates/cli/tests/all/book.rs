@@ -1,5 +1,4 @@
-//! The docs are true: their links lead somewhere, their files parse, and their
-//! commands are run, with shorter windows.
+//! The docs are true: their links lead somewhere, their files parse, and their commands are run, with shorter windows.
 
 mod command;
 pub mod page;
@@ -94,7 +93,7 @@ fn the_table_of_contents_is_complete() {
     assert_eq!(distinct, there, "docs/SUMMARY.md (left) and the pages in docs/ (right)");
 }
 
-/// What is in a block of TOML, told by its keys.
+/// Parses a block of TOML, whose kind follows from its keys.
 fn parse(page: &Page, block: &Block) -> Result<(), String> {
     let text = &block.text;
     let has = |key: &str| text.lines().any(|line| line.starts_with(key));
@@ -114,7 +113,7 @@ fn parse(page: &Page, block: &Block) -> Result<(), String> {
     if !has("[axes]") {
         whole.push_str("\n[axes]\nsystem = [\"zeromq\", \"nanomsg\", \"nng\"]\n");
         if has("[[") {
-            // Conditions are about axes.
+            // Conditions refer to axes.
             whole.push_str("payload = [\"1KB\", \"1MB\"]\ntransport = [\"ipc\", \"tcp\"]\n");
         }
     }
@@ -164,7 +163,7 @@ fn commands_within_sentences_name_what_exists() {
     assert_none(&wrong);
 }
 
-/// The text of all source files, without what breaks long texts in them.
+/// Collects the text of all source files, without the breaks of long texts.
 fn sources(folder: &Path, all: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -203,7 +202,7 @@ fn every_reason_of_a_verdict_is_explained() {
     }
 }
 
-/// docs/command-line.md, as it should be.
+/// Returns the correct docs/command-line.md.
 fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\

@@ -1,16 +1,16 @@
-//! Real brokers, started by pubmark or attached to: every pattern at every
-//! quality of service that they have, and what a record says of them.
+//! Real brokers, started by pubmark or attached: every pattern at every quality of service that they support, and their
+//! entries in a record.
 
 use crate::support::{Place, assert_adds_up, count, free_port, stderr};
 use serde_json::Value;
 
-/// One run of each cell, short: a hundred messages of each publisher.
+/// Makes one short run of each cell: a hundred messages of each publisher.
 fn study(place: &Place, system: &str, axes: &str) -> Vec<Value> {
     let text = format!(
         "title = \"t\"\n[workload]\nrate = 500\npayload = \"256B\"\nwarmup = \"50ms\"\nduration = \"200ms\"\ndrain = \"3s\"\nverify = \"full\"\n[axes]\nsystem = [\"{system}\"]\n{axes}\n[run]\nrepeats = 1\n"
     );
     let path = place.study(&text);
-    // A busy machine may spoil verdicts, and small samples do: counts do not care.
+    // A busy machine may make runs invalid, and small samples always do: counts are not affected.
     let output = place.run(&["run", path.to_str().unwrap(), "--out", "r", "-q"]);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     let records = place.records("r");
@@ -20,8 +20,8 @@ fn study(place: &Place, system: &str, axes: &str) -> Vec<Value> {
     records
 }
 
-/// The patterns in which two publishers and two subscribers make sense. With
-/// four publishers a subscription of the tree covers two topics.
+/// Plays the patterns that allow two publishers and two subscribers. With four publishers a subscription of the tree
+/// covers two topics.
 fn patterns(place: &Place, system: &str, names: &[&str], axes: &str) -> Vec<Value> {
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     let list = quoted.join(", ");
@@ -33,7 +33,7 @@ fn patterns(place: &Place, system: &str, names: &[&str], axes: &str) -> Vec<Valu
     records
 }
 
-/// What holds for every run that went well, on any machine.
+/// Checks what is true of every successful run, on any machine.
 fn assert_promises(record: &Value) {
     let (workload, counts) = (&record["workload"], &record["counts"]);
     let what = format!("{} {workload} {counts} {}", record["system"], record["remarks"]);
@@ -61,7 +61,7 @@ fn assert_promises(record: &Value) {
     assert_eq!(connections["lost"], 0, "{what}");
 }
 
-/// What a record says of a server that was started for the run.
+/// Checks the record of a server that was started for the run.
 fn assert_deployed(record: &Value) {
     let deployment = &record["deployment"];
     assert_eq!(deployment["kind"], "native", "{deployment}");
@@ -69,8 +69,8 @@ fn assert_deployed(record: &Value) {
     assert!(deployment["pid"].as_u64().is_some() && deployment["started_s"].as_f64().unwrap() > 0.0, "{deployment}");
     assert!(!deployment["applied"]["by"].as_str().unwrap().is_empty(), "{deployment}");
     let server = &record["server"];
-    // Where a machine was too busy to look at the server when the window began and ended,
-    // the verdict takes its use out of the figures.
+    // If the machine was too busy for the server's snapshots at the window's edges, the verdict marks its usage as
+    // unreliable.
     let reasons = record["verdict"]["reasons"].as_array().unwrap();
     let is_cost_known = !reasons.iter().any(|found| found["figures"].as_array().unwrap().contains(&"cost".into()));
     assert!(server["cpu_s"].as_f64().is_some_and(|cpu| cpu > 0.0 || !is_cost_known), "{server}");
@@ -120,14 +120,14 @@ fn limits_are_read_back() {
     assert_eq!(deployment["limits"]["memory_bytes"], 256 << 20);
     let applied = &deployment["applied"];
     assert_eq!(applied["cpus"], 1.0, "{applied}");
-    // Where there is no control group, the record says so.
+    // If there is no control group, the record says so.
     assert!(applied["memory_bytes"] == 256 << 20 || applied["note"].is_string(), "{applied}");
     assert!(place.path("r/logs").exists());
     assert!(deployment["command"][0] == "mosquitto" && deployment["endpoint"].as_str().unwrap().starts_with("mqtt://"));
     place.assert_swept();
 }
 
-/// Where it stops reading from publishers lies below where the kernel kills it.
+/// It stops reading from publishers before the kernel kills it.
 #[test]
 fn rabbitmq_heeds_its_memory_before_the_kernel_does() {
     let place = Place::new();
@@ -204,7 +204,7 @@ fn wrong_logins(place: &Place, amqp: &str, mqtt: &str) {
     assert!(!bench.error().contains("hidden-word"));
     std::fs::rename(place.path("r"), place.path("r-password")).unwrap();
     let bench = place.bench(&[&endpoint(mqtt), "--set", "options.mqtt_version=5"]);
-    // From version 3.13 on it speaks MQTT 5; before, it hangs up without a word.
+    // From version 3.13 on it supports MQTT 5; before, it closes the connection without an answer.
     assert!(bench.error().is_empty() || bench.error().contains("closed the connection"), "{}", bench.error());
     std::fs::rename(place.path("r"), place.path("r-version")).unwrap();
     let bench = place.bench(&[&endpoint(mqtt), "--qos", "2"]);

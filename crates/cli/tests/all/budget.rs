@@ -1,5 +1,5 @@
-//! Studies that are measured until their questions are decided, in virtual time: what
-//! is asked, what is decided, what is said of the rest, and how they go on.
+//! Studies that are measured until their questions are decided, in virtual time: their questions, results, output and
+//! resuming.
 
 use crate::support::{Place, stderr, stdout};
 use crate::terminal::Terminal;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Output;
 
-/// Systems in virtual time, each with a delay of its own.
+/// Returns a place with systems in virtual time, each with its own delay.
 fn place(systems: &[(&str, &str)]) -> Place {
     let place = Place::new();
     std::fs::create_dir(place.path("systems")).unwrap();
@@ -22,7 +22,7 @@ fn place(systems: &[(&str, &str)]) -> Place {
     place
 }
 
-/// A study of these systems at two rates; a run has a second of messages.
+/// Writes a study of these systems at two rates; a run has a second of messages.
 fn study(place: &Place, systems: &str, more: &str) {
     place.study(&format!(
         "title = \"t\"\nquestion = \"q\"\n[workload]\npattern = \"pairs\"\nwarmup = \"100ms\"\nduration = \"1s\"\n\
@@ -35,7 +35,7 @@ fn run(place: &Place, arguments: &[&str]) -> Output {
     place.command(&all).env("XDG_CONFIG_HOME", place.path("config")).output().unwrap()
 }
 
-/// By system, how many runs it has.
+/// Returns the number of runs of each system.
 fn runs(records: &[Value]) -> HashMap<String, usize> {
     let mut runs: HashMap<String, usize> = HashMap::new();
     for record in records {
@@ -44,14 +44,14 @@ fn runs(records: &[Value]) -> HashMap<String, usize> {
     runs
 }
 
-/// From the beginning of the first of these runs to that of the last, s.
+/// Returns the time from the start of the first of these runs to that of the last, s.
 fn span_s(records: &[Value]) -> f64 {
     let began = |record: &Value| record["started"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let (first, last) = (began(records.first().unwrap()), began(records.last().unwrap()));
     last.duration_since(first).as_secs_f64()
 }
 
-/// The first place of each point of a folder's summary, as `pubmark report` has it.
+/// Returns the system and the verdict of each cell in a folder's summary, as `pubmark report` prints it.
 fn places(place: &Place) -> Vec<(String, String)> {
     let output = place.run(&["report", "r", "--json"]);
     let said: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -75,7 +75,7 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     assert!(said.contains("claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{said}");
     assert!(said.contains("best by median latency at rate=1000: swift"), "{said}");
     assert!(noted.contains("questions: 0 decided, 3 open;"), "{noted}");
-    // What is decided and what is open is named whenever that changes.
+    // Decided and open questions are printed whenever they change.
     let said_of = |word: &str, text: &str| noted.lines().any(|line| line.trim_start() == format!("{word}: {text}"));
     assert!(said_of("decided", "best by median latency at rate=1000: swift"), "{noted}");
     assert!(said_of("decided", "claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{noted}");
@@ -84,7 +84,7 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     assert!(last.starts_with("questions: 3 decided, 0 open;"), "{noted}");
     let records = place.records("r");
     assert!((12..=60).contains(&records.len()), "two blocks at least, and not many: {}", records.len());
-    // What the folder alone says is what the run said.
+    // The folder's report equals the output of the run.
     let places = places(&place);
     let winners: Vec<&str> =
         places.iter().filter(|(_, verdict)| verdict == "winner").map(|(system, _)| system.as_str()).collect();
@@ -92,7 +92,7 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     let study = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
     assert!(study.contains("stop = \"decided\""), "{study}");
 
-    // The same where nobody reads: nothing is left to measure.
+    // The output is the same without a reader: nothing is left to measure.
     let again = run(&place, &["--budget", "10m", "--resume", "--json"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(stdout(&again), stdout(&place.run(&["report", "r", "--json"])), "the folder alone says it");
@@ -113,8 +113,8 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
 
 #[test]
 fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
-    // Medians of 100 messages spread by a tenth: two are too near to each other for a
-    // few hundred runs, and one is far behind.
+    // Medians of 100 messages spread by a tenth: two are too close to each other for a few hundred runs, and one is far
+    // behind.
     let place = place(&[("one", "100us"), ("other", "2665us"), ("slow", "90ms")]);
     study(&place, "\"one\", \"other\", \"slow\"", "[options.one]\njitter = \"5ms\"\n");
     let few = ["--set", "rate=100", "--budget"];
@@ -137,7 +137,7 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
     let blocks_more = &question["blocks_more"];
     assert!(blocks_more.is_null() || blocks_more.as_u64() > Some(0), "{question}");
 
-    // It goes on deciding with what is there; nothing is made twice.
+    // It continues with the existing runs; none is made twice.
     let output = run(&place, &[&few[..], &["1s", "--resume"]].concat());
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let records = place.records("r");
@@ -151,7 +151,7 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
     made.dedup();
     assert_eq!(made.len(), all);
 
-    // A number that is fixed before, and one that hangs on what was seen, are not of one study.
+    // A fixed number of repeats and a number that depends on results are not of one study.
     let fixed = ["--set", "rate=100", "--resume"];
     let refused = run(&place, &fixed);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
@@ -213,13 +213,13 @@ fn runs_that_do_not_count_are_made_again_and_not_for_ever() {
     let said = stdout(&output);
     let records = place.records("r");
     let by_system = runs(&records);
-    // Eight runs in a row of each of its two cells, two of three of them made again.
+    // Eight consecutive runs of each of its two cells, two of three of them repeated.
     assert_eq!(by_system["lossy"], 16, "{by_system:?}, {said}");
     assert_eq!(by_system["one"], 6, "once a block: {by_system:?}");
     assert!(said.contains("10 of them made again because one before did not count"), "{said}");
     assert!(said.contains("undecided: runs that do not count (lossy rate=1000: messages-lost)"), "{said}");
     assert_eq!(output.status.code(), Some(3), "{said}");
-    // It is a fact of the folder: a report tells it, and so does a call that goes on.
+    // It is a fact of the folder: a report and a resumed call print it.
     let report = stdout(&place.run(&["report", "r"]));
     assert!(report.contains("10 made again, because one before did not count"), "{report}");
     let again = stdout(&run(&place, &["--budget", "10m", "--resume"]));
@@ -254,7 +254,7 @@ fn what_is_asked_can_be_seen_before_and_what_asks_nothing_is_refused() {
     refused(&["--budget", "5m", "--repeats", "3"], "cannot be used with");
 }
 
-/// Windows are as short as what is asked allows; the folder says so, and goes on so.
+/// Windows are as short as the questions allow; the folder records that, and resumes so.
 #[test]
 fn windows_are_as_short_as_the_figures_allow_that_are_asked_for() {
     let place = place(&[("one", "100us"), ("other", "300us")]);
@@ -287,16 +287,16 @@ fn windows_are_as_short_as_the_figures_allow_that_are_asked_for() {
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("with other settings"), "{}", stderr(&refused));
 
-    // A 99th percentile needs more, what is counted over the window the whole of it.
+    // A 99th percentile needs more, and counts over the window need the whole of it.
     study("[questions]\nbest = [\"auto\", \"latency_p99_ns\"]\n");
     let said = stdout(&run(&place, &["--budget", "10m", "--dry-run"]));
     assert!(said.contains("windows of 11s instead of 30s in 2 cells: 1100 messages for p99"), "{said}");
-    // At `max` what counts is how much comes in the time.
+    // At `max` the number of messages in the time counts.
     let said = stdout(&run(&place, &["--budget", "10m", "--dry-run", "--set", "rate=100,max"]));
     let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("windows of")).collect();
     assert_eq!(lines.len(), 1, "{said}");
     assert!(lines[0].contains(" in 2 cells: "), "{said}");
-    // What is asked of some points leaves the windows of the others short.
+    // Questions about some points leave the windows of the others short.
     study(
         "[[claims]]\nid = \"1\"\nsays = \"s\"\nfigure = \"delivered_per_s\"\nbest = [\"one\"]\n[claims.where]\nrate = 100\n",
     );

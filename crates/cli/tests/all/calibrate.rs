@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-/// A hidden command, and its conversation.
+/// A hidden command, with its input and output.
 struct Helper {
     child: Child,
     input: Option<ChildStdin>,
@@ -20,7 +20,7 @@ impl Helper {
         Helper { child, input, output }
     }
 
-    /// A line; the test's own time limit is that of the helper, which ends by itself.
+    /// Reads a line; the helper's own time limit is that of the test, because it ends by itself.
     fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -46,7 +46,7 @@ impl Drop for Helper {
     }
 }
 
-/// A sink of so many processes, and where it listens.
+/// Starts a sink of this many processes. Returns its address.
 fn sink(processes: &str) -> (Helper, String) {
     let mut sink = Helper::start(&["sink", "--processes", processes]);
     let endpoint = sink.hear()["endpoint"].as_str().unwrap().to_owned();
@@ -60,7 +60,7 @@ fn bare<'a>(what: &'a str, to: &'a str, more: &[&'a str]) -> Helper {
     Helper::start(&arguments)
 }
 
-/// Begins now, and says what was done.
+/// Starts the loop now, and returns its report.
 fn go(mut helper: Helper) -> Value {
     helper.hear();
     helper.tell(&json!({"start_ns": pubmark_host::clock::now()}));
@@ -73,7 +73,7 @@ fn the_sink_takes_every_byte_and_message_of_a_paced_sender() {
         let (sink, to) = sink(processes);
         let sender = bare("send", &to, &["--connections", "40", "--rate", "4000", "--payload", "100"]);
         let sent = go(sender);
-        // From the start to the window's end, a message each 250 µs: none forgotten, none too many.
+        // From the start to the window's end, a message each 250 µs: none missing, none extra.
         assert_eq!((&sent["total_messages"], &sent["messages"]), (&json!(2_000), &json!(1_600)), "{sent}");
         let taken = sink.end();
         assert_eq!(taken["bytes"], sent["total_bytes"], "{processes} processes: {taken} {sent}");
@@ -88,7 +88,7 @@ fn the_sink_takes_every_byte_of_a_flood() {
     let sent = go(bare("flood", &to, &["--connections", "3", "--payload", "64"]));
     let taken = sink.end();
     assert_eq!(taken["bytes"], sent["total_bytes"]);
-    // A last message of each connection may have been cut by the end.
+    // The last message of each connection may have been cut by the end.
     let (took, whole) = (taken["messages"].as_u64().unwrap(), sent["total_messages"].as_u64().unwrap());
     assert!(took <= whole && whole <= took + 3, "{took} taken, {whole} sent");
     assert!(sent["messages"].as_u64().unwrap() <= whole && whole > 1_000, "{sent}");
@@ -118,7 +118,7 @@ fn what_the_bare_sender_sends_the_bare_receiver_gets() {
     assert!(received["messages"].as_u64().unwrap() <= 1_000 && received["cpu_ns"].as_u64().unwrap() > 0, "{received}");
 }
 
-/// The one port of a broker.
+/// Returns the one port of a broker.
 fn port() -> Vec<(String, u16)> {
     vec![(String::new(), free_port())]
 }
@@ -166,7 +166,7 @@ fn assert_compared(compared: &Value, runs: usize, what: &str) {
     assert!((ratio / wanted - 1.0).abs() < 1e-9, "{what}: {compared}");
 }
 
-/// Every figure is there, and no figure contradicts another.
+/// Checks that every figure exists and that none contradicts another.
 fn assert_whole(calibration: &Value) {
     assert_eq!(calibration["quick"], true);
     for (at, rate) in [(0, 10_000.0), (1, 50_000.0)] {
@@ -211,7 +211,7 @@ fn assert_whole(calibration: &Value) {
 fn a_calibration_has_every_figure_and_later_runs_know_it_if_it_is_of_this_machine() {
     let place = Place::new();
     let broker = place.serve_system("mosquitto", port());
-    // A file of the user's is in nobody's way who does not need it.
+    // An invalid file of the user disturbs no command that does not need it.
     std::fs::create_dir(place.path("systems")).unwrap();
     std::fs::write(place.path("systems/mqtt.toml"), "title = nonsense").unwrap();
     let cache = place.path("cache");

@@ -1,5 +1,5 @@
-//! Searches, nearly all in virtual time, where the capacity is a setting: a publisher
-//! of the mock system whose sends take 1 ms sends 1,000 messages a second.
+//! Capacity searches, nearly all in virtual time, where the capacity is a setting: a publisher of the mock system whose
+//! sends take 1 ms sends 1,000 messages per second.
 
 use crate::support::{Place, stderr, stdout};
 use pubmark_host::machine::usable_cores;
@@ -44,7 +44,7 @@ fn the_capacity_of_a_slow_sender_is_found_and_a_report_says_the_same() {
     let told = place.run(&["report", "r", "--json"]);
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     assert_eq!(told, Value::Array(vec![answer]), "a report has the same object");
-    // From the folder alone, and in the same words.
+    // From the folder alone, and with the same text.
     let report = place.run(&["report", "r"]);
     assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
     let other = Place::new();
@@ -55,8 +55,7 @@ fn the_capacity_of_a_slow_sender_is_found_and_a_report_says_the_same() {
     assert!(page.contains("holds up to"));
 }
 
-/// What an interruption leaves: the first records, and half of one that was being
-/// written.
+/// Leaves what an interruption leaves: the first records, and half of one that was being written.
 fn cut_short(place: &Place, steps: usize) {
     let path = place.path("r/runs.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -77,7 +76,7 @@ fn a_search_goes_on_from_its_records_as_if_it_had_not_been_interrupted() {
         assert_eq!((code, &answer), (Some(0), &whole), "after {steps} of {all} steps");
         assert_eq!(place.records("r").len(), all);
     }
-    // What is settled needs no step more.
+    // A settled search needs no further step.
     let (code, answer) = found(&place, &[&SLOW[..], &["--resume", "--budget", "10s"]].concat());
     assert_eq!((code, &answer), (Some(0), &whole));
     let refused = search(&place, &SLOW);
@@ -123,17 +122,17 @@ fn any_figure_can_be_the_objective() {
     let (code, answer) = found(&Place::new(), &every_seventh.concat());
     assert_eq!(code, Some(0), "6 of 7 arrive: {answer:#}");
     assert!((950.0..1_050.0).contains(&number(&answer, "estimate")));
-    // What never holds is told as such, with what stands against it.
+    // An objective that never holds is reported as such, with the cause.
     let (code, answer) = found(&Place::new(), &["--set", "options.lose_every=7"]);
     assert_eq!((code, &answer["estimate"], &answer["lo"]), (Some(3), &Value::Null, &Value::Null));
     assert_eq!(answer["limited_by"], "losses");
-    // Nothing ever fails, as far as there is time.
+    // No load ever fails, as far as there is time.
     let (code, answer) = found(&Place::new(), &["--budget", "20s", "--set", "options.send_cost=0s"]);
     assert_eq!((code, &answer["estimate"], &answer["hi"]), (Some(3), &Value::Null, &Value::Null), "{answer:#}");
     assert!(number(&answer, "lo") >= 1_600.0);
 }
 
-/// The record of the run of full length, as others on the machine would have left it.
+/// Changes the record of the run of full length as load by others would have.
 fn disturb_the_confirming_run(place: &Place) {
     let path = place.path("r/runs.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -157,12 +156,12 @@ fn an_answer_stands_where_the_run_that_was_to_confirm_it_is_not_valid() {
     let (code, before) = found(&place, &SLOW);
     assert_eq!((code, &before["confirmed"]), (Some(0), &true.into()));
     disturb_the_confirming_run(&place);
-    // No time for another: what is there is all.
+    // No time for another run: the existing ones are all.
     let output = search(&place, &[&SLOW[..], &["--json", "--resume", "--budget", "10s"]].concat());
     let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(answer["steps"].as_array().unwrap().len(), before["steps"].as_array().unwrap().len());
     assert_eq!((&answer["confirmed"], &answer["settled"]), (&false.into(), &true.into()), "{answer:#}");
-    // What the steps alone have said, without the one that held in full length.
+    // The result of the steps alone, without the run that held in full length.
     let [lo, estimate, hi] = ["lo", "estimate", "hi"].map(|name| number(&answer, name));
     assert!((lo..hi).contains(&number(&before, "estimate")) && (950.0..1_050.0).contains(&estimate), "{answer:#}");
     let said = stderr(&output);
@@ -195,7 +194,7 @@ fn a_dry_run_says_what_would_be_searched_and_for_how_long() {
     assert!(said.contains("one of small, large; its [capacity] asks for small: `pubmark run` searches"), "{said}");
 }
 
-/// Whether server and clients were placed apart, as a dry run says it.
+/// Returns whether server and clients were placed apart, according to a dry run.
 fn placed(arguments: &[&str]) -> bool {
     let output = Place::new().run(&[&["capacity", "--dry-run"], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -267,7 +266,7 @@ fn what_cannot_be_asked_is_said_at_once() {
     }
 }
 
-/// Two systems' worth of cells in parts, of which a search takes one.
+/// Cells of two systems in parts, of which a search takes one.
 const STUDY: &str = r#"
 title = "Senders"
 [workload]
@@ -334,7 +333,7 @@ fn each_cell_of_a_study_is_searched_by_itself() {
     assert_eq!(stdout(&said).matches("` holds up to").count(), 2, "{}", stdout(&said));
 }
 
-/// A search of a study begins where the study says, as that of `pubmark run` does.
+/// A search of a study begins with the study's load, as that of `pubmark run` does.
 #[test]
 fn a_search_begins_where_the_study_says() {
     let place = Place::new();

@@ -1,10 +1,8 @@
-//! Agents, keepers, servers and the coordinator are killed and stopped at
-//! random moments, again and again. No record may be wrong by it, nothing may be
-//! left behind, and what is missing in the end `--resume` makes.
+//! Kills and stops agents, keepers, servers and the coordinator at random moments, again and again. No record may
+//! become wrong, nothing may be left behind, and `--resume` must make the missing runs.
 //!
-//! The seed is printed. `PUBMARK_CHAOS_SEED` sets it: the same acts are chosen
-//! again, though they cannot fall on the same instants.
-//! `PUBMARK_CHAOS_SECONDS` says for how long things are disturbed.
+//! The seed is printed. `PUBMARK_CHAOS_SEED` sets it: the same acts are chosen again, though they cannot happen at the
+//! same instants. `PUBMARK_CHAOS_SECONDS` sets the time of the disturbances.
 
 mod books;
 mod checks;
@@ -27,13 +25,11 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 use tree::Process;
 
-/// How long things are disturbed, s, where nothing else is asked for.
+/// Default time of the disturbances, s.
 const SECONDS: u64 = 40;
-/// No coordinator of so short a study takes longer, however often what belongs
-/// to it is stopped or killed.
+/// Maximum time of a coordinator of so short a study, however often its processes are stopped or killed.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How often a study is gone on with after the last disturbance: a busy machine
-/// alone may spoil a run.
+/// Number of resumes after the last disturbance: a busy machine alone may spoil a run.
 const RESUMES: u32 = 3;
 /// Cells, and runs of each.
 const CELLS: usize = 10;
@@ -57,7 +53,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// A coordinator that ends with the value.
+/// A coordinator that ends when this is dropped.
 struct Coordinator(Child);
 
 impl Drop for Coordinator {
@@ -72,7 +68,7 @@ struct Chaos {
     place: Place,
     folder: String,
     attempts: Vec<Attempt>,
-    /// The coordinators so far, by number.
+    /// Process ids of the coordinators so far.
     coordinators: Vec<i32>,
 }
 
@@ -81,7 +77,7 @@ impl Chaos {
         checks::records(&self.place.path(&self.folder).join("runs.jsonl"))
     }
 
-    /// Starts a coordinator, and disturbs it until then.
+    /// Starts a coordinator, and disturbs it until this instant.
     fn attempt(&mut self, disturber: &mut Disturber, until: Instant) -> ExitStatus {
         let before = self.records().len();
         let mut arguments = vec!["run", "study.toml", "--out", &self.folder];
@@ -122,7 +118,7 @@ impl Chaos {
         status
     }
 
-    /// What holds whenever a coordinator has ended.
+    /// Checks what is true whenever a coordinator has ended.
     fn check(&self) {
         let attempt = self.attempts.last().unwrap();
         eprintln!("{:?}: {:?}", attempt.status, attempt.events.last());
@@ -139,7 +135,7 @@ impl Chaos {
         self.records().iter().filter(|record| record.error.is_none()).count() == CELLS * REPEATS
     }
 
-    /// Undisturbed, the study comes to its end.
+    /// Completes the study without disturbances.
     fn complete(&mut self, disturber: &mut Disturber) {
         for _ in 0..RESUMES {
             let status = self.attempt(disturber, Instant::now());
@@ -194,7 +190,7 @@ fn a_coordinator_that_misses_the_windows_end_says_so() {
     });
     processes::signal(pid, Signal::SIGSTOP);
     wait_for("the window's end", || agents.iter().all(|agent| agent.process.told_to_start().is_none()).then_some(()));
-    // What follows is longer than a tenth of the window.
+    // The stop that follows is longer than a tenth of the window.
     pass(clock::now() + 500 * MILLISECOND);
     processes::signal(pid, Signal::SIGCONT);
     wait_for("the coordinator's end", || coordinator.0.try_wait().unwrap());
@@ -207,7 +203,7 @@ fn a_coordinator_that_misses_the_windows_end_says_so() {
     place.assert_swept();
 }
 
-/// Books that are in order in a true record are not in a changed one.
+/// The checks pass for a true record and fail for a changed one.
 fn assert_books_find_mistakes(record: &RunRecord) {
     type Change = fn(&mut RunRecord);
     let changes: [Change; 14] = [
@@ -233,7 +229,7 @@ fn assert_books_find_mistakes(record: &RunRecord) {
     }
 }
 
-/// What was done, and when in a run.
+/// Prints the acts, and their instants within a run.
 fn tell(disturber: &Disturber, attempts: &[Attempt]) {
     let mut table: BTreeMap<String, BTreeMap<Phase, u32>> = BTreeMap::new();
     for event in &disturber.log {

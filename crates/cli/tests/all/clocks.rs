@@ -1,5 +1,4 @@
-//! Whether what is said of clocks is true: hosts in namespaces of time, whose
-//! clocks are apart by what the kernel was told.
+//! Checks that clock comparisons are true: hosts in time namespaces, whose clocks differ by a known amount.
 
 use crate::hosts::Network;
 use crate::left_out::leave_out;
@@ -12,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// `pubmark host` in a namespace of the network, whose clock is ahead by so much.
-/// It ends when its input does.
+/// `pubmark host` in a namespace of the network, whose clock is ahead by a given time. It ends when its input does.
 struct Clocked {
     process: Child,
     asked: Option<ChildStdin>,
@@ -41,10 +39,10 @@ impl Clocked {
     }
 }
 
-/// How wide a bound may be on a link of this machine's own, ns.
+/// Maximum bound on a link within this machine, ns.
 const WIDEST_NS: u64 = 30_000;
 
-/// Processor time of all threads of a process, ns.
+/// Returns the processor time of all threads of a process, ns.
 fn cpu_ns(pid: u32) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of_task = |task: std::fs::DirEntry| {
@@ -91,8 +89,7 @@ fn the_true_offset_lies_within_the_bound_in_100_of_100_comparisons() {
     bounds.sort_unstable();
     let median = bounds[bounds.len() / 2];
     println!("{} bounds: half below {median} ns, the widest {} ns", bounds.len(), bounds[99]);
-    // Another machine's load lengthens single round trips, and a bound is made of the
-    // shortest of 200.
+    // Other load of the machine lengthens single round trips, and a bound is made of the shortest of 200.
     assert!(median <= WIDEST_NS, "half of the bounds are wider than {median} ns");
     // 200 exchanges each.
     let [answering_us, asking_us] = cpu.map(|ns| ns as f64 / (bounds.len() * 200) as f64 / 1e3);
@@ -102,8 +99,8 @@ fn the_true_offset_lies_within_the_bound_in_100_of_100_comparisons() {
     assert_eq!((bounds.len(), network.processes()), (100, Vec::new()));
 }
 
-/// A way that takes longer in one direction: it holds back what it is sent to, or what
-/// comes back. It ends when this is dropped.
+/// A path that takes longer in one direction: it delays data in one or in the other direction. It ends when this is
+/// dropped.
 struct Detour {
     at: SocketAddr,
     over: Arc<AtomicBool>,
@@ -111,7 +108,7 @@ struct Detour {
 }
 
 impl Detour {
-    /// Within a namespace of the network, at this address, before who answers there.
+    /// Starts it within a namespace of the network, at this address, before the real one at `behind`.
     fn new(namespace: &str, address: &str, behind: SocketAddr, held_back: [Duration; 2]) -> Detour {
         let (told, at) = std::sync::mpsc::channel();
         let over = Arc::new(AtomicBool::new(false));
@@ -148,7 +145,7 @@ impl Drop for Detour {
     }
 }
 
-/// Never less than that.
+/// Sleeps at least this time.
 fn hold(time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -156,8 +153,8 @@ fn hold(time: Duration) {
     }
 }
 
-/// Nobody can tell a way that takes longer from a clock that is off: what is found is off
-/// by half of the difference, and the bound holds it all the same.
+/// A longer path cannot be distinguished from a clock offset: the result is off by half of the difference, and the
+/// bound contains the truth nevertheless.
 #[test]
 fn a_way_that_takes_longer_moves_what_is_found_by_half_of_it_and_the_bound_holds_the_truth() {
     let own = Command::new("unshare").args(["--time", "--monotonic", "1", "true"]).stderr(Stdio::null()).status();
@@ -183,7 +180,7 @@ fn a_way_that_takes_longer_moves_what_is_found_by_half_of_it_and_the_bound_holds
         let (offset, bound) = (found["offset_ns"].as_i64().unwrap(), found["bound_ns"].as_i64().unwrap());
         let error = sign * (offset - AHEAD_S * 1_000_000_000);
         println!("{held_back:?}: off by {} ns, of which the bound of {bound} ns holds all", sign * error);
-        // The rest of the round trip may lie on either way.
+        // The rest of the round trip may lie in either direction.
         assert!((longer_ns - bound..=bound).contains(&error), "{held_back:?}: {found}");
         assert!(bound >= longer_ns / 2, "{held_back:?}: {found}");
     }

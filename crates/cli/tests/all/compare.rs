@@ -1,9 +1,9 @@
-//! Two results folders compared by the whole program.
+//! Comparison of two results folders with the whole program.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// Three runs of the mock into a folder, with these options.
+/// Makes three runs of the mock into a folder, with these options.
 fn bench(place: &Place, folder: &str, repeats: &str, options: &[&str]) {
     let mut arguments = vec!["bench", "mock", "--rate", "1000", "--warmup", "1s", "--duration", "2s", "-q"];
     arguments.extend(["--payload", "64B", "--set", "options.jitter=20us", "--repeats", repeats, "--out", folder]);
@@ -14,7 +14,7 @@ fn bench(place: &Place, folder: &str, repeats: &str, options: &[&str]) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// The exit code and what was printed.
+/// Returns the exit code and the output.
 fn compare(place: &Place, arguments: &[&str]) -> (i32, String) {
     let mut all = vec!["compare"];
     all.extend(arguments);
@@ -115,8 +115,7 @@ fn bad_usage_is_told_from_a_failed_gate() {
     }
 }
 
-/// Two folders of a study, one changed by hand in every string that a stranger
-/// may have written.
+/// Two folders of a study, one changed by hand in every string that a stranger may have written.
 #[test]
 fn a_stranger_s_folder_does_nothing_to_the_screen() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! The conformance suite refuses agents that measure wrongly, each by the case
-//! that names its fault, and lets those pass that are right.
+//! The conformance suite fails agents that measure wrongly, each by the case that names its fault, and passes correct
+//! ones.
 
 mod wrong;
 
@@ -15,14 +15,14 @@ use wrong::{WRONG, WRONG_AT_A_SERVER, WRONG_IN_NODE, WRONG_LATE, WRONG_RELAYED, 
 
 const BUILT_IN: &str = env!("CARGO_BIN_EXE_pubmark");
 
-/// The agent of docs/add-a-language.md, put together as the page says.
+/// Returns the agent of docs/add-a-language.md, assembled as the page says.
 pub fn of_the_page() -> String {
     let page = Page::read(Path::new("docs/add-a-language.md"));
     let parts = page.blocks.iter().filter(|block| block.language.as_deref() == Some("python"));
     parts.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What `agent-check --json` says of an agent.
+/// Returns the output of `agent-check --json` for an agent.
 fn cases(flags: &[&str], agent: &[&str]) -> Vec<Value> {
     let place = Place::new();
     let output = place.run(&[&["agent-check", "--json"], flags, &["--"], agent].concat());
@@ -35,7 +35,7 @@ fn cases(flags: &[&str], agent: &[&str]) -> Vec<Value> {
     cases
 }
 
-/// Nothing is otherwise than it should be; how many cases were tried.
+/// Checks that all cases pass. Returns how many were tried.
 fn passes(flags: &[&str], agent: &[&str]) -> usize {
     let cases = cases(flags, agent);
     let wrong: Vec<&Value> = cases.iter().filter(|case| case["outcome"] == "otherwise").collect();
@@ -48,7 +48,7 @@ fn the_built_in_agent_passes_on_every_transport() {
     if is_long("the_built_in_agent_passes_on_every_transport") {
         return;
     }
-    // Inproc has the meetings alone, udp may lose what comes too fast. At once, for most of it is waiting.
+    // Inproc has only the meetings, udp may lose fast messages. In parallel, because most of it is waiting.
     let on = |transport| passes(&["--driver", "kernel", "--transport", transport], &[BUILT_IN, "agent"]);
     thread::scope(|scope| {
         let tries = ["inproc", "ipc", "tcp", "udp"].map(|transport| (transport, scope.spawn(move || on(transport))));
@@ -83,7 +83,7 @@ fn an_agent_in_node_passes() {
 
 const RELAYED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformance/relayed.mjs");
 
-/// The cases of these faults, each once.
+/// Returns the cases of these faults, each once.
 fn cases_of(faults: &[Wrong]) -> Vec<&'static str> {
     let mut cases: Vec<_> = faults.iter().map(|fault| fault.case).collect();
     cases.sort_unstable();
@@ -106,7 +106,7 @@ fn an_agent_behind_a_relay_is_right_before_it_is_made_wrong() {
     }
 }
 
-/// How many lines of an agent's text are code.
+/// Returns the number of lines of code in an agent's text.
 fn lines_of_code(text: &str, comment: &str) -> usize {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(comment)).count()
 }
@@ -119,8 +119,7 @@ fn an_agent_of_sockets_takes_fewer_than_320_lines() {
     }
 }
 
-/// An agent that is right: its program, its text, what follows it, and what it is
-/// asked to play.
+/// A correct agent: its program, its text, the arguments after it, and what it must play.
 #[derive(Clone, Copy)]
 struct Right<'a> {
     program: &'a str,
@@ -129,7 +128,7 @@ struct Right<'a> {
     flags: [&'a str; 2],
 }
 
-/// One agent with one fault: what the suite says of the case that names it.
+/// Runs one agent with one fault. Returns an error unless the named case fails.
 fn refused(place: &Place, agent: Right<'_>, number: usize, fault: &Wrong) -> Option<String> {
     let Wrong { what, case, right, wrong } = fault;
     let Right { program, text, follows, flags } = agent;
@@ -137,7 +136,7 @@ fn refused(place: &Place, agent: Right<'_>, number: usize, fault: &Wrong) -> Opt
     if times != 1 {
         return Some(format!("{what}: the agent has {right:?} {times} times"));
     }
-    // Node takes only what is called so for a module.
+    // Node takes only files with this extension as modules.
     let path = place.path(&format!("wrong-{number}.mjs"));
     std::fs::write(&path, text.replace(right, wrong)).unwrap();
     let mut command = pubmark();
@@ -180,7 +179,7 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((agent, fault)) = all.get(number) else { return };
-            // Asked before the lock is taken, or they would wait for each other.
+            // Computed before the lock is taken, or they would wait for each other.
             let told = refused(&place, *agent, number, fault);
             missed.lock().unwrap().extend(told);
         }
@@ -191,7 +190,7 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
     place.assert_swept();
 }
 
-/// Mutants of the agent in Python that is measured, and the case that refuses each.
+/// Mutants of the Python agent that is measured, and the case that fails each.
 const MUTANTS: [(&str, &str); 6] = [
     ("latency-plus-2ms", "receive-apart"),
     ("hist-highest-1s-clamped", "receive-late"),
@@ -211,7 +210,7 @@ fn mutants_of_a_binding_are_refused_and_itself_is_not() {
         let output = command.output().unwrap();
         (output.status.code(), stdout(&output))
     };
-    // Each still changes what it names.
+    // Each mutation still applies.
     let (code, said) = mutants(&["--dry-run"]);
     assert_eq!(code, Some(0), "{said}");
     if !crate::bindings::here("mutants_of_a_binding_are_refused_and_itself_is_not", &["zeromq-python"]) {

@@ -1,6 +1,5 @@
-//! Servers in containers of a real engine: measured, limited, killed, started again,
-//! and gone whatever happens. They are played where PUBMARK_TEST_CONTAINERS is 1, as
-//! `make test-containers` sets it.
+//! Servers in containers of a real engine: measured, limited, killed, restarted, and removed whatever happens. They are
+//! played if PUBMARK_TEST_CONTAINERS is 1, as `make test-containers` sets it.
 
 use crate::engines::{WITHIN_LIMITS, containers_wanted, image, podman};
 use crate::servers::start_plan;
@@ -11,8 +10,8 @@ use pubmark_model::server::{ContainerSpec, ServerSpec};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// The file of the system that comes with pubmark, but for its image: one with the
-/// Mosquitto of this machine, since none can be pulled everywhere.
+/// Writes the file of the system that comes with pubmark, with another image: one with the Mosquitto of this machine,
+/// since images cannot be pulled everywhere.
 fn mosquitto(place: &Place) -> String {
     let image = image("mosquitto", &["sh", "mosquitto"]);
     let text = include_str!("../../../../systems/mosquitto.toml");
@@ -22,7 +21,7 @@ fn mosquitto(place: &Place) -> String {
     path.display().to_string()
 }
 
-/// One run of it, without an error: its record.
+/// Returns the record of its only run, which must have no error.
 fn only_run(command: &mut Command) -> Value {
     let output = command.output().unwrap();
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
@@ -37,7 +36,7 @@ fn bench(place: &Place, system: &str, duration: &str) -> Command {
     command
 }
 
-/// The containers of a coordinator's.
+/// Returns the containers of a coordinator.
 fn of_coordinator(pid: u32) -> Vec<String> {
     let filter = format!("name=^pubmark-{pid}-");
     podman(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]).lines().map(str::to_owned).collect()
@@ -130,7 +129,7 @@ fn nothing_is_left_of_a_container_whose_coordinator_is_killed() {
     }
 }
 
-/// A server in a container that pubmark did not start, by the container's name.
+/// A server in a container that pubmark did not start, given by the container's name.
 #[test]
 fn a_container_that_is_named_is_watched_by_its_control_group() {
     if !containers_wanted("containers::a_container_that_is_named_is_watched") {
@@ -180,7 +179,7 @@ fn a_container_that_runs_out_of_memory_says_so() {
     let limits = Limits { memory_bytes: Some(32 << 20), cpus: None };
     let plan = StartPlan { deployment: "podman", limits, ..start_plan(&place, &spec) };
     let why = match Server::start(&plan) {
-        // It may be gone before it was met.
+        // It may be gone before it was found.
         Err(error) => error.to_string(),
         Ok(mut server) => {
             assert_eq!(server.applied().memory_bytes, Some(32 << 20));

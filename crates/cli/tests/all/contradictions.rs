@@ -1,5 +1,5 @@
-//! Agents that measure wrongly, in real runs: a line of the right agent in Python is
-//! changed, and the run fails by the agent's name with both figures.
+//! Agents that measure wrongly, in real runs: a line of the correct agent in Python is changed, and the run fails with
+//! the agent's name and both figures.
 
 use crate::bindings::here;
 use crate::support::{Benched, Place};
@@ -9,8 +9,8 @@ use std::path::Path;
 
 const SYSTEM: &str = "zeromq-python";
 
-/// A wrong agent: the file and the line that is changed, what it becomes, the run in which
-/// that shows, and what is said of it.
+/// A wrong agent: the file and the line that is changed, its replacement, the run that shows it, and the texts of the
+/// error.
 struct WrongAgent {
     name: &'static str,
     file: &'static str,
@@ -75,7 +75,7 @@ const WRONG: [WrongAgent; 6] = [
 ];
 
 impl WrongAgent {
-    /// A run with it; with the right agent, where it is not to be wrong.
+    /// Makes a run with the wrong agent, or with the correct one if not `wrong`.
     fn play(&self, wrong: bool) -> Benched {
         let place = Place::new();
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents").join(SYSTEM);

@@ -1,5 +1,5 @@
-//! Hosts that are reached by what others run: containers for real, and by the
-//! very words of the documentation the commands that need a cluster.
+//! Hosts that are reached through other programs: containers for real, and the commands that need a cluster exactly as
+//! documented.
 
 use crate::left_out::leave_out;
 use crate::support::{Place, stderr, wait_for};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Whether tests with real containers are wanted; says so where they are not.
+/// Returns whether tests with real containers are enabled. Notes the test as left out if not.
 pub fn containers_wanted(test: &str) -> bool {
     let wanted = std::env::var("PUBMARK_TEST_CONTAINERS").is_ok_and(|value| value == "1");
     if !wanted {
@@ -18,7 +18,7 @@ pub fn containers_wanted(test: &str) -> bool {
     wanted
 }
 
-/// An image of programs of this machine, for none can be pulled everywhere: made once.
+/// Makes an image of programs of this machine once, since images cannot be pulled everywhere.
 pub fn image(name: &str, programs: &[&str]) -> String {
     static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let image = format!("localhost/pubmark-test-{name}:1");
@@ -35,7 +35,7 @@ pub fn image(name: &str, programs: &[&str]) -> String {
     image
 }
 
-/// What podman prints; it has to succeed.
+/// Returns the output of podman, which must succeed.
 pub fn podman(arguments: &[&str]) -> String {
     let output = Command::new("podman").args(arguments).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "podman {arguments:?}: {}", stderr(&output));
@@ -65,7 +65,7 @@ impl Idle {
         idle
     }
 
-    /// Where each is on the engine's network.
+    /// Returns the address of a container on the engine's network.
     fn address(&self, number: usize) -> String {
         podman(&["inspect", "--format", "{{.NetworkSettings.IPAddress}}", &self.0[number]])
     }
@@ -84,7 +84,7 @@ impl Drop for Idle {
     }
 }
 
-/// What the greeting of a host needs over there.
+/// Programs that the bootstrap of a host needs there.
 const SHELL: [&str; 12] =
     ["sh", "sleep", "uname", "head", "sha256sum", "mktemp", "cut", "mkdir", "chmod", "mv", "rm", "find"];
 
@@ -121,8 +121,8 @@ fn hosts_are_containers_that_are_reached_by_podman() {
     }
 }
 
-/// By the words of docs/several-machines.md: programs of these names, which are not
-/// here, are stood for by one that looks at its arguments and runs the rest.
+/// Programs with the names in docs/several-machines.md, which are not installed here, are replaced by one that checks
+/// its arguments and runs the rest.
 #[test]
 fn the_prefixes_of_clusters_are_called_as_they_are_documented() {
     let place = Place::new();
@@ -156,14 +156,14 @@ fn the_prefixes_of_clusters_are_called_as_they_are_documented() {
     }
 }
 
-/// A program of a test's own.
+/// Writes a program of a test.
 pub fn executable(path: PathBuf, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// The image that the file Containerfile makes: `make test-containers` names it.
+/// Uses the image of the file Containerfile: `make test-containers` names it.
 #[test]
 fn pubmark_measures_in_its_own_image_and_is_a_host_there_as_nobody() {
     let name = "engines::pubmark_measures_in_its_own_image_and_is_a_host_there_as_nobody";
@@ -179,7 +179,7 @@ fn pubmark_measures_in_its_own_image_and_is_a_host_there_as_nobody() {
     let words =
         ["--transport", "tcp", "--repeats", "1", "--warmup", "200ms", "--duration", "1s", "--json", "--rate", "500"];
     let bench = |system: &str| {
-        // A cell without an answer is code 3, as on any busy machine.
+        // A cell without a result is code 3, as on any busy machine.
         let line = format!("pubmark bench {system} {} || [ $? -eq 3 ]", words.join(" "));
         let told: Value = serde_json::from_str(&run(&["--entrypoint", "sh"], &["-c", &line])).unwrap();
         assert_eq!(told["runs"][0]["error"], Value::Null);

@@ -135,8 +135,8 @@ fn a_damaged_record_is_named_by_its_line() {
     assert_error(&place, &["report", "r"], 3, &["runs.jsonl:2"]);
 }
 
-/// A shell command in a mount namespace of its own, as root of a user
-/// namespace where the tests run as an ordinary user.
+/// Returns a shell command in a mount namespace of its own, as root of a user namespace if the tests run as an ordinary
+/// user.
 fn unshare(script: &str) -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! Fast DDS, where it is installed: how it is played by its options, and what it leaves behind.
+//! Fast DDS, if it is installed: the effects of its options, and its leftovers.
 
 use crate::left_out::leave_out;
 use crate::support::{Benched, Place, bench_arguments, children, count, wait_for};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-/// Whether it can be played here; says so where it cannot.
+/// Returns whether it can be played here. Notes the test as left out if not.
 fn here(test: &str) -> bool {
     let missing = install::agent_missing(&registry::built_in("fastdds").unwrap());
     if let Some(why) = &missing {
@@ -28,7 +28,7 @@ fn bench(arguments: &[&str]) -> Benched {
     benched
 }
 
-/// By its first transport, like any other library of which no transport is named.
+/// By its first transport, like any other library without a named transport.
 #[test]
 fn it_is_measured_like_any_other_system() {
     if !here("it_is_measured_like_any_other_system") {
@@ -49,7 +49,7 @@ fn messages_come_by_data_sharing_and_by_best_effort() {
         let set = format!("options.{option}");
         let benched = bench(&["--transport", "udp", "--set", &set]);
         let delivered = benched.count("delivered");
-        // What is lost for good by best effort, nobody sends again.
+        // Best effort does not send lost messages again.
         let enough = if applied == "reliability" { 1..=200 } else { 200..=200 };
         assert!(benched.count("sent") == 200 && enough.contains(&delivered), "{option}: {delivered} of 200");
         let said = &benched.record["agents"][0]["applied"][applied];
@@ -57,7 +57,7 @@ fn messages_come_by_data_sharing_and_by_best_effort() {
     }
 }
 
-/// Twice as many bytes are asked as may be sent: half of them come, or less.
+/// Twice as many bytes are requested as may be sent: at most half of them arrive.
 #[test]
 fn no_more_is_sent_than_the_flow_control_lets_through() {
     if !here("no_more_is_sent_than_the_flow_control_lets_through") {
@@ -69,7 +69,7 @@ fn no_more_is_sent_than_the_flow_control_lets_through() {
     let benched = bench(&[&asked[..], &options].concat());
     let applied = &benched.record["agents"][0]["applied"];
     assert_eq!((&applied["flow_bytes_per_period"], &applied["publish_mode"]), (&50_000.into(), &"async".into()));
-    // Headers are counted with it, a period more may be had at each end, and a queue is full at the end.
+    // Headers are included, one more period may be held at each end, and a queue is full at the end.
     let arrived =
         benched.record["series"]["delivered"].as_array().map(|slices| slices.iter().filter_map(|it| it.as_u64()).sum());
     let arrived: u64 = arrived.unwrap_or_else(|| panic!("{}", benched.record["series"]));
@@ -79,7 +79,7 @@ fn no_more_is_sent_than_the_flow_control_lets_through() {
     );
 }
 
-/// What a process has mapped of the library's, as long as it lives.
+/// Returns the library's files that a process has mapped, as long as it lives.
 fn shared_by(pid: i32) -> Vec<PathBuf> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let paths = maps.lines().filter_map(|line| line.split_once("/dev/shm/fast").map(|(_, rest)| rest));
@@ -102,14 +102,14 @@ fn what_killed_agents_left_in_shared_memory_is_removed_by_the_next() {
         let files: Vec<Vec<PathBuf>> = agents.iter().map(|pid| shared_by(*pid)).collect();
         (agents.len() == 2 && files.iter().all(|files| files.len() > 1)).then(|| (agents, files.concat()))
     });
-    // None of them may see to what the other one has left.
+    // Neither of them may clean up after the other.
     agents.iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGSTOP).unwrap());
     agents.iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).unwrap());
     let ended = coordinator.wait().unwrap();
     assert_eq!(ended.code(), Some(3), "its only run failed");
     let left: Vec<&PathBuf> = files.iter().filter(|file| file.exists()).collect();
     assert!(!left.is_empty(), "a process that is killed leaves its memory: {files:?}");
-    // As if they had been killed a while ago: what is of this second may be of a process that begins.
+    // As if they had been killed a while ago: a file of this second may be of a process that begins.
     for file in &left {
         let opened = std::fs::File::options().write(true).open(file).unwrap();
         opened.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();

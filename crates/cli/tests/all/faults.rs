@@ -63,7 +63,7 @@ fn a_killed_server_comes_back_where_it_was_and_no_other_end_is_excused() {
     let allowed = std::fs::read_to_string(format!("/proc/{second}/status")).unwrap();
     let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned();
     assert!(server.applied().by != "affinity" || allowed.parse::<usize>().is_ok(), "{allowed}");
-    // Its second life is its own: who kills it now is nobody's script.
+    // A kill of the restarted server is not the script's.
     kill(Pid::from_raw(second), Signal::SIGKILL).unwrap();
     let exit_reason = wait_for("its end to be told", || server.ended());
     assert!(exit_reason.contains("signal: 9"), "{exit_reason}");
@@ -78,7 +78,7 @@ fn a_coordinator_that_dies_leaves_no_stopped_server() {
     let command = ["sh", "-c", tree].map(str::to_owned).to_vec();
     let mut keeper = Keeper::start(&place, command, Vec::new(), 300);
     assert!(keeper.word()["pid"].is_number());
-    // A shell that waits has no child left that only begins or ends.
+    // A shell that waits has no child left that is just beginning or ending.
     let waits = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
     wait_for("what both shells wait for", || {
         (keeper.left().iter().filter(|pid| waits(pid)).count() == 2).then_some(())
@@ -89,8 +89,8 @@ fn a_coordinator_that_dies_leaves_no_stopped_server() {
     keeper.coordinator_dies();
 }
 
-/// A run in which everything stands still but the coordinator: it, and all that
-/// stands still below it.
+/// Returns a run in which everything but the coordinator is stopped: the coordinator, and all stopped processes below
+/// it.
 fn standstill(place: &Place) -> (Child, Vec<i32>) {
     let everything = "stop server at 0s for 50s, stop publishers at 0s for 50s, stop subscribers at 0s for 50s";
     let arguments = bench_arguments(&["mosquitto", "--duration", "60s", "--fault", everything]);
@@ -162,7 +162,7 @@ fn what_a_restart_cost_is_a_row_of_its_own() {
     assert_eq!(of(cost, "clients_not_back"), 0, "{cost}");
     let away = of(&record["connections"]["reconnect_ns"], "max");
     assert_eq!(of(cost, "clients_back_after_ns"), away.saturating_sub(ended - began), "{cost}");
-    // A second in which two publishers send 400 messages is a backlog: it takes a time.
+    // A second in which two publishers send 400 messages is a backlog: working it off takes time.
     let caught_up = cost["caught_up_after_ns"].as_u64();
     assert!(caught_up.is_none_or(|after| after > 0 && after <= of(cost, "watched_ns")), "{cost}");
     let rows: Value = serde_json::from_slice(&place.run(&["report", "r", "--json"]).stdout).unwrap();
@@ -218,8 +218,8 @@ fn the_script_the_log_and_both_latencies_are_shown() {
     place.assert_swept();
 }
 
-/// The log of a run whose link alone fails: as many failures as were to be, none
-/// before its time, each with its repair.
+/// Returns the cuts of a run whose link alone fails: checks that all planned ones happened, none too early, each with
+/// its repair.
 fn cuts(record: &Value) -> Vec<(u64, u64)> {
     let (faults, log) = (record["faults"].as_array().unwrap(), record["fault_log"].as_array().unwrap());
     assert_eq!(faults.len(), log.len());
@@ -280,7 +280,7 @@ fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
     let bench = place.bench(&[&["mosquitto"], &cut[..]].concat());
     let cuts = cuts(&bench.record);
     let lost = bench.count("lost");
-    // At 200 messages a second and pair: half of them, where the machine stutters.
+    // At 200 messages per second and pair: half of them, if the machine stutters.
     let least = 2 * (cuts[0].1 - cuts[0].0) / 5_000_000 / 2;
     assert!(lost >= least, "{lost} of at least {least}");
     assert_eq!(lost, bench.count("expected") - bench.count("delivered"));
@@ -297,7 +297,7 @@ fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
 fn acknowledgements_that_a_cut_takes_make_duplicates_of_what_was_delayed() {
     let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "1500ms"];
     let direct = undisturbed(|| Place::linked().bench(&load));
-    // What subscribers acknowledge is 30 ms on its way back when the link is cut.
+    // The subscribers' acknowledgements have been travelling back for 30 ms when the link is cut.
     let delayed = ["--set", "link_delay=30ms", "--fault", "cut link at 700ms for 100ms"];
     let bench = undisturbed(|| Place::linked().bench(&[&load[..], &delayed].concat()));
     assert_eq!((bench.count("lost"), bench.count("expected")), (0, 600));
@@ -335,8 +335,8 @@ fn only_the_side_that_goes_over_the_link_loses_its_connections() {
 
 #[test]
 fn what_a_killed_server_had_acknowledged_is_lost_where_it_stored_nothing() {
-    // It writes its store once a second, by a clock of whole seconds: two of
-    // them after the subscriptions it knows them for sure.
+    // It writes its store once per second, by a clock of whole seconds: two of them after the subscriptions they are
+    // certainly stored.
     let away = "cut link at 2200ms for 1800ms, kill server at 3200ms for 300ms";
     let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "4500ms"];
     let run = |stored: &str| {
@@ -349,9 +349,9 @@ fn what_a_killed_server_had_acknowledged_is_lost_where_it_stored_nothing() {
         assert_eq!(bench.evidence("messages-lost"), None);
         assert_eq!(bench.evidence("server-died"), None);
     }
-    // A second of 200 messages and two pairs waited in its memory; half of them, where the machine stutters.
+    // A second of 200 messages and two pairs waited in its memory; half of them, if the machine stutters.
     assert!(forgotten.count("acked_lost") >= 200, "{}", forgotten.record["counts"]);
-    // Its store is written each second: what it has lost is what came since.
+    // Its store is written each second: it has lost what came since.
     assert!(kept.count("acked_lost") <= forgotten.count("acked_lost"), "{}", kept.record["counts"]);
 }
 
@@ -401,7 +401,7 @@ fn a_link_that_cannot_be_is_refused_with_the_way_out() {
 #[test]
 fn acknowledged_and_lost_is_seen_on_eighty_columns() {
     let place = Place::new();
-    // What waits for a subscriber that stands still is in the server's memory alone.
+    // Messages for a stopped subscriber are in the server's memory only.
     let load = ["--pairs", "2", "--qos", "1", "--durable", "--rate", "200", "--payload", "256B"];
     let window = ["--warmup", "200ms", "--duration", "2s", "--repeats", "1", "--out", "r"];
     let forgets = ["--set", "options.persistence=false", "--set", "options.max_inflight_messages=1"];
@@ -416,7 +416,7 @@ fn acknowledged_and_lost_is_seen_on_eighty_columns() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&table).contains(&format!("mosquitto lost {share}.")), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-    // Counts of messages are facts of the run, whatever else spoils it.
+    // Counts of messages are facts of the run, even if other figures are unreliable.
     let row = words(table.lines().find(|line| line.starts_with("mosquitto  ")).unwrap());
     let first = ["acked", "acked_lost", "lost", "duplicated"].map(|name| count(name).to_string()).join(" ");
     assert!(row.starts_with(&format!("mosquitto {first} ")), "{row}: {first}");

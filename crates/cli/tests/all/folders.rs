@@ -1,5 +1,4 @@
-//! Results folders: nothing of a user's is touched, one process writes, and
-//! what was measured is safe before it is torn down.
+//! Results folders: no file of the user is touched, one process writes, and results are safe before tear-down.
 
 use crate::support::{Place, free_port, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
@@ -50,7 +49,7 @@ fn two_cannot_write_into_one_folder_and_a_killed_one_does_not_keep_it() {
         .spawn()
         .unwrap();
     wait_for("a record", || (!place.records("r").is_empty()).then_some(()));
-    // It stands still, so that it cannot be over meanwhile.
+    // It is stopped, so that it cannot end meanwhile.
     let pid = Pid::from_raw(first.id() as i32);
     kill(pid, Signal::SIGSTOP).unwrap();
     let second = place.run(&["run", "study.toml", "--out", "r", "--resume"]);
@@ -78,7 +77,7 @@ fn benches_that_begin_in_one_second_have_folders_of_their_own() {
     assert!(folders.iter().all(|folder| folder.path().join("report.html").exists()));
 }
 
-/// Ending a server may take seconds: its record is there before.
+/// Ending a server may take seconds: its record is written before.
 #[test]
 fn a_record_is_made_while_its_server_still_stands() {
     let place = Place::new();
@@ -104,7 +103,7 @@ fn a_record_is_made_while_its_server_still_stands() {
     assert!(!processes::lives(server));
 }
 
-/// What a build without a system, or with other options, makes of its records.
+/// A build without a system, or with other options, reports its records.
 #[test]
 fn a_system_that_is_not_known_any_more_is_reported_by_its_name() {
     let place = Place::new();
@@ -130,7 +129,7 @@ fn a_system_that_is_not_known_any_more_is_reported_by_its_name() {
     assert!(std::fs::read_to_string(place.path("r/report.html")).unwrap().contains("bygone"));
 }
 
-/// Says of some records that they may not be quoted, by some figures or by all.
+/// Marks some records as unreliable, for some figures or for all.
 fn spoil(place: &Place, wanted: impl Fn(&Value) -> Option<&'static [&'static str]>) {
     let mut text = String::new();
     for mut record in place.records("r") {
@@ -156,12 +155,12 @@ fn a_run_that_is_left_out_is_a_line_and_a_cell_without_an_answer_a_code() {
     let (code, said) = run(&[]);
     assert_eq!(code, 0, "{said}");
     assert!(!said.contains("left out") && !said.contains("no answer"), "{said}");
-    // Nothing is left to be made: the answer is from the records.
+    // No run is left to be made: the result comes from the records.
     spoil(&place, |record| (record["repeat"] == 1 && record["cell"]["payload"] == 64).then_some(ALL));
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("1 of 10 runs was left out: not-steady 1"), "{said}");
-    // Each run is out for some figure, and each figure has a run.
+    // Each run is unreliable for some figure, and each figure has a run.
     spoil(&place, |record| Some(if record["repeat"] == 1 { &["counts", "rates"] } else { &["latency_p99"] }));
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 0, "{said}");
@@ -175,7 +174,7 @@ fn a_run_that_is_left_out_is_a_line_and_a_cell_without_an_answer_a_code() {
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("no run counts\n") && said.matches("no answer").count() == 2, "{said}");
-    // One that could not be made has no other reason.
+    // A failed run has no other reason.
     let place = Place::new();
     let endpoint = format!("mqtt://127.0.0.1:{}", free_port());
     let output = place.run(&["bench", &endpoint, "--duration", "200ms", "--repeats", "1", "--out", "r"]);

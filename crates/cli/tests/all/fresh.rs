@@ -1,4 +1,4 @@
-//! Servers that serve several runs, where a study allows it (`fresh = "cell"`).
+//! Servers that serve several runs, if a study allows it (`fresh = "cell"`).
 
 use crate::support::{Place, alive, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
@@ -36,13 +36,13 @@ impl Stage {
         Stage { place: Place::new(), cells, servers: Servers::new(FreshServer::Cell), made: 0 }
     }
 
-    /// A run, which is taken for valid or not whatever the machine did meanwhile.
+    /// Makes a run and sets its validity, whatever the machine did meanwhile.
     fn run(&mut self, cell: usize, is_valid: bool) -> RunRecord {
         self.run_and(cell, is_valid, |_| ())
     }
 
-    /// The same, and something is done before its clients go, which lasts until its
-    /// server has been left, or has not.
+    /// Makes a run, and calls `act` before its clients disconnect; the result is dropped once its server has been
+    /// released, or ended.
     fn run_and<T>(&mut self, cell: usize, is_valid: bool, act: impl FnOnce(&RunRecord) -> T) -> RunRecord {
         let agent = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
         let never = AtomicBool::new(false);
@@ -70,7 +70,7 @@ impl Stage {
     }
 }
 
-/// Its server's process, and how many runs that had served.
+/// Returns its server's process, and how many runs that had served before.
 fn served(record: &RunRecord) -> (i32, u32) {
     let deployment = record.deployment.as_ref().unwrap();
     assert_eq!(deployment.fresh.as_deref(), Some("cell"));
@@ -128,13 +128,13 @@ fn another_need_and_a_run_whose_parts_fail_have_servers_of_their_own() {
     let mut failing = Stage::of(&format!("{STUDY}{fault}"));
     let (one, _) = served(&failing.run(0, true));
     assert!(!alive(one), "nobody else may have it");
-    // The server of runs before ends when one comes whose parts fail.
+    // The server of earlier runs ends before a run whose parts fail.
     stage.cells.extend(failing.cells);
     let (third, none) = served(&stage.run(2, true));
     assert!(third != second && none == 0 && !alive(second) && !alive(third));
 }
 
-/// Servers by the process of each record, in the order of the runs.
+/// Returns the numbers of servers by process, in the order of the runs.
 fn starts(records: &[Value]) -> usize {
     let mut pids: Vec<u64> = records.iter().map(|record| record["deployment"]["pid"].as_u64().unwrap()).collect();
     pids.dedup();

@@ -1,5 +1,4 @@
-//! Systems that users bring: from files of their own, with agents of their own,
-//! without a build.
+//! Systems that users provide: in their own files, with their own agents, without a build.
 
 use crate::agents::greeting_that_knows;
 use crate::book::page::Page;
@@ -12,14 +11,14 @@ use std::process::Output;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pubmark");
 
-/// A system in virtual time: it takes none.
+/// Returns a system in virtual time, whose runs take no time.
 pub fn timeless(more: &str) -> String {
     format!(
         "{more}\ntitle = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mock\"\npatterns = [\"pairs\"]\ntransports = [\"inproc\"]\n"
     )
 }
 
-/// A place that knows no systems of the user who runs the tests.
+/// A place without the system files of the user who runs the tests.
 pub struct Guests(pub Place);
 
 impl Guests {
@@ -38,7 +37,7 @@ impl Guests {
         self.0.command(arguments).env("XDG_CONFIG_HOME", self.0.path("config")).output().unwrap()
     }
 
-    /// A short bench into a folder; its first record.
+    /// Makes a short bench into a folder. Returns its first record.
     fn bench(&self, out: &str, arguments: &[&str]) -> Value {
         let all = [&["bench"], arguments, &["--repeats", "1", "--out", out]].concat();
         let output = self.run(&all);
@@ -88,7 +87,7 @@ fn a_system_is_known_wherever_its_file_lies() {
     assert!(["given", "here", "home", "mosquitto"].iter().all(|name| names.contains(name)), "{names:?}");
     let script = stdout(&place.run(&["completions", "bash"]));
     assert!(script.contains(" here ") && script.contains(" home "), "they are completed");
-    // What a folder is measured again with is its own.
+    // A repeated measurement uses the folder's own file.
     std::fs::remove_file(place.0.path("path.toml")).unwrap();
     place.refused(&["run", "path/study.toml", "--out", "again"], &["unknown system `path`"]);
     let again = place.run(&["run", "path/study.toml", "--out", "again", "--systems", "path/systems"]);
@@ -107,7 +106,7 @@ fn a_study_names_files_from_its_own_folder() {
     assert_eq!(place.0.records("r")[0]["system"], "mine");
     let resolved = std::fs::read_to_string(place.0.path("r/study.toml")).unwrap();
     assert!(resolved.contains("\"mine\"") && !resolved.contains("./mine.toml"), "{resolved}");
-    // And goes on only with the file that it began with.
+    // It resumes only with the file that it began with.
     place.write("deep/mine.toml", &timeless("homepage = \"h\""));
     let again = ["run", "deep/study.toml", "--out", "r", "--only", "system=mine", "--resume"];
     place.refused(&again, &["systems/mine.toml is not the file", "--systems"]);
@@ -124,17 +123,17 @@ fn a_name_that_is_taken_is_replaced_only_on_demand() {
     let record = place.bench("r", &["mock"]);
     assert_eq!(record["system_file"]["replaces"], true);
     assert!(record["remarks"].to_string().contains("the system `mock` is the user's"), "{}", record["remarks"]);
-    // The same file is no other.
+    // The same file is not another system.
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems/mock.toml");
     place.write("systems/mock.toml", &std::fs::read_to_string(own).unwrap());
     assert_eq!(place.bench("same", &["mock"])["system_file"]["built_in"], true);
     assert_eq!(place.bench("same-path", &["./systems/mock.toml"])["system_file"]["built_in"], true);
 }
 
-/// What is in no file of a results folder.
+/// Text that no file of a results folder contains.
 const HUSH: &str = "hush-hush-token";
 
-/// Plays by pubmark's own agent, and writes down how it was started.
+/// Plays with pubmark's own agent, and logs how it was started.
 const SCRIPT: &str = "#!/bin/sh\necho \"$1 in $(pwd) with $MODE\" >> started\nexec \"$PUBMARK\" \"$MODE\"\n";
 
 pub fn with_agent(agent: &str) -> String {
@@ -240,7 +239,7 @@ fn the_agent_itself_is_asked_what_it_is() {
     let row = listed.lines().find(|line| line.starts_with("mine ")).unwrap();
     assert!(row.contains("not asked"), "{row}");
     assert!(!place.0.path("systems/started").exists(), "a list starts nothing");
-    // A driver that is built in is asked over a transport that the file has.
+    // A built-in driver is asked about a transport of the file.
     place.write("systems/ours.toml", &timeless("").replace("mock", "kernel").replace("inproc", "tcp"));
     assert!(stdout(&place.run(&["systems", "ours"])).contains("\nversion: "));
     let shown = stdout(&place.run(&["systems", "mine"]));
@@ -294,7 +293,7 @@ fn an_option_that_an_agent_does_not_know_is_refused_before_a_server_is_started()
     assert!(stdout(&place.run(&["systems", "./mine.toml"])).contains("\nknows:       inflight\n"));
 }
 
-/// What an agent of the shell says of itself: without options, and with features of its own.
+/// Returns a hello of a shell agent: without options, and with its own features.
 fn greeting_that_plays(protocol: u32, features: &str) -> String {
     greeting_that_knows(protocol, &["kernel"], json!({"kernel": []}))
         .replace("\"options\"", &format!("\"features\":{features},\"options\""))
@@ -458,14 +457,14 @@ fn what_a_hostile_agent_says_is_shown_and_not_obeyed() {
     }
 }
 
-/// The file that docs/systems.md has the reader save under this name.
+/// Returns the file that docs/systems.md tells the reader to save under this name.
 fn from_the_docs(name: &str) -> String {
     let page = Page::read(Path::new("docs/systems.md"));
     let block = page.blocks.iter().find(|block| block.file.as_deref() == Some(name)).unwrap();
     block.text.clone()
 }
 
-/// A broker that pubmark does not know, from the page alone: installed, measured.
+/// Installs and measures a broker that pubmark does not know, by the page alone.
 fn from_a_registry(test: &str, name: &str, tool: &str) {
     if find_program(tool).is_none() {
         leave_out(test, &format!("there is no {tool}"));
@@ -501,7 +500,7 @@ fn from_a_registry(test: &str, name: &str, tool: &str) {
     place.0.assert_swept();
 }
 
-/// A library by the driver of docs/add-a-language.md, with the files that the program carries.
+/// Uses a library with the driver of docs/add-a-language.md, with the files that the program carries.
 #[test]
 fn a_library_in_python_is_measured_by_a_driver_of_100_lines() {
     let test = "a_library_in_python_is_measured_by_a_driver_of_100_lines";
@@ -528,7 +527,7 @@ fn a_library_in_python_is_measured_by_a_driver_of_100_lines() {
             return;
         }
     }
-    // Where the page says that they lie; those of other versions of the program lie beside them.
+    // At the path that the page gives; those of other versions of the program are beside them.
     let agents = std::fs::read_dir(cache.join("pubmark")).unwrap().flatten().map(|entry| entry.path());
     let folders = agents.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("agents-"));
     let own = |folder: &PathBuf| {

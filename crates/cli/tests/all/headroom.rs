@@ -1,10 +1,10 @@
-//! How far a load lies from what holds, in virtual time: a publisher of the mock
-//! system whose sends take 1 ms holds 1,000 messages a second.
+//! Headroom of a load, in virtual time: a publisher of the mock system whose sends take 1 ms holds 1,000 messages per
+//! second.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// `bench` at a rate, and its summary.
+/// Runs `bench` at a rate. Returns its summary.
 fn bench(place: &Place, rate: &str) -> Value {
     let common = ["bench", "mock", "--set", "options.send_cost=1ms", "--repeats", "2", "--duration", "30s"];
     let output = place.run(&[&common[..], &["--rate", rate, "--headroom", "--out", "r", "--json", "-q"]].concat());
@@ -57,7 +57,7 @@ fn at_most_ten_times_a_load_is_asked_and_what_fails_is_below_once() {
     assert_eq!(told[0]["headroom"]["limited_by"], "latency");
 }
 
-/// A search for all loads of a system; none for messages as fast as they go.
+/// One search for all loads of a system; none for `max`.
 #[test]
 fn a_study_is_told_for_each_of_its_loads() {
     let place = Place::new();
@@ -80,7 +80,7 @@ fn a_study_is_told_for_each_of_its_loads() {
     let said = stdout(&place.run(&["report", "r"]));
     let headroom = said.split_once("Headroom").unwrap().1;
     assert!(headroom.contains("800"), "what two publishers offer together: {headroom}");
-    // Going on makes nothing again.
+    // Resuming makes no run again.
     let before = std::fs::read(place.path("r/headroom/runs.jsonl")).unwrap();
     let again = place.run(&["run", "study.toml", "--out", "r", "-q", "--resume"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));

@@ -1,12 +1,11 @@
-//! Whole runs against brokers that take minutes to install: Zenoh's router and
-//! agent, and brokers in Java. They are played where PUBMARK_TEST_HEAVY is 1, as
-//! `make test-all` sets it; a broker that is missing there is a failure.
+//! Whole runs against brokers that take minutes to install: Zenoh's router and agent, and brokers in Java. They are
+//! played if PUBMARK_TEST_HEAVY is 1, as `make test-all` sets it; a broker that is missing there is a failure.
 
 use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// Whether a heavy test is wanted, by its place among all; says so where it is not.
+/// Returns whether a heavy test is enabled, by its full name. Notes the test as left out if not.
 pub fn wanted(test: &str) -> bool {
     let wanted = std::env::var("PUBMARK_TEST_HEAVY").is_ok_and(|value| value == "1");
     if !wanted {
@@ -15,8 +14,7 @@ pub fn wanted(test: &str) -> bool {
     wanted
 }
 
-/// One run of 1,000 messages with ten clients a side: all of them arrive whole.
-/// The record.
+/// Makes one run of 1,000 messages with ten clients per side: all of them arrive intact. Returns the record.
 fn all_arrive(system: &str, arguments: &[&str]) -> Value {
     let place = Place::new();
     let mut all = vec!["bench", system, "--repeats", "1", "--json", "-q", "--out", "r"];

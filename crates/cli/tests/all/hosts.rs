@@ -1,6 +1,5 @@
-//! A run over three hosts, which are network namespaces of this machine: the
-//! server on one, publishers on the second, subscribers on the third. Nothing
-//! is found by 127.0.0.1, by a process of this machine's or by a path of it.
+//! A run over three hosts, which are network namespaces of this machine: the server on one, publishers on the second,
+//! subscribers on the third. Nothing can be reached by 127.0.0.1, by a process of this machine or by a path of it.
 
 mod linked;
 mod login;
@@ -15,15 +14,15 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The hosts of a run whose parts are each on their own.
+/// Hosts of a run whose parts are each on their own.
 const PARTS: [&str; 3] = ["server", "publishers", "subscribers"];
 
 /// Namespaces on a bridge of another one. They end when this is dropped.
 pub struct Network {
-    /// Of this process alone: tests run side by side.
+    /// Unique for this process: tests run in parallel.
     name: String,
     subnet: u8,
-    /// Each host, and what it is for.
+    /// Each host, with its role.
     hosts: Vec<(String, &'static str)>,
 }
 
@@ -33,12 +32,12 @@ fn ip(arguments: &[&str]) -> bool {
 }
 
 impl Network {
-    /// A host for each part of a run; none where this machine does not let one be made.
+    /// Makes a host for each part of a run; returns `None` if this machine does not allow it.
     pub fn new(letter: char) -> Option<Network> {
         Network::of(letter, PARTS.map(|part| (part.to_owned(), part)).to_vec())
     }
 
-    /// The same of these hosts, each for one part.
+    /// Makes these hosts, each for one part.
     pub fn of(letter: char, hosts: Vec<(String, &'static str)>) -> Option<Network> {
         let id = std::process::id();
         let network = Network { name: format!("pm{letter}{id}"), subnet: (id % 200) as u8 + 20, hosts };
@@ -69,7 +68,7 @@ impl Network {
         format!("10.{}.77.{last}", self.subnet)
     }
 
-    /// A file of hosts, each for its part.
+    /// Writes a file of hosts, each for its part.
     pub fn hosts(&self, place: &Place) -> String {
         let host = |(name, part): &(String, &str)| {
             let (space, address) = (self.namespace(name), self.address(name));
@@ -82,7 +81,7 @@ impl Network {
         path.display().to_string()
     }
 
-    /// The same with a line more in the table of each host of this part.
+    /// Writes a file of hosts with one more line in the table of each host of this part.
     pub fn hosts_with(&self, place: &Place, part: &str, line: &str) -> String {
         let path = self.hosts(place);
         let roles = format!("roles = [\"{part}\"]\n");
@@ -92,12 +91,12 @@ impl Network {
         path
     }
 
-    /// The processes that are in it.
+    /// Returns the processes in the network.
     pub fn processes(&self) -> Vec<String> {
         self.hosts.iter().flat_map(|(host, _)| self.processes_of(host)).collect()
     }
 
-    /// Those of one host.
+    /// Returns the processes of one host.
     pub fn processes_of(&self, host: &str) -> Vec<String> {
         let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
@@ -122,7 +121,7 @@ fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
     let mut command = place.command(&["bench", "mosquitto", "--qos", "1", "--pairs", "3"]);
     command.args(["--rate", "100", "--warmup", "300ms", "--duration", "2s", "--repeats", "1", "--json"]);
     let run = only_run(command.args(["--hosts", &hosts, "--out", "r"]));
-    // What was written there has come back.
+    // The log written there has been copied back.
     let log = std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
     assert!(log.contains("mosquitto version"), "{log}");
     let count = |name: &str| run["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {}", run["counts"]));
@@ -136,7 +135,7 @@ fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
     let hosts = run["hosts"].as_array().unwrap();
     assert_eq!(hosts.len(), 3);
     for host in hosts {
-        // The namespaces share a clock: what is found lies within its own bound.
+        // The namespaces share a clock: the offset found lies within its own bound.
         let (offset, bound) =
             (host["clock"]["offset_ns"].as_i64().unwrap(), host["clock"]["bound_ns"].as_u64().unwrap());
         assert!(offset.unsigned_abs() <= bound, "{host}");
@@ -148,7 +147,7 @@ fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(place.tmp()).unwrap().count(), 0, "a folder is left behind");
 }
 
-/// The run of a command that prints JSON, which no error has ended.
+/// Returns the run of a command that prints JSON; the run must have no error.
 pub fn only_run(command: &mut Command) -> Value {
     let output = command.output().unwrap();
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
@@ -157,7 +156,7 @@ pub fn only_run(command: &mut Command) -> Value {
     run
 }
 
-/// The host on which each agent was, by what it played.
+/// Returns the host of each agent, by the agent's role.
 fn host_by_role(run: &Value) -> Vec<(String, String)> {
     let agents = run["agents"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -249,7 +248,7 @@ fn clocks_that_are_apart_are_compared_and_taken_out() {
             let error = (offset - offset_s * 1_000_000_000).unsigned_abs();
             assert!(error <= bound && pair["taken_out"] == true, "{error} ns: {pair}");
             assert_eq!((&pair["seen_within"], &pair["off_line_ns"]), (&1.into(), &0.into()), "a window of a second");
-            // What is left of an hour is what a message takes, and the bound.
+            // A message's transit time and the bound are what remains of an hour.
             let p50 = run["latency_ns"]["p50"].as_u64().unwrap();
             assert!(p50 + bound > 0 && p50 < 1_000_000_000, "{p50}");
         }
@@ -257,7 +256,7 @@ fn clocks_that_are_apart_are_compared_and_taken_out() {
     assert_eq!(network.processes(), Vec::<String>::new());
 }
 
-/// A server of ssh for a test alone. It ends when this is dropped.
+/// An ssh server for one test. It ends when this is dropped.
 struct Sshd {
     process: std::process::Child,
     address: String,
@@ -266,12 +265,12 @@ struct Sshd {
 }
 
 impl Sshd {
-    /// On the loopback; none where there is none to be had here.
+    /// Starts it on the loopback interface; returns `None` if that is impossible here.
     fn new(place: &Place) -> Option<Sshd> {
         Sshd::at(place, "127.0.0.1", &[])
     }
 
-    /// At this address, started by such a prefix.
+    /// Starts it at this address, with this command prefix.
     fn at(place: &Place, address: &str, within: &[&str]) -> Option<Sshd> {
         let text = |name: &str| place.path(name).display().to_string();
         let key = |name: &str| {
@@ -282,7 +281,7 @@ impl Sshd {
         if !key("host_key") || !key("key") {
             return None;
         }
-        // Where it shuts itself in before it knows who comes.
+        // Its privilege separation directory.
         std::fs::create_dir_all("/run/sshd").ok()?;
         let port = free_port();
         let config = format!(
@@ -296,7 +295,7 @@ impl Sshd {
         let config = text("sshd_config");
         words.extend(["/usr/sbin/sshd", "-D", "-e", "-f", &config]);
         let process = Command::new(words[0]).args(&words[1..]).stderr(Stdio::null()).spawn().ok()?;
-        // As the kernel lists it, in the namespace in which it is.
+        // As the kernel lists it, in its namespace.
         let listens = format!(":{port:04X} 00000000:0000 0A");
         let sockets = format!("/proc/{}/net/tcp", process.id());
         let is_listed = || std::fs::read_to_string(&sockets).is_ok_and(|text| text.contains(&listens));
@@ -304,7 +303,7 @@ impl Sshd {
         Some(Sshd { process, address: address.to_owned(), port, key: text("key") })
     }
 
-    /// A file of one host that is reached by it.
+    /// Writes a file with one host that is reached through it.
     fn hosts(&self, place: &Place, key: &str) -> String {
         let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
         let options: Vec<String> = options.iter().map(|option| format!("\"-o\", \"{option}\"")).collect();
@@ -337,7 +336,7 @@ fn a_host_is_reached_by_ssh_and_a_key_that_is_not_let_in_says_so() {
     assert_eq!(["sent", "acked", "delivered", "lost"].map(count), [200, 200, 200, 0]);
     assert!(host_by_role(&run).iter().all(|(_, host)| host == "b1"), "{run}");
     assert_eq!(run["clocks"], Value::Null, "one clock measured both ends");
-    // Who would be asked for a password is told so instead.
+    // Instead of a password prompt, there is an error.
     let hosts = sshd.hosts(&place, "/nonexistent");
     let bench = place.command(&["bench", "mosquitto", "--repeats", "1", "--hosts", &hosts]).output().unwrap();
     let said = stderr(&bench);
@@ -382,8 +381,8 @@ fn a_server_elsewhere_is_killed_and_comes_back_by_the_script() {
     }
     assert!(kill["note"].as_str().unwrap().contains("listened again"), "{kill}");
     assert_eq!(run["connections"]["reconnected"], 4);
-    // A publisher that comes back sends what was due meanwhile, and that is lost where its
-    // subscriber comes back later: who is first is for chance, and for the machine, to say.
+    // A publisher that comes back sends what was due meanwhile, and that is lost if its subscriber comes back later:
+    // the order depends on chance and the machine.
     let count = |name: &str| run["counts"][name].as_u64().unwrap();
     assert_eq!((count("expected"), count("delivered") + count("lost")), (count("sent"), count("sent")));
     assert!(count("delivered") > 0 && count("duplicated") == 0, "{}", run["counts"]);
@@ -398,8 +397,7 @@ fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
     let mut command = place.command(&["bench", "mosquitto", "--pairs", "2", "--rate", "100"]);
     command.args(["--warmup", "300ms", "--duration", "600s", "--repeats", "1", "--hosts", &hosts, "--out", "r"]);
     let mut coordinator = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // A host and who removes its folder; an agent on two of them; a keeper and the
-    // server on the third.
+    // A host and its cleaner; an agent on two of them; a keeper and the server on the third.
     wait_for("all to run", || (network.processes().len() >= 10).then_some(()));
     assert_eq!(children(coordinator.id()).len(), 3, "a prefix command each");
     coordinator.kill().unwrap();
@@ -408,7 +406,7 @@ fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
     assert_eq!(std::fs::read_dir(place.tmp()).unwrap().count(), 0, "a folder is left behind");
 }
 
-/// The first process in the namespace of a host: `pubmark host`.
+/// Returns the first process in the namespace of a host: `pubmark host`.
 pub fn host_process(network: &Network, host: &str) -> Option<String> {
     let serves = |pid: &String| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -417,16 +415,15 @@ pub fn host_process(network: &Network, host: &str) -> Option<String> {
     network.processes_of(host).into_iter().find(serves)
 }
 
-/// Whether a process is an agent that has been told to start: until its window ends it
-/// has a thread for that.
+/// Returns whether a process is an agent that has been told to start: until its window ends it has a thread for that.
 fn is_in_window(pid: &str) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let named = |name: std::io::Result<String>| name.is_ok_and(|name| name.trim_end() == "window");
     tasks.into_iter().any(|task| named(std::fs::read_to_string(task.path().join("comm"))))
 }
 
-/// What happens to a host, or to the line to it: the run fails by the host's name,
-/// long before it would have ended, and nothing of it is left anywhere.
+/// If a host is killed or its connection is cut, the run fails by the host's name, long before its planned end, and
+/// nothing of it is left anywhere.
 #[test]
 fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_nothing() {
     const WINDOW_S: u64 = 300;
@@ -436,7 +433,7 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
             let place = Place::new();
             let hosts = network.hosts(&place);
             let text = std::fs::read_to_string(&hosts).unwrap();
-            // What `ssh` is to a host: a process here that carries its lines.
+            // A local process that carries the host connection, as `ssh` does for a remote host.
             let space = network.namespace(host);
             let own = format!("[\"ip\", \"netns\", \"exec\", \"{space}\"]");
             let carried = format!("[\"sh\", \"-c\", \"cat | ip netns exec {space} $0\"]");
@@ -457,11 +454,11 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
             let began = Instant::now();
             let coordinator = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             wait_for("all to run", || (network.processes().len() >= 10).then_some(()));
-            // Nothing is asked of it from then on until the window ends.
+            // No request goes to it from then on until the window ends.
             let in_window = || network.processes().iter().filter(|pid| is_in_window(pid)).count();
             wait_for("the load", || (in_window() == 2).then_some(()));
             let struck = if cut {
-                // The shell that the coordinator has started, and what carries below it.
+                // The shell that the coordinator has started, and the carrier below it.
                 let below = children(coordinator.id()).into_iter().flat_map(|(shell, _)| children(shell as u32));
                 let carries = |pid: &i32| {
                     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "cat")
@@ -511,7 +508,7 @@ fn the_network_of_a_host_is_cut_where_it_may_be_and_comes_back() {
     assert!(cut["host"] == "publishers" && at >= 500_000_000 && until >= at + 1_000_000_000, "{cut}");
     let count = |name: &str| run["counts"][name].as_u64().unwrap();
     assert_eq!((count("sent"), count("delivered") + count("lost")), (600, 600), "{}", run["counts"]);
-    // What was due while the network was down came when it was back.
+    // Messages due while the network was down came when it was back.
     assert!(run["latency_ns"]["max"].as_u64().unwrap() > 500_000_000, "{}", run["latency_ns"]);
     let routes = Command::new("ip").args(["-n", &space, "route"]).output().unwrap();
     let routes = String::from_utf8_lossy(&routes.stdout).into_owned();
@@ -519,7 +516,7 @@ fn the_network_of_a_host_is_cut_where_it_may_be_and_comes_back() {
     assert_eq!(network.processes(), Vec::<String>::new());
 }
 
-/// What a host may send is held in the kernel; what cannot be held is refused.
+/// The kernel enforces a host's bandwidth; a limit that it cannot enforce is refused.
 #[test]
 fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_over() {
     const BYTES_PER_S: u64 = 1_000_000;
@@ -541,7 +538,7 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
         command.args(["--out", out]);
         command
     };
-    // Somebody else's is not touched.
+    // Another program's queue is not touched.
     let refused = bench("r").output().unwrap();
     let said = stderr(&refused);
     assert!(said.contains("host publishers: the bandwidth of e cannot be held"), "{said}");
@@ -550,7 +547,7 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
     assert!(tc(&["qdisc", "del", "dev", "e", "root"]).status.success());
     let run = only_run(&mut bench("s"));
     let found = run["rates"]["delivered_bytes_per_s"].as_f64().unwrap() / BYTES_PER_S as f64;
-    // Headers take 0.7 %; what the bucket holds at the window's beginning is 64 KiB.
+    // Headers take 0.7 %; the bucket holds 64 KiB at the window's start.
     assert!((0.8..1.04).contains(&found), "{found} of what it may send");
     let held: Vec<(&str, Option<u64>)> = run["hosts"]
         .as_array()
@@ -563,8 +560,8 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
     assert_eq!(network.processes(), Vec::<String>::new());
 }
 
-/// A server on a host is held by the same control groups as one of this machine, by the
-/// words that reach the hosts of the demo.
+/// A server on a host has the same control groups as one of this machine, with the commands that reach the hosts of the
+/// demo.
 #[test]
 fn limits_of_a_server_hold_on_a_host_as_they_do_here() {
     let Some(network) = Network::new('l') else { return leave_out("limits_of_a_server_hold_on_a_host", WHY) };

@@ -1,5 +1,5 @@
-//! The house keeps its order: which crate may name which, and no two files of
-//! a crate that import each other in a circle. Tests may import what they like.
+//! Rules of the architecture: which crate may import which, and no two files of a crate that import each other in a
+//! circle. Tests may import anything.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use syn::visit::Visit;
 
-/// The floors of the house: a crate names crates of lower floors alone.
+/// Layers: a crate imports crates of lower layers only.
 const FLOORS: [&[&str]; 7] = [
     &["stats", "wire", "files"],
     &["model"],
@@ -18,8 +18,8 @@ const FLOORS: [&[&str]; 7] = [
     &["cli"],
 ];
 
-/// Crates that are functions of their input alone, or open no socket: what they may not
-/// name, though it lies on a lower floor.
+/// Crates that are functions of their input alone, or open no socket: crates that they may not import, though on a
+/// lower layer.
 const NEVER: [(&str, &[&str]); 5] = [
     ("model", &["files", "wire"]),
     ("load", &["files"]),
@@ -32,7 +32,7 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// The packages of the workspace, as cargo tells of them.
+/// Returns the packages of the workspace, as cargo lists them.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]).current_dir(crates());
@@ -42,7 +42,7 @@ fn packages() -> Vec<Value> {
     told["packages"].as_array().unwrap().clone()
 }
 
-/// By crate, by the name of its folder, the crates of ours that it names.
+/// Returns the workspace crates that each crate imports, by the name of its folder.
 fn named_crates() -> BTreeMap<String, Vec<String>> {
     let ours = |name: &Value| name.as_str().unwrap().strip_prefix("pubmark-").map(str::to_owned);
     let of_package = |package: &Value| {
@@ -53,8 +53,8 @@ fn named_crates() -> BTreeMap<String, Vec<String>> {
     packages().iter().map(of_package).collect()
 }
 
-/// Projects outside the workspace are built with `--locked`: their lock files know what
-/// the crates need that they use.
+/// Projects outside the workspace are built with `--locked`: their lock files must have the dependencies of the crates
+/// that they use.
 #[test]
 fn lock_files_outside_the_workspace_have_the_dependencies_of_its_crates() {
     let root = crates().join("..");
@@ -74,10 +74,10 @@ fn lock_files_outside_the_workspace_have_the_dependencies_of_its_crates() {
     }
 }
 
-/// What a file that is no test names and declares.
+/// Names and declarations of a file that is no test.
 #[derive(Default)]
 struct Code {
-    /// Every path, those that it uses among them: `a::b`.
+    /// Every path, including imports: `a::b`.
     paths: Vec<String>,
     /// Its public types.
     types: Vec<String>,
@@ -91,7 +91,7 @@ impl Code {
         code
     }
 
-    /// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
+    /// Collects `a::{b, c::{d}}` as `a::b` and `a::c::d`.
     fn uses(&mut self, before: &str, tree: &syn::UseTree) {
         let below = |name: &syn::Ident| if before.is_empty() { name.to_string() } else { format!("{before}::{name}") };
         match tree {
@@ -145,7 +145,7 @@ impl<'ast> Visit<'ast> for Code {
     }
 }
 
-/// The module that a path of `own` means, if it is one of this crate's files.
+/// Returns the module that a path within `own` means, if it is one of this crate's files.
 fn meant(path: &str, own: &[String], files: &BTreeSet<String>) -> Option<String> {
     let mut words = path.split("::").map(str::to_owned).peekable();
     let mut place: Vec<String> = match words.peek().map(String::as_str) {
@@ -172,7 +172,7 @@ fn meant(path: &str, own: &[String], files: &BTreeSet<String>) -> Option<String>
     (!place.is_empty()).then(|| place.join("::"))
 }
 
-/// The files of a crate that are no tests, by their modules' paths.
+/// Returns the files of a crate that are no tests, by their modules' paths.
 fn modules(of: &str) -> BTreeMap<String, PathBuf> {
     let src = crates().join(of).join("src");
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -194,7 +194,7 @@ fn modules(of: &str) -> BTreeMap<String, PathBuf> {
     files
 }
 
-/// By file of a crate, as a module's path, the files that it imports.
+/// Returns the files that each file of a crate imports, as module paths.
 fn imports(of: &str) -> BTreeMap<String, BTreeSet<String>> {
     let files = modules(of);
     let names: BTreeSet<String> = files.keys().cloned().collect();
@@ -206,15 +206,14 @@ fn imports(of: &str) -> BTreeMap<String, BTreeSet<String>> {
     files.iter().map(|(module, path)| imported(module, path)).collect()
 }
 
-/// Takes away what imports nothing that is left, until nothing goes: what stays
-/// is in a circle, or imports one.
+/// Removes files that import none of the remaining ones, until there are none: the rest is in a circle, or imports one.
 fn circles(mut imports: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
     loop {
         let left: BTreeSet<String> = imports.keys().cloned().collect();
         let count = imports.len();
         imports.values_mut().for_each(|to| to.retain(|to| left.contains(to)));
         imports.retain(|_, to| !to.is_empty());
-        // And what nobody imports that is left.
+        // Also those that no remaining file imports.
         let named: BTreeSet<String> = imports.values().flatten().cloned().collect();
         imports.retain(|from, _| named.contains(from));
         if imports.len() == count {
@@ -268,7 +267,7 @@ fn a_circle_is_found() {
     }
 }
 
-/// Words in backticks that end like a file of ours.
+/// Returns words in backticks that end like a file of the project.
 fn named_files(page: &str) -> Vec<&str> {
     let quoted = page.split('`').skip(1).step_by(2);
     quoted.filter(|word| word.ends_with(".rs") && !word.contains(['{', '*', 'X'])).collect()

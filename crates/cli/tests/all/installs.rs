@@ -1,4 +1,4 @@
-//! What `--install` can bring, and what becomes of what it cannot.
+//! Systems that `--install` can install, and the effect of those that it cannot.
 
 use crate::guests::{Guests, timeless, with_agent};
 use crate::support::{stderr, stdout};
@@ -48,7 +48,7 @@ fn a_system_that_cannot_be_installed_stops_no_other() {
     assert!(resolved.contains("[[skip]]") && resolved.contains("never is not installed"), "{resolved}");
 }
 
-/// As one whose runtime is too old does.
+/// As an agent with a runtime that is too old does.
 #[test]
 fn an_agent_that_ends_before_it_says_hello_is_left_out_with_its_last_words() {
     let place = Guests::new();

@@ -1,10 +1,10 @@
-//! Two sweeps of one study as one result, in virtual time: a publisher of a system
-//! whose sends take 1 ms goes along up to 1,000 messages a second.
+//! Two sweeps of one study as one result, in virtual time: a publisher of a system whose sends take 1 ms sends up to
+//! 1,000 messages per second.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// The mock system by another name: as a reference it has no knee.
+/// Returns a place with the mock system under another name: as a reference it has no knee.
 fn place() -> Place {
     let place = Place::new();
     std::fs::create_dir(place.path("systems")).unwrap();
@@ -41,7 +41,7 @@ fn two_sweeps_of_rates_are_one_result_with_one_knee() {
     let said = stdout(&place.run(&["report", "slow", "fast", "--join"]));
     assert_eq!(said.matches("Load that is sustained").count(), 1, "{said}");
     assert!(place.path("slow/joined.html").exists());
-    // The other way round it is the same.
+    // In the other order it is the same.
     let turned: Vec<Value> = rows(&place, &["fast", "slow", "--join"]);
     assert_eq!(
         turned.iter().map(|row| &row["knee"]).collect::<Vec<_>>(),
@@ -60,7 +60,7 @@ fn what_is_no_second_sweep_is_not_joined() {
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
         assert!(stderr(&refused).contains(words) && stderr(&refused).contains("--join"), "{}", stderr(&refused));
     }
-    // Beside each other they may stand.
+    // A report may show them beside each other.
     assert_eq!(place.run(&["report", "one", "larger"]).status.code(), Some(0));
 }
 

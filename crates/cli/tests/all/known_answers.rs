@@ -1,7 +1,6 @@
-//! What the program reports, against a peer whose delays and faults are
-//! scripted: the answers are known beforehand. Counts are compared exactly,
-//! latencies within 1 % or 20 µs of what the peer did, which is no sooner than
-//! its script says. (What a machine takes from running processes is told apart.)
+//! Results of the program against a peer with scripted delays and faults: the correct figures are known beforehand.
+//! Counts are compared exactly, latencies within 1 % or 20 µs of what the peer did, which is no sooner than its script
+//! says. (The time that a machine takes from running processes is distinguished.)
 
 mod ab;
 mod agents;
@@ -28,34 +27,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use taken::{Taken, Watch, Whose};
 
 const MS: Ns = 1_000_000;
-/// From the start to the window, in all tests.
+/// Time from the start to the window, in all tests.
 const WARMUP_MS: Ns = 200;
-/// Where a run cannot tell the instrument from the machine, it is repeated.
+/// Number of attempts if a run cannot separate the instrument from the machine.
 const ATTEMPTS: u32 = 3;
 
-/// How late a reader may be where latencies above a bound are counted, ns.
+/// Possible delay of a reader when latencies above a bound are counted, ns.
 const READER_LATE: Ns = 10 * MS;
 
-/// These tests measure: one at a time.
+/// Locks the test against others: these tests measure, so they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run against a scripted peer, and the peer's account of it.
+/// A run against a scripted peer, and the peer's counts of it.
 struct Run {
     bench: Benched,
     account: Value,
 }
 
 impl Run {
-    /// `window_ms` is the window's length; the peer counts just its messages.
+    /// Makes the run. `window_ms` is the window's length; the peer counts only its messages.
     fn new(protocol: &str, script: &str, window_ms: Ns, arguments: &[&str]) -> Run {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, &counted(script, window_ms));
         let duration = format!("{window_ms}ms");
         let mut all = vec![peer.endpoint.as_str(), "--duration", &duration];
-        // Waking up a reader that sleeps is the machine's part of a latency, not the program's.
+        // The time to wake a sleeping reader is the machine's part of a latency, not the program's.
         all.extend(["--set", "verify=full", "--set", "receive=spin"]);
         all.extend(arguments);
         let bench = place.bench(&all);
@@ -67,13 +66,13 @@ impl Run {
         self.account["counts"][name].as_u64().unwrap()
     }
 
-    /// The most that the peer was late, ns.
+    /// Returns the peer's largest delay, ns.
     fn peer_late_ns(&self) -> Ns {
         self.account["release_error_ns"]["max"].as_u64().unwrap()
     }
 
-    /// Latencies above a bound: by the record's own histogram, and between
-    /// which numbers the peer's account has them.
+    /// Returns the number of latencies above a bound: by the record's own histogram, and as a range by the peer's
+    /// counts.
     fn slower_than(&self, bound_ns: Ns) -> (u64, RangeInclusive<u64>) {
         let above = |text: &Value, bound_ns: Ns| {
             let histogram = Histogram::decode(text.as_str().unwrap()).unwrap();
@@ -89,7 +88,7 @@ impl Run {
     }
 }
 
-/// A script that counts the window's messages only.
+/// Returns a script that counts the window's messages only.
 fn counted(script: &str, window_ms: Ns) -> String {
     format!("count = {{ from = \"{WARMUP_MS}ms\", for = \"{window_ms}ms\" }}\n{script}")
 }
@@ -100,7 +99,7 @@ fn known(script: &str, window_ms: Ns, publishers: u32, rate: u32) -> Truth {
     truth(&script, uniform(publishers, rate, end), WARMUP_MS * MS, end)
 }
 
-/// What a run reports, the peer's account of it, and what the machine took.
+/// Result of a run, the peer's counts of it, and the time that the machine took.
 struct Measured {
     reported: Reported,
     account: Value,
@@ -115,9 +114,8 @@ impl Measured {
     }
 }
 
-/// Compares what one run after the other reports of these percentiles with the
-/// truth, until each was right once. A wrong instrument is wrong each time, and
-/// by more than what the machine took explains. The last run.
+/// Compares these percentiles of one run after the other with the truth, until each was right once. A wrong instrument
+/// is wrong each time, and by more than the machine's time explains. Returns the last run.
 fn settle(what: &str, names: &[&'static str], truth: &Truth, run: impl Fn() -> Measured) -> Measured {
     let (mut unproven, mut wrong, mut said) = (names.to_vec(), names.to_vec(), Vec::new());
     let mut attempt = 0;
@@ -138,13 +136,12 @@ fn settle(what: &str, names: &[&'static str], truth: &Truth, run: impl Fn() -> M
     }
 }
 
-/// Plays ten publishers at 100 messages a second each through a driver, with
-/// settings and options of its own.
+/// Plays ten publishers at 100 messages per second each through a driver, with these settings and options.
 fn measure(driver: &str, script: &str, window_ms: Ns, set: &[(&str, &str)], options: &[(&str, &str)]) -> Measured {
     let place = Place::new();
     let peer = Peer::start(&place, driver, &counted(script, window_ms));
     let [warmup, duration] = [WARMUP_MS, window_ms].map(|ms| format!("{ms}ms"));
-    // Waking up a reader that sleeps is the machine's part of a latency, not the program's.
+    // The time to wake a sleeping reader is the machine's part of a latency, not the program's.
     let usual = [("rate", "100"), ("payload", "256B"), ("verify", "full"), ("receive", "spin")];
     let settings = [&usual[..], &[("warmup", &warmup), ("duration", &duration)], set].concat();
     let play = Play { driver, endpoint: &peer.endpoint, settings: &settings, options };
@@ -157,7 +154,7 @@ fn measure(driver: &str, script: &str, window_ms: Ns, set: &[(&str, &str)], opti
     Measured { reported, account: peer.end(), taken, acked: publishers.flows[0].acked }
 }
 
-/// One delay after another is found; the last run.
+/// Checks the percentiles of a delay. Returns the last run.
 fn latencies(driver: &str, script: &str, set: &[(&str, &str)], options: &[(&str, &str)]) -> Measured {
     const WINDOW_MS: Ns = 1_500;
     let _alone = alone();
@@ -169,9 +166,8 @@ fn latencies(driver: &str, script: &str, set: &[(&str, &str)], options: &[(&str,
     measured
 }
 
-/// What the table of docs/accuracy.md is made of: by how much each percentile
-/// is off over each protocol, and with a bare loop in the instrument's place;
-/// in five runs of which others took little, if fifteen hold so many.
+/// Prints the table of docs/accuracy.md: the error of each percentile over each protocol, and with a bare loop instead
+/// of the instrument; in five runs with little other load, if fifteen contain as many.
 fn table(script: &str, protocols: &[&str]) {
     if std::env::var_os("PUBMARK_KNOWN_ANSWERS").is_none() {
         leave_out(
@@ -219,7 +215,7 @@ fn table_of_rare_long_delays() {
     table(BIMODAL, &["mqtt", "nats", "redis", "amqp", "bare"]);
 }
 
-/// The comparison itself: an instrument that reports too much or too little is found out.
+/// The comparison itself finds an instrument that reports too much or too little.
 #[test]
 fn a_wrong_instrument_is_told_from_a_busy_machine() {
     let mut run = latencies("mqtt", FIXED, &[], &[]);
@@ -347,8 +343,7 @@ fn a_rare_long_delay_is_found_over_amqp() {
     }
 }
 
-/// Five publishers of 200 messages a second; in the window they send those
-/// numbered 41 to 240, counted from 1.
+/// Five publishers of 200 messages per second; in the window they send those numbered 41 to 240, counted from 1.
 fn faults(protocol: &str, qos: u64, arguments: &[&str]) {
     const SCRIPT: &str = r#"
         delay = { uniform = ["1ms", "9ms"] }
@@ -386,7 +381,7 @@ fn faults(protocol: &str, qos: u64, arguments: &[&str]) {
     ];
     let found = wanted.map(|(name, _)| (name, run.bench.count(name)));
     assert_eq!(found, wanted, "{protocol} {arguments:?}: {}", run.account);
-    // The peer's own account agrees.
+    // The peer's own counts agree.
     let account = ["lost", "swallowed", "duplicated", "reordered", "corrupted"].map(|name| run.account(name));
     assert_eq!(account, [lost, acked_lost, reaching(11), reaching(13), reaching(17)]);
 
@@ -397,7 +392,7 @@ fn faults(protocol: &str, qos: u64, arguments: &[&str]) {
     let made = ["accepted", "closed", "denied", "malformed"].map(|name| made[name].as_u64().unwrap());
     assert_eq!(made, [13, 2, 1, 0]);
     let quickest = connections["time_ns"]["min"].as_u64().unwrap();
-    // A histogram's bucket may begin 0.1 % before what is in it.
+    // A histogram's bucket may begin 0.1 % before the values in it.
     assert!(quickest >= 20 * MS - MS / 50, "accepted after {quickest} ns, and nothing was said for 20 ms");
 }
 
@@ -436,12 +431,12 @@ fn faults_are_counted_exactly_over_amqp_at_qos_1() {
     faults("amqp", 1, &["--qos", "1"]);
 }
 
-/// Damage to the header leaves nobody whom a message could be told to be of, whichever of
-/// its fields it is: the checksum tells it from another message, and from one that was late.
+/// A message with a damaged header has no known publisher, whichever of its fields is damaged: the checksum
+/// distinguishes it from another message, and from a late one.
 #[test]
 fn a_message_whose_header_is_damaged_is_not_identified() {
     let _alone = alone();
-    // Due, publisher, the lowest and the highest byte of the sequence, sent, free, checksum.
+    // Due, publisher, the lowest and the highest byte of the sequence, sent, ready time, checksum.
     for offset in [2, 11, 12, 15, 18, 27, 33] {
         let script = format!(
             "delay = {{ fixed = \"1ms\" }}\ncorrupt = {{ at = [[0, 60], [0, 61], [0, 99]], offset = {offset} }}"
@@ -452,7 +447,7 @@ fn a_message_whose_header_is_damaged_is_not_identified() {
     }
 }
 
-/// Every 500th body is spoilt, and nobody asked for bodies to be looked at.
+/// Every 500th body is damaged, and no check of bodies was requested.
 #[test]
 fn damage_is_found_by_default_and_unknown_where_nobody_looked() {
     if is_long("damage_is_found_by_default_and_unknown_where_nobody_looked") {
@@ -475,24 +470,24 @@ fn damage_is_found_by_default_and_unknown_where_nobody_looked() {
     assert!(bench.evidence("corrupted").is_none() && bench.count("delivered") == 2_000);
 }
 
-/// The whole server stands still for a second: what is due in it waits, evenly
-/// up to a second, and shows in the latency from intended time.
+/// The whole server stalls for a second: messages due in it wait, evenly up to a second, and the latency from intended
+/// time contains that.
 fn stall(protocol: &str, arguments: &[&str]) {
-    // Messages that others on the machine held up are late as well.
+    // Messages that other load of the machine delayed are late as well.
     let others = (0..2).find(|_| !stalled_for(protocol, arguments, true));
     if others.is_none() {
         stalled_for(protocol, arguments, false);
     }
 }
 
-/// Returns whether others on the machine made more messages late than the stall did, where
-/// that `may_be`; anything else that is wrong ends the test.
+/// Returns whether other load of the machine made more messages late than the stall did, if that `may_be`; any other
+/// error ends the test.
 fn stalled_for(protocol: &str, arguments: &[&str], may_be: bool) -> bool {
     const SCRIPT: &str = "delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"1s\"\nfor = \"1s\"";
     let _alone = alone();
     let truth = known(SCRIPT, 2_500, 10, 100);
     let last = RefCell::new(None);
-    // What is beside the stall is compared elsewhere, where nothing else runs.
+    // Figures beside the stall are compared in another test, while nothing else runs.
     settle(&format!("{protocol} a stall"), &["p90", "p99", "p999", "max"], &truth, || {
         let watch = Watch::start(Whose::Nobody, (0..64).collect());
         let run = Run::new(protocol, SCRIPT, 2_500, &[&["--pairs", "10", "--rate", "100"], arguments].concat());
@@ -591,7 +586,7 @@ fn a_plain_relay_loses_nothing_in_any_protocol() {
         let counts = ["expected", "delivered", "duplicated", "reordered"].map(|name| bench.count(name));
         assert_eq!(counts, [800, 800, 0, 0], "{protocol}");
         let account = peer.end();
-        // Warm-up and markers go round as well.
+        // Warm-up and markers are relayed as well.
         assert!(account["relayed"].as_u64().unwrap() >= 8 * 140, "{account}");
         assert!(account["release_error_ns"].is_null(), "{account}");
     }

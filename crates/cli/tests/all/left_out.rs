@@ -1,21 +1,21 @@
-//! Tests that leave themselves out are written down, and `make test` says at its
-//! end how many did: what a passing test prints is kept from its reader.
+//! Notes of tests that are left out, whose number `make test` prints at its end: the output of a passing test is
+//! hidden.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Where `make test` looks for them.
+/// File that `make test` reads.
 const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/left-out.txt");
 
-/// Says that this test was left out, and why.
+/// Notes that this test was left out, and why.
 pub fn leave_out(test: &str, why: &str) {
     note(Path::new(FILE), test, why);
 }
 
-/// Returns whether to play a test that repeats, for another protocol or agent, what `make test`
-/// plays for one: `make long` plays them all. Writes down that it was left out where it is not.
+/// Returns whether to play a test that repeats, for another protocol or agent, what `make test` plays for one: `make
+/// long` plays them all. If not, notes that it was left out.
 pub fn is_long(test: &str) -> bool {
     let wanted = std::env::var_os("PUBMARK_TEST_LONG").is_some();
     if !wanted {
@@ -24,13 +24,13 @@ pub fn is_long(test: &str) -> bool {
     wanted
 }
 
-/// In one piece, so that tests that run at once do not mix their lines.
+/// Writes in one piece, so that tests that run in parallel do not mix their lines.
 fn note(file: &Path, test: &str, why: &str) {
     let mut out = OpenOptions::new().create(true).append(true).open(file).unwrap();
     out.write_all(format!("{test}: {why}\n").as_bytes()).unwrap();
 }
 
-/// What `make test` says at its end of such a file.
+/// Returns what `make test` prints at its end for such a file.
 fn said(file: &Path) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let variable = format!("LEFT_OUT={}", file.display());

@@ -1,5 +1,5 @@
-//! Brokers that stay keep nothing of a run: sessions, queues, retained messages. What
-//! a coordinator that was killed has left is listed, and removed by one command.
+//! Brokers that stay keep nothing of a run: sessions, queues, retained messages. The leftovers of a killed coordinator
+//! are listed, and removed by one command.
 
 use crate::refusals::mosquitto;
 use crate::support::{Place, bench_arguments, children, free_port, stderr, stdout, wait_for};
@@ -17,7 +17,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 const V: Version = Version::V3_1_1;
 
-/// How a run ends.
+/// End of a run.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Complete,
@@ -40,7 +40,7 @@ fn doctor(place: &Place, arguments: &[&str]) -> String {
     stdout(&output)
 }
 
-/// A run that ends in this way once `midst` is there.
+/// Makes a run that ends in this way once `midst` returns a value.
 fn run<T>(place: &Place, arguments: &[&str], end: End, midst: impl FnMut() -> Option<T>) -> Output {
     let length = if matches!(end, End::Complete) { "300ms" } else { "600s" };
     let arguments = bench_arguments(&[arguments, &["--duration", length]].concat());
@@ -69,7 +69,7 @@ fn run<T>(place: &Place, arguments: &[&str], end: End, midst: impl FnMut() -> Op
     output
 }
 
-/// A connection of the test's own to an MQTT broker.
+/// A connection of the test to an MQTT broker.
 struct Client {
     stream: TcpStream,
     heard: Vec<u8>,
@@ -95,7 +95,7 @@ impl Client {
         client
     }
 
-    /// Reads until a packet is the one.
+    /// Reads until a packet matches.
     fn until(&mut self, mut is_it: impl FnMut(&Packet<'_>) -> bool) {
         loop {
             let mut found = false;
@@ -121,7 +121,7 @@ impl Client {
     }
 }
 
-/// The messages that are retained below a filter, by topic.
+/// Returns the messages that are retained below a filter, by topic.
 fn retained(port: u16, filter: &str) -> Vec<(String, Vec<u8>)> {
     let mut client = Client::connect(port, "look", true);
     let mut out = Vec::new();
@@ -141,7 +141,7 @@ fn retained(port: u16, filter: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// A broker that counts, and how many sessions of the test's own it keeps.
+/// A broker that counts, and the number of sessions of the test that it keeps.
 struct Broker {
     port: u16,
     marks: usize,
@@ -160,9 +160,8 @@ impl Broker {
         format!("mqtt://127.0.0.1:{}", self.port)
     }
 
-    /// Waits until the broker counts as many sessions without a connection as it should
-    /// of runs. It counts once a second: one more of the test's own tells a new count
-    /// from an old one.
+    /// Waits until the broker counts the expected number of sessions of runs without a connection. It counts once per
+    /// second: one more session of the test distinguishes a new count from an old one.
     fn assert_keeps(&mut self, sessions: usize, messages: usize) {
         self.marks += 1;
         Client::connect(self.port, &format!("mark{}", self.marks), false).leave();
@@ -206,7 +205,7 @@ fn what_a_killed_coordinator_left_is_listed_and_removed_by_one_command() {
     let command = format!("pubmark doctor {url} --remove");
     assert!(listed.contains("3 sessions (pb") && listed.contains("3 retained messages (pubmark/"), "{listed}");
     assert!(listed.contains(&command), "{listed}");
-    // The next run tells of it, and leaves it alone.
+    // The next run mentions it, and does not touch it.
     let output = run(&place, &[&url], End::Complete, there);
     assert!(stderr(&output).contains(&command), "{}", stderr(&output));
     broker.assert_keeps(3, 3);
@@ -216,7 +215,7 @@ fn what_a_killed_coordinator_left_is_listed_and_removed_by_one_command() {
     assert!(doctor(&place, &[&url]).contains("nothing that is known"));
 }
 
-/// Both sides have sessions where clients come back.
+/// Both sides have sessions if clients come back.
 #[test]
 fn clients_that_come_back_leave_no_session() {
     let home = Place::new();
@@ -230,7 +229,7 @@ fn clients_that_come_back_leave_no_session() {
     }
 }
 
-/// Whether a broker has a queue of this name.
+/// Returns whether a broker has a queue of this name.
 fn has_queue(port: u16, name: &str) -> bool {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut out = PROTOCOL_HEADER.to_vec();
@@ -247,7 +246,7 @@ fn has_queue(port: u16, name: &str) -> bool {
         (0, Method::TuneOk { channel_max: 1, frame_bytes: 8192, heartbeat_s: 0 }),
         (0, Method::Open { vhost: "/".into(), reserved_1: "".into(), reserved_2: false }),
         (1, Method::ChannelOpen { reserved: "".into() }),
-        // Passive: it is not made.
+        // Passive: it is not created.
         (1, Method::QueueDeclare { reserved: 0, queue: Short::from(name), flags: 1, arguments: FieldTable(&[]) }),
     ];
     words.into_iter().for_each(|(channel, method)| Frame::Method(channel, method).put(&mut out));
@@ -269,7 +268,7 @@ fn has_queue(port: u16, name: &str) -> bool {
     }
 }
 
-/// The run that is on, by the name of its file in the user's state folder.
+/// Returns the name of the current run, from its file in the user's state folder.
 fn run_name(place: &Place) -> Option<String> {
     let file = std::fs::read_dir(place.path("state/pubmark/leftovers")).ok()?.flatten().next()?;
     Some(file.path().file_stem()?.to_str()?.to_owned())
@@ -299,7 +298,7 @@ fn rabbitmq_keeps_no_queue_of_a_run_however_it_ends() {
     }
 }
 
-/// What a server of RESP answers to a command.
+/// Returns the answer of a RESP server to a command.
 fn redis_says(port: u16, words: &[&str]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut out = Vec::new();
@@ -327,7 +326,7 @@ fn redis_keeps_no_key_and_no_channel_of_a_run() {
     }
 }
 
-/// Where nobody can come in, nothing was made: there is nothing to be told of it.
+/// If no client could connect, nothing was made, and nothing is mentioned.
 #[test]
 fn a_server_that_lets_nobody_in_has_nothing_of_a_run() {
     let place = Place::new();

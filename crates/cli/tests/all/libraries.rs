@@ -96,7 +96,7 @@ fn what_three_hear_one_echoes() {
     assert!(stderr(&refused).contains("fan-out-echo"), "{}", stderr(&refused));
 }
 
-/// What is deserialised has the bytes that were serialised, and the record says how.
+/// Deserialised messages have the bytes that were serialised, and the record names the format.
 #[test]
 fn messages_are_serialised_and_are_whole_when_they_are_objects_again() {
     for (system, transport) in [("zeromq-cpp", "tcp"), ("zeromq-cpp", "inproc"), ("fastdds", "udp")] {
@@ -140,8 +140,8 @@ fn what_is_asked_is_offered_and_sent() {
     }
 }
 
-/// By hand: what agents used is held against the time from the first send to
-/// the last arrival, and not against a drain in which nothing happens.
+/// Computed by hand: agents' usage is divided by the time from the first send to the last arrival, without a drain in
+/// which nothing happens.
 #[test]
 fn what_a_count_uses_and_delivers_is_of_the_time_that_it_takes() {
     let arguments =
@@ -207,8 +207,7 @@ fn unthrottled_pubsub_ends_by_itself_and_reports_its_loss() {
 
 #[test]
 fn what_a_library_accepted_is_not_lost_at_the_end() {
-    // The publisher is done long before the subscriber has read all that
-    // waits in queues and socket buffers.
+    // The publisher is done long before the subscriber has read all messages in queues and socket buffers.
     for system in LIBRARIES {
         for transport in ["ipc", "tcp"] {
             let record = bench(
@@ -251,8 +250,8 @@ fn the_record_says_which_library_and_what_took_effect() {
     }
 }
 
-/// What hangs on a library's sockets rather than on the agent. The whole suite over
-/// each library is `make test-agents`.
+/// Cases that depend on a library's sockets rather than on the agent. `make test-agents` runs the whole suite over each
+/// library.
 const OF_SOCKETS: &str =
     "send,send-pairs,send-pipeline,send-requests,receive,receive-pipeline,reply,meet,crash,receive-crash";
 
@@ -266,7 +265,7 @@ fn the_built_in_agent_passes_its_own_check() {
         assert_eq!(output.status.code(), Some(0), "{driver}: {}", stdout(&output));
         assert!(!stdout(&output).contains("FAIL"));
     };
-    // At once, for most of it is waiting.
+    // In parallel, because most of it is waiting.
     std::thread::scope(|scope| {
         scope.spawn(|| check("zeromq", all));
         scope.spawn(|| check("nanomsg", &["--only", OF_SOCKETS]));
@@ -324,7 +323,7 @@ fn pinning_and_spinning_still_measure() {
     );
     assert_eq!(count(&record, "delivered"), 200);
     assert_eq!(record["workload"]["pin"], "roles");
-    // The tests beside this one send over the same loopback.
+    // The tests beside this one send over the same loopback interface.
     let of_others = |remark: &&Value| !remark.as_str().unwrap().starts_with("other programs ");
     let remarks: Vec<&Value> = record["remarks"].as_array().unwrap().iter().filter(of_others).collect();
     assert!(remarks.is_empty(), "{remarks:?}");

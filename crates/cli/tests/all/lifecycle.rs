@@ -1,4 +1,4 @@
-//! Kills and interrupts leave nothing behind and lose nothing that was finished.
+//! Kills and interrupts leave nothing behind and lose no finished run.
 
 use crate::support::{PATIENCE, Place, alive, bench_arguments, children, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
@@ -14,11 +14,10 @@ fn start(place: &Place, arguments: &[&str]) -> Child {
     place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the study has finished some runs and is in the midst of
-/// another: its agents, by pid.
+/// Waits until the study has finished some runs and is in the middle of another. Returns its agents, by pid.
 fn midst(place: &Place, coordinator: &Child, finished: usize) -> Vec<i32> {
     wait_for("finished runs", || (place.records("r").len() >= finished).then_some(()));
-    // Those of a run whose record is there may not have gone yet.
+    // Agents of a run whose record is written may not have exited yet.
     let before: Vec<i32> = children(coordinator.id()).into_iter().map(|(pid, _)| pid).collect();
     wait_for("two agents with a socket between them", || {
         let agents: Vec<i32> = children(coordinator.id()).into_iter().map(|(pid, _)| pid).collect();
@@ -69,7 +68,7 @@ fn a_killed_agent_fails_its_run_alone() {
     let output = finish(coordinator);
     let said = stderr(&output);
     assert!(said.contains("some runs could not be made"), "{said}");
-    // Its cell has another run, which may be an answer.
+    // Its cell has another run, which may give the result.
     assert_eq!(output.status.code(), Some(if said.contains("no answer: ") { 3 } else { 0 }), "{said}");
     let failed: Vec<_> = place.records("r").into_iter().filter(|record| !record["error"].is_null()).collect();
     assert_eq!(failed.len(), 1, "{}", stderr(&output));
@@ -82,7 +81,7 @@ fn a_killed_agent_fails_its_run_alone() {
 #[test]
 fn a_stopped_agent_is_waited_for_with_a_deadline() {
     let place = Place::new();
-    // No other run can answer for its cell.
+    // No other run can give its cell's result.
     place.study(&STUDY.replace("repeats = 2", "repeats = 1"));
     let coordinator =
         start(&place, &["run", "study.toml", "--out", "r", "--set", "drain=1s", "--only", "system=kernel"]);
@@ -93,7 +92,7 @@ fn a_stopped_agent_is_waited_for_with_a_deadline() {
     let failed: Vec<_> = place.records("r").into_iter().filter(|record| !record["error"].is_null()).collect();
     assert_eq!(failed.len(), 1);
     let error = failed[0]["error"].as_str().unwrap();
-    // A folder that has nothing of them is not named, and is not there at the end.
+    // A log folder without their logs is not named, and does not exist at the end.
     assert!(error.contains("in time") && error.ends_with("; they wrote no log"), "{error}");
     assert!(!place.path("r/logs").exists());
     assert!(agents.iter().all(|pid| !alive(*pid)));
@@ -172,8 +171,8 @@ fn a_resumed_study_has_the_table_of_an_undisturbed_one() {
     });
 }
 
-/// The scheduling policy of a process's first thread, and whether it is the
-/// idle class (`SCHED_IDLE`, 5): field 41 of its `stat`.
+/// Returns whether the scheduling policy of a process's first thread is the idle class (`SCHED_IDLE`, 5): field 41 of
+/// its `stat`.
 fn is_idle_class(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let policy = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(38).map(str::to_owned));
@@ -200,7 +199,7 @@ fn what_keeps_processors_awake_ends_with_the_run_and_with_its_coordinator() {
     assert_eq!(records.len(), 2);
     for record in &records {
         assert!(record["error"].is_null() && record["machine"]["awake"] == true, "{}", record["error"]);
-        // The spinners take what is left of every processor: counted as others' they would be nearly all of it.
+        // The spinners take the rest of every processor: counted as other programs they would be nearly all of it.
         let (foreign, cores) = (record["machine"]["foreign_cores"].as_f64(), record["machine"]["cores"].as_f64());
         let ours = record["generator"]["cpu_cores"].as_f64();
         assert!(foreign.unwrap() < cores.unwrap() - ours.unwrap(), "{}", record["machine"]);
@@ -208,9 +207,8 @@ fn what_keeps_processors_awake_ends_with_the_run_and_with_its_coordinator() {
     place.assert_swept();
 }
 
-/// A server that ignores SIGTERM, and prints what it should not. While it is given
-/// its time to end, its run is on record already; and no secret has reached its log,
-/// though the coordinator was killed.
+/// A server that ignores SIGTERM, and prints what it should not. While it has time to end, its run is recorded already;
+/// and no secret has reached its log, though the coordinator was killed.
 #[test]
 fn a_record_is_on_the_disk_before_its_server_has_ended() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! The program's own limits: what cannot be written is an error, what is no file is not read, and
-//! what others print is not kept in memory.
+//! The program's own limits: failed writes are errors, only regular files are read, and output of other programs is not
+//! kept in memory.
 
 use crate::support::{Place, stderr};
 use nix::sys::stat::Mode;
@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 const MOCK: &str = "title = \"t\"\nquestion = \"\"\n[workload]\nrate = 1000\nduration = \"1s\"\n[axes]\n\
     system = [\"mock\"]\n[run]\nrepeats = 2\n";
 
-/// A place with the results of a study in the folder `r`.
+/// Returns a place with the results of a study in the folder `r`.
 fn measured() -> Place {
     let place = Place::new();
     place.study(MOCK);
@@ -19,7 +19,7 @@ fn measured() -> Place {
     place
 }
 
-/// The exit code, and what was said where it is an error.
+/// Returns the exit code, and the error if there is one.
 fn refused(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
     stderr(output)
@@ -54,7 +54,7 @@ fn standard_output_that_cannot_be_written_is_an_error() {
             said.contains("error: standard output cannot be written: No space left on device"),
             "{arguments:?}: {said}"
         );
-        // A reader that has gone away is none.
+        // A reader that has gone away is no error.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = place.command(arguments).stdout(writer).output().unwrap();
@@ -80,7 +80,7 @@ fn a_file_that_could_not_be_written_is_refused_before_anything_is_measured() {
     }
 }
 
-/// Another's results folder may hold anything, and a path that was typed may name anything.
+/// Another user's results folder may contain anything, and a path that was typed may name anything.
 #[test]
 fn what_is_no_file_is_not_read() {
     let place = measured();
@@ -104,7 +104,7 @@ fn what_is_no_file_is_not_read() {
             }
             let commands =
                 [&["report", "r"][..], &["compare", "r", "r"], &["run", "study.toml", "--out", "r", "--resume"]];
-            // A study that goes on looks into its environment at its end.
+            // A resumed study reads its environment at its end.
             for arguments in commands.into_iter().filter(|words| words[0] != "run" || name != "environment.json") {
                 let output = place.run(arguments);
                 let said = stderr(&output);
@@ -172,7 +172,7 @@ fn a_temporary_folder_that_is_missing_is_named() {
     assert!(error.contains(gone.to_str().unwrap()) && error.contains("TMPDIR"), "{error}: {}", stderr(&output));
 }
 
-/// A system whose server is a shell script.
+/// Writes a system whose server is a shell script.
 fn system(place: &Place, script: &str) {
     let text = format!(
         "title = \"t\"\nabout = \"a\"\nlicence = \"none\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n\

@@ -1,5 +1,5 @@
-//! Who may connect, and where they may publish: certificates and keys as people
-//! make them, and users whose rights end at a prefix, at real brokers.
+//! Authentication and authorisation at real brokers: certificates and keys as people make them, and users whose rights
+//! are limited to a prefix.
 
 use crate::support::Place;
 use crate::tls::{ASSURED, Authority, MOSQUITTO, NATS, STEADY, Serving, delivers, refused, serve, with_config};
@@ -9,13 +9,12 @@ use pubmark_study::registry;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType, date_time_ymd};
 use std::os::unix::fs::PermissionsExt;
 
-/// A file that is made once and for all (`make.sh` beside it says how).
+/// Returns the path of a file that was made once (`make.sh` beside it shows how).
 fn made(name: &str) -> String {
     format!("{}/../load/tests/logins/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Makes `name.crt` and `name.key`: a certificate that has signed itself, as
-/// `openssl req -x509` makes it, with CA:TRUE.
+/// Makes `name.crt` and `name.key`: a self-signed certificate, as `openssl req -x509` makes it, with CA:TRUE.
 fn sign_itself(authority: &Authority, name: &str, host: &str, until: i32) {
     let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
     params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
@@ -34,11 +33,11 @@ fn a_certificate_that_signed_itself_is_trusted_where_it_is_named() {
     let serving = serve(&authority.mosquitto("self"));
     let url = format!("mqtts://localhost:{}", serving.port());
     delivers(&url, Some(&authority.path("self.crt")), 500, &ASSURED);
-    // Not another one of the same name, and none that nobody named.
+    // No other CA of the same name, and none that was not named.
     for ca in ["ca.pem", "namesake.crt"] {
         refused(&url, Some(&authority.path(ca)), "the server's certificate cannot be trusted: it is a CA's own");
     }
-    // Its dates and its name are looked at all the same.
+    // Its dates and its name are checked nevertheless.
     sign_itself(&authority, "old", "localhost", 2020);
     let old = serve(&authority.mosquitto("old"));
     let named = Some(authority.path("old.crt"));
@@ -66,12 +65,12 @@ fn a_certificate_that_cannot_be_read_is_told_with_what_to_make_instead() {
     refused(&format!("mqtts://localhost:{}", serving.port()), Some(&authority.path("nameless.crt")), says);
 }
 
-/// The words that set options.
+/// Returns the arguments that set options.
 fn set(options: &[String]) -> Vec<&str> {
     options.iter().flat_map(|option| ["--set", option.as_str()]).collect()
 }
 
-/// What a run says that cannot be made with these options.
+/// Checks the error of a run that fails with these options.
 fn refused_with(endpoint: &str, options: &[String], says: &str) {
     let place = Place::new();
     let all = [&["bench", endpoint, "--repeats", "1", "--duration", "200ms", "--out", "r"][..], &set(options)].concat();
@@ -94,7 +93,7 @@ fn a_client_shows_its_certificate_where_the_server_asks_for_it() {
     let serving = serve(&with_config("/usr/sbin/mosquitto", config));
     let url = format!("mqtts://localhost:{}", serving.port());
     let ca = authority.path("ca.pem");
-    // As mosquitto-tls(7) makes it: version 1, which servers take of clients.
+    // As mosquitto-tls(7) makes it: version 1, which servers accept from clients.
     let shown = |key: &str| [format!("options.tls_cert={}", made("v1.crt")), format!("options.tls_key={}", made(key))];
     for key in ["v1.key", "pkcs8.key"] {
         delivers(&url, Some(&ca), 500, &[&ASSURED[..], &set(&shown(key))].concat());
@@ -128,7 +127,7 @@ fn clients_of_nats_sign_in_by_key_and_by_credentials() {
     refused_with(&url, &nkey, "check user, password and token");
 }
 
-/// Rights that end at a prefix: with it a run is whole, without it is refused.
+/// Rights limited to a prefix: with it a run is complete, without it is refused.
 fn confined(serving: &Serving, url: &str, prefix: &str, (steady, has_patterns): (&[&str], bool), says: &str) {
     let option = [format!("options.prefix={prefix}")];
     let url = url.replace("{port}", &serving.port().to_string());
@@ -159,12 +158,12 @@ fn who_may_use_a_prefix_alone_can_measure() {
         command: command.split(' ').map(str::to_owned).collect(),
         ..with_config("", format!("bind 127.0.0.1\nport {{port}}\nsave \"\"\ndir {{dir}}\n{users}"))
     };
-    // Its rules have to hold a pattern letter by letter.
+    // Its rules require a pattern letter by letter.
     confined(&serve(&redis), "redis://me:pw@127.0.0.1:{port}/3", "bench:", (&STEADY, false), "NOPERM");
 }
 
-/// A user of a virtual host with a slash and a blank in its name, whose rights
-/// to queues and exchanges end at a prefix.
+/// A user of a virtual host with a slash and a blank in its name, whose rights to queues and exchanges are limited to a
+/// prefix.
 #[test]
 fn who_may_use_a_prefix_alone_of_a_virtual_host_can_measure_at_rabbitmq() {
     let system = registry::built_in("rabbitmq-amqp").unwrap();

@@ -1,10 +1,10 @@
-//! What is injected is found, counted exactly and named; nothing else is.
+//! Injected faults are found, counted exactly and named; nothing else is.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// Runs the mock for 1 s of warm-up and 2 s of window at 1000 msg/s, so that
-/// the messages numbered 1001 to 3000 are measured.
+/// Runs the mock for 1 s of warm-up and 2 s of window at 1000 msg/s, so that the messages numbered 1001 to 3000 are
+/// measured.
 fn bench(options: &[&str]) -> Value {
     let place = Place::new();
     let mut arguments =
@@ -75,7 +75,7 @@ fn a_stall_is_named_with_its_length_and_shows_in_the_latency_from_intended_time(
     assert_eq!(counts(&record), [2000, 2000, 2000, 2000, 0, 0, 0, 0], "a stall loses nothing");
     assert!(reasons(&record).is_empty(), "the system stalled, the run did not: {:?}", reasons(&record));
     assert_eq!(record["verdict"]["valid"], true);
-    // 10 ms of the second are no wait to speak of.
+    // The waits in the last 10 ms of the second are too short to count.
     assert!((985..=992).contains(&record["counts"]["late"].as_u64().unwrap()), "{}", record["counts"]);
     assert_eq!(record["stalls"]["count"], 1);
     let longest = record["stalls"]["longest_ns"].as_f64().unwrap() / 1e9;
@@ -173,7 +173,7 @@ fn arrivals_follow_the_schedule() {
     assert!((1800..2200).contains(&poisson), "{poisson}: 2000 with a standard deviation of 45");
 }
 
-/// Chance belongs to the repeat: all systems meet the same, and no repeat that of another.
+/// Random arrivals depend on the repeat: all systems get the same, and each repeat others.
 #[test]
 fn arrivals_by_chance_are_the_systems_in_common_and_each_repeats_own() {
     let place = Place::new();
@@ -198,8 +198,8 @@ fn arrivals_by_chance_are_the_systems_in_common_and_each_repeats_own() {
     assert!(one[0] != one[1] && one[1] != one[2] && one[0] != one[2], "{one:?}");
 }
 
-/// A publisher that takes 1 ms a message, and 500 ms on the way: when the window
-/// of 1,000 messages begins, 500 of the warm-up's are still to come.
+/// A publisher that takes 1 ms per message, with 500 ms of transit: when the window of 1,000 messages begins, 500 of
+/// the warm-up's are still to come.
 #[test]
 fn the_window_of_a_count_is_that_of_its_messages() {
     let place = Place::new();
@@ -208,7 +208,7 @@ fn the_window_of_a_count_is_that_of_its_messages() {
     arguments.extend(["--set", "options.send_cost=1ms"]);
     let json: Value = serde_json::from_str(&stdout(&place.run(&arguments))).unwrap();
     let record = &json["runs"][0];
-    // The first is sent at once, the last 999 ms later, and comes after 500 ms.
+    // The first is sent at once, the last 999 ms later, and arrives after 500 ms.
     assert_eq!(record["window_ns"], 1_499_000_000_u64);
     assert_eq!(counts(record)[..5], [1_000, 1_000, 1_000, 1_000, 0]);
     let per_s = 1_000.0 / 1.499;

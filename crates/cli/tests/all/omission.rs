@@ -1,7 +1,6 @@
-//! Coordinated omission: what waits while a part of a run stands still is
-//! counted late, by the schedule's arithmetic, and the verdict names the part.
-//! Where it was the publishers, the wait is in the latency from the due time
-//! and not in the headline: the system had no part in it.
+//! Coordinated omission: messages that wait while a part of a run stands still count as late, by the schedule's
+//! arithmetic, and the verdict names the part. If the publishers stood still, the wait is in the latency from the due
+//! time and not in the headline: the system did not cause it.
 
 use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place};
@@ -11,13 +10,13 @@ use pubmark_study::registry;
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
-/// Messages a second of all ten publishers.
+/// Messages per second of all ten publishers.
 const RATE: f64 = 1_000.0;
 const SECOND: f64 = 1e9;
-/// Runs at most, on a machine that others use.
+/// Maximum number of runs on a machine that others use.
 const ATTEMPTS: u32 = 3;
 
-/// A window long enough for figures to quote, or short.
+/// Returns a window long enough for reliable figures, or a short one.
 fn window() -> (&'static str, f64, &'static str) {
     match std::env::var_os("PUBMARK_TEST_LONG") {
         Some(_) => ("20s", 20.0, "at 5s for 1s"),
@@ -29,17 +28,17 @@ fn window() -> (&'static str, f64, &'static str) {
 struct Stall {
     bench: Benched,
     window_s: f64,
-    /// How long it stood still in fact, s.
+    /// Actual length of the standstill, s.
     length_s: f64,
-    /// The latency that has the wait in it, as the record calls it.
+    /// Latency that contains the wait, as the record names it.
     seen_by: &'static str,
     what: String,
 }
 
 impl Stall {
-    /// A run that can tell: one whose late messages may be the machine's doing is
-    /// repeated. Where others take the processors while the backlog of the stall is
-    /// worked off, nothing in a record tells that from a slow server.
+    /// Makes a run that can be judged: one whose late messages may be due to the machine is repeated. If others take
+    /// the processors while the backlog of the stall is worked off, a record cannot distinguish that from a slow
+    /// server.
     fn of(part: &str, target: &[&str]) -> Stall {
         let mut stall = Stall::once(part, target);
         for _ in 1..ATTEMPTS {
@@ -52,7 +51,7 @@ impl Stall {
     }
 
     fn once(part: &str, target: &[&str]) -> Stall {
-        /// Each would be the other's noise.
+        /// Runs in parallel would disturb each other.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let place = Place::new();
@@ -60,7 +59,7 @@ impl Stall {
         let fault = format!("stop {part} {when}");
         let mut arguments = target.to_vec();
         arguments.extend(["--pairs", "10", "--rate", "100", "--duration", duration, "--payload", "1KiB"]);
-        // What this machine does to the generator beside the fault is not asked here.
+        // The machine's effect on the generator beside the fault is not tested here.
         arguments.extend(["--set", "max_send_lag=100ms", "--fault", &fault]);
         let bench = place.bench(&arguments);
         let what = format!("{} {fault}: {}", target[0], bench.record["fault_log"]);
@@ -79,7 +78,7 @@ impl Stall {
         self.bench.record[field][quantile].as_f64().unwrap()
     }
 
-    /// What holds whichever part stood still.
+    /// Checks what is true whichever part stood still.
     fn assert_arithmetic(&self) {
         let (what, bench) = (&self.what, &self.bench);
         assert_eq!(bench.count("offered") as f64, RATE * self.window_s, "{what}");
@@ -90,25 +89,25 @@ impl Stall {
         // One message in a hundred is RATE * window / 100 messages: they waited longest.
         let p99 = self.length_s - self.window_s / 100.0;
         let found = self.ns(&format!("{}_ns", self.seen_by), "p99") / SECOND;
-        // All that waited is delivered again before the rest: on a busy machine that takes
-        // as long as its slowest slice apart from the stall shows.
+        // All waiting messages are delivered before the rest: on a busy machine that takes as long as its slowest slice
+        // outside the stall shows.
         let most = 1.10 * p99 + self.slowest_apart() / SECOND;
         assert!(0.97 * p99 <= found && found <= most, "p99 {found} s, {p99} s expected, {most} s at most: {what}");
     }
 
-    /// Messages later than 10 ms, by the latency that has the wait in it.
+    /// Returns the number of messages later than 10 ms, by the latency that contains the wait.
     fn late(&self) -> f64 {
         let text = self.bench.record["histograms"][self.seen_by].as_str().unwrap();
         let late = |(ns, _): &(u64, u64)| *ns as f64 > 0.010 * SECOND;
         Histogram::decode(text).unwrap().nonzero().filter(late).map(|(_, count)| count).sum::<u64>() as f64
     }
 
-    /// Messages that fell due in the stall, but for those of its last 10 ms.
+    /// Returns the number of messages due in the stall, without those of its last 10 ms.
     fn expected_late(&self) -> f64 {
         (self.length_s - 0.010) * RATE
     }
 
-    /// Whether no more were late than the stall and the machine explain.
+    /// Returns whether no more were late than the stall and the machine explain.
     fn is_explained(&self) -> bool {
         self.late() <= 1.05 * self.expected_late() + self.noise()
     }
@@ -119,8 +118,8 @@ impl Stall {
         evidence.is_some_and(|evidence| evidence.contains("it was stopped, or the machine was"))
     }
 
-    /// Messages that may have been late for the machine's sake: all of slices
-    /// apart from the stall in which any was, and as many within its own slices.
+    /// Returns the number of messages that may have been late because of the machine: all of slices outside the stall
+    /// with a late one, and as many within its own slices.
     fn noise(&self) -> f64 {
         let (slices, apart) = self.slices_apart();
         let late: f64 = apart.iter().filter(|(_, longest)| *longest > 0.010 * SECOND).map(|(count, _)| count).sum();
@@ -132,8 +131,7 @@ impl Stall {
         self.slices_apart().1.into_iter().map(|(_, longest)| longest).fold(0.0, f64::max)
     }
 
-    /// Returns the number of slices, and the deliveries and the longest latency of each
-    /// slice outside the stall.
+    /// Returns the number of slices, and the deliveries and the longest latency of each slice outside the stall.
     fn slices_apart(&self) -> (usize, Vec<(f64, f64)>) {
         let (series, event) = (&self.bench.record["series"], &self.bench.record["fault_log"][0]);
         let slice_ns = series["slice_ns"].as_f64().unwrap();
@@ -142,7 +140,7 @@ impl Stall {
         };
         let (delivered, longest) = (slices("delivered"), slices("latency_max_ns"));
         let slice_of = |field: &str| (event[field].as_f64().unwrap() / slice_ns) as usize;
-        // What was held up is handed over in the slice after it, at the latest.
+        // Delayed messages are delivered in the slice after it, at the latest.
         let stall = slice_of("at_ns")..=slice_of("until_ns") + 1;
         let apart = (0..longest.len()).filter(|slice| !stall.contains(slice));
         (longest.len(), apart.map(|slice| (delivered[slice], longest[slice])).collect())
@@ -160,14 +158,14 @@ impl Stall {
         notes.iter().find(|note| note["part"] == part && note["evidence"].as_str().unwrap().contains(says))
     }
 
-    /// What other latencies say of it, as a share of the one from the due time.
+    /// Returns another latency as a share of the one from the due time.
     fn share(&self, field: &str) -> f64 {
         self.ns(field, "p99") / self.ns("intended_latency_ns", "p99")
     }
 }
 
-/// The server stood still: what it was sent waited, by all latencies. That is
-/// found of the server, and nothing speaks against the run.
+/// The server stood still: messages to it waited, by all latencies. That is a note about the server, and no reason
+/// against the run.
 fn server_stops(target: &[&str]) {
     let stall = Stall::of("server", target);
     stall.assert_arithmetic();
@@ -178,14 +176,14 @@ fn server_stops(target: &[&str]) {
     assert!(stall.note("server", "while all agents ran").is_some(), "{verdict}: {what}");
 }
 
-/// The generator stood still: the run is no evidence, and it says which agent.
+/// The generator stood still: the run is unreliable, and its reason names the agent.
 fn side_stops(side: &str, target: &[&str]) {
     let stall = Stall::of(side, target);
     stall.assert_arithmetic();
     let what = &stall.what;
     let shares = ["latency_ns", "service_latency_ns"].map(|field| stall.share(field));
     match side {
-        // Sent late and delivered at once: nothing of that is the system's.
+        // Sent late and delivered at once: the system caused none of that.
         "publishers" => assert!(shares.iter().all(|share| *share < 0.2), "{shares:?}: {what}"),
         _ => assert!(shares.iter().all(|share| *share > 0.9), "{shares:?}: {what}"),
     }
@@ -222,7 +220,7 @@ fn omission_is_seen_over_redis() {
     }
 }
 
-/// Which takes seconds to start.
+/// Its server takes seconds to start.
 #[test]
 fn omission_is_seen_over_amqp() {
     if is_long("omission_is_seen_over_amqp") {

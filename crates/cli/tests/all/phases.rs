@@ -1,4 +1,4 @@
-//! What a record says of time: what was used when, and how long phases took.
+//! Times in a record: usage over time, and lengths of phases.
 
 use crate::support::Place;
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
-/// CPU time of the slices that lie within the window, s.
+/// Returns the CPU time of the slices that lie within the window, s.
 fn cpu_s_of_window(record: &Value, part: &str) -> f64 {
     let series = &record["usage_series"];
     let (start_ns, slice_ns) = (series["start_ns"].as_f64().unwrap(), series["slice_ns"].as_f64().unwrap());

@@ -1,10 +1,9 @@
-//! A pilot run finds how long the warm-up of a cell has to be.
+//! A pilot run finds how long the warm-up of a cell must be.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// In virtual time, where nothing arrives for the first 800 ms of each run, and
-/// then all at once.
+/// In virtual time, where nothing arrives for the first 800 ms of each run, and then all at once.
 const STALLED: [&str; 8] = ["mock", "--rate", "1000", "--payload", "64B", "--set", "options.stall_for=800ms", "--json"];
 
 fn bench(place: &Place, more: &[&str]) -> Vec<Value> {
@@ -26,7 +25,7 @@ fn the_window_begins_when_a_pilot_run_was_steady() {
     for (run, repeat) in runs.iter().zip(1..) {
         assert_eq!(run["repeat"], repeat);
         let pilot = &run["pilot"];
-        // A twentieth of the 4 s that it took: what is late comes in the fifth.
+        // A twentieth of the 4 s that it took: the late messages come in the fifth.
         assert_eq!((&pilot["slice_ns"], &pilot["bound_ns"]), (&200_000_000.into(), &2_000_000_000u64.into()));
         assert_eq!(pilot["repeat"], 1, "there is one for the cell");
         assert_eq!(pilot["steady_after_ns"], 1_000_000_000, "{pilot}");

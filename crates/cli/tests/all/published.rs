@@ -1,4 +1,4 @@
-//! The published figures that studies come with.
+//! The published figures of studies.
 
 use crate::support::{Place, stderr, stdout};
 use pubmark_model::figure::Figure;
@@ -46,7 +46,7 @@ fn every_published_figure_is_of_one_cell_of_its_study_and_of_a_sane_size() {
     }
 }
 
-/// The published value of a figure at a place.
+/// Returns the published value of a figure at a place.
 fn published(name: &str, place: &Value, figure: Figure) -> Option<f64> {
     let included = STUDIES.iter().find(|included| included.name == name).unwrap();
     let place = place.as_object().unwrap();
@@ -56,7 +56,7 @@ fn published(name: &str, place: &Value, figure: Figure) -> Option<f64> {
     values.first().copied()
 }
 
-/// By hand from the rows of each study's `published.csv`.
+/// Computed by hand from the rows of each study's `published.csv`.
 #[test]
 fn figures_are_converted_as_the_studies_say() {
     let at = json!({"system": "zeromq", "transport": "tcp", "payload": 32_000, "subscribers": 4, "rate": 1000});

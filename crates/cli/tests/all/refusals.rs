@@ -1,5 +1,5 @@
-//! Servers that are not there, say no, speak something else, or go away: each
-//! is said in words, in bounded time, with the documented exit code.
+//! Servers that are missing, refuse, use another protocol, or exit: each is reported clearly, in bounded time, with the
+//! documented exit code.
 
 mod publishers;
 
@@ -19,20 +19,20 @@ use std::thread;
 const SECRET: &str = "hidden-word";
 const PROTOCOLS: [&str; 4] = ["mqtt", "nats", "redis", "amqp"];
 
-/// How an impostor treats those that connect.
+/// Behaviour of an impostor towards clients.
 #[derive(Clone, Copy)]
 enum Manner {
-    /// Accepts and says nothing.
+    /// Accepts and sends nothing.
     Silent,
-    /// Says this at once.
+    /// Sends this at once.
     Says(&'static [u8]),
-    /// Answers this to whatever it hears first.
+    /// Answers this to its first input.
     Answers(&'static [u8]),
     /// Closes at once.
     Closes,
 }
 
-/// Something that listens and is no broker.
+/// A listener that is no broker.
 struct Impostor {
     address: SocketAddr,
     over: Arc<AtomicBool>,
@@ -61,7 +61,7 @@ impl Impostor {
     }
 }
 
-/// The connection, if it stays open.
+/// Returns the connection, if it stays open.
 fn treat(mut guest: TcpStream, manner: Manner) -> Option<TcpStream> {
     guest.set_read_timeout(Some(PATIENCE)).unwrap();
     match manner {
@@ -83,7 +83,7 @@ impl Drop for Impostor {
     }
 }
 
-/// Benches that all fail, at the same time: endpoint, and what must be said.
+/// Runs benches in parallel that must all fail: endpoint, and texts of the error.
 fn all_fail(cases: &[(String, Vec<&str>)]) {
     thread::scope(|scope| {
         for (endpoint, wanted) in cases {
@@ -123,7 +123,7 @@ fn nats(more: &[&str]) -> ServerSpec {
     ServerSpec { endpoint: "nats://127.0.0.1:{port}".into(), command: words, ..ServerSpec::default() }
 }
 
-/// Where a server listens, without its protocol.
+/// Returns the address of a server, without its protocol.
 fn address(server: &Server) -> String {
     server.endpoint().split_once("://").unwrap().1.to_owned()
 }
@@ -176,7 +176,7 @@ fn garbage_and_hanging_up_are_said() {
     all_fail(&cases);
 }
 
-/// The bench fails for its password, and nothing that it leaves names it.
+/// Checks that the bench fails for its password, and that no output or file contains it.
 fn assert_secretive(endpoint: &str, more: &[&str], wanted: &str) {
     let place = Place::new();
     let mut arguments = vec![endpoint];
@@ -190,7 +190,7 @@ fn assert_secretive(endpoint: &str, more: &[&str], wanted: &str) {
     place.assert_swept();
 }
 
-/// The files below a folder that contain a text.
+/// Returns the files below a folder that contain a text.
 fn files_with(folder: &std::path::Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -226,7 +226,7 @@ fn a_wrong_password_is_said_and_never_shown() {
     }
     assert_secretive(&format!("nats://me:{SECRET}@{}", address(&nats)), &[], "password");
     assert_secretive(&format!("nats://{}", address(&nats)), &[], "password");
-    // The right one is let in, and is not shown either.
+    // The right password is accepted, and is not shown either.
     for endpoint in [&mqtt, &nats].map(|server| server.endpoint().replace("://", "://me:right@")) {
         let place = Place::new();
         let bench = place.bench(&[&endpoint]);
@@ -235,8 +235,7 @@ fn a_wrong_password_is_said_and_never_shown() {
     }
 }
 
-/// One event loop on each side, so that some clients of both are let in,
-/// whoever comes first.
+/// One event loop on each side, so that some clients of both are accepted, in any order.
 #[test]
 fn a_run_goes_on_with_those_that_were_let_in() {
     let (home, place) = (Place::new(), Place::new());
@@ -254,22 +253,20 @@ fn a_run_goes_on_with_those_that_were_let_in() {
     place.assert_swept();
 }
 
-/// Bytes that a process has read, from sockets as well: how a test knows that
-/// a run is on, without a word from it.
+/// Returns the bytes that a process has read, also from sockets: shows that a run is in progress without its output.
 fn read_bytes(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap_or(0)
 }
 
-/// Messages are large, so that a few of them are more than all that is said
-/// before: when the server has read so much, the window is open.
+/// Messages are large, so that a few of them exceed all earlier traffic: when the server has read this much, the window
+/// is open.
 const LARGE: [&str; 10] =
     ["--pairs", "2", "--payload", "20KB", "--rate", "100", "--warmup", "50ms", "--set", "drain=1s"];
 const MIDST_BYTES: u64 = 60 * 20_000;
 
-/// An endpoint that passes on all connections to a server. Before it passes on
-/// more than [`MIDST_BYTES`], it signals the server: so the signal comes in the
-/// middle of the messages, however slow the machine is.
+/// Returns an endpoint that passes on all connections to a server. Before it passes on more than [`MIDST_BYTES`], it
+/// sends the server a signal: so the signal comes in the middle of the messages, however slow the machine is.
 fn disturbed(server: &Server, signal: Signal) -> String {
     let (scheme, address) = server.endpoint().split_once("://").unwrap();
     let (address, pid) = (address.to_owned(), server.pid());
@@ -348,7 +345,7 @@ fn the_death_of_a_server_of_its_own_is_told_with_its_status() {
     arguments.extend(LARGE);
     let child =
         place.command(&bench_arguments(&arguments)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A Mosquitto that only tells its version reads no messages.
+    // A Mosquitto that only prints its version reads no messages.
     let server = wait_for("the server and messages", || {
         let below = pubmark_host::server::processes::descendants(child.id() as i32);
         let name = pubmark_host::server::processes::name;
@@ -363,7 +360,7 @@ fn the_death_of_a_server_of_its_own_is_told_with_its_status() {
     place.assert_swept();
 }
 
-/// Its server dies with it, which says nothing of the server.
+/// Its server dies with it, which is no fault of the server.
 #[test]
 fn the_death_of_a_keeper_is_a_failure_of_pubmarks_and_is_repeated() {
     let place = Place::new();
@@ -392,8 +389,8 @@ fn parent(pid: i32) -> Option<i32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:\t"))?.parse().ok()
 }
 
-/// At its start, and in mid-run: messages of 1 MB do not fit. Where there is no
-/// control group, nothing holds the server to its limit, and the record says so.
+/// At its start, and in mid-run: messages of 1 MB do not fit. If there is no control group, nothing limits the server,
+/// and the record says so.
 #[test]
 fn a_server_without_memory_is_told_from_one_that_crashed() {
     let place = Place::new();
@@ -487,7 +484,7 @@ fn what_is_secret_cannot_be_an_axis() {
     }
 }
 
-/// What is wrong is named as it was typed: a flag by its name, `--set` by its own.
+/// Errors name arguments as they were typed: a flag by its name, `--set` by its own.
 #[test]
 fn what_was_typed_is_named_as_it_was_typed() {
     let place = Place::new();
@@ -504,11 +501,11 @@ fn what_was_typed_is_named_as_it_was_typed() {
     }
 }
 
-/// A claim that is a gate and fails is told by its code, though other figures have no answer.
+/// A failed gating claim decides the exit code, though other figures have no result.
 #[test]
 fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
     let place = Place::new();
-    // A system of its own, as `mock` is never judged.
+    // A system with another name, because `mock` is never judged.
     std::fs::create_dir(place.path("systems")).unwrap();
     std::fs::write(place.path("systems/swift.toml"), include_str!("../../../../systems/mock.toml")).unwrap();
     place.study(
@@ -523,7 +520,7 @@ fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
     assert!(stdout(&told).contains("1: fails (gate)"), "{}", stdout(&told));
 }
 
-/// A count at `max` of which nothing arrives has no end, and so no rates.
+/// A run that ends by count at `max` has no end if nothing arrives, and so no rates.
 #[test]
 fn a_count_of_which_nothing_arrives_has_no_rates() {
     let place = Place::new();

@@ -1,6 +1,5 @@
-//! A relay that stands in for the proxy of links where that cannot be built: it
-//! understands the requests that pubmark makes, and delays and cuts. The test
-//! program plays it itself, as a process of its own that is kept as the proxy is.
+//! A relay that replaces the proxy of links where that cannot be built: it supports pubmark's requests, and delays and
+//! cuts. The test program plays it itself, as a separate process that is kept as the proxy is.
 
 use pubmark_host::install::tools;
 use pubmark_stats::Random;
@@ -15,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Says to the test program that it is to play the relay: the arguments of the proxy.
+/// Variable that makes the test program play the relay, with the arguments of the proxy.
 const PLAY: &str = "PUBMARK_TEST_PLAYS_RELAY";
 
 /// Puts the relay where the proxy would be installed, below this cache folder.
@@ -61,7 +60,7 @@ fn plays_where_it_is_asked_to() {
     }
 }
 
-/// The path and the document of a request.
+/// Returns the path and the document of a request.
 fn request(stream: &mut TcpStream) -> (String, Value) {
     let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
     loop {
@@ -79,12 +78,12 @@ fn request(stream: &mut TcpStream) -> (String, Value) {
 struct Link {
     listen: SocketAddr,
     upstream: SocketAddr,
-    /// To the server, and from it: how long, and how much more or less.
+    /// Delay and jitter to the server, and from it.
     delays: [[Duration; 2]; 2],
     open: Option<Open>,
 }
 
-/// A link that lets connections through.
+/// A link that passes connections on.
 struct Open {
     ends: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
@@ -102,7 +101,7 @@ impl Link {
                 let from_server = toxic["stream"] == "downstream";
                 self.delays[usize::from(from_server)] = ["latency", "jitter"]
                     .map(|name| Duration::from_millis(toxic["attributes"][name].as_u64().unwrap()));
-                // Connections that come from now on are delayed; there are none yet.
+                // Future connections are delayed; there are none yet.
                 self.disable();
                 self.enable();
             }
@@ -133,11 +132,11 @@ impl Link {
         self.open = Some(Open { ends, streams, accepts });
     }
 
-    /// Ends all connections and refuses new ones: when it returns it has happened.
+    /// Ends all connections and refuses new ones before it returns.
     fn disable(&mut self) {
         let Some(Open { ends, streams, accepts }) = self.open.take() else { return };
         ends.store(true, Ordering::SeqCst);
-        // Its own connection wakes the loop that waits for one.
+        // This connection wakes the loop that waits for one.
         let _ = TcpStream::connect(self.listen);
         accepts.join().unwrap();
         for stream in streams.lock().unwrap().drain(..) {
@@ -146,7 +145,7 @@ impl Link {
     }
 }
 
-/// Passes bytes on in their order, each as late as the delay and chance say.
+/// Passes bytes on in order, each after the delay with random jitter.
 fn pass(mut from: TcpStream, mut to: TcpStream, [delay, jitter]: [Duration; 2]) {
     let mut random = Random(u64::from(from.peer_addr().map_or(1, |address| address.port())));
     let (sender, pieces) = channel::<(Instant, Vec<u8>)>();

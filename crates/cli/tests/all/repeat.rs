@@ -6,7 +6,7 @@ use pubmark_report::{Records, Report, page};
 use pubmark_study::registry;
 use serde_json::Value;
 
-/// What a shell makes of a command line of plain and single-quoted words.
+/// Splits a command line of plain and single-quoted words as a shell does.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;

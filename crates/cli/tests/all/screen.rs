@@ -1,4 +1,4 @@
-//! What a user sees: through a pseudo-terminal, and in a pipe.
+//! Output for users: through a pseudo-terminal, and in a pipe.
 
 use crate::support::{Place, pubmark, stderr, stdout};
 use nix::pty::{Winsize, openpty};
@@ -28,7 +28,7 @@ fn on_terminal(place: &Place, columns: u16, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// Text without escape sequences.
+/// Returns text without escape sequences.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();

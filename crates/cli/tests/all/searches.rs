@@ -1,11 +1,11 @@
-//! Studies that ask for the capacity of their cells, in virtual time: a search of each
-//! cell follows the runs, part by part, within the time that is given.
+//! Studies that ask for the capacity of their cells, in virtual time: a search of each cell follows the runs, part by
+//! part, within the given time.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 use std::process::Output;
 
-/// Two systems whose sends take so long, which may be ranked, as `mock` may not.
+/// Returns a place with two systems whose sends take this long, which may be ranked, unlike `mock`.
 fn place() -> Place {
     let place = Place::new();
     std::fs::create_dir(place.path("systems")).unwrap();
@@ -51,7 +51,7 @@ fn told(place: &Place) -> Value {
     serde_json::from_slice(&place.run(&["report", "r", "--json"]).stdout).unwrap()
 }
 
-/// By system and part, what was found.
+/// Returns the capacities found, by system and part.
 fn capacities(told: &Value) -> Vec<(String, f64, String)> {
     let all = told["capacities"].as_array().unwrap_or_else(|| panic!("{told:#}"));
     let of = |found: &Value| {
@@ -108,7 +108,7 @@ fn a_study_that_asks_for_capacities_has_them_beside_its_runs_each_part_by_itself
     }
     let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
     assert!(page.contains("\"standing\":\"winner\""));
-    // Going on makes nothing again.
+    // Resuming makes no run again.
     let before = std::fs::read(place.path("r/capacity/small/runs.jsonl")).unwrap();
     let again = run(&place, &["-q", "--resume"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
@@ -142,7 +142,7 @@ fn a_budget_that_is_over_leaves_them_open_and_a_longer_one_goes_on() {
     let place = place();
     let all = STUDY.replace("[run]\nrepeats = 2\n", "[questions]\nbest = []\nclaims = false\n");
     let one = all.replace("[\"swift\", \"slow\"]", "[\"swift\"]").replace("[\"small\", \"large\"]", "[\"small\"]");
-    // A step of 4 s: of the first load 1,100 messages take no longer.
+    // A step of 4 s: 1,100 messages of the first load take no longer.
     place.study(&one.replace("rate = 100\n", "rate = 400\n"));
     let output = run(&place, &["--budget", "12s"]);
     let said = stdout(&output);
@@ -197,7 +197,7 @@ fn what_cannot_be_searched_is_said_before_a_run_is_made() {
     }
 }
 
-/// A part that the cut-down study leaves out is there where it is asked for by name.
+/// A part that the shortened study leaves out is measured if it is selected by name.
 #[test]
 fn only_names_a_part_that_quick_leaves_out() {
     let place = place();

@@ -1,6 +1,5 @@
-//! Secrets are planted wherever a study file or a command line has a place for
-//! one, and looked for in all that was written: files, output, errors, and the
-//! command lines of the processes.
+//! Secrets in every place of a study file or a command line that takes one; the tests search all output for them:
+//! files, standard output, errors, and the command lines of the processes.
 
 use crate::refusals::mosquitto;
 use crate::support::{PATIENCE, Place, children, free_port, stderr, stdout};
@@ -8,7 +7,7 @@ use pubmark_model::server::Places;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-/// With what is written otherwise in a URL and in JSON.
+/// With characters that URLs and JSON escape.
 const SECRETS: [&str; 3] = ["hidden-word", "hid\"den\\word", "hid%den/wörd@?"];
 
 fn percent(text: &str) -> String {
@@ -52,8 +51,8 @@ fn assert_silent(output: &Output, secret: &str, place: &str) {
 const HEAD: &str = "title = \"t\"\nquestion = \"q\"\n\
     [workload]\nwarmup = \"50ms\"\nduration = \"200ms\"\nrate = 100\n[run]\nrepeats = 1\n[quick]\nrepeats = 1\n";
 
-/// Where a secret is allowed, `P` a password and `E` an endpoint with it: the
-/// tables of a study, and what is added on the command line.
+/// Places where a secret is allowed, `P` a password and `E` an endpoint with it: the tables of a study, and arguments
+/// of the command line.
 const ALLOWED: [(&str, &[&str]); 5] = [
     ("[axes]\nsystem = [\"mqtt\"]\n[options]\npassword = P\nusername = \"me\"\nendpoint = H", &[]),
     ("[axes]\nsystem = [\"mqtt\"]\n[options.mqtt]\npassword = P\nendpoint = E", &[]),
@@ -65,7 +64,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Where it is not.
+/// Places where it is refused.
 const REFUSED: [(&str, &[&str]); 14] = [
     ("[axes]\nsystem = [\"mqtt\"]\n\"options.password\" = [P, P]", &[]),
     ("[axes]\nsystem = [\"mqtt\"]\n\"options.endpoint\" = [E, H]", &[]),
@@ -108,7 +107,7 @@ fn typed(words: &[&str], secret: &str, address: &str) -> Vec<String> {
     words.iter().map(filled).collect()
 }
 
-/// A run with a secret, its report, and the run that goes on with it.
+/// A run with a secret, its report, and the run that resumes it.
 #[test]
 fn a_secret_that_is_used_is_in_nothing_that_is_left() {
     let home = Place::new();
@@ -117,7 +116,7 @@ fn a_secret_that_is_used_is_in_nothing_that_is_left() {
     let nowhere = format!("127.0.0.1:{}", free_port());
     for (index, (tables, words)) in ALLOWED.into_iter().enumerate() {
         let secret = SECRETS[index % SECRETS.len()];
-        // The connection that is refused is named in the run's error.
+        // The run's error names the refused connection.
         for address in [&there, &nowhere] {
             let (place, source) = (Place::new(), Place::new());
             let study = source.study(&in_file(tables, secret, address)).display().to_string();
@@ -173,7 +172,7 @@ fn a_secret_that_is_refused_is_not_repeated() {
     }
 }
 
-/// Everyone on a machine sees the command lines of its processes.
+/// All users of a machine see the command lines of its processes.
 #[test]
 fn the_processes_of_a_run_do_not_show_a_secret() {
     let home = Place::new();
@@ -195,10 +194,10 @@ fn the_processes_of_a_run_do_not_show_a_secret() {
     assert!(seen > 0, "no process was seen");
 }
 
-/// Its own variables alone: of a server that ends only the end of its log is quoted.
+/// Only its own variables: only the end of the log of an ended server is quoted.
 const PRINT: &str = "printenv | grep -e MY_PASSWORD= -e BROKER= -e PLAIN= -e OPTION=";
 
-/// A system whose server prints its environment, and then serves or ends.
+/// Returns a system whose server prints its environment, and then serves or ends.
 fn talkative(secret: &str, then: &str) -> String {
     format!(
         "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n\
@@ -213,7 +212,7 @@ fn talkative(secret: &str, then: &str) -> String {
     )
 }
 
-/// What a system file sets is printed by its server, which serves or dies.
+/// The server prints what a system file sets, and then serves or dies.
 #[test]
 fn a_secret_of_a_system_file_is_in_nothing_that_is_left() {
     for (index, secret) in SECRETS.into_iter().enumerate() {
@@ -291,7 +290,7 @@ fn what_is_mistyped_on_the_command_line_is_repeated_without_its_secrets() {
             assert_silent(&output, secret, &arguments.join(" "));
         }
     }
-    // What holds no secret is said as it was typed, and help is no refusal.
+    // Text without a secret is printed as it was typed, and help is no error.
     let said = stderr(&place.run(&["bench", "mock", "too-much"]));
     assert!(said.contains("'too-much'") && said.contains("Usage:"), "{said}");
     let help = place.run(&["bench", "--help"]);
@@ -302,8 +301,8 @@ fn what_is_mistyped_on_the_command_line_is_repeated_without_its_secrets() {
     assert!(said.contains("--settings=mqtt://***@h") && said.contains("`mqtt://***@h`"), "{said}");
 }
 
-/// A system with secrets in options under names that say so, in one that is marked, and
-/// in variables; its server prints them all.
+/// A system with secrets in options under secret names, in one that is marked as secret, and in variables; its server
+/// prints them all.
 const PLANTED: &str = r#"
 title = "Planted"
 about = "a"
@@ -347,8 +346,8 @@ default = "shown-depth"
 doc = "a"
 "#;
 
-/// One rule for every place in which a secret can be given, and for all that is said and
-/// written: each place has a secret of its own.
+/// One rule for every place in which a secret can be given, and for all output and files: each place has its own
+/// secret.
 #[test]
 fn a_secret_from_any_place_is_in_no_output_and_no_file() {
     let (place, source) = (Place::new(), Place::new());
@@ -405,8 +404,7 @@ fn a_secret_from_any_place_is_in_no_output_and_no_file() {
     }
 }
 
-/// A command that reaches a host is shown by its program alone, and what it complains
-/// of without what looks like a secret.
+/// A command that reaches a host is shown by its program only, and its errors without text that looks like a secret.
 #[test]
 fn what_reaches_a_host_is_not_repeated() {
     let (place, source) = (Place::new(), Place::new());
@@ -431,7 +429,7 @@ fn what_reaches_a_host_is_not_repeated() {
     }
 }
 
-/// A path and a parameter of an endpoint may hold a token, as a login does.
+/// The path and a parameter of an endpoint may hold a token, as a login does.
 #[test]
 fn the_path_and_the_query_of_an_endpoint_are_not_repeated() {
     let place = Place::new();
@@ -463,7 +461,7 @@ fn the_path_and_the_query_of_an_endpoint_are_not_repeated() {
     }
 }
 
-/// The processes below one, by pid.
+/// Returns the processes below one, by pid.
 fn below(parent: u32) -> Vec<i32> {
     let mut found: Vec<i32> = children(parent).into_iter().map(|(pid, _)| pid).collect();
     let deeper: Vec<i32> = found.iter().flat_map(|pid| below(*pid as u32)).collect();
@@ -471,7 +469,7 @@ fn below(parent: u32) -> Vec<i32> {
     found
 }
 
-/// Another host is told a secret by its input alone.
+/// Another host gets a secret by its input only.
 #[test]
 fn a_run_over_hosts_shows_no_secret() {
     let (place, source) = (Place::new(), Place::new());

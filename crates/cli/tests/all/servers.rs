@@ -1,5 +1,5 @@
-//! Servers under limits: started by the real keeper, watched, and ended
-//! whatever happens. Nothing is left: no process, no control group, no folder.
+//! Servers under limits: started by the real keeper, watched, and ended whatever happens. Nothing is left: no process,
+//! no control group, no folder.
 
 use crate::left_out::leave_out;
 use crate::support::{Place, alive, pubmark, wait_for};
@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 static NEVER: AtomicBool = AtomicBool::new(false);
 const SECOND: u64 = 1_000_000_000;
 
-/// Ignores SIGTERM, leaves a daemon behind that does too, and stops itself.
+/// Ignores SIGTERM, starts a daemon that does too, and stops itself.
 const STUBBORN: &str = "trap '' TERM HUP; (setsid sh -c 'trap \"\" TERM; echo daemon $$; while :; do sleep 60; done' &) ; echo server $$; kill -STOP $$; while :; do sleep 60; done";
 
 fn shell(line: &str) -> Vec<String> {
@@ -55,7 +55,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
     }
 }
 
-/// The error of a server that does not come up; it leaves nothing.
+/// Returns the error of a server that does not start; nothing of it is left.
 fn refused(place: &Place, plan: &StartPlan) -> String {
     let error = Server::start(plan).err().expect("it should not have started");
     assert_nothing_left(place);
@@ -68,7 +68,7 @@ fn assert_nothing_left(place: &Place) {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// The processes of the place's servers, by the working folder that they share.
+/// Returns the processes of the place's servers, by the working folder that they share.
 fn working_in(place: &Place) -> Vec<i32> {
     let works_here = |pid: &i32| {
         std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.starts_with(place.path("scratch")))
@@ -80,7 +80,7 @@ fn log(place: &Place) -> String {
     std::fs::read_to_string(place.path("server.log")).unwrap_or_default()
 }
 
-/// A keeper that is spoken to directly, as by a coordinator that may die.
+/// A keeper that the test uses directly, like a coordinator that may die.
 pub struct Keeper {
     pub child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -117,7 +117,7 @@ impl Keeper {
         processes::marked(|marker| marker == self.plan.marker)
     }
 
-    /// What the kernel does when a coordinator is killed.
+    /// Does what the kernel does when a coordinator is killed.
     pub fn coordinator_dies(mut self) {
         drop(self.child.stdin.take());
         let ended = wait_for("the keeper's end", || self.child.try_wait().unwrap());
@@ -177,8 +177,7 @@ fn a_killed_coordinator_leaves_nothing_of_a_stubborn_server() {
     keeper.coordinator_dies();
 }
 
-/// The same with a coordinator that is really killed: this test's own program,
-/// started again.
+/// Uses a coordinator that is really killed: this test's own program, started again.
 #[test]
 fn a_coordinator_killed_by_force_leaves_nothing() {
     let place = Place::new();
@@ -222,7 +221,7 @@ fn a_keeper_says_how_the_server_ended_and_still_clears_up() {
     let mut keeper = Keeper::start(&place, shell("(setsid sleep 60 &); exit 7"), Vec::new(), 200);
     assert!(keeper.word()["pid"].is_i64());
     assert_eq!(keeper.word()["exited"], "exit status: 7");
-    // While it becomes another program, a process shows no environment.
+    // During exec, a process shows no environment.
     wait_for("its daemon, which runs on", || (keeper.left().len() == 1).then_some(()));
     keeper.coordinator_dies();
 }
@@ -283,7 +282,7 @@ fn a_server_that_is_killed_has_ended_by_no_failure_of_pubmarks() {
     assert_nothing_left(&place);
 }
 
-/// What outlives the keeper's death is found by the coordinator.
+/// The coordinator finds processes that outlive the keeper.
 #[test]
 fn a_killed_keepers_daemons_are_ended_by_the_coordinator() {
     let place = Place::new();
@@ -341,7 +340,7 @@ fn processors_are_limited_and_waiting_for_them_is_counted() {
     let end = server.stop();
     if applied.cpus == Some(0.5) {
         assert!((0.05..0.75).contains(&used.usage.cpu_cores), "{used:?}");
-        // A machine that is busy with others may not let it reach its limit.
+        // On a machine that others use it may not reach its limit.
         let reached = used.throttled_s > 0.0;
         assert!(reached || used.usage.cpu_cores < 0.5, "{used:?} {end:?}");
         assert!(end.throttled_s >= used.throttled_s, "{used:?} {end:?}");
@@ -426,7 +425,7 @@ fn an_interrupt_ends_the_wait() {
     assert_eq!(refused(&place, &StartPlan { interrupt: &now, ..start_plan(&place, &spec) }), "interrupted");
 }
 
-/// Runs a test again in a process with another environment; true in that one.
+/// Runs a test again in a process with another environment. Returns true in that one.
 fn within(test: &str, variables: &[(&str, &str)]) -> bool {
     if std::env::var("PUBMARK_TEST_WITHIN").is_ok_and(|name| name == test) {
         return true;
@@ -461,8 +460,7 @@ fn without_a_docker_engine_the_error_says_so() {
     }
 }
 
-/// Stands for the Docker command line: `run` starts a broker on the port
-/// within, in the background.
+/// Replaces the Docker command line: `run` starts a broker on the port within, in the background.
 const FAKE_DOCKER: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$*" >>"$here/asked"
@@ -533,7 +531,7 @@ fn a_container_is_run_met_and_removed() {
     assert_nothing_left(&place);
 }
 
-/// A JVM that catches its own OutOfMemoryError goes on, and answers less.
+/// A JVM that catches its own OutOfMemoryError goes on, but does not answer everything.
 #[test]
 fn a_server_that_says_that_it_has_no_memory_left_is_heard_though_it_lives_on() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What a study serves while it runs, asked by real TCP clients.
+//! HTTP pages of a running study, requested by real TCP clients.
 
 use crate::support::{ENDLESS, PATIENCE, Place, count, interrupt, stderr, stdout, wait_for};
 use crate::terminal::Terminal;
@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
-/// A program that runs, and the addresses that it said it serves at.
+/// A running program, and the addresses at which it serves.
 struct Serving {
     child: Child,
     said: BufReader<std::process::ChildStderr>,
@@ -23,7 +23,7 @@ impl Serving {
         Serving { child, said }
     }
 
-    /// `127.0.0.1:PORT` from the line that begins so.
+    /// Returns `127.0.0.1:PORT` from the line that begins so.
     fn address(&mut self, start: &str) -> String {
         let mut line = String::new();
         while !line.starts_with(start) {
@@ -34,7 +34,7 @@ impl Serving {
     }
 
     fn end(mut self) -> i32 {
-        // Read to the end, so that it is not held up.
+        // Read to the end, so that it is not blocked.
         std::io::copy(&mut self.said, &mut std::io::sink()).unwrap();
         self.child.wait().unwrap().code().unwrap()
     }
@@ -53,7 +53,7 @@ impl Reply {
     }
 }
 
-/// Says something to a server, and hears it out. None once it is gone.
+/// Sends a text to a server, and reads the whole reply. Returns `None` once the server is gone.
 fn say(address: &str, text: &str) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -74,7 +74,7 @@ fn get(address: &str, path: &str, more: &str) -> Option<Reply> {
     say(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n"))
 }
 
-/// A scrape, strictly read: name with labels to value.
+/// Scrapes the metrics, strictly parsed: name with labels to value.
 fn scrape(address: &str) -> Option<BTreeMap<String, f64>> {
     let reply = get(address, "/metrics", "")?;
     assert_eq!(reply.status, 200, "{}", reply.body);
@@ -91,7 +91,7 @@ fn scrape(address: &str) -> Option<BTreeMap<String, f64>> {
     Some(samples)
 }
 
-/// More repeats than a machine makes while a test looks; the test ends the program.
+/// More repeats than a machine makes during a test; the test ends the program.
 const MANY: usize = 1_000;
 
 fn study(place: &Place, repeats: usize) {
@@ -254,7 +254,7 @@ fn hostile_clients_get_nothing_and_hold_up_nobody() {
     }
     assert_eq!(status("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Some(405));
     assert_eq!(status("\u{1}\u{2}\u{3}\r\n\r\n"), Some(400));
-    // What is too long is cut off, perhaps before the answer is read.
+    // A request that is too long is cut off, perhaps before the response is read.
     let huge = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     assert!(matches!(status(&huge), Some(431) | None));
     // More silent clients than there are places, and they stay; half of them began a request.
@@ -285,7 +285,7 @@ fn on_a_terminal_the_report_stays_until_ctrl_c() {
     assert!(TcpStream::connect(&address).is_err());
 }
 
-/// The commands that have no study of a file, each with more to do than a test looks on.
+/// Commands without a study file, each with more work than a test waits for.
 const OTHERS: [&[&str]; 3] = [
     &["bench", "mock", "--repeats", "1000", "--duration", "2s"],
     &["ab", "mock", "--fail-on", "p50 > +0.001%", "--set", "options.jitter=90us", "--budget", "1h"],
@@ -316,7 +316,7 @@ fn every_command_that_measures_can_be_watched_and_scraped() {
     }
 }
 
-/// Takes the last run away, as if it had not been made.
+/// Removes the last run, as if it had not been made.
 fn forget_the_last(place: &Place, folder: &str) -> usize {
     let path = place.path(folder).join("runs.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();

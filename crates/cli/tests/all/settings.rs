@@ -1,10 +1,9 @@
-//! Whose defaults a system has: as asked for, in the server's own file, in the
-//! record and on the screen.
+//! Vendor defaults and recommended settings: as requested, in the server's own file, in the record and on the screen.
 
 use crate::support::{Place, stderr, stdout};
 use serde_json::{Value, json};
 
-/// A run of Mosquitto at QoS 1, and what is shown of it.
+/// Makes a run of Mosquitto at QoS 1. Returns its record and the output.
 fn measured(place: &Place, more: &[&str]) -> (Value, String) {
     let load = ["--qos", "1", "--rate", "200", "--payload", "256B", "--warmup", "200ms"];
     let window = if more.contains(&"--duration") { &[][..] } else { &["--duration", "1s"] };

@@ -1,4 +1,4 @@
-//! What the tests share: a place of their own, and the program in it.
+//! Helpers of the tests: a place of their own, and the program in it.
 
 use crate::relay;
 use nix::sys::signal::{Signal, kill};
@@ -15,13 +15,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// No test waits longer than this for anything.
+/// Maximum time for which a test waits for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The window of a run that a test watches, and then ends itself.
+/// Window of a run that a test watches, and then ends itself.
 pub const ENDLESS: &str = "3600s";
 
-/// The program under test.
+/// Returns the program under test.
 pub fn pubmark() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
     command.stdin(Stdio::null()).env_remove("COLUMNS").env_remove("NO_COLOR");
@@ -29,8 +29,8 @@ pub fn pubmark() -> Command {
     command
 }
 
-/// A folder of a test's own, and the program run in it. The program's own
-/// temporary folder lies within, so that what it leaves behind can be seen.
+/// A folder of one test, and the program run in it. The program's own temporary folder lies within, so that leftovers
+/// can be found.
 pub struct Place(pub tempfile::TempDir);
 
 impl Place {
@@ -40,8 +40,8 @@ impl Place {
         place
     }
 
-    /// A place whose runs can have links: with the proxy that is installed or,
-    /// where there is none, with a relay of the tests' own.
+    /// Returns a place whose runs can have links: with the installed proxy or, if there is none, with a relay of the
+    /// tests.
     pub fn linked() -> Place {
         let place = Place::new();
         if install::missing_tool(install::tools::toxiproxy()).is_some() {
@@ -50,7 +50,7 @@ impl Place {
         place
     }
 
-    /// The cache folder of a place that has one of its own.
+    /// Returns the cache folder of a place that has one of its own.
     fn cache(&self) -> PathBuf {
         self.path("cache")
     }
@@ -66,7 +66,7 @@ impl Place {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = pubmark();
         command.args(arguments).current_dir(self.0.path()).env("TMPDIR", self.tmp());
-        // What other tests leave at their servers is not of this place.
+        // Leftovers of other tests at their servers do not belong to this place.
         command.env("XDG_STATE_HOME", self.path("state"));
         if self.cache().is_dir() {
             command.env("XDG_CACHE_HOME", self.cache());
@@ -78,28 +78,27 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// A study file in the place.
+    /// Writes a study file into the place.
     pub fn study(&self, text: &str) -> PathBuf {
         let path = self.path("study.toml");
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    /// The records of a results folder, in the order of their lines.
+    /// Returns the records of a results folder, in the order of their lines.
     pub fn records(&self, folder: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path(folder).join("runs.jsonl")).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// One run of `pubmark bench` into the folder `r`, short unless the
-    /// arguments say otherwise. What it says can be seen from the record.
+    /// Makes one run of `pubmark bench` into the folder `r`, short unless the arguments say otherwise. Tests read the
+    /// record, not the report.
     pub fn bench(&self, arguments: &[&str]) -> Benched {
         Benched::read(self.run(&bench_arguments(arguments)))
     }
 
-    /// A server of the test's own, which pubmark is to attach to. It ends with
-    /// the value, or with this process.
+    /// Starts a server of the test, for pubmark to attach to. It ends when it is dropped, or with this process.
     pub fn serve(&self, spec: &ServerSpec, places: Places) -> Server {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let plan = StartPlan {
@@ -120,7 +119,7 @@ impl Place {
         Server::start(&plan).unwrap()
     }
 
-    /// The same as a system's own file describes it.
+    /// Starts a server as a system's own file describes it.
     pub fn serve_system(&self, name: &str, ports: Vec<(String, u16)>) -> Server {
         let system = registry::built_in(name).unwrap();
         let options = system.options.iter().filter_map(|option| Some((option.name.clone(), option.default.clone()?)));
@@ -129,25 +128,25 @@ impl Place {
         self.serve(system.server.as_ref().unwrap(), places)
     }
 
-    /// Nothing is left in the program's temporary folder.
+    /// Checks that nothing is left in the program's temporary folder.
     pub fn assert_swept(&self) {
         let left: Vec<_> = std::fs::read_dir(self.tmp()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(left.is_empty(), "left behind: {left:?}");
     }
 }
 
-/// What `pubmark bench --json` said.
+/// Result of `pubmark bench --json`.
 #[derive(Debug)]
 pub struct Benched {
-    /// The run's record.
+    /// Record of the run.
     pub record: Value,
-    /// The exit code.
+    /// Exit code.
     pub code: i32,
     /// Standard error.
     pub said: String,
 }
 
-/// The arguments of a short run, with some of its own.
+/// Returns the arguments of a short run, with these additional ones.
 pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["bench"];
     all.extend(arguments);
@@ -160,8 +159,8 @@ pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     all
 }
 
-/// Runs a bench again, three times at most, while others use the machine: for tests that hold
-/// a latency against what the machine does when it is left alone.
+/// Runs a bench again, three times at most, while others use the machine: for tests that compare a latency with that of
+/// an undisturbed machine.
 pub fn undisturbed(bench: impl Fn() -> Benched) -> Benched {
     let mut made = bench();
     for _ in 1..3 {
@@ -189,19 +188,19 @@ impl Benched {
         count(&self.record, name)
     }
 
-    /// Why the run could not be made; empty if it could.
+    /// Returns why the run failed; empty if it did not.
     pub fn error(&self) -> &str {
         self.record["error"].as_str().unwrap_or_default()
     }
 
-    /// The evidence for a reason against the run.
+    /// Returns the evidence for a reason against the run.
     pub fn evidence(&self, reason: &str) -> Option<String> {
         let reasons = self.record["verdict"]["reasons"].as_array()?;
         let found = reasons.iter().find(|finding| finding["reason"] == reason)?;
         Some(found["evidence"].as_str()?.to_owned())
     }
 
-    /// The run could not be made, for these reasons.
+    /// Checks that the run failed for these reasons.
     pub fn assert_failed(&self, wanted: &[&str]) {
         assert_eq!(self.code, 3, "{}", self.said);
         assert!(self.evidence("failed").is_some(), "{}", self.record["verdict"]);
@@ -216,7 +215,7 @@ pub fn count(record: &Value, name: &str) -> u64 {
     record["counts"][name].as_u64().unwrap()
 }
 
-/// What holds in every record, whatever became of the run.
+/// Checks what is true in every record, whatever happened to the run.
 pub fn assert_adds_up(record: &Value) {
     let count = |name| count(record, name);
     assert_eq!(count("offered"), count("sent") + count("not_sent"), "{}", record["counts"]);
@@ -224,11 +223,11 @@ pub fn assert_adds_up(record: &Value) {
     assert!(count("acked") + count("refused") <= count("sent"), "{}", record["counts"]);
     let refusals = record["refusals"].as_array().into_iter().flatten();
     assert_eq!(count("refused"), refusals.map(|one| one["count"].as_u64().unwrap()).sum::<u64>());
-    // Of a run that could not be made nobody can tell.
+    // It is unknown for a failed run.
     assert!(record["counts"]["acked_lost"].as_u64() <= Some(count("lost")), "{}", record["counts"]);
 }
 
-/// A port where nobody listens.
+/// Returns a port that nobody uses.
 pub fn free_port() -> u16 {
     ports::free(1).unwrap()[0]
 }
@@ -241,7 +240,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Waits until something holds, looking often; fails after [`PATIENCE`].
+/// Waits until `look` returns a value, with frequent checks; fails after [`PATIENCE`].
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -258,7 +257,7 @@ pub fn interrupt(program: &Child) {
     kill(Pid::from_raw(program.id() as i32), Signal::SIGINT).unwrap();
 }
 
-/// The living children of a process, by command line.
+/// Returns the living children of a process, with their command lines.
 pub fn children(parent: u32) -> Vec<(i32, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -275,7 +274,7 @@ pub fn children(parent: u32) -> Vec<(i32, String)> {
     found
 }
 
-/// Whether a process lives (a zombie does not).
+/// Returns whether a process lives (a zombie does not).
 pub fn alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

@@ -1,5 +1,4 @@
-//! The live table, through a pseudo-terminal whose screen is interpreted while
-//! the study runs.
+//! The live table, through a pseudo-terminal whose screen is interpreted while the study runs.
 
 use crate::support::{ENDLESS, PATIENCE, Place};
 use nix::pty::{Winsize, openpty};
@@ -59,13 +58,12 @@ impl Terminal {
         Terminal { child, master, screen }
     }
 
-    /// What is found in the screen's lines, once it is there. Pictures that
-    /// are only half drawn are not looked at.
+    /// Returns what `look` finds in the screen's lines, once it is there. Half-drawn pictures are skipped.
     pub fn wait<T>(&self, what: &str, mut look: impl FnMut(&[String]) -> Option<T>) -> T {
         self.wait_raw(what, |seen| Some(lines(seen)).filter(|_| is_whole(&seen.raw)).and_then(|lines| look(&lines)))
     }
 
-    /// What is found in a line, once one begins so.
+    /// Returns the rest of a line, once there is one that begins so.
     pub fn wait_for_line(&self, start: &str) -> String {
         self.wait_raw(start, |seen| lines(seen).into_iter().find(|line| line.starts_with(start)))
     }
@@ -91,7 +89,7 @@ impl Terminal {
         terminal_size_set(&self.master, columns, rows);
     }
 
-    /// Waits for the end: the exit code, the last screen and all that was written.
+    /// Waits for the end. Returns the exit code, the last screen and the whole output.
     pub fn end(mut self) -> (i32, Vec<String>, String) {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = self.screen.0.lock().unwrap();
@@ -106,7 +104,7 @@ impl Terminal {
 }
 
 fn terminal_size_set(master: &File, columns: u16, rows: u16) {
-    // The tool that every machine has for it, with the terminal as its input.
+    // The standard tool of every machine, with the terminal as its input.
     let status = std::process::Command::new("stty")
         .args(["rows", &rows.to_string(), "cols", &columns.to_string()])
         .stdin(Stdio::from(master.as_fd().try_clone_to_owned().unwrap()))
@@ -115,7 +113,7 @@ fn terminal_size_set(master: &File, columns: u16, rows: u16) {
     assert!(status.success());
 }
 
-/// Whether what came last is the end of a picture, and not its middle.
+/// Returns whether the last output is the end of a picture, and not its middle.
 fn is_whole(raw: &[u8]) -> bool {
     let last = raw.iter().rposition(|byte| *byte == 0x1b).map_or(raw, |at| &raw[at..]);
     last.starts_with(b"\x1b[") && matches!(last.last(), Some(b'A' | b'J' | b'\r')) && last.len() < 8
@@ -126,24 +124,24 @@ fn lines(seen: &Seen) -> Vec<String> {
     screen.rows(0, screen.size().1).map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The figures in a system's row: done, running, left, and so on.
+/// Returns the figures in a system's row: done, running, left, and so on.
 fn row(lines: &[String], name: &str) -> Option<Vec<String>> {
     let line = lines.iter().find(|line| line.starts_with(name))?;
     let figures: Vec<String> = line[name.len()..].split_whitespace().map(str::to_owned).collect();
     (figures.len() == 7).then_some(figures)
 }
 
-/// A screen that shows the whole table: head, a row of the mock, the run that is on.
+/// Returns a screen that shows the whole table: head, a row of the mock, the current run.
 fn whole(lines: &[String]) -> Option<Vec<String>> {
     let complete =
         lines.iter().any(|line| line.starts_with("cells ")) && lines.iter().any(|line| line.contains("left"));
     row(lines, "mock ").filter(|_| complete)
 }
 
-/// More repeats than a machine makes while a test looks; the test ends the program.
+/// More repeats than a machine makes during a test; the test ends the program.
 const MANY: usize = 1_000;
 
-/// Forty cells of the mock, so quick that what takes time is their agents.
+/// Starts forty cells of the mock, so quick that only their agents take time.
 fn many_cells(place: &Place, repeats: usize) {
     let payloads: Vec<String> = (0..40).map(|index| format!("\"{}B\"", 64 + index)).collect();
     place.study(&format!(
@@ -208,7 +206,7 @@ fn a_real_run_shows_its_phases_its_rates_and_its_lag() {
     terminal.wait("the window", |lines| {
         lines.iter().any(|line| line.contains("window ") && line.contains(" of 3600.0 s")).then_some(())
     });
-    // On a machine that stood still, a rate is that of catching up.
+    // If the machine stood still, a rate is that of catching up.
     terminal.wait("rates and lag", |lines| {
         let line = lines.iter().find(|line| line.contains("own lag ≤ "))?;
         let rate = |name: &str| {
@@ -231,9 +229,8 @@ fn a_smaller_and_a_larger_screen_are_drawn_anew() {
     terminal.wait("the table", |lines| whole(lines).map(|_| ()));
     for (columns, rows) in [(60, 12), (150, 30)] {
         terminal.resize(columns, rows);
-        // The progress of the title is right-aligned: it tells for which width it was drawn.
-        // The cursor rests at the table's first line. A table that was on its way while
-        // the size changed may have left a half of itself above.
+        // The progress of the title is right-aligned: it shows for which width it was drawn. The cursor rests at the
+        // table's first line. A table that was being drawn while the size changed may have left a half of itself above.
         terminal.wait_raw("a title of the new width", |seen| {
             let from = usize::from(seen.parser.screen().cursor_position().0);
             let lines = Some(lines(seen)).filter(|_| is_whole(&seen.raw))?.split_off(from);

@@ -12,13 +12,13 @@ use std::io::Read;
 use std::net::{Shutdown, TcpListener};
 use std::process::Output;
 
-/// Its queues have no bound, so that it drops nothing of a flood.
+/// Its queues have no bound, so that it drops no message of a flood.
 pub const MOSQUITTO: &str =
     "listener {port} 127.0.0.1\nallow_anonymous true\nuser root\nmax_queued_messages 0\nmax_inflight_messages 0\n";
 pub const NATS: &str = "listen: \"127.0.0.1:{port}\"\n";
 const REDIS: &str = "/usr/bin/redis-server --bind 127.0.0.1 --save  --appendonly no --dir {dir}";
 
-/// Who signs the certificates of one test.
+/// Certificate authority of one test.
 pub struct Authority {
     place: Place,
     issuer: Issuer<'static, KeyPair>,
@@ -29,7 +29,7 @@ impl Authority {
         let place = Place::new();
         let (issuer, pem) = issuer("pubmark test CA");
         std::fs::write(place.path("ca.pem"), &pem).unwrap();
-        // Another one, that signs nothing.
+        // Another one, which signs nothing.
         std::fs::write(place.path("other.pem"), self::issuer("another CA").1).unwrap();
         let authority = Authority { place, issuer };
         authority.certify("good", "localhost", 2090);
@@ -59,7 +59,7 @@ impl Authority {
         with_config("/usr/sbin/mosquitto", config)
     }
 
-    /// The words of a NATS configuration for TLS.
+    /// Returns the lines of a NATS configuration for TLS.
     pub fn nats_tls(&self) -> String {
         format!("tls {{ cert_file: \"{}\", key_file: \"{}\" }}", self.path("good.crt"), self.path("good.key"))
     }
@@ -84,7 +84,7 @@ pub fn with_config(program: &str, config: String) -> ServerSpec {
     }
 }
 
-/// A server, and where it works.
+/// A server, and its working folder.
 pub struct Serving {
     server: Server,
     place: Place,
@@ -101,14 +101,14 @@ impl Serving {
         self.server.endpoint().rsplit_once(':').unwrap().1.parse().unwrap()
     }
 
-    /// What it has logged so far.
+    /// Returns its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.place.path("server.log")).unwrap()
     }
 }
 
-/// A server of MQTT over WebSocket, which Debian's Mosquitto cannot be; the
-/// port of its WebSockets.
+/// Starts an MQTT server over WebSocket, which Debian's Mosquitto does not support. Returns also the port of its
+/// WebSockets.
 fn serve_websocket(tls: &str) -> (Serving, u16) {
     let port = ports::free(1).unwrap()[0];
     let config = format!(
@@ -130,7 +130,7 @@ fn run(place: &Place, endpoint: &str, ca: Option<&str>, more: &[&str]) -> Output
     output
 }
 
-/// A run in which every message arrives whole, once, and in order.
+/// Makes a run in which every message must arrive intact, once, and in order.
 pub fn delivers(endpoint: &str, ca: Option<&str>, expected: u64, more: &[&str]) -> Value {
     let place = Place::new();
     let output = run(&place, endpoint, ca, more);
@@ -147,7 +147,7 @@ pub fn delivers(endpoint: &str, ca: Option<&str>, expected: u64, more: &[&str]) 
     record
 }
 
-/// What a run that cannot be made says.
+/// Checks the error of a run that fails.
 pub fn refused(endpoint: &str, ca: Option<&str>, says: &str) {
     let place = Place::new();
     let output = run(&place, endpoint, ca, &["--duration", "200ms"]);
@@ -277,7 +277,7 @@ fn mqtt_over_websocket_over_tls_loses_nothing() {
 fn a_server_that_hangs_up_during_the_handshake_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It hears out what it is told first, so that its end is no reset. It ends with this program.
+    // It first reads its input to the end, so that its end is no reset. It ends with this program.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();

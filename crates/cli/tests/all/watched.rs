@@ -1,5 +1,5 @@
-//! A server that pubmark did not start is watched as its own are, and parts are bound
-//! to the processors that they are given.
+//! A server that pubmark did not start is watched as its own are, and parts are bound to the processors that they are
+//! given.
 
 use crate::hosts::{Network, WHY, only_run};
 use crate::left_out::leave_out;
@@ -7,8 +7,7 @@ use crate::support::{ENDLESS, Place, children, free_port, interrupt, stderr, wai
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-/// A Mosquitto of the test's own, under a name that no other process has. It ends
-/// when this is dropped.
+/// A Mosquitto of the test, under a name that no other process has. It ends when this is dropped.
 struct Broker {
     process: Child,
     name: String,
@@ -79,7 +78,7 @@ fn a_server_that_is_named_is_watched_here_and_on_its_host() {
     assert!(stderr(&unknown).contains("there is no host `nowhere`"), "{}", stderr(&unknown));
 }
 
-/// The processors that each thread of a process may use, as the kernel writes them.
+/// Returns the processors that each thread of a process may use, as the kernel writes them.
 fn allowed(pid: i32) -> Vec<String> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let list = |thread: std::fs::DirEntry| {

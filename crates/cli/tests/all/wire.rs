@@ -1,5 +1,5 @@
-//! What a network interface carries for a message is what the protocols below
-//! it say: each run has a network namespace, and so a loopback, of its own.
+//! Bytes of a network interface per message agree with the protocols below it: each run has its own network namespace,
+//! and so its own loopback interface.
 
 use crate::left_out::leave_out;
 use crate::support::{Place, stderr};
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 const ATTEMPTS: usize = 6;
 const WHY: &str = "network namespaces cannot be made here";
-/// Without the options that make a run what it is.
+/// Arguments without the options that make a run what it is.
 const BENCH: [&str; 12] =
     ["bench", "kernel", "--warmup", "300ms", "--duration", "2s", "--repeats", "1", "--json", "-q", "--out", "r"];
 
-/// The record of a run in a namespace of its own; none where there can be none.
+/// Returns the record of a run in its own namespace; `None` if there can be none.
 fn alone(options: &[&str]) -> Option<Value> {
     let own = || {
         let mut command = Command::new("unshare");
@@ -33,8 +33,8 @@ fn alone(options: &[&str]) -> Option<Value> {
     Some(told["runs"][0].clone())
 }
 
-/// Bytes on the wire for each message that was sent in the window's time: on a
-/// busy machine some of those that were due in it are sent after it.
+/// Returns the bytes on the wire for each message sent in the window's time: on a busy machine some of those that were
+/// due in it are sent after it.
 fn each(record: &Value) -> f64 {
     let interfaces = record["wire"]["interfaces"].as_array().unwrap();
     assert_eq!((interfaces.len(), &interfaces[0]["name"]), (1, &Value::from("lo")));
@@ -44,9 +44,8 @@ fn each(record: &Value) -> f64 {
     record["wire"]["sent_bytes"].as_f64().unwrap() / sent as f64
 }
 
-/// Plays until what is found lies so near the truth: where the machine holds up
-/// who looks, an edge is where it should not be. A wrong instrument is wrong
-/// each time.
+/// Plays until the result is this close to the truth: if the machine delays a snapshot, a window's edge is misplaced. A
+/// wrong instrument is wrong each time.
 fn settle(what: &str, options: &[&str], due: f64, share: f64) {
     let mut found = Vec::new();
     while found.len() < ATTEMPTS {
@@ -72,8 +71,8 @@ fn a_datagram_is_its_payload_with_the_headers_of_ip_and_udp() {
 #[test]
 fn a_round_trip_over_tcp_has_two_lengths_and_headers_and_an_acknowledgement() {
     let options = ["--pattern", "request-reply", "--rate", "20", "--payload", "64B", "--transport", "tcp"];
-    // IPv4 and TCP with time stamps. The reply acknowledges the request; the next
-    // request comes too late to acknowledge the reply.
+    // IPv4 and TCP with time stamps. The reply acknowledges the request; the next request comes too late to acknowledge
+    // the reply.
     let due = 2.0 * (64.0 + 4.0 + 52.0) + 52.0;
     // Without the lengths it would be 2.7 % less.
     settle("a_round_trip_over_tcp", &options, due, 0.013);

@@ -1,4 +1,4 @@
-//! Whether the figures of each result agree with each other.
+//! Checks that the figures of each result agree with each other.
 
 use super::heard::all_times;
 use super::scripts::KNOWN;

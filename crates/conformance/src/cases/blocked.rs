@@ -1,5 +1,5 @@
-//! A system that makes the agent wait: what that takes is the system's, and what is not
-//! sent because of it was offered all the same.
+//! A system that makes the agent wait: that time is the system's, and messages not sent because of it were offered
+//! nevertheless.
 
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
@@ -11,12 +11,12 @@ use pubmark_model::workload::{Pattern, Transport};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// By a pattern that loses nothing, where there is one: its `send` waits for room.
+/// Returns a script for a system that blocks, with a lossless pattern if there is one: its `send` waits for room.
 const fn blocked(name: &'static str, settings: &'static [(&'static str, &'static str)], reads: Reads) -> Sending {
     Sending { reads, ..Sending::plain(name, settings) }
 }
 
-/// The settings of one that is held up in this pattern, with this window and drain.
+/// Returns the settings of a blocked publisher in this pattern, with this window and drain.
 macro_rules! held {
     ($pattern:literal, $payload:literal, $rate:literal, $duration:literal, $drain:literal) => {
         &[
@@ -73,8 +73,8 @@ fn played(bench: &Bench<'_>, [pushed, published]: [&'static Sending; 2]) -> Resu
 
 const NOT_HELD: &str = "its library took all messages at once, though nobody read them: no send had to wait";
 
-/// What the system keeps a publisher waiting for counts from the due time to the
-/// arrival: only the own lag that a message tells is taken out of it.
+/// Checks that the time that the system keeps a publisher waiting counts from the due time to the arrival: only the
+/// generator delay in a message's header is subtracted.
 fn waited(out: &SentOut) -> Result<(), Wrong> {
     let over_ns = out.read_again_ns.unwrap_or(Ns::MAX);
     let came = out.messages(0, 0);

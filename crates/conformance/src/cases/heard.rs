@@ -1,4 +1,4 @@
-//! What the agent makes of what it hears.
+//! Results of the agent for received messages.
 
 use super::killed::half_came;
 use super::scripts::*;
@@ -95,7 +95,7 @@ pub const CASES: &[Case] = &[
     case("receive-foreign", FLAWS, "eight corrupted ones that are no known message", |bench| {
         counted(bench, "corrupted", 8, |ledger| ledger.corrupted)?;
         counted(bench, "unidentified", 8, |ledger| ledger.unidentified)?;
-        // A stream of these sockets ends where a message is announced that is too long.
+        // A stream of these sockets ends at the announcement of a message that is too long.
         if bench.driver == "kernel" {
             return Ok(());
         }
@@ -117,7 +117,7 @@ pub const CASES: &[Case] = &[
     ),
     case("receive-flawed-arrived", FLAWS, "arrived: each message once", |bench| {
         let received = bench.receives(&FLAWED)?;
-        // What came in the warm-up came long before the window, unless the machine held it up.
+        // Warm-up messages arrived long before the window, unless the machine delayed them.
         let arrived = received.result.arrived;
         due(arrived == 196 || received.late.at(1.0) > 30 * MILLISECOND && arrived > 150, || {
             format!("`arrived` is {arrived}: 196 messages came in the window, some of them more than once")
@@ -216,7 +216,7 @@ fn none() -> LedgerCounts {
     LedgerCounts::default()
 }
 
-/// A histogram holds what was said of each message of the window.
+/// Checks that a histogram holds the header's value of each message of the window.
 fn truth(
     received: &Received,
     script: &Playback,
@@ -245,7 +245,7 @@ pub fn service(received: &Received, script: &Playback) -> Result<(), Wrong> {
     truth(received, script, ("service_latency", received.result.histograms.service_latency.as_ref()), |_| 0)
 }
 
-/// The three times are as far apart as the messages say, whatever they took on their way.
+/// Checks that the three times differ by what the messages' headers say, whatever their transit took.
 pub fn all_apart(received: &Received, script: &Playback) -> Result<(), Wrong> {
     let figures = &received.result.histograms;
     let latency = read("latency", figures.latency.as_ref())?;
@@ -265,11 +265,10 @@ pub fn all_times(received: &Received, script: &Playback) -> Result<(), Wrong> {
     all_apart(received, script)
 }
 
-/// The mean difference between latencies is this; what a message takes on its way is in
-/// both of a pair.
+/// Checks the mean difference between latencies; the transit time is in both of a pair.
 fn jitter_is(received: &Received, pairs: u64, wanted: Ns) -> Result<(), Wrong> {
     let result = &received.result;
-    // The window's first may have the last of the warm-up before it.
+    // The window's first message may follow the last of the warm-up.
     due(result.jitter_pairs.abs_diff(pairs) <= 1, || {
         format!("`jitter_pairs` is {}; {pairs} messages came behind the one before them", result.jitter_pairs)
     })?;
@@ -293,7 +292,7 @@ fn across_gaps(bench: &Bench<'_>) -> Result<(), Wrong> {
     let received = bench.receives(&GAPS)?;
     ledger(&received, LedgerCounts { expected: 600, delivered: 540, ..none() })?;
     all_times(&received, &GAPS)?;
-    // Of each publisher eight of nine between two gaps, twenty times.
+    // For each publisher eight of nine between two gaps, twenty times.
     jitter_is(&received, 480, 0)
 }
 
@@ -375,14 +374,14 @@ fn all(received: &Received) -> Vec<SentLine> {
     received.said.iter().flatten().copied().collect()
 }
 
-/// How many of these messages can have come between two instants, by when they went out.
+/// Returns how many of these messages can have arrived between two instants, by the times of their sending.
 fn went(received: &Received, said: &[SentLine], from_ns: Ns, to_ns: Ns) -> RangeInclusive<u64> {
     let late = received.late.single();
     let between = |from_ns, to_ns| said.iter().filter(|said| (from_ns..to_ns).contains(&said.went_ns)).count() as u64;
     between(from_ns, to_ns.saturating_sub(late))..=between(from_ns.saturating_sub(late), to_ns)
 }
 
-/// The slices count what came until the end of each, and hold its latencies.
+/// Checks that the slices count the messages that arrived until their ends, and hold their latencies.
 pub fn series(received: &Received, script: &Playback) -> Result<(), Wrong> {
     let series = &received.result.series;
     let slice = received.workload.slice_ns();
@@ -429,7 +428,7 @@ pub fn series(received: &Received, script: &Playback) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// `last_arrival_ns` is when the last message of the window came.
+/// Checks that `last_arrival_ns` is the arrival of the window's last message.
 pub fn last_arrival(received: &Received, script: &Playback) -> Result<(), Wrong> {
     let last = received.sound(&script.window).iter().map(|said| said.went_ns).max().unwrap_or(0);
     let said = received.result.last_arrival_ns.unwrap_or_default();
@@ -450,7 +449,7 @@ fn stalls(bench: &Bench<'_>) -> Result<(), Wrong> {
     silent_for(&*bench.receives(&SILENT)?, &SILENCES)
 }
 
-/// These silences of the window were told: how many, and the longest and its instant. The
+/// Checks that these silences of the window were reported: their number, and length and instant of the longest. The
 /// machine may have added some.
 pub fn silent_for(received: &Received, silences: &[(Ns, Ns)]) -> Result<(), Wrong> {
     let Some(said) = received.result.stalls else { return Ok(()) };
@@ -469,7 +468,7 @@ pub fn silent_for(received: &Received, silences: &[(Ns, Ns)]) -> Result<(), Wron
     })
 }
 
-/// No shorter silence is a stall.
+/// Length below which a silence is no stall.
 const SHORTEST_SILENCE: Ns = 100 * MILLISECOND;
 
 fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -503,7 +502,7 @@ fn counted_at_max(bench: &Bench<'_>) -> Result<(), Wrong> {
         format!("`series` has {delivered} of 200 messages, in slices of {} ns, not 1 s", series.slice_ns)
     })?;
     due(result.histograms.latency.is_none(), || "it has a `latency` at `max`, where nothing is due".into())?;
-    // Who looks at the clock only now and then knows it by what the message says.
+    // An agent that reads the clock only rarely knows the time from the message.
     let last_ns = received.said[0].last().map_or(0, |said| said.due_ns);
     let said = result.last_arrival_ns.unwrap_or_default();
     due((last_ns..=last_ns + SECOND).contains(&said), || {

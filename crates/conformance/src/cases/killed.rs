@@ -1,4 +1,4 @@
-//! What is left of clients that were killed: nothing at the server, and books.
+//! Killed clients: nothing of them stays at the server, and their counts are complete.
 
 use crate::case::{Case, Needs};
 use crate::crash::{Crashed, ENDED, LOST_EVERY, of_publishers, of_subscribers, open, publishes, subscribes, who};
@@ -12,7 +12,7 @@ use pubmark_peer::ClientAct;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The most messages that may have been on their way, of 500 a second.
+/// Maximum number of messages in flight, at 500 per second.
 const HELD_BACK: u64 = 20;
 
 pub const CASES: &[Case] = &[
@@ -53,7 +53,7 @@ fn heard(crashed: &Crashed) -> Result<(), Wrong> {
     }
 }
 
-/// Clients of this kind have gone without a word, and nobody comes back.
+/// Checks that clients of this kind have gone without a disconnect message, and that none comes back.
 fn vanished(crashed: &Crashed, kind: fn(&ClientAct) -> bool) -> Result<(), Wrong> {
     let (before, after) = crashed.seen.split_at(crashed.by_then);
     let killed = who(before, kind);
@@ -67,7 +67,7 @@ fn vanished(crashed: &Crashed, kind: fn(&ClientAct) -> bool) -> Result<(), Wrong
     })
 }
 
-/// The messages that came to the server, in the order of their coming, without probes.
+/// Returns the messages that came to the server, in the order of arrival, without probes.
 fn sequences(crashed: &Crashed) -> Vec<u64> {
     let sequence = |act: ClientAct| match act {
         ClientAct::Published(header) => header.map(|header| header.sequence).filter(|sequence| *sequence <= END),
@@ -76,7 +76,7 @@ fn sequences(crashed: &Crashed) -> Vec<u64> {
     crashed.seen.iter().filter_map(|event| sequence(event.act)).map(u64::from).collect()
 }
 
-/// What is in `acked` the server did acknowledge, and whatever it did not is in `unacked`.
+/// Checks that the server acknowledged all in `acked`, and that all it did not acknowledge is in `unacked`.
 fn acknowledged(crashed: &Crashed, came: &[u64]) -> Result<(), Wrong> {
     let total = crashed.totals.first().copied().unwrap_or_default();
     let window = total.window_first..total.window_end;
@@ -96,13 +96,13 @@ fn acknowledged(crashed: &Crashed, came: &[u64]) -> Result<(), Wrong> {
     due(owed == 0, || format!("{owed} messages that the server never acknowledged are not in `unacked`"))
 }
 
-/// How many messages these are, where that can be told.
+/// Returns the number of messages in these ranges, if they are known.
 fn count(ranges: &Ranges) -> Option<u64> {
     Some(ranges.0.as_ref()?.iter().map(|range| range.end - range.first).sum())
 }
 
-/// Of publishers that were killed: what they say that they sent fits what came,
-/// of so many messages that were due in all, and in the window.
+/// Checks the reports of killed publishers: the number sent must fit what came, and the numbers of messages due in all
+/// and in the window.
 pub fn books_fit(
     came: u64,
     (dues, of_window): (usize, usize),
@@ -121,8 +121,8 @@ pub fn books_fit(
     })
 }
 
-/// Of subscribers that were killed when half of 200 messages had come, none after
-/// a longer silence than `silence_ns`.
+/// Checks the result of subscribers that were killed when half of 200 messages had come, without a silence longer than
+/// `silence_ns`.
 pub fn half_came(result: &FlowResult, drained_after: Duration, silence_ns: Ns) -> Result<(), Wrong> {
     let ledger = result.ledger;
     due((ledger.expected, ledger.delivered) == (200, 100), || {

@@ -1,4 +1,4 @@
-//! How late the agent sent, by the messages themselves.
+//! Delay of the agent's sends, computed from the messages.
 
 use crate::figures::{counts, read};
 use crate::sending::SentOut;
@@ -7,7 +7,7 @@ use pubmark_model::header::Header;
 use pubmark_model::protocol::PackedHistogram;
 use pubmark_model::units::{Ns, format_time};
 
-/// The headers of the window's messages, as one subscriber of each publisher saw them.
+/// Returns the headers of the window's messages, as one subscriber of each publisher received them.
 pub fn window(out: &SentOut) -> Vec<Header> {
     let of = |publisher| {
         let (_, window) = out.plan(publisher);
@@ -17,14 +17,14 @@ pub fn window(out: &SentOut) -> Vec<Header> {
     out.publishers().flat_map(of).collect()
 }
 
-/// `send_lag` is what the messages say.
+/// Checks that `send_lag` agrees with the messages.
 pub fn send_lag(out: &SentOut) -> Result<(), Wrong> {
     lag(out, "send_lag", out.result.histograms.send_lag.as_ref(), |header| {
         Some(header.sent_ns?.saturating_sub(header.intended_ns))
     })
 }
 
-/// `own_lag` is what the messages say.
+/// Checks that `own_lag` agrees with the messages.
 pub fn own_lag(out: &SentOut) -> Result<(), Wrong> {
     lag(out, "own_lag", out.result.histograms.own_lag.as_ref(), |header| {
         Some(header.sent_ns?.saturating_sub(header.free_ns?))

@@ -1,5 +1,5 @@
-//! Messages, silences and stops that are longer than a second: at the beginning of the
-//! window, in the middle and at its end. They are played while the other cases are.
+//! Delays, silences and stops longer than a second: at the start of the window, in the middle and at its end. They are
+//! played in parallel with the other cases.
 
 use super::heard::{intended, last_arrival, latency, series, service, silent_for};
 use super::lag::{own_lag, send_lag, window};
@@ -17,7 +17,7 @@ use pubmark_model::header::Header;
 use pubmark_model::protocol::LedgerCounts;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
 
-/// In a window of 8.5 s, between two due times: what a call takes is the system's.
+/// Stops in a window of 8.5 s, between two due times: the duration of a call belongs to the system.
 const STOPS: &[Stop] = &[Stop::ms(111, 1_100), Stop::ms(2_011, 2_100), Stop::ms(5_011, 5_100)];
 
 pub static STOPPED_SENDER: Sending = Sending {
@@ -49,14 +49,14 @@ const SILENCES: [(Ns, Ns); 4] = [
     (5_600 * MILLISECOND, 400 * MILLISECOND),
 ];
 
-/// Between two messages of [`LATE`] that are not in a silence.
+/// Interval of messages of [`LATE`] outside the silences.
 const GAP: Ns = 10 * MILLISECOND;
 
-/// From the end of one silence to the beginning of the next, both included.
+/// Messages from the end of one silence to the start of the next, both included.
 const MESSAGES: u64 = 41 + 41 + 111;
 
-/// How late the messages behind the last long silence are, in turn, how much of it is their
-/// sender's, and what is wrong with what they say of that.
+/// Delays of the messages after the last long silence, in turn: total delay, the sender's part of it, and the flaw in
+/// their headers.
 const LATENESS: [(Ns, Ns, Flaw); 8] = [
     (0, 0, Flaw::None),
     (1_200 * MILLISECOND, 0, Flaw::None),
@@ -76,7 +76,7 @@ fn late(_: u32) -> Vec<Line> {
     });
     let one = |(at, sequence): (Ns, u32)| {
         let line = line(sequence, at);
-        // Those that could not have been due within the window come at once.
+        // Messages that could not have been due within the window come on time.
         let (late, own, flaw) = LATENESS[sequence as usize % LATENESS.len()];
         match at >= 100 * MILLISECOND + late && at > 4 * SECOND {
             true => Line { flaw, ..late_by(line, late, own) },
@@ -137,7 +137,7 @@ fn stopped_sender(bench: &Bench<'_>, out: &SentOut) -> Result<(), Wrong> {
                     format_time(lag)
                 )
             })?;
-            // Hardly anything of it was the system's: nothing was in its way.
+            // Hardly any of it belongs to the system: nothing blocked it.
             let own = header.own_lag_ns().unwrap_or(0);
             due(own >= lag - lag / 4 || lag < 100 * MILLISECOND, || {
                 format!(

@@ -1,5 +1,4 @@
-//! What two agents say of each other: it has to fit together, and with what the
-//! server between them did.
+//! Two agents: their reports must agree with each other, and with the actions of the server between them.
 
 use crate::bench::Bench;
 use crate::case::{Case, Needs};
@@ -132,7 +131,7 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// Neither side calls what it was stopped for anything but late.
+/// Checks that the delay of a stopped side is in the figures.
 fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     let pattern = STOPPED_IN.iter().find(|(pattern, _)| bench.plays(*pattern)).map(|(_, settings)| settings);
     let settings =
@@ -151,7 +150,7 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     greatest("intended_latency", met.receiver.histograms.intended_latency.as_ref())
 }
 
-/// In which pattern one side is stopped: the first that there is.
+/// Patterns in which one side is stopped: the first that is supported.
 const STOPPED_IN: [(Pattern, &[(&str, &str)]); 4] = [
     (Pattern::FanOut, &[("pattern", "fan-out"), ("duration", "1200ms")]),
     (Pattern::Pairs, &[("pattern", "pairs"), ("duration", "1200ms")]),
@@ -180,12 +179,12 @@ fn acked(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// 500 messages a second by way of a server with a script.
+/// Sends 500 messages per second through a server with a script.
 fn over(bench: &Bench<'_>, sides: Sides, script: &str) -> Result<Met, Wrong> {
     meet(bench, &[("pattern", "fan-out"), ("verify", "full"), ("duration", "800ms")], sides, script)
 }
 
-/// How many of the window's messages are each publisher's every `every`th.
+/// Returns how many of the window's messages are every `every`th of a publisher.
 fn nth(met: &Met, every: u64) -> u64 {
     let of = |total: &PublisherTotal| total.window_end / every - total.window_first / every;
     met.totals.iter().map(of).sum()
@@ -200,7 +199,7 @@ fn median(met: &Met, name: &str, packed: Option<&PackedHistogram>, wanted: Ns) -
     })
 }
 
-/// Nothing is missing, and nothing is there twice.
+/// Checks that no message is missing or duplicated.
 fn whole(met: &Met) -> Result<(), Wrong> {
     let of_window = |total: &PublisherTotal| total.window_end - total.window_first;
     let sent: u64 = met.totals.iter().map(of_window).sum();
@@ -223,7 +222,7 @@ fn whole(met: &Met) -> Result<(), Wrong> {
     let latency = read("latency", timed.histograms.latency.as_ref())?;
     counts("latency", &latency, times)?;
     for quantile in met.late.quantiles() {
-        // There and back by way of an agent, or by way of a server: twice as long at most.
+        // There and back through an agent, or through a server: twice as long at most.
         let (said, allowed) = (latency.value_at(quantile.max(1e-9)), 2 * met.late.at(quantile));
         due(said <= allowed, || {
             format!(

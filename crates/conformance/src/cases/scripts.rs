@@ -1,4 +1,4 @@
-//! What the agent hears: messages whose delays, losses and damage are known.
+//! Scripts of messages to the agent, with known delays, losses and damage.
 
 use super::sent::MIDDLE_STOP;
 use crate::receiving::Playback;
@@ -6,20 +6,19 @@ use crate::sending::AHEAD_NS;
 use crate::tap::{Flaw, Line};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
-/// Messages before the window, and all of them.
+/// Number of messages before the window.
 pub const WARMUP: u32 = 50;
 pub const ALL: u32 = 250;
 
-/// How late each message is that is late on purpose: every other one a step more.
+/// Delay of messages that are deliberately late: every other one a step more.
 pub const LATE: Ns = 200 * MILLISECOND;
 pub const STEP: Ns = 40 * MILLISECOND;
 
-/// How much of it is the sender's own, of one and of the other: so their latencies are
-/// 120 and 220 ms.
+/// Sender's own part of the delay, of even and odd messages: so their latencies are 120 and 220 ms.
 pub const OWN: [Ns; 2] = [80 * MILLISECOND, 20 * MILLISECOND];
 pub const LATENCY: [Ns; 2] = [120 * MILLISECOND, 220 * MILLISECOND];
 
-/// When message `sequence` is due: within the warm-up, or within the window.
+/// Returns the due time of message `sequence`: within the warm-up, or within the window.
 fn due_at(sequence: u32) -> Ns {
     match sequence.checked_sub(WARMUP) {
         None => Ns::from(sequence) * MILLISECOND,
@@ -27,12 +26,12 @@ fn due_at(sequence: u32) -> Ns {
     }
 }
 
-/// A message that is sent when it is due.
+/// Returns a message that is sent at its due time.
 pub fn line(sequence: u32, at: Ns) -> Line {
     Line { at, due: at as i64, own: 0, sequence, flaw: Flaw::None, ahead: 0 }
 }
 
-/// The same, late by so much by what it says.
+/// Returns the message with this delay in its header, of which `own` is the sender's.
 pub fn late_by(line: Line, late: Ns, own: Ns) -> Line {
     Line { due: line.at as i64 - late as i64, own, ..line }
 }
@@ -54,11 +53,11 @@ fn late(_: u32) -> Vec<Line> {
     (0..ALL).map(late).collect()
 }
 
-/// How late what follows each second gap is, and what all are beside that, by publisher.
+/// Delay of the messages after each second gap, and difference between the publishers' delays.
 pub const AFTER_GAP: Ns = 25 * MILLISECOND;
 pub const APART: Ns = 60 * MILLISECOND;
 
-/// Every tenth is lost, and between two gaps all are equally late.
+/// Loses every tenth message; between two gaps all have the same delay.
 fn gaps(publisher: u32) -> Vec<Line> {
     let most = 2 * APART + 2 * AFTER_GAP;
     let late = |sequence: u32| {
@@ -77,21 +76,21 @@ fn flawed(_: u32) -> Vec<Line> {
         match line.sequence {
             // Lost.
             60 | 61 | 100 | 249 => {}
-            // Twice, and three times; of the warm-up as well.
+            // Twice, and three times; also of the warm-up.
             30 | 70 => lines.extend([line; 2]),
             80 => lines.extend([line; 3]),
-            // Behind one that follows.
+            // After one that follows.
             90 | 91 | 120 => {}
             92 => lines.extend([line, usual(90), usual(91)].map(|late| Line { at: line.at, ..late })),
             121 => lines.extend([line, Line { at: line.at, ..usual(120) }]),
             130 => lines.extend([line, with(Flaw::Length(-1)), with(Flaw::Length(-32)), with(Flaw::Length(-60))]),
             140 => lines.extend([line, with(Flaw::Publisher(1_000)), with(Flaw::Publisher(1))]),
-            // In the name of one that was lost: due before the start, and in two seconds.
+            // With the number of a lost message: due before the start, and in two seconds.
             150 => lines.extend([line, Line { sequence: 60, due: -second, ..line }]),
             160 => lines.extend([line, Line { sequence: 61, due: line.due + 2 * second, ..line }]),
-            // Nobody looks at bodies.
+            // Bodies are not checked.
             170 => lines.push(with(Flaw::Body(40))),
-            // A number that its publisher never gave away, when the window is over.
+            // A number that its publisher never used, after the window.
             248 => lines.extend([line, self::line(ALL + 7, 520 * MILLISECOND)]),
             // It comes before it is due.
             55 => lines.push(Line { due: line.due + 300 * MILLISECOND as i64, ..line }),
@@ -101,7 +100,7 @@ fn flawed(_: u32) -> Vec<Line> {
     lines
 }
 
-/// One of them a byte longer than it should be.
+/// Sends one message that is a byte too long.
 fn longer(_: u32) -> Vec<Line> {
     let more = |line: Line| match line.sequence {
         100 => vec![line, Line { flaw: Flaw::Length(1), ..line }],
@@ -110,7 +109,7 @@ fn longer(_: u32) -> Vec<Line> {
     (0..ALL).map(usual).flat_map(more).collect()
 }
 
-/// Where the bodies are changed of messages that are as late as that.
+/// Positions at which the bodies of late messages are changed, and the delay of these messages.
 pub const SPOILT_AT: [usize; 6] = [32, 40, 47, 55, 62, 63];
 pub const SPOILT_LATE: Ns = 90 * MILLISECOND;
 
@@ -126,7 +125,7 @@ fn spoilt(_: u32) -> Vec<Line> {
     (0..ALL).map(usual).map(flaw).collect()
 }
 
-/// Few and large ones: of the window 5 to 28.
+/// Sends few large messages: 5 to 28 belong to the window.
 fn large(_: u32) -> Vec<Line> {
     const AT: [usize; 8] = [32, 100, 4_096, 16_384, 65_536, 131_072, 200_000, usize::MAX];
     let one = |sequence: u32| {
@@ -142,8 +141,8 @@ fn in_the_middle(_: u32) -> Vec<Line> {
     late(0).into_iter().map(flaw).collect()
 }
 
-/// The second of two that are heard sends some twice, and its last long after the window;
-/// by then the end markers of the first have come.
+/// The second of two publishers sends some messages twice, and its last long after the window, when the end markers of
+/// the first have come.
 fn follows(publisher: u32) -> Vec<Line> {
     let one = |sequence: u32| {
         let line = usual(sequence);
@@ -154,7 +153,7 @@ fn follows(publisher: u32) -> Vec<Line> {
     (0..ALL).flat_map(one).collect()
 }
 
-/// As one of several agents: a message in the name of a publisher that another hears.
+/// One of several agents: sends a message with the number of another agent's publisher.
 fn in_part(_: u32) -> Vec<Line> {
     let foreign = |line: Line| match line.sequence {
         100 => vec![line, Line { flaw: Flaw::Publisher(u32::MAX), ..line }],
@@ -163,15 +162,15 @@ fn in_part(_: u32) -> Vec<Line> {
     (0..ALL).map(usual).flat_map(foreign).collect()
 }
 
-/// So many messages as 16 bits cannot number, a hundred at a time.
+/// More messages than 16 bits can number, sent a hundred at a time.
 pub const MANY: u64 = 70_000;
 
 fn many(_: u32) -> Vec<Line> {
     (0..MANY as u32).map(|sequence| line(sequence, Ns::from(sequence / 100) * MILLISECOND)).collect()
 }
 
-/// Silences of the window, the first from its beginning on and the last until its end,
-/// with a message every 4 ms between them, ns.
+/// Silences of the window, the first from its start and the last until its end, with a message every 4 ms between them,
+/// ns.
 pub const SILENCES: [(Ns, Ns); 5] = [
     (0, 150 * MILLISECOND),
     (250 * MILLISECOND, 250 * MILLISECOND),
@@ -189,7 +188,7 @@ fn silences(_: u32) -> Vec<Line> {
     warmup.chain(between).zip(0..).map(|(at, sequence)| line(sequence, at)).collect()
 }
 
-/// A silence of 500 ms in a window of 1,200 ms.
+/// Sends with a silence of 500 ms in a window of 1,200 ms.
 fn silence(_: u32) -> Vec<Line> {
     let at = |sequence: u32| match sequence {
         0..WARMUP => Ns::from(sequence) * 2 * MILLISECOND,
@@ -199,7 +198,7 @@ fn silence(_: u32) -> Vec<Line> {
     (0..ALL).map(|sequence| line(sequence, at(sequence))).collect()
 }
 
-/// A message every 6 ms, throughout a window of 1,200 ms.
+/// Sends a message every 6 ms throughout a window of 1,200 ms.
 fn steady(_: u32) -> Vec<Line> {
     let at = |sequence: u32| match sequence.checked_sub(WARMUP) {
         None => Ns::from(sequence) * 2 * MILLISECOND,
@@ -233,7 +232,7 @@ pub const fn script(
 }
 
 pub static KNOWN: Playback = script("known delays", &[("pattern", "fan-out")], late);
-/// Behind by as much as a machine has run that is on its feet.
+/// Offset of a clock that is behind, ns: less than the uptime of any machine.
 pub const BEHIND_NS: i64 = -10 * SECOND as i64;
 pub static BEHIND: Playback =
     Playback { ahead_ns: BEHIND_NS, ..script("a clock behind", &[("pattern", "fan-out")], late) };

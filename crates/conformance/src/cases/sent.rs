@@ -1,4 +1,4 @@
-//! What the agent sends.
+//! Messages that the agent sends.
 
 use super::killed::books_fit;
 use super::lag::{own_lag, send_lag, window};
@@ -15,12 +15,12 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
 use pubmark_model::workload::Transport;
 use std::time::Duration;
 
-/// What most cases look at.
+/// Script that most cases check.
 pub static FAN_OUT: Sending = Sending {
     probed: Duration::from_millis(80),
     ..Sending::plain("fan-out", &[("pattern", "fan-out"), ("subscribers", "2")])
 };
-// A seed that is no 32 bits, and no number of floating point.
+// A seed beyond 32 bits that no floating-point number holds.
 static POISSON: Sending = Sending::plain(
     "poisson",
     &[
@@ -50,7 +50,7 @@ static MANY: Sending = Sending::plain("fan-in", &[("pattern", "fan-in"), ("publi
 static PART: Sending = Sending { first: 1, ..Sending::plain("part", &[("pattern", "pairs"), ("pairs", "3")]) };
 static PAIRS: Sending = Sending::plain("pairs", &[("pattern", "pairs"), ("pairs", "2")]);
 static PIPELINE: Sending = Sending::plain("pipeline", &[("pattern", "pipeline"), ("subscribers", "2")]);
-// Three seconds: whoever tells half of it is then more than a second behind, whenever it tells.
+// Three seconds: an agent that reports half of them is more than a second behind, whenever it reports.
 pub static SECONDS: Sending =
     Sending::plain("seconds", &[("pattern", "fan-out"), ("rate", "100"), ("duration", "3400ms")]);
 static REQUESTS: Sending = Sending {
@@ -70,7 +70,7 @@ pub static ECHOED: Sending = Sending {
 };
 pub static STOPPED: Sending =
     Sending { stops: &[MIDDLE_STOP], ..Sending::plain("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")]) };
-/// A third of the window on, between two due times.
+/// A stop a third into the window, between two due times.
 pub const MIDDLE_STOP: Stop = Stop { at_ns: 401 * MILLISECOND, length: crate::figures::STOP };
 static EARLY: Sending =
     Sending { early: true, ..Sending::plain("early", &[("pattern", "fan-out"), ("duration", "900ms")]) };
@@ -227,7 +227,7 @@ pub const CASES: &[Case] = &[
     case("stop-early", "stop in the middle of the window", "result at once, with what was sent by then", early),
 ];
 
-/// Each publisher's messages have the intended times of its schedule.
+/// Checks that each publisher's messages have the intended times of its schedule.
 pub fn schedule(out: &SentOut) -> Result<(), Wrong> {
     for publisher in out.publishers() {
         let (dues, _) = out.plan(publisher);
@@ -237,7 +237,7 @@ pub fn schedule(out: &SentOut) -> Result<(), Wrong> {
         })?;
         for header in came.iter().filter_map(|heard| heard.header) {
             let wanted = dues.get(header.sequence as usize).map(|at| out.start_ns + at).unwrap_or_default();
-            // A logarithm or a division of floating point may differ in its last bit.
+            // Logarithms and divisions in floating point may differ in the last bit.
             due(header.intended_ns.abs_diff(wanted) <= 2, || {
                 let off = header.intended_ns as i64 - wanted as i64;
                 format!(
@@ -250,7 +250,7 @@ pub fn schedule(out: &SentOut) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Every socket hears 0, 1, 2, … of each publisher.
+/// Checks that every socket receives 0, 1, 2, … from each publisher.
 pub fn sequences(out: &SentOut) -> Result<(), Wrong> {
     for socket in 0..out.heard.len() {
         for publisher in out.publishers() {
@@ -314,7 +314,7 @@ fn instants_of(out: &SentOut) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Probes come about as often as the protocol says.
+/// Checks that probes come about as often as the protocol says.
 fn probes(bench: &Bench<'_>) -> Result<(), Wrong> {
     const EVERY: Ns = 5 * MILLISECOND;
     let out = bench.sends(&FAN_OUT)?;
@@ -375,7 +375,7 @@ pub fn totals(out: &SentOut) -> Result<(), Wrong> {
     due(result == out.totals, || format!("`result` says {result:?}, `sent` said {:?}", out.totals))
 }
 
-/// `series.sent` counts messages in the slice of their own instants.
+/// Checks that `series.sent` counts messages in the slice of their own instants.
 pub fn sent_series(out: &SentOut) -> Result<(), Wrong> {
     let series = &out.result.series;
     let slice = out.workload.slice_ns();
@@ -388,9 +388,9 @@ pub fn sent_series(out: &SentOut) -> Result<(), Wrong> {
         }
     }
     let said = (0..wanted.len()).map(|at| series.sent.get(at).copied().unwrap_or(0));
-    // What was sent after the end may be in the last slice or in none.
+    // Messages sent after the end may be in the last slice or in none.
     let apart: u64 = said.zip(&wanted).rev().skip(1).map(|(said, wanted)| said.abs_diff(*wanted)).sum();
-    // An agent may tell the slice by the end of a send, or by its beginning.
+    // An agent may use the end or the start of a send.
     due(series.sent.len() <= wanted.len() && apart <= wanted.iter().sum::<u64>() / 50, || {
         format!("`series.sent` is {:?}; by the messages' own instants {wanted:?}", series.sent)
     })

@@ -1,4 +1,4 @@
-//! What the agent says of its process, beside what the kernel says of it.
+//! Compares the agent's report about its process with the kernel's.
 
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
@@ -8,7 +8,7 @@ use crate::wrong::{Wrong, due};
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use std::rc::Rc;
 
-/// Awake all the time, so that there is something to be told.
+/// Busy all the time, so that there is usage to report.
 static BUSY: Sending = Sending {
     watched: true,
     ..Sending::plain("busy", &[("pattern", "fan-out"), ("pacing", "spin"), ("warmup", "300ms"), ("duration", "700ms")])
@@ -36,7 +36,7 @@ fn watched(bench: &Bench<'_>) -> Result<Rc<SentOut>, Wrong> {
     bench.sends(if bench.features.pacing.iter().any(|word| word == "spin") { &BUSY } else { &IDLE })
 }
 
-/// The kernel and the agent do not look at one instant, and the kernel counts in ticks.
+/// The kernel and the agent measure at different instants, and the kernel counts in ticks.
 const APART: Ns = 30 * MILLISECOND;
 
 fn usage(out: &SentOut) -> Result<(), Wrong> {
@@ -44,7 +44,7 @@ fn usage(out: &SentOut) -> Result<(), Wrong> {
     let (Some(first), Some(last)) = (out.used.first(), out.used.last()) else {
         return Err(Wrong::NotTried("its process could not be looked at".into()));
     };
-    // How late the looks at the two ends of the window were.
+    // Delay of the snapshots at the two edges of the window.
     let late = first.at_ns.saturating_sub(from) + last.at_ns.saturating_sub(to);
     let length = to - from;
     due(used.wall_ns.abs_diff(length) <= length / 10 + late, || {

@@ -1,4 +1,4 @@
-//! The words of the protocol, with hardly a message.
+//! Messages of the agent protocol, with hardly any load.
 
 use crate::bench::Bench;
 use crate::case::{Case, Needs};
@@ -123,7 +123,7 @@ fn other_version(bench: &Bench<'_>) -> Result<(), Wrong> {
     }
 }
 
-/// That an error is fatal.
+/// Checks that an error is fatal.
 fn gave_up(fatal: bool, what: &str) -> Result<(), Wrong> {
     due(fatal, || format!("it refused {what}, and called its error not fatal: a run would go on without it"))
 }
@@ -135,7 +135,7 @@ fn unknown_command(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A publisher of fan-out, on the first transport.
+/// Returns the order for a publisher of fan-out, on the first transport.
 fn order(bench: &Bench<'_>, talk: &Talk) -> Result<Prepare, Wrong> {
     let workload = workload(bench, &[("pattern", "fan-out")])?;
     let server = bench.relay()?;
@@ -155,7 +155,7 @@ fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
     Ok(talk)
 }
 
-/// The order as it is said, changed.
+/// Sends the order in JSON after a change.
 fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
     let order = Command::Prepare(Box::new(talk.fitted(order(bench, &talk)?)));

@@ -1,4 +1,4 @@
-//! One flow: what all agents measured of it, as one.
+//! One flow: combines the results of all agents.
 
 use super::losses;
 use super::packed::{add_counts, merge};
@@ -23,12 +23,12 @@ pub struct UnitedFlow {
     jitter_ns: Option<f64>,
     series: Series,
     stalls: Option<Stalls>,
-    /// Latencies below zero.
+    /// Number of latencies below zero.
     pub negative: u64,
 }
 
 impl UnitedFlow {
-    /// From what each agent measured of it, in a window of this length.
+    /// Combines the results of agents in a window of this length.
     pub fn of(
         workload: &Workload,
         window_ns: Option<Ns>,
@@ -46,7 +46,7 @@ impl UnitedFlow {
         let mut refusals = Vec::new();
         results.iter().for_each(|result| add_refusals(&mut refusals, &result.refusals));
         counts.refused = refusals.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
-        // What the system refused it did not lose.
+        // A message that the system refused is not lost.
         let undelivered = refused_copies(&counts, workload.qos, results, &missing);
         counts.expected = counts.expected.saturating_sub(undelivered);
         counts.lost = counts.lost.saturating_sub(undelivered);
@@ -70,7 +70,7 @@ impl UnitedFlow {
         }
     }
 
-    /// As a record lists it.
+    /// Returns the flow as a record lists it.
     pub fn told(&self, name: &str) -> FlowRecord {
         FlowRecord {
             name: name.to_owned(),
@@ -81,7 +81,7 @@ impl UnitedFlow {
         }
     }
 
-    /// As the figures of a run that has no other flow.
+    /// Writes the flow as the figures of a run that has no other flow.
     pub fn into_record(self, record: &mut RunRecord) {
         (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
@@ -90,15 +90,15 @@ impl UnitedFlow {
     }
 }
 
-/// Messages that were delivered too late, by the histogram: one that is within
-/// its 0.1 % of the bound counts as late.
+/// Returns the number of messages delivered too late, by the histogram: one that is within its 0.1 % of the bound
+/// counts as late.
 fn late(latency: &Histogram, bound_ns: Ns) -> u64 {
     latency.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
 }
 
-/// Messages that the server acknowledged, and a subscriber had not got when
-/// the drain ended; `united` are those that none of several competing ones got.
-/// None where an agent does not name all of its own.
+/// Returns the number of messages that the server acknowledged and a subscriber had not received when the drain ended;
+/// `united` are those that none of several competing subscribers received. `None` if an agent does not list all of its
+/// own.
 fn acked_lost(results: &[&FlowResult], united: &Ranges) -> Option<u64> {
     let mut unacked = Vec::new();
     for result in results {
@@ -107,7 +107,7 @@ fn acked_lost(results: &[&FlowResult], united: &Ranges) -> Option<u64> {
     Some(losses::without(unacked, all_missing(results, united)?))
 }
 
-/// What subscribers did not get, one message after another; none where not all of it is named.
+/// Returns the messages that each subscriber did not receive; `None` unless all are listed.
 fn all_missing(results: &[&FlowResult], united: &Ranges) -> Option<Vec<Sequences>> {
     let mut missing = united.0.clone()?;
     for result in results {
@@ -116,8 +116,8 @@ fn all_missing(results: &[&FlowResult], united: &Ranges) -> Option<Vec<Sequences
     Some(missing)
 }
 
-/// Copies of refused messages that did not arrive: by the messages themselves where both sides
-/// name them; else each refused message counts once for each subscriber that hears it.
+/// Returns the number of copies of refused messages that did not arrive: from the messages themselves if both sides
+/// list them; else each refused message counts once for each subscriber of it.
 fn refused_copies(counts: &Counts, qos: u8, results: &[&FlowResult], united: &Ranges) -> u64 {
     if counts.refused == 0 {
         return 0;
@@ -127,7 +127,7 @@ fn refused_copies(counts: &Counts, qos: u8, results: &[&FlowResult], united: &Ra
         for result in results {
             refused.extend(result.refused.0.as_ref()?);
         }
-        // Below QoS 1 subscribers do not name what they miss.
+        // Below QoS 1 subscribers do not list missing messages.
         let missing = all_missing(results, united).filter(|_| qos > 0)?;
         let all = total(missing.iter().map(|range| range.end.saturating_sub(range.first)));
         Some(all.saturating_sub(losses::without(refused, missing)))
@@ -136,7 +136,7 @@ fn refused_copies(counts: &Counts, qos: u8, results: &[&FlowResult], united: &Ra
     named().unwrap_or_else(|| counts.refused.saturating_mul(each)).min(counts.lost)
 }
 
-/// The rates of a window; none of a window that did not end.
+/// Returns the rates of a window; none of a window that did not end.
 fn rates(workload: &Workload, counts: &Counts, window_ns: Option<Ns>, arrived: u64) -> Rates {
     let Some(window_ns) = window_ns else { return Rates::default() };
     let per_s = |count: u64| count as f64 * SECOND as f64 / window_ns as f64;
@@ -149,9 +149,8 @@ fn rates(workload: &Workload, counts: &Counts, window_ns: Option<Ns>, arrived: u
     }
 }
 
-/// The ledgers of all agents as one. Where subscribers compete, what each of
-/// them saw is united, so that a message that two of them got is a duplicate,
-/// and one that none of them got is missing.
+/// Combines the ledgers of all agents. If subscribers compete, their messages are united, so that a message that two of
+/// them received is a duplicate, and one that none of them received is missing.
 fn unite(
     workload: &Workload,
     totals: &[PublisherTotal],
@@ -192,7 +191,7 @@ fn unite(
     (sum, missing)
 }
 
-/// The messages of the window whose bits are not set, as ranges.
+/// Returns the messages of the window whose bits are not set, as ranges.
 fn gaps(bits: Option<&Vec<u8>>, total: &PublisherTotal) -> impl Iterator<Item = Sequences> {
     let bits = bits.map_or(&[][..], Vec::as_slice);
     let set = |at: u64| bits.get((at / 8) as usize).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
@@ -205,7 +204,7 @@ fn gaps(bits: Option<&Vec<u8>>, total: &PublisherTotal) -> impl Iterator<Item = 
     })
 }
 
-/// The bits of `first..end` that are set.
+/// Returns the number of bits of `first..end` that are set.
 fn ones(bits: Option<&Vec<u8>>, first: u64, end: u64) -> u64 {
     let Some(bits) = bits else { return 0 };
     let end = end.min(bits.len() as u64 * 8);
@@ -297,7 +296,7 @@ mod tests {
             refusals: vec![refusal(3)],
             ..FlowResult::default()
         };
-        // Two subscribers: one got a message that was refused.
+        // Two subscribers: one received a message that was refused.
         let subscriber = |delivered, missing: &[(u64, u64)]| FlowResult {
             ledger: LedgerCounts { expected: 10, delivered, ..LedgerCounts::default() },
             missing: ranges(missing),
@@ -312,7 +311,7 @@ mod tests {
         };
         let (one, two) = (subscriber(8, &[(0, 1), (1, 2)]), subscriber(5, &[(0, 4), (9, 10)]));
         assert_eq!(united("1", &[&publisher, &one, &two]), (10, 6, 3, 16, 13, 3, Some(1)));
-        // Where messages are not named, each counts once for each subscriber.
+        // If messages are not listed, each counts once for each subscriber.
         let cut = FlowResult { refused: Ranges(None), ..publisher.clone() };
         assert_eq!(united("1", &[&cut, &one, &two]).3, 14);
         assert_eq!(united("0", &[&publisher, &one, &two]), (10, 6, 3, 14, 13, 1, Some(1)));

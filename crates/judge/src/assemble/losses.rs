@@ -1,19 +1,18 @@
-//! Which of the messages that never came the server had acknowledged.
+//! Counts the missing messages that the server had acknowledged.
 
 use pubmark_model::protocol::Sequences;
 use pubmark_model::units::total;
 use std::collections::BTreeMap;
 
-/// Sequences of one publisher, so that those below any of them are counted in
-/// as many steps as their number has digits.
+/// Sequence numbers of one publisher. Counts those below a number in logarithmic time.
 #[derive(Default)]
 struct Marked {
-    /// First, end, and how many lie before the first; none touches another.
+    /// First, end, and count of numbers before the first; ranges do not touch each other.
     ranges: Vec<(u64, u64, u64)>,
 }
 
 impl Marked {
-    /// Of ranges in ascending order; those that overlap are one.
+    /// Adds a range. Ranges come in ascending order; overlapping ones are merged.
     fn add(&mut self, first: u64, end: u64) {
         match self.ranges.last_mut() {
             Some(last) if first <= last.1 => last.1 = last.1.max(end),
@@ -24,16 +23,15 @@ impl Marked {
         }
     }
 
-    /// How many of them are below `at`.
+    /// Returns how many of the numbers are below `at`.
     fn below(&self, at: u64) -> u64 {
         let after = self.ranges.partition_point(|(first, ..)| *first < at);
         self.ranges[..after].last().map_or(0, |(first, end, before)| before + (at.min(*end) - first))
     }
 }
 
-/// Messages of `missing` that are not among `excused`: each counts as often as
-/// it is missed, which is once for each subscriber. Missing messages that are not among those
-/// without an acknowledgement were acknowledged and lost.
+/// Returns the number of messages of `missing` that are not among `excused`, counted once for each subscriber that
+/// misses it. Missing messages that are not among the unacknowledged ones are acknowledged and lost.
 pub fn without(mut excused: Vec<Sequences>, missing: impl IntoIterator<Item = Sequences>) -> u64 {
     excused.sort_unstable_by_key(|range| (range.publisher, range.first));
     let mut of: BTreeMap<u32, Marked> = BTreeMap::new();
@@ -81,7 +79,7 @@ mod tests {
         }
     }
 
-    /// In 10^11 steps this test would take minutes.
+    /// A loop over all 10^11 pairs would take minutes.
     #[test]
     fn hundreds_of_thousands_of_ranges_on_both_sides_are_joined() {
         const RANGES: u64 = 300_000;

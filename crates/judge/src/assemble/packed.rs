@@ -1,10 +1,9 @@
-//! What several agents handed in, as one.
+//! Combines what several agents handed in.
 
 use pubmark_model::protocol::PackedHistogram;
 use pubmark_stats::Histogram;
 
-/// Histograms of so many digits as one. They were read when they came: one that
-/// cannot be added is remarked.
+/// Merges histograms with this many digits. They were validated on arrival: one that cannot be added is remarked.
 pub fn merge<'a>(
     digits: u8,
     packed: impl Iterator<Item = &'a PackedHistogram>,
@@ -25,7 +24,7 @@ pub fn merge<'a>(
     merged
 }
 
-/// Adds counts, place by place.
+/// Adds counts, element by element.
 pub fn add_counts(all: &mut Vec<u64>, more: &[u64]) {
     if all.len() < more.len() {
         all.resize(more.len(), 0);

@@ -1,5 +1,5 @@
-//! Steps in the latencies that a setting or a timer is known to leave: no
-//! reason against the run, and nothing to take for the system's speed unsaid.
+//! Steps in the latencies that a setting or a timer is known to leave: they are no reason against the run, but are
+//! noted, so that they are not taken for the system's speed.
 
 use super::found::words;
 use pubmark_model::record::RunRecord;
@@ -7,16 +7,16 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_stats::{Artefact, ArtefactStep, Histogram, artefacts};
 use serde_json::Value;
 
-/// So far from a publisher's interval a tick is no longer it.
+/// Relative distance from a publisher's interval from which a timer's period is distinct from it.
 const INTERVAL: f64 = 0.02;
 
-/// What a wait for a delayed acknowledgement, or what is left of it, makes of a latency, ns.
+/// Latencies that contain a wait for a delayed acknowledgement, or its remainder, ns.
 const WAITS: std::ops::Range<Ns> = 5 * MILLISECOND..48 * MILLISECOND;
 
-/// From this share on they are noted, where a setting could be their cause.
+/// Share of such latencies from which they are noted, if a setting could be their cause.
 const WAITS_SHARE: f64 = 0.05;
 
-/// The steps that were found, in words.
+/// Describes the steps that were found.
 pub fn found(record: &RunRecord) -> Vec<String> {
     let latency = record.histograms.latency.as_deref().and_then(|text| Histogram::decode(text).ok());
     let steps = latency.as_ref().map(artefacts).unwrap_or_default();
@@ -26,8 +26,8 @@ pub fn found(record: &RunRecord) -> Vec<String> {
     steps.into_iter().filter_map(|step| in_words(step, record)).collect()
 }
 
-/// Where Nagle's algorithm is left on, latencies that could be its doing: several
-/// waits on the way of a message, as at QoS 2, leave no step.
+/// Describes latencies that Nagle's algorithm may cause if it is left on: several waits on the way of a message, as at
+/// QoS 2, leave no step.
 fn left_on(latency: &Histogram, record: &RunRecord) -> Option<String> {
     let off = nagle(record);
     let waited = latency.nonzero().filter(|(ns, _)| WAITS.contains(ns)).map(|(_, count)| count).sum::<u64>();
@@ -49,7 +49,7 @@ fn in_words(step: ArtefactStep, record: &RunRecord) -> Option<String> {
             "{share} lie in a step that ends at 40 ms, as where Nagle's algorithm waits for a delayed acknowledgement{}",
             nodelay(record)
         )),
-        // What waits for the next message of its publisher comes at intervals of those.
+        // Waits for the next message of a publisher last for its interval.
         Artefact::Timer(period_ns) if is_interval(period_ns, record) => None,
         Artefact::Timer(period_ns) => Some(format!(
             "{share} lie at multiples of {}, as where a timer of that period wakes what they wait for",
@@ -58,7 +58,7 @@ fn in_words(step: ArtefactStep, record: &RunRecord) -> Option<String> {
     }
 }
 
-/// Whether a publisher's messages are due that far from each other.
+/// Returns whether a publisher's messages are due at this interval.
 fn is_interval(period_ns: Ns, record: &RunRecord) -> bool {
     let Some(profile) = record.workload.rate.profile() else { return false };
     let (slowest, fastest) = profile.per_ks().into_inner();
@@ -67,7 +67,7 @@ fn is_interval(period_ns: Ns, record: &RunRecord) -> bool {
     (interval_ns(fastest) - slack..=interval_ns(slowest) + slack).contains(&period)
 }
 
-/// The options that leave Nagle's algorithm on.
+/// Returns the options that leave Nagle's algorithm on.
 fn nagle(record: &RunRecord) -> Vec<String> {
     let off = record.options.iter().filter(|(name, value)| name.contains("nodelay") && **value == Value::Bool(false));
     off.map(|(name, _)| format!("options.{name} = false")).collect()

@@ -1,5 +1,4 @@
-//! Clocks of different hosts: a latency from one to another is only as good as
-//! what is known of them.
+//! Clocks of different hosts: a latency from one to another is only as accurate as their comparison.
 
 use super::bounds::CLOCK;
 use super::found::{Found, words};
@@ -7,8 +6,7 @@ use pubmark_model::host::LOCAL;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_model::units::Ns;
 
-/// Latencies that begin on one host and end on another, whose clocks may be too
-/// far apart for them: those figures of which that would be too much.
+/// Finds latencies between hosts whose clocks may be too far apart for them, with the figures that this affects.
 pub fn apart(record: &RunRecord) -> Option<Found> {
     let pair = record.widest_clocks()?;
     let latency = record.times.latency.as_ref()?;
@@ -33,7 +31,7 @@ pub fn apart(record: &RunRecord) -> Option<Found> {
     Found::if_any(touched.into_iter().map(|(group, _)| group).collect(), evidence)
 }
 
-/// A host by the name that people know: the local one has none in a record.
+/// Returns a host's display name: the local one has none in a record.
 fn named(host: &str) -> &str {
     if host.is_empty() { LOCAL } else { host }
 }

@@ -1,16 +1,14 @@
-//! What the link's failures brought about, so that it is not laid at the
-//! server's door.
+//! Effects of link failures, so that the server is not blamed for them.
 
 use super::found::words;
 use pubmark_model::fault::Target;
 use pubmark_model::record::{FaultEvent, RunRecord};
 use pubmark_model::units::{MILLISECOND, Ns};
 
-/// How long after a repair clients may take to come back: so long a silence is
-/// the failure's doing.
+/// Time that clients may take to come back after a repair: silences of this length are due to the failure.
 const RETURN: Ns = 500 * MILLISECOND;
 
-/// A proxy's link, and a host's.
+/// Targets whose fault cuts a link: a proxy's link, and a host's.
 const LINKS: [Target; 2] = [Target::Link, Target::Host];
 
 fn cuts(record: &RunRecord) -> impl Iterator<Item = (Ns, Ns)> {
@@ -19,17 +17,17 @@ fn cuts(record: &RunRecord) -> impl Iterator<Item = (Ns, Ns)> {
     record.fault_log.iter().filter(on_link).filter_map(times)
 }
 
-/// Whether the faults that were asked for were the link's, and no other's.
+/// Returns whether the requested faults were the link's only.
 pub fn only(record: &RunRecord) -> bool {
     !record.faults.is_empty() && record.faults.0.iter().all(|fault| LINKS.contains(&fault.who))
 }
 
-/// Whether the link was cut, or just repaired, within a time.
+/// Returns whether the link was cut, or just repaired, within a time.
 pub fn overlaps(record: &RunRecord, (from, to): (Ns, Ns)) -> bool {
     cuts(record).any(|(at, until)| at < to && from < until.saturating_add(RETURN))
 }
 
-/// How often the link failed, and for how long.
+/// Describes how often the link failed, and for how long.
 pub fn noted(record: &RunRecord) -> Option<String> {
     let (mut count, mut down_ns) = (0, Ns::MIN);
     for (at, until) in cuts(record) {

@@ -1,9 +1,9 @@
-//! What a verdict is made of.
+//! Building blocks of a verdict.
 
 use pubmark_model::record::{Component, FigureGroup, Finding, Note, Reason, Verdict};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
-/// A time with three digits and a fitting unit.
+/// Formats a time with three digits and a suitable unit.
 pub fn words(ns: Ns) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),
@@ -13,17 +13,17 @@ pub fn words(ns: Ns) -> String {
     }
 }
 
-/// What was found, in words, and the figures that it touches.
+/// A finding with the figures that it affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What was found.
+    /// Description of the finding.
     pub evidence: String,
-    /// What it touches.
+    /// Figures that it affects.
     pub figures: Vec<FigureGroup>,
 }
 
 impl Found {
-    /// Something that touches these figures.
+    /// Returns a finding that affects these figures.
     pub fn of(figures: &[FigureGroup], evidence: String) -> Found {
         let mut figures = figures.to_vec();
         figures.sort_unstable();
@@ -31,43 +31,40 @@ impl Found {
         Found { evidence, figures }
     }
 
-    /// The same, where it touches any.
+    /// Returns a finding, or `None` if it affects no figure.
     pub fn if_any(figures: Vec<FigureGroup>, evidence: String) -> Option<Found> {
         (!figures.is_empty()).then(|| Found::of(&figures, evidence))
     }
 
-    /// Something that touches all of them.
+    /// Returns a finding that affects all figures.
     pub fn all(evidence: String) -> Found {
         Found::of(FigureGroup::ALL, evidence)
     }
 
-    /// Whether it touches these.
+    /// Returns whether it affects this figure group.
     pub fn touches(&self, figures: FigureGroup) -> bool {
         self.figures.contains(&figures)
     }
 }
 
-/// What is found, sorted into what speaks against the run and what does not.
+/// Collects findings, as reasons against the run or as notes.
 pub struct Judge {
-    /// What has been found so far.
+    /// Verdict so far.
     pub verdict: Verdict,
-    /// The part that is under test.
+    /// The part under test.
     pub part: Component,
-    /// Whether faults were asked for: what they bring about is the run's result.
+    /// True if faults were requested: their effects are the run's result.
     pub asked: bool,
-    /// The part to which they happened.
+    /// The part that the faults affected.
     pub affected: Component,
-    /// Whether there are latencies that could be touched: none at `max`, but for
-    /// one request after the other.
+    /// True if there are latencies that can be affected: at `max` only with one request after the other.
     pub latencies: bool,
-    /// Whether messages were lost at `max`, where how many arrive hangs on the
-    /// pace as the throughput does.
+    /// True if messages were lost at `max`, where the number of arrivals depends on the pace as the throughput does.
     pub outpaced: bool,
 }
 
 impl Judge {
-    /// Whatever was asked for, this speaks against the run, if it touches a
-    /// figure that the run has.
+    /// Adds a reason against the run, with or without requested faults, if it affects a figure that the run has.
     pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
         for Found { evidence, mut figures } in found {
             figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
@@ -80,7 +77,7 @@ impl Judge {
         }
     }
 
-    /// This too, unless faults were asked for.
+    /// Adds a reason against the run, or a note if faults were requested.
     pub fn result(&mut self, reason: Reason, found: Option<Found>) {
         match self.asked {
             true => self.note(self.affected, found.map(|found| found.evidence)),
@@ -88,7 +85,7 @@ impl Judge {
         }
     }
 
-    /// This is noted, and speaks not against the run.
+    /// Adds a note, which does not count against the run.
     pub fn note(&mut self, part: Component, evidence: impl IntoIterator<Item = String>) {
         self.verdict.notes.extend(evidence.into_iter().map(|evidence| Note { part, evidence }));
     }

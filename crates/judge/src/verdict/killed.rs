@@ -1,30 +1,29 @@
-//! Clients that the script killed: what hangs on that is nobody's fault, and is
-//! said.
+//! Clients that the script killed: the consequences count against nobody, and are noted.
 
 use super::found::words;
 use pubmark_model::fault::Target;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 
-/// Both sides, those who send first.
+/// Both sides, senders first.
 pub const SIDES: [Target; 2] = [Target::Publishers, Target::Subscribers];
 
-/// Whether the faults that were asked for were these, and no others.
+/// Returns whether the requested faults were kills of clients only.
 pub fn only(record: &RunRecord) -> bool {
     !record.faults.is_empty() && record.faults.0.iter().all(|fault| fault.killed_side().is_some())
 }
 
-/// Whether nobody was there any more to take what came.
+/// Returns whether the subscribers were killed, so that nothing received later messages.
 pub fn deaf(record: &RunRecord) -> bool {
     record.killed_at_ns(Target::Subscribers).is_some()
 }
 
-/// Who was killed, and when.
+/// Describes which side was killed, and when.
 fn said(record: &RunRecord, side: Target) -> Option<String> {
     Some(format!("{} were killed at {}", side.word(), words(record.killed_at_ns(side)?)))
 }
 
-/// Who was killed and when, and what figures say of it.
+/// Describes who was killed and when, and the effect on the figures.
 pub fn noted(record: &RunRecord) -> Vec<String> {
     let what = |side| match side {
         Target::Subscribers => "what came after that had nobody to take it",
@@ -38,15 +37,14 @@ pub fn noted(record: &RunRecord) -> Vec<String> {
     SIDES.into_iter().filter_map(note).collect()
 }
 
-/// Who had been killed before a silence ended.
+/// Describes which sides had been killed before a silence ended.
 pub fn during(record: &RunRecord, (_, to_ns): (Ns, Ns)) -> Option<String> {
     let before = SIDES.into_iter().filter(|side| record.killed_at_ns(*side).is_some_and(|at_ns| at_ns < to_ns));
     let all: Vec<String> = before.filter_map(|side| said(record, side)).collect();
     (!all.is_empty()).then(|| all.join(", and "))
 }
 
-/// Why messages may not have arrived, behind a sentence that says so: because
-/// one of these sides was killed.
+/// Returns an addition to a sentence about missing messages: that one of these sides was killed.
 pub fn why(record: &RunRecord, sides: &[Target]) -> String {
     let why = |side: &Target| match side {
         Target::Subscribers => "nobody was there to take what came after that",
@@ -68,7 +66,7 @@ mod tests {
 
     const KILLED_NS: Ns = 5 * SECOND + 2 * MILLISECOND;
 
-    /// A run in which one side was killed, half way through its window.
+    /// Judges a run in which one side was killed, half way through its window.
     fn killed(side: Target, change: impl FnOnce(&mut RunRecord)) -> Verdict {
         judged(&format!("kill {} at 5s", side.word()), |record| {
             let (what, at_ns) = (Act::Kill, Some(KILLED_NS));

@@ -1,13 +1,13 @@
-//! Which of the two was the limit, where a run says so of the generator and of the
-//! system: the rule by which a search for a capacity counts its steps.
+//! Decides which was the limit if there are reasons against both the generator and the system: a capacity search counts
+//! its steps by this rule.
 
 use pubmark_model::record::{Reason, RunRecord, Verdict};
 
-/// So much of its processors is all of them.
+/// Share of its processors from which a server has used all of them.
 const BUSY: f64 = 0.9;
 
-/// A sentence where the generator was late by its own doing and the load was not taken,
-/// or a backlog grew. What the generator did not do in time it did not ask of the system.
+/// Returns a note if there was generator delay and the load was not taken, or a backlog grew. A load that the generator
+/// did not offer in time did not test the system.
 pub(super) fn noted(record: &RunRecord, verdict: &Verdict) -> Option<String> {
     let gave = |reason: Reason| verdict.reasons.iter().find(|finding| finding.reason == reason);
     let late = gave(Reason::GeneratorSaturated)?;
@@ -40,8 +40,8 @@ mod tests {
     use pubmark_model::record::{Deployment, Reason, RunRecord, Usage, Verdict};
     use pubmark_stats::Histogram;
 
-    /// A tenth of the load was not taken, and the generator was 50 ms late by its own
-    /// doing; the server had one processor, and used so much of it.
+    /// Judges a run in which a tenth of the load was not taken, and the generator delay was 50 ms; the server had one
+    /// processor, and used this share of it.
     fn both(used: f64, change: impl FnOnce(&mut RunRecord)) -> Verdict {
         judged("none", |record| {
             let mut own = Histogram::latency();

@@ -1,5 +1,4 @@
-//! Event loops at their limit. Each agent is judged by its own loops: how many
-//! another has says nothing of it.
+//! Event loops at their limit. Each agent is judged by its own loops, whatever number another agent has.
 
 use super::bounds::{BUSY, IN_TIME};
 use super::found::Found;
@@ -8,12 +7,12 @@ use crate::calibration::{Calibration, Most};
 use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
 use pubmark_model::workload::{Pacing, Rate, Receive};
 
-/// Whether an agent has clients that send by the schedule.
+/// Returns whether an agent has clients that send by the schedule.
 pub fn sends(agent: &AgentShare) -> bool {
     agent.roles.iter().any(|role| role.sends())
 }
 
-/// Whether an agent has clients that receive.
+/// Returns whether an agent has clients that receive.
 pub fn receives(agent: &AgentShare) -> bool {
     agent.roles.iter().any(|role| !role.sends())
 }
@@ -22,12 +21,12 @@ pub fn receives(agent: &AgentShare) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Busy<'a> {
     agent: &'a AgentShare,
-    /// Processor time of each of its loops over the window, 0 to 1 and a little more.
+    /// Processor time of each of its loops over the window, 0 to slightly above 1.
     share: f64,
 }
 
 impl Busy<'_> {
-    /// Which, and how busy.
+    /// Describes the agent and its load.
     pub fn words(&self) -> String {
         let AgentShare { name, loops, .. } = self.agent;
         let each = match loops {
@@ -38,10 +37,9 @@ impl Busy<'_> {
     }
 }
 
-/// Agents whose event loops were at their limit. Only clients of a broker are
-/// judged, for what a library's threads do is the library's; only where an
-/// agent says how many loops it has; and none that keeps a processor busy with
-/// waiting, for then nobody sees how much of it was work.
+/// Returns the agents whose event loops were at their limit. Judges only clients of a broker, because a library's
+/// threads belong to the library; only agents that report their number of loops; and none that is busy waiting, because
+/// its work cannot be separated from that.
 pub fn at_limit(record: &RunRecord) -> Vec<Busy<'_>> {
     if record.connections.is_none() {
         return Vec::new();
@@ -51,7 +49,7 @@ pub fn at_limit(record: &RunRecord) -> Vec<Busy<'_>> {
         sends(agent) && record.workload.pacing == Pacing::Spin && !unlimited
             || receives(agent) && record.workload.receive == Receive::Spin
     };
-    // What all publishers spent on waiting awake, each agent of them alike.
+    // Busy waiting of all publishers, divided evenly among their agents.
     let senders = record.agents.iter().filter(|agent| sends(agent)).count().max(1) as f64;
     let awake_cores = record.pacing.map_or(0.0, |pacing| pacing.spent_cores) / senders;
     let busy = |agent: &&AgentShare| agent.loops > 0 && !waits_awake(agent);
@@ -62,10 +60,9 @@ pub fn at_limit(record: &RunRecord) -> Vec<Busy<'_>> {
     record.agents.iter().filter(busy).map(share).filter(|busy| busy.share >= BUSY).collect()
 }
 
-/// Why the generator was at its end, from its processor time and from what the
-/// calibration of this machine found that it can do.
+/// Returns why the generator was at its limit, from its processor time and from the calibration of this machine.
 pub fn saturated(record: &RunRecord, calibration: Option<&Calibration>) -> Option<Found> {
-    // What a disturbed machine could not do, an undisturbed one may.
+    // A calibration on a disturbed machine does not show what an undisturbed one can do.
     let most = || calibration.filter(|calibration| quiet(&calibration.load)).map(|calibration| &calibration.most);
     let busiest = at_limit(record).into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
     let found = |evidence: String| Found::of(FigureGroup::LATENCY, evidence);
@@ -73,16 +70,15 @@ pub fn saturated(record: &RunRecord, calibration: Option<&Calibration>) -> Optio
     busy.or_else(|| beyond(record, most()?)).map(found)
 }
 
-/// A rate beyond what was calibrated, of messages that cost no less: QoS 0 is
-/// the cheapest quality, the smallest message the cheapest message. Only what
-/// is sent by a schedule to a broker is judged, by loops that sleep.
+/// Describes a rate beyond the calibrated one, of messages that cost no less: QoS 0 is the cheapest quality, the
+/// smallest message the cheapest message. Judges only scheduled sends to a broker, by loops that sleep.
 fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
     record.connections.as_ref()?;
     let workload = &record.workload;
     let profile = workload.rate.profile()?;
     let comparable = workload.pacing != Pacing::Spin && workload.payload_bytes >= most.payload_bytes;
     let senders: Vec<&AgentShare> = record.agents.iter().filter(|agent| sends(agent)).collect();
-    // Publishers are dealt out evenly: the agent with the fewest loops has most to do.
+    // Publishers are assigned evenly: the agent with the fewest loops has most to do.
     let loops = senders.iter().map(|agent| agent.loops.max(1)).min().unwrap_or(1);
     let limit = most.per_s / f64::from(most.shards.max(1)) * f64::from(loops);
     if !comparable || limit <= 0.0 || most.missed_per_s.is_none() {
@@ -110,7 +106,7 @@ mod tests {
     use pubmark_model::record::{ConnectionFigures, Usage};
     use pubmark_model::workload::Workload;
 
-    /// A record of agents that send or not, with so many loops, on so many processors.
+    /// Returns a record of agents, each given as: sends, number of loops, processors used.
     fn record(rate: &str, agents: &[(bool, u32, f64)]) -> RunRecord {
         let cell = Cell {
             axes: serde_json::Map::new(),
@@ -129,7 +125,7 @@ mod tests {
         let mut record = blank(&cell, None, Place { repeat: 1, position: 0 }, String::new());
         record.connections = Some(ConnectionFigures::default());
         let share = |(index, (sends, loops, cores)): (usize, &(bool, u32, f64))| AgentShare {
-            // A name says nothing: the roles do.
+            // The roles decide, not the name.
             name: format!("agent-{index}"),
             roles: vec![if *sends { Role::Publisher } else { Role::Subscriber }],
             loops: *loops,
@@ -195,7 +191,7 @@ mod tests {
 
     #[test]
     fn each_agent_is_judged_by_its_own_loops() {
-        // One of eight processors in eight loops is little; one in the one loop of another is all that it has.
+        // One of eight processors in eight loops is little; a whole one in a single loop is the limit.
         assert_eq!(limited(&record("1", &[(false, 8, 1.0), (true, 1, 0.2)])), [""; 0]);
         let found = limited(&record("1", &[(false, 1, 1.0), (true, 8, 2.0)]));
         assert_eq!(found, ["the agent `agent-0` computed for 100 % of the window in its event loop"]);

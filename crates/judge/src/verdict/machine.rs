@@ -1,4 +1,4 @@
-//! What others did on the machine, and what could not be seen of it.
+//! Load of the machine by other programs, and what could not be measured of it.
 
 use super::bounds::{Bounds, FOREIGN, FOREIGN_AT_MAX, LATE, LATE_NS, STEAL, STEAL_AT_MAX, touched};
 use super::found::{Found, words};
@@ -6,12 +6,12 @@ use pubmark_model::record::{Attached, FigureGroup, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Rate;
 
-/// Whether a server runs on this machine and cannot be told from others.
+/// Returns whether a server runs on this machine and cannot be separated from other programs.
 fn hidden(record: &RunRecord) -> bool {
     record.deployment.as_ref().is_some_and(|deployment| deployment.attached == Some(Attached::Hidden))
 }
 
-/// What is not judged because the server cannot be told from others.
+/// Describes what is not judged because the server cannot be separated from other programs.
 pub fn unknown(record: &RunRecord) -> Option<String> {
     let cores = record.machine.foreign_cores;
     hidden(record).then(|| {
@@ -23,7 +23,7 @@ pub fn unknown(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// Each way in which the machine was not the run's own.
+/// Finds each way in which other programs used the machine.
 pub fn noisy(record: &RunRecord) -> Vec<Found> {
     let mut machine = record.machine;
     if hidden(record) {
@@ -46,8 +46,8 @@ fn late(record: &RunRecord) -> Option<Found> {
     too_late.then(|| Found::of(&[FigureGroup::Cost], evidence()))
 }
 
-/// What others did, where that spoils a measurement: of messages that are sent
-/// by a schedule, or (`unlimited`) as fast as they are taken.
+/// Finds load by others that disturbs a measurement: of messages that are sent by a schedule, or (`unlimited`) as fast
+/// as they are taken.
 fn disturbed(machine: &MachineLoad, unlimited: bool) -> Vec<Found> {
     let (steal, foreign) = if unlimited { (STEAL_AT_MAX, FOREIGN_AT_MAX) } else { (STEAL, FOREIGN) };
     let cores = f64::from(machine.cores.max(1));
@@ -65,7 +65,7 @@ fn disturbed(machine: &MachineLoad, unlimited: bool) -> Vec<Found> {
     steal.into_iter().chain(foreign).collect()
 }
 
-/// Whether others left the machine alone, by the measure of a run's verdict.
+/// Returns whether others left the machine alone, by the bounds of a run's verdict.
 pub fn quiet(machine: &MachineLoad) -> bool {
     !disturbed(machine, true).iter().any(|found| found.touches(FigureGroup::LatencyP50))
 }

@@ -1,5 +1,4 @@
-//! Parts that stood still: agents by their own account or by the script, the
-//! server by the script.
+//! Parts that stood still: agents by their own report or by the script, the server by the script.
 
 use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, touched};
 use super::found::{Found, words};
@@ -10,12 +9,12 @@ use pubmark_model::record::{AgentShare, FaultEvent, FigureGroup, RunRecord};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
 
-/// Agents that did not run for a while, each in words.
+/// Finds agents that did not run for a while.
 pub fn paused(record: &RunRecord) -> Vec<Found> {
     record.agents.iter().filter_map(|agent| stood_still(agent, record)).collect()
 }
 
-/// Whether what happened to `who` happened to this agent.
+/// Returns whether a fault of `who` concerns this agent.
 fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
@@ -24,7 +23,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     }
 }
 
-/// How often something stood still, how long at most, and from when on, ns.
+/// Number of pauses, length of the longest, and its start, ns.
 #[derive(Clone, Copy)]
 struct Standstill {
     times: u64,
@@ -36,7 +35,7 @@ fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
     let side = record.fault_log.iter().filter(|event| concerns(agent, event.who));
     let scripted: Vec<(Ns, Ns)> = side.filter_map(|event| Some((event.at_ns?, event.until_ns?))).collect();
     let pauses = agent.pauses.unwrap_or_default();
-    // Its own account begins with the last thing that it did before.
+    // The agent's report begins with its last action before the pause.
     let within = |(at, until): &(Ns, Ns)| {
         *at <= pauses.longest_at_ns.saturating_add(pauses.longest_ns) && pauses.longest_at_ns <= *until
     };
@@ -45,7 +44,7 @@ fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
             runtime_pauses(agent).map(|own| (own.longest_at_ns, own.longest_at_ns.saturating_add(own.longest_ns)));
         let why = match of_runtime {
             _ if scripted.iter().any(within) => "the script stopped it",
-            // Shorter ones beside it do not explain it.
+            // Shorter pauses beside it do not explain it.
             Some(own) if within(&own) && own.1 - own.0 >= pauses.longest_ns / 2 => "the runtime of its language did so",
             _ => "it was stopped, or the machine was",
         };
@@ -66,9 +65,8 @@ fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) ->
     Found::of(&figures(share, record), evidence)
 }
 
-/// What is touched where an agent did not run for this share of the window.
-/// What was sent meanwhile waits, and is counted all the same, unless some of
-/// it was thrown away.
+/// Returns the figures affected if an agent did not run for this share of the window. Messages sent meanwhile wait, and
+/// are counted, unless some were thrown away.
 pub fn figures(share: f64, record: &RunRecord) -> Vec<FigureGroup> {
     let unlimited = record.workload.rate == Rate::Max;
     let mut figures = touched(if unlimited { PAUSED_AT_MAX } else { PAUSED }, share);
@@ -87,8 +85,8 @@ fn runtime_pauses(agent: &AgentShare) -> Option<RuntimePauses> {
     agent.runtime?.pauses.filter(|pauses| pauses.count > 0)
 }
 
-/// Agents whose runtime stopped them, by its own word: a figure of the language,
-/// and no fault of the library.
+/// Describes agents whose runtime stopped them, by their own report: a figure of the language, and no fault of the
+/// library.
 pub fn of_runtimes(record: &RunRecord) -> Vec<String> {
     let told = |agent: &AgentShare| {
         let RuntimePauses { count, total_ns, longest_ns, longest_at_ns } = runtime_pauses(agent)?;
@@ -101,7 +99,7 @@ pub fn of_runtimes(record: &RunRecord) -> Vec<String> {
     record.agents.iter().filter_map(told).collect()
 }
 
-/// What the script did to the server, and when.
+/// Describes what the script did to the server, and when.
 pub fn noted(record: &RunRecord) -> Vec<String> {
     let events = record.fault_log.iter().filter(|event| event.who == Target::Server);
     events.filter_map(in_words).collect()
@@ -112,7 +110,7 @@ fn in_words(event: &FaultEvent) -> Option<String> {
         Act::Stop => "stopped",
         Act::Kill => "killed",
         Act::Cut => "cut",
-        // Only a later pubmark does it, and judges it.
+        // Only a later pubmark can do it, and judges it.
         Act::Later(_) => return None,
     };
     let at = words(event.at_ns?);

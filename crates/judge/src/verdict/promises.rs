@@ -1,4 +1,4 @@
-//! What a system promises of its messages, and what became of them.
+//! A system's promises about its messages, and whether they were kept.
 
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
 use super::found::{Found, Judge};
@@ -11,15 +11,14 @@ use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, SECOND};
 
-/// Counts, and the latencies where so many of so many messages have none.
+/// Returns the counts, and the latencies affected if `messages` of `of` have none.
 fn counts_without(messages: u64, of: u64) -> Vec<FigureGroup> {
     let mut figures = vec![FigureGroup::Counts];
     figures.extend(touched(WITHOUT_LATENCY, messages as f64 / of.max(1) as f64));
     figures
 }
 
-/// When the wait for messages ended: what had not come by then counts as lost,
-/// and may still have come later.
+/// Describes when the wait for messages ended: those still missing count as lost, and may have arrived later.
 fn drained(record: &RunRecord) -> String {
     match record.phases.map(|phases| phases.drain_ns) {
         None => "when the drain ended".into(),
@@ -28,8 +27,7 @@ fn drained(record: &RunRecord) -> String {
     }
 }
 
-/// What the server took responsibility for and did not hand on: nothing of a
-/// run matters more.
+/// Describes messages that the server acknowledged and did not deliver: the most important result of a run.
 pub fn forgotten(record: &RunRecord) -> Option<String> {
     let counts = &record.counts;
     (counts.acked_lost > Some(0)).then(|| {
@@ -39,8 +37,7 @@ pub fn forgotten(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// Losses, repetitions and the like. Where faults were asked for, they are told
-/// whatever is promised.
+/// Judges losses, duplicates and the like. If faults were requested, they are noted, whatever is promised.
 pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     let counts = &record.counts;
     let broker = record.connections.is_some();
@@ -99,7 +96,7 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     );
 }
 
-/// What the system refused, and whether because it had reached a limit of its own.
+/// Finds refused messages, by cause: with and without a limit of the system itself.
 pub fn refused(record: &RunRecord) -> [(Reason, Option<Found>); 2] {
     [(Reason::ResourceLimitHit, true), (Reason::MessagesRefused, false)].map(|(reason, limit)| {
         let of_kind: Vec<&RefusalCount> = record.refusals.iter().filter(|one| one.limit == limit).collect();
@@ -114,7 +111,7 @@ pub fn refused(record: &RunRecord) -> [(Reason, Option<Found>); 2] {
     })
 }
 
-/// What was acknowledged and lost, where that cannot be told.
+/// Describes why acknowledged and lost messages are not known, if so.
 pub fn untold(record: &RunRecord) -> Option<String> {
     (record.workload.qos > 0 && record.counts.acked_lost.is_none()).then(|| {
         format!(
@@ -126,11 +123,10 @@ pub fn untold(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// Messages that were due and never went out. Those that did are another load
-/// than was asked for.
+/// Finds messages that were due and never sent. Those that were sent are another load than the requested one.
 pub fn missed(record: &RunRecord) -> Option<Found> {
     let counts = &record.counts;
-    // One of each publisher may have fallen due while it was being killed.
+    // One message of each publisher may have been due while it was being killed.
     let dying = record.killed_at_ns(Target::Publishers).map_or(0, |_| u64::from(record.workload.publishers));
     let few = (counts.sent as f64) < OFFERED * counts.offered as f64;
     (few && counts.offered.saturating_sub(counts.sent) > dying).then(|| {
@@ -142,7 +138,7 @@ pub fn missed(record: &RunRecord) -> Option<Found> {
     })
 }
 
-/// Percentiles of too few messages.
+/// Finds percentiles of too few messages.
 pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
     let samples = record.times.latency.as_ref().map_or(0, |latency| latency.count);
     if unlimited && !record.workload.pattern.round_trip() {

@@ -1,5 +1,5 @@
-//! Whether the window shows a state that lasts: no trend, and no backlog that
-//! grew, was left from before, or rose and fell.
+//! Checks that the window shows a steady state: no trend, and no backlog that grew, was left from before, or rose and
+//! fell.
 
 use super::bounds::{BACKLOG_GREW, BACKLOG_LEFT, BACKLOG_P50, BACKLOG_ROSE, TREND_CHANGE, TREND_P};
 use super::found::{Found, words};
@@ -8,24 +8,22 @@ use pubmark_model::units::{Ns, total};
 use pubmark_model::workload::Rate;
 use pubmark_stats::{median, trend};
 
-/// Fewer messages than this have no flow.
+/// Number of messages below which there is no flow.
 const MESSAGES_MIN: u64 = 100;
-/// Median latencies of the first and the last slices that differ by no more
-/// than this are the same.
+/// Ratio up to which the median latencies of the first and the last slices count as equal.
 const SAME: f64 = 1.2;
 
-/// What was owed to subscribers over the window, in copies.
+/// Backlog over the window, in copies.
 struct Flow {
     sent: u64,
     arrived: u64,
     /// Copies that should have arrived of what was sent in the window.
     copies: f64,
-    /// What was sent and had not arrived, at the window's end less at its
-    /// beginning; what is lost for good is not owed.
+    /// Growth of the backlog (sent and not arrived) from the window's start to its end, without lost copies.
     owed: f64,
-    /// The highest that it was over the lowest before it, within the window.
+    /// Highest rise of the backlog above the lowest level before it, within the window.
     rose: f64,
-    /// The slice in which it was highest.
+    /// Slice in which the backlog was highest.
     peak: usize,
 }
 
@@ -38,7 +36,7 @@ impl Flow {
         }
         let each = counts.expected as f64 / counts.sent as f64;
         let copies = sent as f64 * each;
-        // Where losses fell is not known: they are spread like what was sent.
+        // The times of losses are unknown: they are spread like the sent messages.
         let kept = each * (1.0 - counts.lost as f64 / copies).max(0.0);
         let (mut owed, mut lowest, mut rose, mut peak) = (0.0_f64, 0.0_f64, 0.0, 0);
         for slice in 0..series.sent.len().max(series.delivered.len()) {
@@ -54,8 +52,8 @@ impl Flow {
     }
 }
 
-/// Why the figures are of no state that lasts. `unlimited`: messages go out as
-/// fast as they are taken, so that a backlog is how it works.
+/// Returns why a backlog makes the state unsteady. `unlimited`: messages go out as fast as they are taken, so that a
+/// backlog is normal.
 pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
     if unlimited {
         return None;
@@ -64,8 +62,8 @@ pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
     filling(record, &flow).or_else(|| grew(&flow)).or_else(|| left(record, &flow)).or_else(|| rose(record, &flow))
 }
 
-/// A pipe that is longer than the warm-up was still being filled: what arrives
-/// takes as long at the window's end as at its beginning.
+/// Finds a latency longer than the warm-up, so that the system was still filling: arrivals take as long at the window's
+/// end as at its start.
 fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let latency_ns = record.times.latency.as_ref()?.p50;
     let warmup_ns = record.workload.warmup_ns;
@@ -85,7 +83,7 @@ fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
     })
 }
 
-/// More was sent than arrived.
+/// Finds a backlog that grew: more was sent than arrived.
 fn grew(flow: &Flow) -> Option<Found> {
     (flow.owed > BACKLOG_GREW * flow.copies).then(|| {
         let evidence =
@@ -94,7 +92,7 @@ fn grew(flow: &Flow) -> Option<Found> {
     })
 }
 
-/// More arrived than was sent: it had gathered before the window.
+/// Finds a backlog from before the window: more arrived than was sent.
 fn left(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let left = -flow.owed;
     (left > BACKLOG_LEFT * flow.copies && left > MESSAGES_MIN as f64).then(|| {
@@ -108,8 +106,8 @@ fn left(record: &RunRecord, flow: &Flow) -> Option<Found> {
     })
 }
 
-/// What was owed rose and fell within the window. Where a subscriber heard
-/// nothing for so long, that is a standstill, and told as such.
+/// Finds a backlog that rose and fell within the window. If a subscriber received nothing for that time, it is reported
+/// as a stall instead.
 fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let window_ns = record.window_ns.max(1) as f64;
     let silent = record.stalls.unwrap_or_default().longest_ns as f64 / window_ns * flow.copies;
@@ -128,12 +126,12 @@ fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
     })
 }
 
-/// The slices' median latencies, of those in which something arrived, ns.
+/// Returns the slices' median latencies, of those in which something arrived, ns.
 fn slices(record: &RunRecord) -> Vec<f64> {
     record.series.latency_p50_ns.iter().filter(|ns| **ns > 0).map(|ns| *ns as f64).collect()
 }
 
-/// Whether the median of all is far above what it is in the better slices.
+/// Returns whether the median of all is far above that of the better slices.
 fn moved_median(record: &RunRecord) -> bool {
     let mut sorted = slices(record);
     sorted.sort_by(f64::total_cmp);
@@ -141,19 +139,19 @@ fn moved_median(record: &RunRecord) -> bool {
     record.times.latency.as_ref().is_some_and(|latency| better > 0.0 && latency.p50 as f64 > BACKLOG_P50 * better)
 }
 
-/// The medians of the first and of the last third.
+/// Returns the medians of the first and of the last third.
 fn ends(values: &[f64]) -> Option<(f64, f64)> {
     let third = values.len().div_ceil(3);
     Some((median(values.get(..third)?)?, median(values.get(values.len() - third..)?)?))
 }
 
-/// No p-value is 0.
+/// Formats a p-value, never as 0.
 fn probability(p: f64) -> String {
     if p < 1e-4 { "p < 0.0001".into() } else { format!("p = {p:.4}") }
 }
 
-/// A figure that rose or fell over the window, by more than chance, and by so
-/// much that where the window lies decides what is quoted.
+/// Finds a figure that rose or fell over the window, by more than chance, and by so much that the position of the
+/// window decides its value.
 pub fn trending(record: &RunRecord) -> Option<Found> {
     let (what, values, figures): (&str, Vec<f64>, &[FigureGroup]) = if record.times.latency.is_none() {
         let delivered = record.series.delivered.iter().map(|count| *count as f64).collect();
@@ -170,7 +168,7 @@ pub fn trending(record: &RunRecord) -> Option<Found> {
         let direction = if change > 0.0 { "rose" } else { "fell" };
         let by = match change.abs() {
             share if share < 1.0 => format!("by {:.0} %", share * 100.0),
-            // Beyond its own median a share says nothing that can be imagined.
+            // A share above the median itself is hard to imagine.
             times => match ends(&values).filter(|(first, last)| (last > first) == (change > 0.0)) {
                 Some((first, last)) if record.times.latency.is_some() => {
                     format!("from {} to {}", words(first as Ns), words(last as Ns))
@@ -183,10 +181,9 @@ pub fn trending(record: &RunRecord) -> Option<Found> {
     })
 }
 
-/// How long a run that is looked at from its start took to be steady, ns, in
-/// whole slices: from then on no slice is further from what the run settles at
-/// than a trend may move it, and no trend is left. None where that is not so
-/// within this time, or too little was seen after it.
+/// Returns the time after which a run whose window begins at its start was steady, ns, in whole slices: from then on no
+/// slice is further from the level at which the run settles than a trend may move it, and no trend is left. `None` if
+/// that is not so within this time, or if too few slices follow it.
 pub fn steady_after_ns(record: &RunRecord, within_ns: Ns) -> Option<Ns> {
     let values: Vec<f64> = match record.times.latency {
         Some(_) => record.series.latency_p50_ns.iter().map(|ns| *ns as f64).collect(),
@@ -194,7 +191,7 @@ pub fn steady_after_ns(record: &RunRecord, within_ns: Ns) -> Option<Ns> {
     };
     let slice_ns = record.series.slice_ns;
     let last = usize::try_from(within_ns.checked_div(slice_ns)?).ok()?;
-    // The last slice may be one in part.
+    // The last slice may be incomplete.
     let values = values.get(..values.len().checked_sub(1)?)?;
     let rest = values.get(last..)?;
     let settled = median(rest.iter().copied().filter(|value| *value > 0.0).collect::<Vec<_>>().as_slice())?;
@@ -205,7 +202,7 @@ pub fn steady_after_ns(record: &RunRecord, within_ns: Ns) -> Option<Ns> {
         })
     };
     let near = |slice: usize| values.get(slice).is_some_and(|value| (value - settled).abs() <= TREND_CHANGE * settled);
-    // A single slice that is not is a pause, and no warm-up.
+    // A single slice off the level is a pause, and no warm-up.
     let belongs = |slice: usize| near(slice) || (slice > 0 && near(slice - 1) && near(slice + 1));
     if moves(rest) {
         return None;
@@ -221,7 +218,7 @@ mod tests {
     use crate::verdict::tests::judged;
     use pubmark_model::record::Series;
 
-    /// What is found within 10 slices of 100 ns of a run with these.
+    /// Returns the steady time within 10 slices of 100 ns of a run with these.
     fn found(series: Series, has_latency: bool) -> Option<Ns> {
         let mut found = None;
         judged("none", |record| {

@@ -29,7 +29,7 @@ fn find(name: &str) -> Option<Arc<System>> {
     Some(mosquitto()).filter(|system| system.name == name).cloned().map(Arc::new)
 }
 
-/// A faultless record of a broker at QoS 1, changed by `change`; what is found.
+/// Judges a faultless record of a broker at QoS 1, changed by `change`.
 pub(super) fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     let text = "title = \"t\"\n[workload]\nqos = 1\nduration = \"10s\"\n[axes]\nsystem = \"mosquitto\"\n";
     let study = Study::parse("t", text, &find, &ReadOptions::default()).unwrap();
@@ -45,7 +45,7 @@ pub(super) fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdic
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
     counts.acked_lost = Some(0);
     (record.window_ns, record.rates.delivered_per_s) = (10 * SECOND, 1_000.0);
-    // Names say nothing: the roles do.
+    // The roles decide, not the names.
     let agent =
         |name: &str, role| AgentShare { name: name.into(), roles: vec![role], loops: 1, ..AgentShare::default() };
     record.agents = vec![agent("hears", Role::Subscriber), agent("sends-2", Role::Publisher)];
@@ -57,7 +57,7 @@ pub(super) fn reasons(verdict: &Verdict) -> Vec<Reason> {
     verdict.reasons.iter().map(|finding| finding.reason).collect()
 }
 
-/// Reasons with the figures that they touch.
+/// Returns the reasons with the figures that they affect.
 fn found(verdict: &Verdict) -> Vec<(Reason, Vec<FigureGroup>)> {
     verdict.reasons.iter().map(|finding| (finding.reason, finding.figures.clone())).collect()
 }
@@ -103,7 +103,7 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
         "the agent `hears` did not run for 1.000 s, from 5.000 s into the window: it was stopped, or the machine was"
     );
     assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Component::Generator]);
-    // A publisher that was late by itself for most of the silence.
+    // A publisher with a generator delay for most of the silence.
     let verdict = judged("none", |record| {
         record.stalls = Some(SILENCE);
         record.times.own_lag.as_mut().unwrap().max = 9 * SECOND / 10;
@@ -136,7 +136,7 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
         record.agents[1].pauses = Some(own);
     });
     assert!(verdict.reasons[0].evidence.ends_with("the script stopped it"), "{:?}", verdict.reasons);
-    // A pause at another time is another matter.
+    // A pause at another time explains nothing.
     let verdict = judged(fault, |record| {
         stop(record);
         record.agents[1].pauses = Some(Stalls { longest_at_ns: 8 * SECOND, ..own });
@@ -205,13 +205,13 @@ fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
         let lost = "1000 of 10000 expected messages had not arrived 10.0 s after the window";
         assert!(others.chain(reasons).any(|evidence| evidence == lost), "{fault}: {verdict:?}");
     }
-    // Time that is virtual has no length to tell, and what was never acknowledged no promise to break.
+    // Virtual time has no length to report, and a message that was never acknowledged no promise to break.
     let verdict = judged("none", |record| (record.counts.delivered, record.counts.lost) = (9_990, 10));
     assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
     assert!(verdict.reasons[0].evidence.ends_with("had not arrived when the drain ended"), "{:?}", verdict.reasons);
 }
 
-/// A tenth of the latencies wait for what is left of 40 ms, or all lie at ticks.
+/// A tenth of the latencies wait for the remainder of 40 ms, or all lie at multiples of a period.
 fn stepped(step: impl Fn(u64) -> Ns) -> impl Fn(&mut RunRecord) {
     move |record| {
         let mut histogram = Histogram::latency();
@@ -240,7 +240,7 @@ fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
     let verdict = judged("none", &ticking);
     let says = "75.0 % of the latencies lie at multiples of 4.000 ms, as where a timer";
     assert!(verdict.notes[0].evidence.starts_with(says), "{:?}", verdict.notes);
-    // At 250 messages a second it is the interval at which they are due.
+    // At 250 messages per second it is the interval at which they are due.
     let verdict = judged("none", |record| {
         ticking(record);
         record.workload.rate = Rate::per_kilosecond(250_000);
@@ -277,7 +277,7 @@ fn a_server_that_ran_out_of_memory_and_lives_on_is_no_valid_run() {
     assert!(verdict.reasons[0].evidence.ends_with(line), "{:?}", verdict.reasons);
 }
 
-/// What a dying server does to a run.
+/// Effects of a dying server on a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
     (counts.sent, counts.delivered, counts.lost) = (9_000, 8_000, 1_000);
@@ -341,13 +341,13 @@ fn what_a_cut_link_brings_about_is_the_links() {
     let verdict = judged("cut link at 1s for 1s", |record| cut(record, SECOND));
     let silence = verdict.notes.iter().find(|note| note.evidence.contains("delivered nothing")).unwrap();
     assert_eq!(silence.part, Component::Server);
-    // Where the server was killed as well, nobody knows whose losses they are.
+    // If the server was killed as well, the cause of the losses is unknown.
     let verdict = judged("cut link at 1s for 1s, kill server at 3s for 1s", |record| cut(record, SECOND));
     let lost = verdict.notes.iter().find(|note| note.evidence.contains("expected messages")).unwrap();
     assert_eq!(lost.part, Component::Server);
 }
 
-/// A histogram of so many values, one in a hundred of them another.
+/// Returns a histogram in which one value in a hundred is `one_in_a_hundred`.
 fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
     let mut histogram = Histogram::latency();
     histogram.record_n(usual, 9_850);
@@ -573,7 +573,7 @@ fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
     assert!(between(Pattern::RequestReply, &[SECOND]).valid, "there and back is measured on one clock");
 }
 
-/// Whatever an agent, a host or a file says, a verdict comes of it.
+/// Whatever an agent, a host or a file contains, there is a verdict.
 #[test]
 fn numbers_at_their_bounds_are_judged() {
     for most in [0, u64::MAX] {

@@ -1,10 +1,10 @@
-//! What a CPU quota on pubmark itself did to a run.
+//! Effect of a CPU quota of pubmark itself on a run.
 
 use super::found::{Found, words};
 use super::pauses::figures;
 use pubmark_model::record::{CpuThrottle, MachineLoad, RunRecord};
 
-/// Each host whose agents a quota stopped in the window.
+/// Finds each host whose agents a quota stopped in the window.
 pub fn throttled(record: &RunRecord) -> Vec<Found> {
     let of = |name: &str, machine: &MachineLoad| machine.throttle.and_then(|throttle| stopped(name, throttle, record));
     match record.hosts.is_empty() {
@@ -50,14 +50,14 @@ mod tests {
             "a control group limits pubmark to 0.5 processors, and stopped it in 86 of 100 periods, for 5.000 s of \
              processor time"
         );
-        // Once: what is slow then is slow at most in the tail.
+        // Once: the delay affects at most the tail.
         let once = CpuThrottle { throttled: 1, waited_ns: 50 * MILLISECOND, ..HALF };
         assert_eq!(judged("none", |record| record.machine = with(once)).reasons[0].figures, [LatencyP99]);
         let never = CpuThrottle { throttled: 0, waited_ns: 0, ..HALF };
         assert!(judged("none", |record| record.machine = with(never)).valid);
     }
 
-    /// Where the next message waits for the one before, less is sent.
+    /// If the next message waits for the one before, fewer are sent.
     #[test]
     fn a_quota_touches_the_rate_at_max_and_in_closed_loops() {
         let at_max = |pattern| {

@@ -1,9 +1,8 @@
-//! What agents cannot tell of themselves: nobody is blamed by it, and nobody
-//! called clean.
+//! Figures that agents do not support: no part is blamed because of them, and none is cleared.
 
 use pubmark_model::record::{AgentShare, RunRecord, Untold};
 
-/// What is not known, and what that leaves open.
+/// Name of the unknown figure, and the consequence.
 struct Words {
     of_one: &'static str,
     of_several: &'static str,
@@ -38,7 +37,7 @@ fn cannot(record: &RunRecord, what: Untold) -> Vec<&AgentShare> {
     record.agents.iter().filter(|agent| agent.cannot_tell.contains(&what)).collect()
 }
 
-/// The first of these that an agent cannot tell, in words; none where all tell all.
+/// Describes the first of these that an agent does not support; `None` if all support all.
 pub fn of(record: &RunRecord, any: &[Untold]) -> Option<String> {
     any.iter().find_map(|what| {
         let names: Vec<String> = cannot(record, *what).iter().map(|agent| format!("`{}`", agent.name)).collect();
@@ -50,7 +49,7 @@ pub fn of(record: &RunRecord, any: &[Untold]) -> Option<String> {
     })
 }
 
-/// All that agents cannot tell, and what that leaves open.
+/// Describes all that agents do not support, and the consequences.
 pub fn noted(record: &RunRecord) -> Vec<String> {
     let all = [Untold::Pauses, Untold::OwnLag, Untold::ReceiveLag, Untold::Stalls];
     let says = |what: Untold| Some(format!("{}: {}", of(record, &[what])?, words(what).so));
@@ -92,7 +91,7 @@ mod tests {
         });
         let says = "the agents `hears`, `sends-2` cannot tell whether their subscribers heard nothing for a while: silences are not seen";
         assert_eq!(verdict.notes.iter().map(|note| note.evidence.as_str()).collect::<Vec<_>>(), [says]);
-        // What others tell, or the script, is known all the same.
+        // Figures of other agents, and the script's, are known nevertheless.
         let verdict = judged("none", |record| {
             record.stalls = Some(SILENCE);
             record.agents[0].cannot_tell = vec![Untold::Pauses];

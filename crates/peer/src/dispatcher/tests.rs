@@ -11,7 +11,7 @@ fn payload(publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {
     sent(publisher, sequence, intended_ns, intended_ns, 64)
 }
 
-/// One that was sent later than it could have been.
+/// Returns a message that was sent late by the generator.
 fn sent(publisher: u32, sequence: u32, intended_ns: Ns, sent_ns: Ns, bytes: usize) -> Vec<u8> {
     let mut payload = pattern(bytes);
     let (sent_ns, free_ns) = (Some(sent_ns), Some(intended_ns));
@@ -19,7 +19,7 @@ fn sent(publisher: u32, sequence: u32, intended_ns: Ns, sent_ns: Ns, bytes: usiz
     payload
 }
 
-/// A dispatcher, and what it has handed on: instant, publisher, sequence, payload.
+/// A dispatcher, and the messages that it has passed on: instant, publisher, sequence, payload.
 struct Dispatched {
     dispatcher: Dispatcher,
     out: Vec<(Ns, u32, u32, Vec<u8>)>,
@@ -42,7 +42,7 @@ impl Dispatched {
         }
     }
 
-    /// Each message comes `late_ns` after it was sent, in the order of time.
+    /// Feeds each message `late_ns` after its sending, in order of time.
     fn run(&mut self, schedule: impl IntoIterator<Item = Due>, late_ns: Ns) {
         let mut all: Vec<Due> = schedule.into_iter().collect();
         all.sort_by_key(|due| (due.at_ns + due.lag_ns, due.publisher));
@@ -60,7 +60,7 @@ impl Dispatched {
     }
 }
 
-/// The peer does what the truth says, for each element and all together.
+/// The peer's actions agree with `truth`, for each element and for all together.
 #[test]
 fn the_truth_is_what_is_done() {
     let delays = ["{ fixed = \"10ms\" }", "{ uniform = [\"1ms\", \"21ms\"] }", "{ exponential = \"3ms\" }"];
@@ -105,8 +105,8 @@ fn the_truth_is_what_is_done() {
     }
 }
 
-/// A message of under 24 bytes does not tell when it was sent, and one of under
-/// 32 not when it could have been: then the lag is in the latency.
+/// A message of under 24 bytes has no time of sending, and one of under 32 no ready time: then the generator delay is
+/// part of the latency.
 #[test]
 fn a_delay_counts_from_the_sending_where_that_is_told() {
     for (bytes, wanted, latency) in
@@ -209,7 +209,7 @@ fn the_server_stands_still_from_the_origin_on() {
 fn a_server_serves_one_message_after_the_other() {
     let text = "service = 1000";
     let mut dispatched = Dispatched::new(text);
-    // A tenth more than it can serve, of five publishers.
+    // A tenth more than it can serve, from five publishers.
     dispatched.run(uniform(5, 220, 2 * SECOND), MS / 10);
     let script = PeerScript::parse(text).unwrap();
     let truth = truth(&script, uniform(5, 220, 2 * SECOND), 0, 2 * SECOND);

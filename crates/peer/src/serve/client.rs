@@ -1,31 +1,31 @@
-//! One connection of the peer's: socket, conversation, and the bytes between.
+//! One connection of the peer: socket, conversation, and buffers.
 
 use crate::speech::Speech;
 use pubmark_model::units::Ns;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-/// Buffers that have grown beyond this are given back when they are empty.
+/// Size beyond which buffers are freed when they are empty.
 const KEEP: usize = 64 << 10;
 /// The longest item that a client may send, bytes.
 const LONGEST_BYTES: usize = 64 << 20;
 
-/// One connection.
+/// A connection.
 pub struct PeerConnection<S> {
     pub stream: TcpStream,
     pub speech: S,
-    /// What was read and not understood yet.
+    /// Input not parsed yet.
     pub partial: Vec<u8>,
-    /// What is to be written, and how much of it was.
+    /// Output; `written` counts the bytes already written.
     pub out: Vec<u8>,
     written: usize,
-    /// Nothing is written before, ns.
+    /// Instant before which nothing is written, ns.
     pub mute_until: Ns,
-    /// It is on the list of those that have something to write.
+    /// True if it is on the list of connections with output.
     pub dirty: bool,
-    /// It ends when all is written; what it says is not looked at any more.
+    /// True if it ends when all is written; its input is then ignored.
     pub closing: bool,
-    /// Its place in the order of subscriptions, once it has one.
+    /// Its number in the order of subscriptions, once it has one.
     pub subscriber: Option<u32>,
 }
 
@@ -44,24 +44,24 @@ impl<S: Speech> PeerConnection<S> {
         }
     }
 
-    /// Bytes that wait for the kernel to take them.
+    /// Returns the bytes that wait for the kernel to take them.
     pub fn unwritten(&self) -> usize {
         self.out.len() - self.written
     }
 
-    /// The same, and those that wait for the client's acknowledgements.
+    /// Returns the unwritten bytes and those that wait for the client's acknowledgements.
     pub fn pending(&self) -> usize {
         self.unwritten() + self.speech.kept_bytes()
     }
 
-    /// Writes what the kernel takes.
+    /// Writes as much as the kernel takes.
     pub fn flush(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    // A subscriber that is always behind would keep all that it ever got.
+                    // A subscriber that is always behind would keep its whole output.
                     if self.written > self.out.len() / 2 {
                         self.out.drain(..self.written);
                         self.written = 0;
@@ -81,7 +81,7 @@ impl<S: Speech> PeerConnection<S> {
         Ok(())
     }
 
-    /// Reads once. None if nothing is there; 0 bytes at the end.
+    /// Reads once. Returns `None` if no input is available; 0 at the end.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.stream.read(buffer) {
@@ -93,7 +93,7 @@ impl<S: Speech> PeerConnection<S> {
         }
     }
 
-    /// Hands bytes that have just come to the conversation.
+    /// Passes new bytes to the conversation.
     pub fn hear(&mut self, bytes: &[u8], hub: &mut crate::speech::Hub<'_>) -> Result<(), pubmark_wire::Malformed> {
         if self.partial.is_empty() {
             let done = self.speech.input(bytes, &mut self.out, hub)?;

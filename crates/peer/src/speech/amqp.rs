@@ -1,9 +1,7 @@
-//! AMQP 0-9-1: one channel a connection, and on it one queue of the
-//! connection's own with one consumer. A queue is bound to `amq.direct` by a
-//! routing key, or to `amq.topic` by one that may end in `#`; it keeps nothing
-//! before its consumer comes. Properties are not handed on, and messages are
-//! never returned. What is not known here ends the connection, with code 540.
-//! Heartbeats are answered; whether they come is not looked at.
+//! AMQP 0-9-1: one channel per connection, and on it one queue of the connection's own with one consumer. A queue is
+//! bound to `amq.direct` by a routing key, or to `amq.topic` by one that may end in `#`; it keeps nothing before its
+//! consumer comes. Properties are not passed on, and messages are never returned. Unknown methods end the connection,
+//! with code 540. Heartbeats are answered; missing ones are ignored.
 
 mod consumer;
 
@@ -19,73 +17,73 @@ use std::rc::Rc;
 
 const DIRECT: &[u8] = b"amq.direct";
 const TOPIC: &[u8] = b"amq.topic";
-/// A connection has one subscription: its queue's consumer.
+/// The connection's only subscription: its queue's consumer.
 const TOKEN: u32 = 0;
 const NOT_IMPLEMENTED: u16 = 540;
 const NOT_ALLOWED: u16 = 530;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing has come.
+    /// Nothing has been received.
     Silent,
-    /// Start is said.
+    /// Start has been sent.
     Started,
-    /// Tune is said.
+    /// Tune has been sent.
     Tuning,
-    /// TuneOk has come.
+    /// TuneOk has been received.
     Tuned,
-    /// The virtual host is entered; no channel is open.
+    /// The virtual host is open, but no channel.
     Opened,
-    /// The line's channel is open.
+    /// The connection's channel is open.
     Channel,
-    /// All is said.
+    /// The conversation is over.
     Over,
 }
 
-/// A message that is on its way in.
+/// A message that is being received.
 #[derive(Clone, Copy)]
 enum Incoming {
     Nothing,
-    /// Publish has come.
+    /// Publish has been received.
     Header,
-    /// And the header: so many bytes of the body are missing.
+    /// The header has been received too; this many bytes of the body are missing.
     Body(u64),
 }
 
 struct Queue {
     name: Box<[u8]>,
-    /// Exchange and routing key of what is bound to it.
+    /// Exchange and routing key of each binding.
     bindings: Vec<Box<[u8]>>,
     consumer: Option<Consumer>,
 }
 
 impl Queue {
     fn filters(&self) -> impl Iterator<Item = Filter<'_>> {
-        // Only what was understood is bound.
+        // Only valid bindings are stored.
         self.bindings.iter().flat_map(|binding| filters(binding).into_iter().flatten())
     }
 }
 
-/// One connection.
+/// A connection.
 pub struct AmqpServer {
     denied: bool,
     script: Rc<PeerScript>,
-    /// Messages that have come on the connection.
+    /// Messages received on the connection.
     came: u64,
     state: State,
     framing: Framing,
     /// Messages that a consumer takes unacknowledged; 0 is no bound.
     window: u16,
-    /// Messages published since confirms were asked for; none if they were not.
+    /// Messages published since confirms were requested; `None` if they were not.
     published: Option<u64>,
     incoming: Incoming,
-    /// Exchange and routing key of the message that is on its way in.
+    /// Exchange and routing key of the message that is being received.
     route: Vec<u8>,
     body: Vec<u8>,
     queue: Option<Queue>,
 }
 
-/// What ends a connection: code, words, and the method at fault.
+/// Error that ends a connection: code, text, and the method at fault.
 struct Refusal(u16, String);
 
 impl Speech for AmqpServer {
@@ -188,7 +186,7 @@ impl AmqpServer {
         hub(Ask::Close);
     }
 
-    /// The inner error is said to the client, the outer one ends it without a word.
+    /// Handles a method. The inner error is sent to the client, the outer one closes the connection silently.
     fn method(
         &mut self,
         channel: u16,
@@ -232,7 +230,7 @@ impl AmqpServer {
         Ok(Ok(()))
     }
 
-    /// What is said on the channel.
+    /// Handles a method of the channel.
     fn on_channel(&mut self, method: &Method<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Refusal> {
         let mut say = |method: Method<'_>| Frame::Method(self.framing.channel, method).put(out);
         match *method {
@@ -269,7 +267,7 @@ impl AmqpServer {
         Ok(())
     }
 
-    /// What is said on the channel about its queue.
+    /// Handles a method of the channel about its queue.
     fn on_queue(&mut self, method: &Method<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Refusal> {
         let mut say = |method: Method<'_>| Frame::Method(self.framing.channel, method).put(out);
         match *method {
@@ -322,7 +320,7 @@ impl AmqpServer {
         Ok(())
     }
 
-    /// A body in one frame is handed on as it lies there; one in several is put together.
+    /// Handles a part of a body. A body in one frame is passed on without a copy; one in several is assembled.
     fn piece(&mut self, piece: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Malformed> {
         let Incoming::Body(missing) = self.incoming else { return Err(out_of_turn("a body")) };
         let missing = missing.checked_sub(piece.len() as u64).ok_or_else(|| out_of_turn("more of a body"))?;
@@ -355,7 +353,7 @@ impl AmqpServer {
         Ok(())
     }
 
-    /// Says what the script has for a message of this number. True where the channel is closed.
+    /// Sends the scripted errors for a message with this number. Returns true if the channel is closed.
     fn speaks_up(&mut self, out: &mut Vec<u8>) -> bool {
         self.came += 1;
         if let Some(block) = &self.script.block {
@@ -391,7 +389,7 @@ fn start(out: &mut Vec<u8>) {
         .put(out);
 }
 
-/// The name of the route of an exchange and a routing key.
+/// Writes the name of the route of an exchange and a routing key.
 fn route(name: &mut Vec<u8>, exchange: Short<'_>, routing_key: Short<'_>) -> Result<(), Refusal> {
     if ![DIRECT, TOPIC].contains(&exchange.0) {
         return Err(Refusal(404, format!("NOT_FOUND - no exchange '{}'", exchange.0.escape_ascii())));
@@ -403,13 +401,13 @@ fn route(name: &mut Vec<u8>, exchange: Short<'_>, routing_key: Short<'_>) -> Res
     Ok(())
 }
 
-/// The connection's queue, if that is its name.
+/// Returns the connection's queue if it has this name.
 fn own<'q>(queue: &'q mut Option<Queue>, name: Short<'_>) -> Result<&'q mut Queue, Refusal> {
     let found = queue.as_mut().filter(|queue| *queue.name == *name.0);
     found.ok_or_else(|| Refusal(404, format!("NOT_FOUND - no queue '{}'", name.0.escape_ascii())))
 }
 
-/// The filters of a binding: in `amq.topic`, `a.#` is `a` and all below `a.`.
+/// Returns the filters of a binding: in `amq.topic`, `a.#` is `a` and all below `a.`.
 fn filters(binding: &[u8]) -> Result<impl Iterator<Item = Filter<'_>>, Refusal> {
     let (mut exact, mut below) = (binding, None);
     if let Some(key) = binding.strip_prefix(TOPIC) {

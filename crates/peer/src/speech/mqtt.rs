@@ -1,5 +1,5 @@
-//! MQTT 3.1.1 and 5. Wills, retained messages and sessions that outlive their
-//! connection are not kept; filters are a topic, or end in `#`.
+//! MQTT 3.1.1 and 5. Wills, retained messages and sessions that outlive their connection are not kept; filters are a
+//! topic, or end in `#`.
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::Filter;
@@ -10,11 +10,11 @@ use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Return code and reason code of a refusal that may pass: server unavailable.
+/// Return code and reason code of a temporary refusal: server unavailable.
 const UNAVAILABLE: [u8; 2] = [3, 0x88];
-/// Of a message that is refused, where the script names no code.
+/// Reason code of a refused message if the script has none.
 const QUOTA_EXCEEDED: u8 = 0x97;
-/// Topic filter not valid; MQTT 3.1.1 knows one failure only.
+/// Topic filter not valid; MQTT 3.1.1 has only one failure code.
 const NOT_VALID: u8 = 0x8F;
 
 /// A message that waits for room in its subscriber's window.
@@ -24,13 +24,13 @@ struct Waiting {
     payload: Box<[u8]>,
 }
 
-/// One connection.
+/// A connection.
 pub struct MqttServer {
     denied: bool,
     script: Rc<PeerScript>,
-    /// Messages that have come on the connection.
+    /// Messages received on the connection.
     published: u64,
-    /// None before CONNECT.
+    /// `None` before CONNECT.
     version: Option<Version>,
     /// QoS 1 and 2 messages that the client takes unacknowledged.
     window: u16,
@@ -105,7 +105,7 @@ impl Speech for MqttServer {
 impl MqttServer {
     fn connect(&mut self, version: Version, connect: &ConnectPacket<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
         let code = if self.denied { UNAVAILABLE[usize::from(version == Version::V5)] } else { 0 };
-        // Without a text it always fits.
+        // It always fits without a text.
         let limits = &self.script.limits;
         let mut connack = Connack { maximum_packet_bytes: limits.packet_bytes, ..Connack::new(code) };
         connack.receive_maximum = limits.inflight.unwrap_or(connack.receive_maximum);
@@ -207,7 +207,7 @@ impl MqttServer {
         let mut id = 0;
         if qos > Qos::AtMostOnce {
             id = self.next_id;
-            // In a window below 65535 the oldest is done with before its identifier returns.
+            // In a window below 65535 the oldest is complete before its identifier is reused.
             self.next_id = if id == u16::MAX { 1 } else { id + 1 };
             self.unacknowledged += 1;
         }
@@ -216,7 +216,7 @@ impl MqttServer {
             encode::publish(out, version, &Publish { dup: false, qos, retain: false, topic, id, alias: None, payload });
     }
 
-    /// The client is done with a message.
+    /// Makes room after the client has completed a message.
     fn room(&mut self, out: &mut Vec<u8>) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         if let Some(Waiting { qos, topic, payload }) = self.waiting.pop_front() {
@@ -242,8 +242,8 @@ fn subscribe(version: Version, id: u16, filters: Filters<'_>, out: &mut Vec<u8>,
     let _ = encode::suback(out, version, id, &codes, None);
 }
 
-/// Hands on the routes of a filter: `a/#` is `a` and all below `a/` (4.7.1.2).
-/// False where it is none that the peer knows: `+`, and groups that share.
+/// Calls `with` for each route of a filter: `a/#` is `a` and all below `a/` (4.7.1.2). Returns false if the peer does
+/// not support it: `+`, and shared groups.
 fn each(filter: &str, mut with: impl FnMut(Filter<'_>)) -> bool {
     if filter.contains('+') || filter.starts_with("$share/") {
         return false;
@@ -275,7 +275,7 @@ mod tests {
         out
     }
 
-    /// Says something, and returns the answer; what was asked for goes to `asked`.
+    /// Sends bytes, and returns the answer; appends requests to `asked`.
     fn say(mqtt: &mut MqttServer, bytes: &[u8], acknowledge: bool, asked: &mut Vec<String>) -> Vec<u8> {
         let mut out = Vec::new();
         let answer = if acknowledge { PublisherAnswer::Acknowledged } else { PublisherAnswer::Nothing };

@@ -1,5 +1,4 @@
-//! NATS core. Headers are not handed on, queue groups are refused; a wildcard
-//! stands at the end (`a.>`).
+//! NATS core. Headers are not passed on, queue groups are refused; a wildcard must be at the end (`a.>`).
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::Filter;
@@ -10,24 +9,24 @@ use std::rc::Rc;
 
 const INFO: &str = r#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":MAX,"auth_required":false,"tls_required":false}"#;
 
-/// Where the script names no other limit.
+/// Limit if the script has none.
 const MAX_PAYLOAD_BYTES: u32 = 64 << 20;
-/// Of a message that is refused, where the script has no words.
+/// Error text of a refused message if the script has none.
 const REFUSAL: &str = "Permissions Violation for Publish";
 
 struct Subscription {
-    /// As the client calls it.
+    /// Identifier that the client chose.
     name: Box<[u8]>,
     subject: Box<[u8]>,
 }
 
-/// One connection.
+/// A connection.
 pub struct NatsServer {
     denied: bool,
     script: Rc<PeerScript>,
-    /// Messages that have come on the connection.
+    /// Messages received on the connection.
     published: u64,
-    /// By token; one that has ended stays, without a name.
+    /// Subscriptions by token; one that has ended stays, without a name.
     subscriptions: Vec<Subscription>,
 }
 

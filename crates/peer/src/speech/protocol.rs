@@ -1,82 +1,80 @@
-//! What every protocol of the peer offers, and what it is offered.
+//! Interface of the peer's protocols.
 
 use crate::routes::Filter;
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use std::rc::Rc;
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ask<'a> {
-    /// To hand on a message.
+    /// Pass on a message.
     Publish {
-        /// Where to.
+        /// Topic of the message.
         topic: &'a [u8],
-        /// The message.
+        /// Payload of the message.
         payload: &'a [u8],
         /// Quality of service, 0 to 2.
         qos: u8,
     },
-    /// To get messages, under a name of its own.
+    /// Subscribe, with a token chosen by the connection.
     Subscribe(Filter<'a>, u32),
-    /// To get them no more.
+    /// Unsubscribe.
     Unsubscribe(Filter<'a>, u32),
-    /// To be let go, when what was said is written.
+    /// Close the connection when all output is written.
     Close,
 }
 
-/// What the publisher of a message is told.
+/// Answer to the publisher of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublisherAnswer {
-    /// That the server has it.
+    /// The server has it.
     Acknowledged,
-    /// Nothing.
+    /// No answer.
     Nothing,
-    /// That the server refuses it.
+    /// The server refuses it.
     Refused,
 }
 
-/// What became of it.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {
-    /// What its publisher is told.
+    /// Answer to its publisher.
     pub answer: PublisherAnswer,
-    /// How many listen to its topic.
+    /// Number of subscribers of its topic.
     pub listeners: usize,
 }
 
-/// Carries out what a client asks for.
+/// Carries out a client's request.
 pub type Hub<'h> = dyn FnMut(Ask<'_>) -> Handled + 'h;
 
 /// The server's side of one connection.
 pub trait Speech: Sized {
-    /// The scheme of an endpoint.
+    /// Scheme of an endpoint.
     const SCHEME: &'static str;
 
-    /// The name of the driver whose clients it serves.
+    /// Name of the driver whose clients it serves.
     const DRIVER: &'static str = Self::SCHEME;
 
-    /// A new connection; `denied` if it is to be refused.
+    /// Returns a new connection; `denied` if it must be refused.
     fn new(denied: bool) -> Self;
 
-    /// What of the script is for the protocol to carry out: limits, the words of refusals, the end of
-    /// a connection. By default nothing.
+    /// Passes the script to the protocol, which carries out limits, errors of refusals, and the end of a connection.
+    /// Does nothing by default.
     fn obey(&mut self, _script: &Rc<PeerScript>) {}
 
-    /// Appends what the server says first, if it speaks first; whether the
-    /// connection is then over.
+    /// Appends the server's greeting, if the protocol has one. Returns whether the connection is then over.
     fn greet(&mut self, out: &mut Vec<u8>) -> bool;
 
-    /// Takes what has arrived, and returns how many bytes it is done with; the
-    /// rest comes again with more behind it. Appends answers.
+    /// Handles input, and returns how many bytes it has consumed; the rest is passed again with more behind it. Appends
+    /// answers.
     fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed>;
 
-    /// Appends a message for a subscription of this client's. What cannot be
-    /// said now, because the client takes no more unacknowledged, is kept and
-    /// said with an acknowledgement's answer.
+    /// Appends a message for a subscription of this client. If the client takes no more unacknowledged messages, it is
+    /// kept, and appended to the answer to a later acknowledgement.
     fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>);
 
-    /// Bytes of payload that are kept so.
+    /// Returns the bytes of payload that are kept so.
     fn kept_bytes(&self) -> usize {
         0
     }

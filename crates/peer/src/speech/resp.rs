@@ -7,20 +7,20 @@ use pubmark_wire::Malformed;
 use pubmark_wire::resp::{Item, RespCommand, Values, put_bulk, put_front, put_integer, put_line};
 use std::rc::Rc;
 
-/// The token of channels; patterns have their place, from 1.
+/// Token of channels; patterns have their positions, from 1.
 const CHANNEL: u32 = 0;
-/// Of a message that is refused, where the script has no words.
+/// Error text of a refused message if the script has none.
 const REFUSAL: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const VERSION: &[u8] = b"0.0.0-peer";
 
-/// One connection.
+/// A connection.
 pub struct RespServer {
     denied: bool,
     script: Rc<PeerScript>,
-    /// Messages that have come on the connection.
+    /// Messages received on the connection.
     published: u64,
     three: bool,
-    /// Channels and patterns that it listens to.
+    /// Number of channels and patterns that it subscribes to.
     subscriptions: i64,
     patterns: Vec<Box<[u8]>>,
 }
@@ -97,7 +97,7 @@ impl Speech for RespServer {
 }
 
 impl RespServer {
-    /// What begins a message that answers nothing.
+    /// Returns the first byte of a message that is no answer.
     fn unasked(&self) -> u8 {
         if self.three { b'>' } else { b'*' }
     }

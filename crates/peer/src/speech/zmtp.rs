@@ -1,15 +1,13 @@
-//! ZMTP 3.0 (RFC 23) without security, as libzmq speaks it over TCP: both
-//! publishers (PUB) and subscribers (SUB) connect to the peer, and it is the
-//! other kind to each. A message is one frame and has no topic; a subscription
-//! is to everything.
+//! ZMTP 3.0 (RFC 23) without security, as libzmq uses it over TCP: both publishers (PUB) and subscribers (SUB) connect
+//! to the peer, which takes the opposite type for each. A message is one frame and has no topic; a subscription is to
+//! everything.
 
 use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
 
-/// Ten bytes of signature, of which the middle ones are free; then version
-/// 3.0, the mechanism in 20 bytes, 1 byte whether this is the mechanism's
-/// server, and 31 of nothing.
+/// Ten bytes of signature, of which the middle ones are arbitrary; then version 3.0, the mechanism in 20 bytes, 1 byte
+/// that says whether this is the mechanism's server, and 31 bytes of padding.
 const GREETING_BYTES: usize = 64;
 const VERSION: [u8; 2] = [3, 0];
 const MECHANISM: &[u8; 20] = b"NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -17,9 +15,9 @@ const MECHANISM: &[u8; 20] = b"NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
-/// A frame is no longer than this, bytes.
+/// Maximum length of a frame, bytes.
 const MAX_BYTES: u64 = 128 << 20;
-/// First bytes of what a subscriber says.
+/// First bytes of a subscriber's messages.
 const CANCEL: u8 = 0;
 const SUBSCRIBE: u8 = 1;
 /// All messages have this topic, and a client has one subscription.
@@ -28,17 +26,17 @@ const TOKEN: u32 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its greeting has not come.
+    /// Its greeting has not been received.
     Silent,
-    /// Its READY has not come.
+    /// Its READY has not been received.
     Greeted,
     Publisher,
     Subscriber,
-    /// All is said.
+    /// The conversation is over.
     Over,
 }
 
-/// One connection.
+/// A connection.
 pub struct ZmtpServer {
     denied: bool,
     state: State,
@@ -122,7 +120,7 @@ impl ZmtpServer {
                 }
                 _ => return Err(Malformed::new("a subscription to less than everything")),
             },
-            // Only 3.1 asks for answers, and it knows that this is 3.0.
+            // Only 3.1 expects answers, and it knows that this is 3.0.
             (State::Publisher | State::Subscriber, true) => {}
             _ => return Err(Malformed::new("a message before READY")),
         }
@@ -130,17 +128,16 @@ impl ZmtpServer {
     }
 }
 
-/// What there is of a greeting may be the front of one.
+/// Checks that an incomplete greeting can be the beginning of one.
 fn early(bytes: &[u8]) -> Result<usize, Malformed> {
     let sound = bytes.first().is_none_or(|first| *first == 0xff) && bytes.get(9).is_none_or(|last| *last == 0x7f);
     sound.then_some(0).ok_or_else(|| Malformed::new("no greeting of ZMTP"))
 }
 
-/// First byte, what is carried, and the bytes that a frame takes in all.
+/// First byte, content, and total length of a frame.
 type Frame<'a> = (u8, &'a [u8], usize);
 
-/// A frame: its first byte, what it carries, and the bytes that it takes; none
-/// where more bytes are needed.
+/// Reads a frame: its first byte, its content, and its total length; `None` if more bytes are needed.
 fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Malformed> {
     let Some((flags, rest)) = bytes.split_first() else { return Ok(None) };
     if flags & !(MORE | LONG | COMMAND) != 0 {
@@ -171,7 +168,7 @@ fn put(out: &mut Vec<u8>, flags: u8, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// The value of this name: names say their length in one byte, values in four.
+/// Returns the value of this name: names have a length of one byte, values of four.
 fn property<'a>(mut bytes: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     loop {
         let (size, rest) = bytes.split_first()?;
@@ -204,7 +201,7 @@ mod tests {
         Ok((used, out, asked))
     }
 
-    /// As libzmq 4.3 says it to a server that has not spoken yet.
+    /// Returns the greeting that libzmq 4.3 sends to a server that has not sent anything yet.
     fn greeting() -> Vec<u8> {
         let mut bytes = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".to_vec();
         bytes.resize(GREETING_BYTES, 0);

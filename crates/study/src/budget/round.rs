@@ -1,30 +1,30 @@
-//! What is measured next: a block of each of these points.
+//! Chooses the points of the next round: each gets a repeat.
 
 use pubmark_model::units::Ns;
 use pubmark_stats::Random;
 
-/// A point is begun only where there is time for so many blocks of it and of all that
-/// is open: with fewer hardly anything is decided.
+/// A point is begun only if there is time for this many repeats of it and of all that is open: with fewer hardly
+/// anything is decided.
 const BLOCKS_WORTH: u64 = 3;
 
-/// With fewer blocks nobody knows yet how many more would tell.
+/// Number of repeats from which the number of further repeats can be estimated.
 const BLOCKS_KNOWN: u32 = 4;
 
 /// A point with an open question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
-    /// Which.
+    /// Number of the point.
     pub point: usize,
-    /// What a block of it takes, ns.
+    /// Duration of one of its repeats, ns.
     pub cost_ns: Ns,
-    /// The blocks that it has.
+    /// Number of its repeats so far.
     pub blocks: u32,
-    /// About how many more would tell; none where nobody knows.
+    /// Approximate number of further repeats that would decide it; `None` if unknown.
     pub more: Option<u32>,
 }
 
 impl Candidate {
-    /// What it takes until it is decided, ns.
+    /// Returns the time until it is decided, ns.
     fn distance_ns(&self) -> Ns {
         self.more.map_or(Ns::MAX, |more| u64::from(more).saturating_mul(self.cost_ns))
     }
@@ -34,12 +34,11 @@ impl Candidate {
     }
 }
 
-/// The points of which a block is made, in its order, where so much time is left.
+/// Returns the points that get a repeat in the remaining time, in the order of measurement.
 ///
-/// Those that may be decided in it, in a random order; further ones of the walk,
-/// `candidates` with no block yet, where there is time for them; where there are none,
-/// those that are out of reach. The last round, of which not all has time, begins
-/// with those nearest to being decided.
+/// Takes the points that may be decided in this time, in random order; then further points of the walk, `candidates`
+/// without a repeat, if they fit into the time; if there are none, those that are out of reach. The last round, which
+/// does not have time for all, begins with those nearest to a decision.
 pub(super) fn round(candidates: &[Candidate], left_ns: Ns, random: &mut Random) -> Vec<Candidate> {
     let (started, fresh): (Vec<Candidate>, Vec<Candidate>) =
         candidates.iter().copied().partition(|point| point.blocks > 0);

@@ -29,8 +29,7 @@ fn a_walk_comes_to_each_point_once() {
     assert_eq!(walk(&cells, 7), walked);
 }
 
-/// Wherever it is broken off, each value of each axis has been come to about as
-/// often as any other.
+/// Wherever the walk is broken off, it has visited each value of each axis about equally often.
 #[test]
 fn a_walk_that_is_broken_off_is_spread_over_all_axes() {
     let cells = cells(
@@ -60,7 +59,7 @@ fn a_walk_that_is_broken_off_is_spread_over_all_axes() {
     }
 }
 
-/// A run that does not count, for this reason.
+/// Returns a run that does not count for this reason.
 fn spoilt(cell: &Cell, repeat: u32, reason: Reason) -> RunRecord {
     let mut record = blank(cell, None, Place { repeat, position: 0 }, String::new());
     record.verdict.valid = false;
@@ -68,7 +67,7 @@ fn spoilt(cell: &Cell, repeat: u32, reason: Reason) -> RunRecord {
     record
 }
 
-/// A machine that never gets quiet ends a study, after a number of tries that is known.
+/// A machine that never gets quiet ends a study after a known number of tries.
 #[test]
 fn a_cell_given_up_for_the_machines_noise_is_tried_again_and_not_for_ever() {
     let plan = plan("payload = [\"16B\"]\n");
@@ -101,13 +100,13 @@ fn a_cell_given_up_for_the_machines_noise_is_tried_again_and_not_for_ever() {
             revived += 1;
         }
         assert_eq!((revived, made), (tries, UNCOUNTED_MAX * (1 + tries as u32)), "{reason}");
-        // One that counts takes a cell off the list of those that are given up.
+        // A run that counts removes its cell from those that are given up.
         course.note(0, &spoilt(&plan.cells()[0], made + 1, reason), true);
         assert_eq!(course.given_up, [false, true], "{reason}");
     }
 }
 
-/// What each open question takes is told by what runs of its cells took.
+/// The estimate of an open question follows from the duration of its cells' runs.
 #[test]
 fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");
@@ -126,8 +125,8 @@ fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
     assert_eq!(course.more_ns(&question(None)), None);
 }
 
-/// The kernel's floor has runs beside the first three of a point, as far as there is a
-/// run of the point; a cell that has one of this repeat already gets no other.
+/// The kernel's floor has runs beside the first three repeats of a point; a cell that has a run of a repeat already
+/// gets no other.
 #[test]
 fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");
@@ -160,8 +159,8 @@ fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
     );
 }
 
-/// Plays a study of two systems at two points: each point is decided by so many blocks.
-/// Also how it ended. `counts`: whether the run of this number counts.
+/// Plays a study of two systems at two points, each decided by this many repeats. Returns also how it ended. `counts`:
+/// whether the run with this number counts.
 fn played(blocks: u32, budget_s: u64, before: &[RunRecord], counts: &dyn Fn(u64) -> bool) -> (Vec<Played>, BudgetEnd) {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");
     let point = |payload: u64| -> Vec<usize> {

@@ -1,17 +1,16 @@
-//! The order in which the points of a study are come to: wherever it is broken off,
-//! what was measured is spread over all axes.
+//! The order in which the points of a study are measured: wherever it is broken off, the measured points are spread
+//! over all axes.
 
 use pubmark_model::cell::Cell;
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Of so many points that are left, drawn at random, the one is taken that differs
-/// most from what was taken before: so that the walk takes time in proportion to
-/// its length.
+/// Number of remaining points drawn at random, of which the one is taken that differs most from those taken before. The
+/// limit keeps the time proportional to the length of the walk.
 const DRAWN: usize = 64;
 
-/// The cells of each point, those that are skipped left out, in the order of the walk.
+/// Returns the cells of each point, without those that are skipped, in the order of the walk.
 pub(super) fn walk(cells: &[Cell], seed: u64) -> Vec<Vec<usize>> {
     let mut points: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
     let mut places: HashMap<Vec<String>, usize> = HashMap::new();
@@ -39,7 +38,7 @@ pub(super) fn walk(cells: &[Cell], seed: u64) -> Vec<Vec<usize>> {
     order
 }
 
-/// A place on all axes but the system's: a text for each.
+/// Returns the values of all axes but the system's, each as text.
 fn place(axes: &Map<String, Value>) -> Vec<String> {
     axes.iter().filter(|(name, _)| *name != "system").map(|(name, value)| format!("{name}={value}")).collect()
 }

@@ -5,8 +5,7 @@ use pubmark_model::objective::Objective;
 use pubmark_model::workload::Rate;
 use pubmark_stats::Histogram;
 
-/// A system that delivers each message in 1 ms up to this rate of all publishers together,
-/// and in 100 ms beyond.
+/// A system that delivers each message in 1 ms up to this rate of all publishers together, and in 100 ms beyond.
 fn system(holds_per_s: f64) -> impl FnMut(&mut RunRecord) {
     move |record| {
         let each = match record.workload.rate {
@@ -78,7 +77,7 @@ fn a_search_goes_on_where_its_records_end() {
         let later = play(&mut Search::new(&request, &goal).unwrap(), &before, 5 * SECOND, &mut system(5_000.0));
         assert_eq!(loads(&later), loads(&whole[made..]), "after {made}");
     }
-    // Of steps of another length, or of another study, it is not.
+    // Records of steps of another length, or of another study, are not taken in.
     let mut other = Search::new(&request, &goal).unwrap();
     let mut record = whole[0].record.clone();
     record.cell.insert("duration".into(), "3s".into());

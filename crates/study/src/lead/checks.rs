@@ -1,4 +1,4 @@
-//! What agents hand in is held against the plan, and against itself.
+//! Checks agents' messages against the plan, and for contradictions.
 
 use super::Leader;
 use super::refusal::Refusal;
@@ -6,18 +6,18 @@ use pubmark_model::protocol::{AgentResult, AgentUsage, PublisherTotal};
 use pubmark_model::relations::{Part, RunSpan, SeenUsage};
 use pubmark_model::units::{MILLISECOND, Ns};
 
-/// An instant of another host's clock may be off by this much.
+/// Tolerance for an instant of another host's clock.
 const CLOCKS: Ns = 100 * MILLISECOND;
 
 impl Leader<'_> {
-    /// What an agent says that its publishers have sent is what they can have.
+    /// Checks that an agent's publishers can have sent what it reports.
     pub(super) fn check(&self, from: usize, publishers: &[PublisherTotal]) -> Result<(), Refusal> {
         let agent = &self.agents[from];
         agent.check(publishers).map_err(|what| Refusal::Wrong { agent: agent.name.clone(), what })
     }
 
-    /// A result is of what was asked for, keeps what its agent has promised, can be
-    /// read, and contradicts neither the plan nor itself.
+    /// Checks that a result has the requested figures, keeps its agent's promises, is readable, and contradicts neither
+    /// the plan nor itself.
     pub(super) fn check_result(&self, from: usize, result: &AgentResult, now: Ns) -> Result<(), Refusal> {
         let agent = || self.agents[from].name.clone();
         let wrong = |what: String| Err(Refusal::Wrong { agent: agent(), what });
@@ -47,7 +47,7 @@ impl Leader<'_> {
         part.check().map_err(|contradiction| Refusal::Contradiction { agent: agent(), contradiction })
     }
 
-    /// The instants of the run, at whose end a result is handed in.
+    /// Returns the instants of the run, at whose end a result is handed in.
     fn span(&self, now: Ns) -> RunSpan {
         let (workload, start_ns) = (&self.brief.cell.workload, self.times.start_ns);
         let from_ns = start_ns.saturating_add(workload.warmup_ns);
@@ -55,8 +55,8 @@ impl Leader<'_> {
         RunSpan { start_ns, from_ns, to_ns, handed_in_ns: (!self.brief.timeless()).then_some(now) }
     }
 
-    /// What an agent says that it used, beside what its host saw of this process. A
-    /// process that another one was started by is not what the agent speaks of.
+    /// Compares the usage that an agent reports with what its host measured of this process. Accepts a process that
+    /// only started the agent's own, because the report is about the latter.
     ///
     /// # Errors
     /// If they differ by more than their readings explain.
@@ -70,8 +70,8 @@ impl Leader<'_> {
         checked.map_err(|contradiction| Refusal::Contradiction { agent: name(), contradiction })
     }
 
-    /// When an agent's clients were killed, if they were: not before that was due, and
-    /// not after the agent said what they had sent. In ns from the start.
+    /// Returns the interval in which an agent's clients were killed, if they were, ns from the start: not before that
+    /// was due, and not after the agent reported what they had sent.
     fn killed_within(&self, agent: usize, slack_ns: Ns) -> Option<(Ns, Ns)> {
         let due_ns = self.killed_ns[agent]?;
         let said_ns = self.totalled_ns[agent].unwrap_or(due_ns).saturating_add(slack_ns);

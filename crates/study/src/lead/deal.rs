@@ -1,4 +1,4 @@
-//! Who plays what: the clients of a run, dealt out to agents.
+//! Assigns the clients of a run to agents.
 
 use super::refusal::Refusal;
 use pubmark_model::cell::Cell;
@@ -12,55 +12,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
-/// How long an agent may take to connect the last of its clients, beside what
-/// the clients may take.
+/// Time that an agent may take to connect its last client, beyond the time of the clients themselves.
 const ANSWER: Ns = 10 * SECOND;
 
-/// How the clients of a run are spread over processes.
+/// Distribution of a run's clients over processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// All in one: the transport stays within a process.
     One,
-    /// Agents for each side; they speak to each other.
+    /// Agents for each side; they connect to each other.
     Sides {
-        /// Agents of a side.
+        /// Number of agents of a side.
         processes: usize,
     },
-    /// Each side by itself, speaking to a server; so many connections an agent at most.
+    /// Agents for each side that connect to a server, each with a limited number of connections.
     Server {
-        /// What the limit on open files allows.
+        /// Connections per agent that the limit on open files allows.
         connections: usize,
-        /// Agents of a side, at least.
+        /// Minimum number of agents of a side.
         processes: usize,
     },
 }
 
-/// A host on which clients may be.
+/// A host on which clients may run.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot<'a> {
-    /// Its number.
+    /// Number of the host.
     pub host: usize,
-    /// Its address on the network that is measured.
+    /// Its address on the measured network.
     pub address: &'a str,
-    /// The folder for socket files there.
+    /// Folder for socket files on the host.
     pub scratch: &'a Path,
 }
 
-/// The clients that go to one agent.
+/// The clients of one agent.
 pub struct AgentPlan {
-    /// `all`, `publishers`, `subscribers`, or these with a number.
+    /// `all`, `publishers`, `subscribers`, or one of these with a number.
     pub name: String,
-    /// Those of wave 0 are prepared first; those of wave 1 when the others are
-    /// bound, or connected and subscribed.
+    /// Wave in which the agent is prepared: wave 0 first; wave 1 when those of wave 0 are bound, or connected and
+    /// subscribed.
     pub wave: u8,
-    /// The number of its host.
+    /// Number of its host.
     pub host: usize,
-    /// The clients.
+    /// Its clients.
     pub clients: Vec<Client>,
 }
 
 impl AgentPlan {
-    /// What its clients do, each role once.
+    /// Returns the roles of its clients, each once.
     pub fn roles(&self) -> Vec<Role> {
         let mut roles: Vec<Role> = Vec::new();
         for client in &self.clients {
@@ -71,12 +70,12 @@ impl AgentPlan {
         roles
     }
 
-    /// What its clients do, where they all do the same.
+    /// Returns the role of its clients, if they all have the same.
     pub fn role(&self) -> Role {
         self.clients.first().map_or(Role::Publisher, |client| client.role)
     }
 
-    /// Whether a fault of this side happens to it.
+    /// Returns whether a fault of this side affects it.
     pub fn is_of(&self, side: Target) -> bool {
         let sends = match side {
             Target::Publishers => true,
@@ -86,7 +85,7 @@ impl AgentPlan {
         self.clients.iter().all(|client| client.role.sends() == sends)
     }
 
-    /// Its publishers and requesters.
+    /// Returns the number of its publishers and requesters.
     pub fn senders(&self) -> usize {
         self.sending().count()
     }
@@ -96,8 +95,8 @@ impl AgentPlan {
         self.clients.iter().filter(sends).map(|client| client.id)
     }
 
-    /// The publishers that its clients are or hear, by number: ranges that rise, and
-    /// have nothing in common.
+    /// Returns the numbers of its own publishers and of those that its subscribers receive from, as rising ranges that
+    /// do not overlap.
     fn concerned(&self) -> Vec<Range<u32>> {
         let own = self.sending().map(|id| id..id + 1);
         let heard = self.clients.iter().map(|client| client.hears_first..client.hears_first + client.hears_count);
@@ -113,16 +112,14 @@ impl AgentPlan {
         merged
     }
 
-    /// What those of its publishers and of those that it hears have sent, of totals that
-    /// are in the order of their publishers: were everybody told of all, what is said
-    /// would grow with the square of the agents.
+    /// Returns the totals of its own publishers and of those that its subscribers receive from, out of `totals` in the
+    /// order of publishers. Sending all totals to every agent would grow with the square of the agents.
     pub fn concerns(&self, totals: &[PublisherTotal]) -> Vec<PublisherTotal> {
         let from = |id: u32| totals.partition_point(|total| total.publisher < id);
         self.concerned().into_iter().flat_map(|ids| &totals[from(ids.start)..from(ids.end)]).copied().collect()
     }
 
-    /// What its publishers are said to have sent: each of them, once, and what
-    /// can be.
+    /// Checks the reported totals of its publishers: each publisher once, with a possible number.
     pub fn check(&self, totals: &[PublisherTotal]) -> Result<(), String> {
         if let Some(total) = totals.iter().find(|total| !total.adds_up()) {
             return Err(format!("{total:?} cannot be"));
@@ -141,8 +138,7 @@ impl AgentPlan {
     }
 }
 
-/// How the clients of a run are spread: by what its driver is. A process may
-/// hold so many connections.
+/// Returns the layout of a run's clients, which depends on the driver. A process may hold this many `connections`.
 pub fn layout(cell: &Cell, system: &System, connections: usize) -> Layout {
     let processes = cell.workload.agents as usize;
     if system.broker() {
@@ -152,8 +148,8 @@ pub fn layout(cell: &Cell, system: &System, connections: usize) -> Layout {
     if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides { processes } }
 }
 
-/// How long clients may take until all are ready; with a broker: what connecting takes at
-/// the asked rate, and three times the time in which nothing may happen.
+/// Returns the time that clients may take until all are ready; with a broker: the time of connecting at the requested
+/// rate, plus three times the time without progress that is allowed.
 pub fn patience(workload: &Workload, broker: bool) -> Ns {
     if !broker {
         return workload.connect_timeout_ns;
@@ -163,8 +159,8 @@ pub fn patience(workload: &Workload, broker: bool) -> Ns {
     workload.connect_timeout_ns.saturating_mul(3).saturating_add(connecting_ns).saturating_add(ANSWER)
 }
 
-/// Processors for publishers and for subscribers: those that are asked for or, by
-/// roles, of those that there are, the isolated ones first.
+/// Returns the processors for publishers and for subscribers: the requested ones or, if requested by role, some of
+/// `cpus`, the isolated ones first.
 pub fn pinning(workload: &Workload, cpus: &[usize], isolated: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let usable = if isolated.len() > 1 { isolated } else { cpus };
     match &workload.pin {
@@ -177,9 +173,8 @@ pub fn pinning(workload: &Workload, cpus: &[usize], isolated: &[usize]) -> (Vec<
     }
 }
 
-/// Deals the clients out: to the hosts of those that send, and of those that
-/// receive. Clients of one number are on hosts of one number, as far as both sides
-/// have as many.
+/// Assigns the clients to agents on the hosts of the senders and of the receivers. Clients with the same number get
+/// hosts with the same number, as far as both sides have as many.
 pub fn deal(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
     let asking = workload.pattern.requests();
     let client = |role, id| Client {
@@ -220,7 +215,7 @@ pub fn deal(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], l
         }
     }
     if layout == Layout::One {
-        // Within a process the names are known beforehand.
+        // Within a process the names are known in advance.
         if asking {
             senders.iter_mut().for_each(|client| client.connect = vec![endpoint(client.id)]);
         } else {
@@ -238,8 +233,8 @@ pub fn deal(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], l
     parts
 }
 
-/// To each host its fair share of the clients, there to as few agents as the
-/// connections allow, and as many as are wanted; none without a client.
+/// Splits clients evenly over the hosts, on each into as few agents as the connections allow, but as many as `wanted`;
+/// an agent has at least one client.
 fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize, spots: &[Spot<'_>]) -> Vec<AgentPlan> {
     let mut parts: Vec<AgentPlan> = Vec::new();
     for (spot, clients) in spots.iter().zip(shares(&clients, spots.len())) {
@@ -255,15 +250,15 @@ fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize,
     parts
 }
 
-/// So many runs of clients, each as long as the others or one longer.
+/// Splits clients into this many consecutive groups whose lengths differ by one at most.
 fn shares(clients: &[Client], count: usize) -> impl Iterator<Item = &[Client]> {
     let begins = move |index: usize| (index * clients.len()).div_ceil(count.max(1));
     (0..count).map(move |index| &clients[begins(index)..begins(index + 1)])
 }
 
-/// Each two hosts that a stream goes between, from its sender's to its hearer's.
+/// Returns each pair of hosts that messages travel between, as sender's and receiver's host.
 pub fn streams_between(plans: &[AgentPlan]) -> BTreeSet<(usize, usize)> {
-    // An agent's senders are numbered one after the other, and so are agents of one host.
+    // An agent's senders have consecutive numbers, and so have agents of one host.
     let mut sending: Vec<(u32, u32, usize)> = Vec::new();
     for plan in plans {
         let (Some(first), Some(last)) = (plan.sending().min(), plan.sending().max()) else { continue };
@@ -287,11 +282,11 @@ pub fn streams_between(plans: &[AgentPlan]) -> BTreeSet<(usize, usize)> {
     between
 }
 
-/// Where clients are bound, by what their agents said.
+/// Endpoints at which clients are bound, as their agents reported them.
 #[derive(Default)]
 pub struct BoundEndpoints {
     at: BTreeMap<(Role, u32), String>,
-    /// Where the one publisher whose messages are answered hears the answers.
+    /// Endpoint at which the one publisher whose messages are answered receives the answers.
     answers: Option<String>,
 }
 
@@ -304,7 +299,7 @@ impl Extend<BoundEndpoint> for BoundEndpoints {
     }
 }
 
-/// Fills in where to connect to, now that the endpoints are bound.
+/// Fills in the endpoints to connect to, now that they are bound.
 pub fn connect(part: &mut AgentPlan, bound: &BoundEndpoints) -> Result<(), Refusal> {
     let find = |role: Role, id: u32| {
         let found = bound.at.get(&(role, id)).cloned();
@@ -324,7 +319,7 @@ pub fn connect(part: &mut AgentPlan, bound: &BoundEndpoints) -> Result<(), Refus
     Ok(())
 }
 
-/// Both sides on one host, for tests.
+/// Returns one host for both sides, for tests.
 #[cfg(test)]
 pub fn here() -> [Vec<Spot<'static>>; 2] {
     let spot = Spot { host: 0, address: pubmark_model::host::LOOPBACK, scratch: Path::new("/x") };
@@ -335,7 +330,7 @@ pub fn here() -> [Vec<Spot<'static>>; 2] {
 mod tests {
     use super::*;
 
-    /// Hosts of these numbers for those that send, and for those that receive.
+    /// Returns hosts with these numbers for senders and receivers.
     fn at(sending: &[usize], hearing: &[usize]) -> [Vec<Spot<'static>>; 2] {
         let addresses = ["10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.3"];
         let spot = |host: &usize| Spot { host: *host, address: addresses[*host], scratch: Path::new("/x") };
@@ -363,7 +358,7 @@ mod tests {
         assert_eq!(parts[1].clients[0].hears_first, parts[1].clients[0].id, "numbers go on from agent to agent");
     }
 
-    /// Only the publisher and the subscriber that answers are told where answers go.
+    /// Only the publisher and the subscriber that answers get the endpoint of the answers.
     #[test]
     fn answers_go_where_the_publisher_has_bound() {
         let settings = [("pattern", "fan-out-echo"), ("subscribers", "3"), ("transport", "tcp")];

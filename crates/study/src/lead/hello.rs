@@ -1,82 +1,81 @@
-//! What an agent says of itself, and whether it can play.
+//! Checks an agent's hello: decides whether the agent can play.
 
 use pubmark_model::protocol::{AgentHello, Lack, NoSuchDriver, UPDATE_AGENT, UnknownOption, VERSION};
 use pubmark_model::record::AgentIdentity;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 
-/// So far an agent's clock may be from ours: lines take their time.
+/// Maximum difference between an agent's clock and the coordinator's, including the time of the messages.
 const CLOCK_APART: Ns = 10 * SECOND;
 
-/// Why an agent cannot play, whatever the driver.
+/// Reason why an agent cannot play, whatever the driver.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// It speaks another protocol.
+    /// It uses another version of the protocol.
     #[error(
         "{name} {version} speaks version {said} of the agent protocol, and this pubmark version {VERSION}: {}",
         mend(*said)
     )]
     Version {
-        /// Its name.
+        /// Name of the agent.
         name: String,
-        /// Its version.
+        /// Version of the agent.
         version: String,
-        /// The protocol's version that it named.
+        /// Version of the protocol in its hello.
         said: u32,
     },
     /// It has another clock.
     #[error("{name} {version}: its clock_ns is not CLOCK_MONOTONIC of this machine")]
     Clock {
-        /// Its name.
+        /// Name of the agent.
         name: String,
-        /// Its version.
+        /// Version of the agent.
         version: String,
     },
     /// It has no driver at all.
     #[error("{name} {version} names no driver")]
     NoDriver {
-        /// Its name.
+        /// Name of the agent.
         name: String,
-        /// Its version.
+        /// Version of the agent.
         version: String,
     },
-    /// It has no such driver.
+    /// It does not have this driver.
     #[error(transparent)]
     Driver(#[from] NoSuchDriver),
-    /// It does not know what its driver is to be given.
+    /// Its driver does not support an option that the study sets.
     #[error(transparent)]
     Option(#[from] UnknownOption),
-    /// It cannot play what the run needs.
+    /// It does not support something that the run needs.
     #[error("{name} {version} {lack}")]
     Feature {
-        /// Its name.
+        /// Name of the agent.
         name: String,
-        /// Its version.
+        /// Version of the agent.
         version: String,
-        /// What.
+        /// The missing feature.
         lack: Lack,
     },
 }
 
-/// What to do about an agent of another version.
+/// Returns advice for an agent with another version of the protocol.
 fn mend(said: u32) -> &'static str {
     if said < VERSION { UPDATE_AGENT } else { "update pubmark, or take the agent's release for this version" }
 }
 
-/// Longest name or version that is kept, characters.
+/// Maximum length of a stored name or version, characters.
 const TEXT: usize = 80;
-/// Most versions that are kept of what an agent is built on.
+/// Maximum number of stored versions of the libraries that an agent is built on.
 const VERSIONS: usize = 32;
 
-/// Who it says that it is, cut to what a record keeps.
+/// Returns the identity in an agent's hello, shortened for a record.
 pub fn identity(hello: &AgentHello) -> AgentIdentity {
     let cut = |text: &str| text.chars().take(TEXT).collect::<String>();
     let versions = hello.versions.iter().take(VERSIONS).map(|(name, version)| (cut(name), cut(version))).collect();
     AgentIdentity { name: cut(&hello.name), version: cut(&hello.version), versions }
 }
 
-/// Whether this agent can play, with this driver, where one is needed, and these
-/// flows; it is this late now.
+/// Checks that this agent can play these flows, with this driver if one is needed. `now` is the coordinator's clock.
 pub fn fits(hello: &AgentHello, driver: Option<&str>, flows: &[&Workload], now: Ns) -> Result<(), Misfit> {
     let AgentIdentity { name, version, .. } = identity(hello);
     if hello.protocol != VERSION {
@@ -95,13 +94,13 @@ pub fn fits(hello: &AgentHello, driver: Option<&str>, flows: &[&Workload], now: 
     }
 }
 
-/// Whether the clients of this agent can be killed.
+/// Checks that the clients of this agent can be killed.
 pub fn can_crash(hello: &AgentHello) -> Result<(), Misfit> {
     let AgentIdentity { name, version, .. } = identity(hello);
     hello.features.lack_of_crash().map_or(Ok(()), |lack| Err(Misfit::Feature { name, version, lack: cut(lack) }))
 }
 
-/// With no more words, and no longer ones, than a line has room for.
+/// Shortens the texts so that they fit into one line.
 fn cut(lack: Lack) -> Lack {
     let has = lack.has.iter().take(VERSIONS).map(|word| word.chars().take(TEXT).collect()).collect();
     Lack { has, ..lack }

@@ -1,16 +1,15 @@
-//! How much processor time a run's publishers may spend on waiting awake.
+//! Processor time that a run's publishers may spend on busy waiting.
 
 use pubmark_model::workload::Workload;
 
-/// The longest that a publisher waits awake for a message, s.
+/// Longest busy wait of a publisher for a message, s.
 const LONGEST_S: f64 = 200e-6;
-/// What publishers may always have, processors.
+/// Minimum for publishers, processors.
 const LEAST: f64 = 0.25;
 
-/// The processors that `senders` of a workload's publishers may keep awake, of
-/// `cpus` that the run may use. Subscribers and the server come first: of the
-/// processors beyond two, publishers get half, of two a quarter of one; and no
-/// more than they can use, waking up before each message of theirs.
+/// Returns the number of processors that `senders` of a workload's publishers may keep busy, of `cpus` that the run may
+/// use. Subscribers and the server come first: publishers get half of the processors beyond two, a quarter of one if
+/// there are two, and no more than they can use by busy waiting before each of their messages.
 pub fn spin_cores(workload: &Workload, cpus: usize, senders: usize) -> f64 {
     let Some(profile) = workload.rate.profile() else { return 0.0 };
     let publishers = f64::from(workload.publishers.max(1));

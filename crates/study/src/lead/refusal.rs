@@ -1,4 +1,4 @@
-//! Why agents did not play a run to its end.
+//! Errors that end a run because of its agents.
 
 use super::hello::Misfit;
 use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
@@ -6,109 +6,108 @@ use pubmark_model::relations::Contradiction;
 use pubmark_model::units::{Ns, SECOND, format_time};
 use std::fmt;
 
-/// What was wrong, and with whom.
+/// Cause of the error, and the agent concerned.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It cannot play.
+    /// The agent cannot play.
     #[error("the agent {0}")]
     Misfit(Misfit),
-    /// It ended.
+    /// The agent ended.
     #[error("agent {agent} ended in mid-run: {end}")]
     Ended {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// How, in words, with the end of its log.
+        /// Description of its end, with the end of its log.
         end: String,
     },
-    /// It said what nobody understands.
+    /// The agent sent a line that is no event.
     #[error("agent {agent} said what is no word of the protocol: {line}")]
     Garbage {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// The line's beginning.
+        /// Beginning of the line.
         line: String,
     },
-    /// It cannot go on.
+    /// The agent cannot go on.
     #[error("agent {agent} cannot go on: {message}")]
     Fatal {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// What it says.
+        /// Text of its error.
         message: String,
     },
-    /// It answered `hello` with an error.
+    /// The agent answered `hello` with an error.
     #[error(
         "agent {agent} answered `hello` with an error: {message}; this pubmark speaks version {VERSION}: {UPDATE_AGENT}"
     )]
     Unwilling {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// What it says.
+        /// Text of its error.
         message: String,
     },
-    /// It could, and yet something is wrong.
+    /// The agent reported an error that is not fatal.
     #[error("agent {agent}: {message}")]
     Error {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// What it says.
+        /// Text of its error.
         message: String,
     },
-    /// It said a word of the protocol at the wrong time, or twice.
+    /// The agent sent an event of the protocol at the wrong time, or twice.
     #[error("agent {agent} said out of turn: {said}")]
     OutOfTurn {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// The word.
+        /// The event.
         said: String,
     },
-    /// It speaks of other publishers than its own, or of what cannot be.
+    /// The agent reports publishers that are not its own, or impossible values.
     #[error("agent {agent} does not answer for what it was told to play: {what}")]
     Wrong {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
     /// Its figures contradict the plan, the run's times, or each other.
     #[error("agent {agent} {contradiction}")]
     Contradiction {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// Which figures.
+        /// The figures that contradict.
         contradiction: Contradiction,
     },
-    /// It handed in what is no histogram.
+    /// The agent handed in an invalid histogram.
     #[error("agent {agent}: {bad}")]
     BadHistogram {
-        /// Which.
+        /// Name of the agent.
         agent: String,
-        /// Which histogram, and what is wrong with it.
+        /// The histogram, and its fault.
         bad: BadHistogram,
     },
-    /// It did not say where a client is bound.
+    /// The agent did not report the endpoint of a client.
     #[error("the agent did not say where its {client} is bound")]
     Unbound {
-        /// Role and number.
+        /// Role and number of the client.
         client: String,
     },
-    /// They did not do in time what they should.
+    /// Agents did not answer in time.
     #[error("agents ({}{}) did not {what} in time{known}", agents.join(", "), others(*more))]
     Silent {
-        /// Who is missing, as far as that can be read.
+        /// Names of the missing agents, as many as are readable.
         agents: Vec<String>,
-        /// How many there are beside those.
+        /// Number of missing agents beside those.
         more: usize,
-        /// What they should have done.
+        /// Description of what they should have done.
         what: &'static str,
-        /// What is known of the reason.
+        /// Known facts about the cause.
         known: Silence,
     },
 }
 
 impl Refusal {
-    /// Of an agent that says that something is wrong: whether it had been greeted, and whether
-    /// it cannot go on.
+    /// Returns the error for an agent that reports one: whether it had been greeted, and whether the error is fatal.
     pub fn of_error(agent: String, message: String, (greeted, fatal): (bool, bool)) -> Refusal {
         match (greeted, fatal) {
             (false, _) => Refusal::Unwilling { agent, message },
@@ -118,21 +117,21 @@ impl Refusal {
     }
 }
 
-/// A deadline that is noticed later than this was slept through.
+/// If the coordinator notices a deadline later than this, it was stopped or starved meanwhile.
 const SLEPT: Ns = SECOND;
 
-/// What is known when the time is over.
+/// Facts known when the time is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Silence {
-    /// How late the coordinator noticed the deadline, ns.
+    /// Delay with which the coordinator noticed the deadline, ns.
     pub late_ns: Ns,
-    /// How long ago any of them has said anything, ns; none if none has.
+    /// Time since the last message of any of the agents, ns; `None` if none has sent any.
     pub quiet_ns: Option<Ns>,
 }
 
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Of what the agents did meanwhile, nothing is known.
+        // Nothing is known of what the agents did meanwhile.
         if self.late_ns >= SLEPT {
             let late = format_time(self.late_ns / SECOND * SECOND);
             return write!(f, "; pubmark itself did not run for {late}: it was stopped, or the machine was suspended");

@@ -1,7 +1,7 @@
-//! Of whom something is still missing. It is asked at each word of each agent, so
-//! that those who are missing are counted, and not looked for.
+//! Set of agents that something is still missing from. It is queried at each message of each agent, so it counts the
+//! missing agents instead of searching for them.
 
-/// A roll of agents, by number.
+/// A set of missing agents, by number.
 #[derive(Default)]
 pub struct Roll {
     missing: Vec<bool>,
@@ -9,23 +9,23 @@ pub struct Roll {
 }
 
 impl Roll {
-    /// All of so many are missing.
+    /// Returns a set in which all of this many agents are missing.
     pub fn of_all(count: usize) -> Roll {
         Roll { missing: vec![true; count], left: count }
     }
 
-    /// Those are missing for whom it is said.
+    /// Returns a set of the agents for which `missing` is true.
     pub fn of(missing: Vec<bool>) -> Roll {
         let left = missing.iter().filter(|missing| **missing).count();
         Roll { missing, left }
     }
 
-    /// Whether this one is missing.
+    /// Returns whether this agent is missing.
     pub fn is_missing(&self, agent: usize) -> bool {
         self.missing.get(agent).is_some_and(|missing| *missing)
     }
 
-    /// This one is missing no longer. Whether nobody is.
+    /// Removes this agent. Returns whether the set is then empty.
     pub fn cross_off(&mut self, agent: usize) -> bool {
         if let Some(missing) = self.missing.get_mut(agent).filter(|missing| **missing) {
             *missing = false;
@@ -34,17 +34,17 @@ impl Roll {
         self.is_complete()
     }
 
-    /// Whether nobody is missing.
+    /// Returns whether no agent is missing.
     pub fn is_complete(&self) -> bool {
         self.left == 0
     }
 
-    /// How many are missing.
+    /// Returns the number of missing agents.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Who is missing, by number.
+    /// Returns the missing agents, by number.
     pub fn missing(&self) -> impl Iterator<Item = usize> {
         self.missing.iter().enumerate().filter(|(_, missing)| **missing).map(|(agent, _)| agent)
     }

@@ -1,40 +1,40 @@
-//! Where an agent is.
+//! Location of an agent.
 
 use pubmark_model::units::{MILLISECOND, Ns};
 
-/// From the word `start` to the instant of the start, at least.
+/// Minimum time from the command `start` to the start of the schedule.
 const LEAD: Ns = 100 * MILLISECOND;
-/// The same where the word goes to other hosts.
+/// Minimum time from the command to the start if it goes to other hosts.
 const LEAD_AFAR: Ns = 500 * MILLISECOND;
-/// At least so much of it for each agent: all are told one after the other, and where
-/// they are many for their processors, one waits for another before it hears the word.
+/// Minimum time per agent: agents get the command one after the other, and if many share a few processors, one waits
+/// for another before it reads the command.
 const LEAD_EACH: Ns = 2 * MILLISECOND;
 
-/// What an agent's host has for it.
+/// Resources of an agent's host for it.
 #[derive(Clone, Debug, Default)]
 pub struct Seat {
-    /// The host's name; empty for `local`.
+    /// Name of the host; empty for `local`.
     pub host: String,
-    /// The folder for socket files there.
+    /// Folder for socket files on the host.
     pub scratch: String,
-    /// Processors that the run may use there, by number.
+    /// Numbers of the processors that the run may use on the host.
     pub cpus: Vec<usize>,
-    /// Those that the kernel keeps free of everything that is not bound to them.
+    /// Processors that the kernel keeps free of everything that is not bound to them.
     pub isolated: Vec<usize>,
-    /// What the clock of instants in messages is ahead of the one there, ns.
+    /// Offset of the clock of instants in messages from the host's clock, ns; positive if ahead.
     pub ahead_ns: i64,
 }
 
-/// How an agent reaches its server.
+/// Address by which an agent reaches its server.
 #[derive(Clone, Debug)]
 pub struct Reached {
     /// The server's URL, or that of the link before it.
     pub endpoint: String,
-    /// Addresses to connect from; none leaves it to the kernel.
+    /// Addresses to connect from; if empty, the kernel chooses.
     pub sources: Vec<String>,
 }
 
-/// From the word `start` to the instant of the start, for agents at these seats, ns.
+/// Returns the time from the command `start` to the start of the schedule for agents at these locations, ns.
 pub fn lead_ns(seats: &[Seat]) -> Ns {
     let is_afar = seats.iter().any(|seat| !seat.host.is_empty());
     if is_afar { LEAD_AFAR } else { LEAD }.max(seats.len() as Ns * LEAD_EACH)

@@ -1,15 +1,15 @@
-//! What is known of agents that did not do in time what they should.
+//! Error about agents that did not answer in time.
 
 use super::refusal::{Refusal, Silence};
 use super::{Leader, Phase};
 use pubmark_model::units::Ns;
 use std::collections::HashSet;
 
-/// How many of the agents that are silent are named.
+/// Maximum number of silent agents that are named.
 const NAMED: usize = 16;
 
 impl Leader<'_> {
-    /// Who is missing at the end of this phase, and what is known of them.
+    /// Returns the error that names the agents missing at the end of this phase, and the known causes.
     pub(super) fn too_late(&self, deadline_ns: Ns, now: Ns) -> Refusal {
         let missing: Vec<usize> = match self.phase {
             Phase::Sending => self.unsent(),
@@ -25,7 +25,7 @@ impl Leader<'_> {
         Refusal::Silent { agents, more: missing.len().saturating_sub(NAMED), what: self.wanted(), known }
     }
 
-    /// The agents with publishers that have not said what they sent.
+    /// Returns the agents with publishers that have not reported what they sent.
     fn unsent(&self) -> Vec<usize> {
         let told: HashSet<u32> = self.totals.iter().map(|total| total.publisher).collect();
         let lacks = |index: &usize| {

@@ -1,4 +1,4 @@
-//! Agents of every kind of wrongness, in virtual time.
+//! Agents with every kind of fault, in virtual time.
 
 mod results;
 mod scale;
@@ -14,58 +14,58 @@ use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an agent does with one of its words.
+/// Fault of an agent in one of its messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// It says nothing more, and does not go.
+    /// It sends nothing more, and does not exit.
     Silence,
-    /// It says it twice.
+    /// It sends the message twice.
     Twice,
-    /// It says it so much later, ns.
+    /// It sends the message this much later, ns.
     Late(Ns),
     /// It dies instead.
     Death,
-    /// It says what is no word.
+    /// It sends a line that is no event.
     Garbage,
-    /// It says a word whose time has not come.
+    /// It sends an event too early.
     Early,
-    /// It speaks of a publisher that it does not play.
+    /// It reports a publisher that it does not play.
     Lie,
-    /// It says that it cannot.
+    /// It sends an error; true if fatal.
     Error(bool),
 }
 
-/// From a word of the coordinator to an agent's answer.
+/// Time from a command to an agent's answer.
 const PACE: Ns = MILLISECOND;
 
-/// What became of a run.
+/// Outcome of a run.
 struct Played {
     outcome: Result<Vec<AgentReport>, Refusal>,
-    /// Each look, when it was due, and when it was taken.
+    /// Each snapshot, with its due time and the instant at which it was taken.
     looks: Vec<(Edge, Ns, Ns)>,
-    /// Who was told that its clients are killed, and when.
+    /// Agents that were told that their clients are killed, and when.
     crashed: Vec<(usize, Ns)>,
-    /// Whose clients all of its agents were told are killed.
+    /// Sides whose agents all received the order to kill their clients.
     killed: Vec<Target>,
     took_ns: Ns,
-    /// Until all had heard each other, if they have.
+    /// Time until every client had received from its publishers, if they have.
     discovery_ns: Option<Ns>,
-    /// How many lines hosts were told: one for all that an order has for one.
+    /// Number of lines sent to hosts: one for all commands of an order to one host.
     lines: u64,
-    /// Bytes of the lines that agents were told.
+    /// Bytes of the lines sent to agents.
     told_bytes: u64,
 }
 
-/// Agents that play a run as they should, but for one word of one of them.
+/// Agents that play a run correctly, except for one message of one of them.
 struct Stage<'a> {
     leader: Leader<'a>,
     workload: Workload,
-    /// What agents do with words, by agent and word.
+    /// Faults by agent and message number.
     wrong: BTreeMap<(usize, usize), Way>,
-    /// How many words each agent has said.
+    /// By agent: number of messages sent.
     said: Vec<usize>,
     mute: Vec<bool>,
-    /// When each agent spoke last: nobody's words overtake each other.
+    /// By agent: instant of its last message. An agent's messages do not overtake each other.
     spoke: Vec<Ns>,
     coming: BTreeMap<(Ns, usize), (usize, Said)>,
     number: usize,
@@ -73,15 +73,15 @@ struct Stage<'a> {
     looks: Vec<(Edge, Ns, Ns)>,
     crashed: Vec<(usize, Ns)>,
     killed: Vec<Target>,
-    /// When the schedule starts.
+    /// Start of the schedule.
     start_ns: Ns,
-    /// Whose clients cannot be killed.
+    /// Agent whose clients cannot be killed.
     immortal: Option<usize>,
-    /// Whose result is this one, and whether it says that it tells pauses.
+    /// Agent whose result is changed, the change, and whether its hello promises pauses.
     result: Option<(usize, results::Change, bool)>,
-    /// The arrivals that all can play.
+    /// Arrivals that all agents support.
     arrivals: &'static [&'static str],
-    /// The options that the driver `kernel` knows, if that is said.
+    /// Options that the driver `kernel` supports, if agents list them.
     knows: Option<&'static [&'static str]>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Stage<'a> {
         Stage::of(cell, deal::deal(&cell.workload, deal::here(), deal::layout(cell, system, 1_000)), wrong)
     }
 
-    /// The same of agents that have been dealt.
+    /// Creates a stage with these agents.
     fn of(cell: &'a Cell, agents: Vec<AgentPlan>, wrong: impl IntoIterator<Item = (usize, usize, Way)>) -> Stage<'a> {
         let system = &*cell.system;
         let count = agents.len();
@@ -243,7 +243,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Plays to the end, which has to come, and in bounded virtual time.
+    /// Plays to the end, which must come within bounded virtual time.
     fn play(mut self) -> Played {
         let began = self.now;
         let (mut lines, mut told_bytes) = (0, 0);
@@ -316,7 +316,7 @@ fn a_run_is_led_from_hello_to_result_and_looked_at_when_its_window_begins_and_en
 fn discovery_ends_with_the_last_to_have_heard_all_and_begins_with_the_first_to_open() {
     let cell = cell("pattern = \"fan-in\"\npublishers = 3");
     let discovery = |wrong| Stage::new(&cell, wrong).play().discovery_ns;
-    // Those that bind answer, then those that connect, who are ready 1 ns after.
+    // Agents that bind answer first, then those that connect, which are ready 1 ns later.
     assert_eq!(discovery(None), Some(2 * PACE + 1));
     let late = |agent, word| discovery(Some((agent, word, Way::Late(7 * SECOND))));
     assert_eq!(late(1, 2), Some(2 * PACE + 1 + 7 * SECOND), "who hears late");
@@ -325,7 +325,7 @@ fn discovery_ends_with_the_last_to_have_heard_all_and_begins_with_the_first_to_o
     assert_eq!(discovery(Some((1, 2, Way::Silence))), None, "who never hears");
 }
 
-/// The edges of the window, as they were looked at.
+/// Returns the edges of the window, as the snapshots were taken.
 fn window(looks: &[(Edge, Ns, Ns)]) -> (Ns, Ns) {
     let [(Edge::Begin, begin, _), (Edge::End, end, _)] = looks[..] else { panic!("{looks:?}") };
     (begin, end)
@@ -391,7 +391,7 @@ fn who_is_missing_is_named_and_nobody_else() {
     assert!(refusal.to_string().starts_with("agents (publishers) did not finish sending in time"), "{refusal}");
 }
 
-/// Whoever was stopped itself knows nothing of the agents.
+/// A coordinator that was stopped itself knows nothing about the agents.
 #[test]
 fn a_time_limit_that_the_coordinator_slept_through_is_told_as_such() {
     let cell = cell("pattern = \"fan-out\"");
@@ -417,7 +417,7 @@ fn an_option_that_the_study_sets_and_an_agent_does_not_know_ends_the_run_before_
     let refusal = stage.play().outcome.unwrap_err().to_string();
     let says = "the agent scripted 1 does not know the option `linger` for its driver `kernel`: known: coalesce, ";
     assert!(refusal.starts_with(says), "{refusal}");
-    // What nobody set is none of its business, whatever it has for a default.
+    // An option that nobody set need not be supported, whatever its default.
     let mut stage = Stage::new(&cell, None);
     stage.knows = Some(&["coalesce", "linger"]);
     assert!(stage.play().outcome.is_ok());
@@ -428,7 +428,7 @@ fn a_count_goes_on_as_long_as_anything_is_sent_and_no_longer() {
     let text = "title = \"t\"\n[workload]\ncount = 1000\nrate = \"max\"\nwarmup = \"0s\"\n[axes]\nsystem = \"kernel\"\ntransport = \"tcp\"\n";
     let cell = planned(text).remove(0);
     let mut stage = Stage::new(&cell, Some((0, 3, Way::Silence)));
-    // Ten minutes of progress, one word every 20 s.
+    // Ten minutes of progress, one message every 20 s.
     for minute in 0..30 {
         let progress = pubmark_model::protocol::Progress { sent: minute + 1, ..Default::default() };
         stage.send(0, (10 + 20 * minute) * SECOND, Said::Event(Event::Progress(progress)));
@@ -485,8 +485,7 @@ fn ways() -> impl Strategy<Value = Way> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Whatever one agent does at whatever word, the run ends, and what is
-    /// wrong is said of that agent.
+    /// Whatever fault one agent has at any message, the run ends with an error that names this agent.
     #[test]
     fn whoever_does_as_nobody_should_ends_the_run_by_name(
         pattern in prop::sample::select(vec!["fan-out", "fan-in", "pairs", "request-reply", "pipeline"]),
@@ -504,7 +503,7 @@ proptest! {
         prop_assert!(took_ns < 120 * SECOND, "{took_ns} ns");
         let harmless = match way {
             Way::Late(by) => by < SECOND,
-            // Nobody listens to what is said after the last word; and only these two words tell of publishers.
+            // Nothing reads messages after the last one; and only these two messages name publishers.
             Way::Twice | Way::Early => word + 1 == words && agent == 1 && (way == Way::Twice || !sender),
             Way::Lie => !(word == 5 || word == 4 && !sender || word == 3 && sender),
             _ => false,
@@ -521,7 +520,7 @@ proptest! {
     }
 }
 
-/// A study from its file to its records, without a process, a file or a clock.
+/// Plays a study from its file to its records, without a process, a file or a clock.
 #[test]
 fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
     let list = |from: u32| (from..from + 10).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");

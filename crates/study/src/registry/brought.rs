@@ -1,5 +1,5 @@
-//! System files of the user's own: read from their folders, and refused one by
-//! one, so that a file that is none is in nobody's way until it is asked for.
+//! System files of the user, read from their folders. Each is validated by itself, so that an invalid file disturbs
+//! nobody until it is asked for.
 
 use pubmark_files::{Links, read_text_of};
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
@@ -9,22 +9,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The largest system file, bytes.
+/// Largest size of a system file, bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The most files of a folder that are looked at.
+/// Maximum number of files of a folder that are read.
 const FILES_MAX: usize = 1_000;
-/// How a system file's name ends.
+/// Extension of a system file's name.
 pub const EXTENSION: &str = "toml";
 
-/// Why a file of the user's is no system.
+/// Reason why a file of the user is no valid system.
 #[derive(Debug, thiserror::Error)]
 pub enum RefusedFile {
     /// It cannot be read.
     #[error("{}: {source}", printable(&path.display().to_string()))]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// Its name cannot be a system's.
@@ -34,10 +34,10 @@ pub enum RefusedFile {
         printable(&path.display().to_string())
     )]
     Name {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// What is wrong with it.
+    /// Its content is invalid.
     #[error(transparent)]
     Wrong(Box<Diagnostics>),
     /// Another file that was named by its path has this name.
@@ -49,34 +49,34 @@ pub enum RefusedFile {
     Twice {
         /// The name.
         name: String,
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// The one before.
+        /// Path of the other file.
         other: PathBuf,
     },
 }
 
-/// A file of the user's.
+/// A file of the user.
 #[derive(Debug)]
 pub struct BroughtFile {
-    /// The system's name: the file's.
+    /// The system's name: the file's name without its extension.
     pub name: String,
-    /// The file, absolute.
+    /// Absolute path of the file.
     pub path: PathBuf,
-    /// The system, or why it is none.
+    /// The system, or the reason why it is invalid.
     pub system: Result<Arc<System>, Arc<RefusedFile>>,
 }
 
-/// What comes with pubmark under a name: its text.
+/// Returns the text of the system of this name that comes with pubmark, if any.
 pub type BuiltIn<'a> = &'a dyn Fn(&str) -> Option<&'static str>;
 
-/// Whether a name is meant to be a path, and not an endpoint, which may hold a login.
+/// Returns whether a name is meant as a path, and not as an endpoint, which may hold a login.
 pub fn is_path(name: &str) -> bool {
     !name.contains("://") && !name.contains('@') && (name.contains('/') || name.ends_with(".toml"))
 }
 
-/// The files of a folder, by name; none where there is no such folder. Those that
-/// are the same as what comes with pubmark are left out.
+/// Returns the files of a folder, by name; none if the folder does not exist. Leaves out those that equal a system that
+/// comes with pubmark.
 pub fn of_folder(folder: &Path, built_in: BuiltIn<'_>) -> Vec<BroughtFile> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries
@@ -89,7 +89,7 @@ pub fn of_folder(folder: &Path, built_in: BuiltIn<'_>) -> Vec<BroughtFile> {
     paths.iter().filter_map(|path| read(path, built_in)).collect()
 }
 
-/// A file; none where it is the same as what comes with pubmark.
+/// Reads a file. Returns `None` if it equals a system that comes with pubmark.
 pub fn read(path: &Path, built_in: BuiltIn<'_>) -> Option<BroughtFile> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -118,7 +118,7 @@ fn parse(name: &str, path: &Path, text: &str, built_in: BuiltIn<'_>) -> Result<S
     Ok(System { brought: true, here, ..system })
 }
 
-/// A file's text; what is no file, too large or no text is an error.
+/// Returns a file's text, or an error if it is no regular file, too large or not text.
 fn text_of(path: &Path) -> io::Result<String> {
     read_text_of(path, FILE_BYTES_MAX, Links::Follow).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => io::Error::new(error.kind(), "larger than 1 MiB, which no system file is"),

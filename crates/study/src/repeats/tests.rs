@@ -1,8 +1,7 @@
 use super::*;
 use crate::strategy::tests::{plan, play};
 
-/// What is on the disk is not made again, unless it could not be made; the others come in
-/// the plan's order, under their numbers.
+/// Runs on the disk are not made again, unless they failed; the others come in the plan's order, with their positions.
 #[test]
 fn runs_that_are_left_come_in_the_order_of_the_plan() {
     let plan = plan("[axes]\nsystem = [\"mock\"]\nrate = [100, 200, 300]\n[run]\nrepeats = 2\n");

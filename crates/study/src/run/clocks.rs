@@ -1,5 +1,5 @@
-//! The clocks of the hosts of a run: compared over the network that is measured,
-//! before the window, about once a second of it, and after it.
+//! The clocks of a run's hosts: compared over the measured network before the window, about once per second of it, and
+//! after it.
 
 use crate::context::{RunError, failed};
 use pubmark_host::reach::Host;
@@ -10,32 +10,31 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Clocks that differ by no more may be taken for one, ns: a start is told 100 ms ahead.
+/// Clocks that differ by no more may be treated as one, ns: a start is announced 100 ms ahead.
 const FOR_ONE: Ns = 10 * MILLISECOND;
 
-/// So many pairs of hosts are compared with each other at most, beside those with the
-/// reference; what is said of others is derived.
+/// Maximum number of host pairs compared with each other, beside those with the reference; the offsets of other pairs
+/// are derived.
 const PAIRS_MAX: usize = 64;
 
-/// Who looks at whose clock.
+/// A comparison: the host that asks, and the host whose clock it reads.
 type Look = (usize, usize);
 
-/// One host's clock is everybody's: all are compared with it. Those between which
-/// streams go are also compared with each other, and what is said of their clocks is
-/// said by that.
+/// Clock comparisons of a run. All hosts are compared with the reference, which gives the time of instants in messages.
+/// Hosts that messages travel between are also compared directly, and that result takes precedence.
 pub struct Clocks {
     reference: usize,
-    /// By host: where it tells the time.
+    /// By host: address at which it answers with its time.
     at: BTreeMap<usize, SocketAddr>,
-    /// What the second one's clock is ahead of the first one's.
+    /// By comparison: offset of the second host's clock from the first one's.
     found: BTreeMap<Look, Found>,
-    /// By host: what messages have everybody's clock ahead of its own, ns.
+    /// By host: offset of the time in messages from its own clock, ns; positive if ahead.
     ahead_ns: BTreeMap<usize, i64>,
-    /// Those that a latency hangs on: they are watched, and compared once more.
+    /// Comparisons that a latency depends on: they are repeated during the window and after it.
     needed: BTreeSet<Look>,
 }
 
-/// What one clock was found to be ahead of another.
+/// Offsets found between two clocks.
 #[derive(Default)]
 struct Found {
     before: ClockSighting,
@@ -48,8 +47,8 @@ impl Found {
         self.after.map_or(0, |after| after.offset.offset_ns.saturating_sub(self.before.offset.offset_ns))
     }
 
-    /// How far a sighting certainly is off the line from before to after: as far as what
-    /// both leave open does not reach.
+    /// Returns the least distance of a sighting from the line between before and after: the distance beyond the bounds
+    /// of both.
     fn off_line_ns(&self, seen: &ClockSighting) -> Ns {
         let Some(after) = &self.after else { return 0 };
         let span_ns = after.at_ns.saturating_sub(self.before.at_ns).max(1);
@@ -63,9 +62,8 @@ impl Found {
         self.within.iter().map(|seen| self.off_line_ns(seen)).max().unwrap_or(0)
     }
 
-    /// How far the clock may have been, within the window, from what was found before
-    /// it: at its beginning or its end, where it drifts evenly between them; and where
-    /// it was seen off that line, what was seen there.
+    /// Returns the largest possible distance, within the window, of the clock from the offset found before it: at its
+    /// start, or at its end with even drift between them; and the distance of each sighting off that line.
     fn bound_ns(&self) -> Ns {
         let before = self.before.offset;
         let end = self.after.map_or(0, |after| self.drift_ns().unsigned_abs().saturating_add(after.offset.bound_ns));
@@ -77,8 +75,8 @@ impl Found {
 }
 
 impl Clocks {
-    /// Compares the clocks of these hosts with that of `reference`, and those of hosts
-    /// between which streams go with each other.
+    /// Compares the clocks of these hosts with that of `reference`, and directly those of hosts that messages travel
+    /// between.
     pub fn compare(
         hosts: &mut [Host<'_>],
         reference: usize,
@@ -114,8 +112,8 @@ impl Clocks {
         clocks
     }
 
-    /// Settles by how much each clock is said to be off: of hosts that are compared with
-    /// each other the first by the reference, and the others by one another.
+    /// Chooses the offset of each clock: in a group of hosts that are compared directly, the first from the reference,
+    /// and the others from each other.
     fn spread(&mut self, played: &[usize], streams: &BTreeSet<(usize, usize)>) {
         let mut beside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (from, to) in streams.iter().filter(|(from, to)| self.direct(*from, *to).is_some()) {
@@ -142,21 +140,20 @@ impl Clocks {
         }
     }
 
-    /// The comparison of two clocks with each other, if there is one, and whether it is
-    /// the first one that has looked.
+    /// Returns the direct comparison of two clocks, if there is one, and whether `one` is the host that asks.
     fn direct(&self, one: usize, other: usize) -> Option<(Look, bool)> {
         let looks = [((one, other), true), ((other, one), false)];
         looks.into_iter().find(|(look, _)| self.found.contains_key(look))
     }
 
-    /// What the other's clock was ahead of this one's by their own comparison, ns.
+    /// Returns the offset of the other's clock from this one's by their direct comparison, ns.
     fn direct_ns(&self, one: usize, other: usize) -> Option<i64> {
         let (look, is_first) = self.direct(one, other)?;
         let offset_ns = self.found[&look].before.offset.offset_ns;
         Some(if is_first { offset_ns } else { -offset_ns })
     }
 
-    /// Has the hosts look at each other's clocks during a window.
+    /// Makes the hosts compare their clocks during a window.
     pub fn watch(&self, hosts: &mut [Host<'_>], from_ns: Ns, length_ns: Option<Ns>) -> Result<(), RunError> {
         for (asking, asked) in &self.needed {
             hosts[*asking].watch_clock(self.at[asked], from_ns, length_ns)?;
@@ -164,12 +161,11 @@ impl Clocks {
         Ok(())
     }
 
-    /// Has the coordinator mean by an instant what messages mean by it: a window
-    /// begins and ends for all hosts where it does for their messages. Where agents do
-    /// not take out what clocks differ by, all are taken for one.
+    /// Sets each host's clock for the coordinator to the time that messages use: the window begins and ends on all
+    /// hosts as it does for their messages. If agents do not subtract clock offsets, all clocks are treated as one.
     ///
     /// # Errors
-    /// Where they are too far apart for that.
+    /// If they are too far apart for that.
     pub fn align(&self, hosts: &mut [Host<'_>], taken_out: bool) -> Result<(), RunError> {
         let reference = hosts[self.reference].clock();
         for host in self.ahead_ns.keys().copied().filter(|host| *host != self.reference) {
@@ -190,7 +186,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// Compares them once more, and learns what was seen in between.
+    /// Compares the clocks once more, and collects the comparisons made in between.
     pub fn compare_again(&mut self, hosts: &mut [Host<'_>]) -> Result<(), RunError> {
         for look in &self.needed {
             let (asking, at) = (look.0, self.at[&look.1]);
@@ -201,22 +197,21 @@ impl Clocks {
         Ok(())
     }
 
-    /// What messages have everybody's clock ahead of a host's own, ns.
+    /// Returns the offset of the time in messages from a host's own clock, ns.
     pub fn ahead_ns(&self, host: usize) -> i64 {
         self.ahead_ns.get(&host).copied().unwrap_or(0)
     }
 
-    /// What is between two clocks by what messages have them off, ns: the second one's
-    /// less the first one's.
+    /// Returns the offset between two clocks that messages assume, ns: the second one's clock minus the first one's.
     fn applied_ns(&self, from: usize, to: usize) -> i64 {
         self.ahead_ns(from).saturating_sub(self.ahead_ns(to))
     }
 
-    /// Offset of two clocks, drift, and what latencies between them may be wrong by.
+    /// Returns offset and drift of two clocks, and the error bound of latencies between them.
     pub fn pair(&self, from: usize, to: usize, taken_out: bool) -> ClockPair {
         let applied_ns = self.applied_ns(from, to);
         let direct = self.direct(from, to).map(|(look, is_first)| (&self.found[&look], is_first));
-        // The reference is compared with nobody.
+        // The reference has no comparison of its own.
         let [one, other] = [from, to].map(|host| self.found.get(&(host, self.reference)));
         let ends: Vec<&Found> = match direct {
             Some((found, _)) => vec![found],
@@ -241,7 +236,7 @@ impl Clocks {
         }
     }
 
-    /// How far what is between two clocks may be from what messages have it: by their own
+    /// Returns the bound on the difference between the true offset and the one that messages assume: by their direct
     /// comparison, else by those with the reference.
     fn bound_ns(&self, from: usize, to: usize) -> Ns {
         if let (Some((look, _)), Some(offset_ns)) = (self.direct(from, to), self.direct_ns(from, to)) {
@@ -255,8 +250,8 @@ impl Clocks {
     }
 }
 
-/// Who is to look at whose clock: all at the reference's, and of hosts between which
-/// streams go those that receive at those that send.
+/// Returns the comparisons to make: all hosts with the reference, and of hosts that messages travel between the
+/// receiver with the sender.
 fn comparisons(reference: usize, played: &[usize], streams: &BTreeSet<(usize, usize)>) -> Vec<Look> {
     let mut looks: Vec<Look> =
         played.iter().filter(|host| **host != reference).map(|host| (*host, reference)).collect();
@@ -286,8 +281,7 @@ mod tests {
         Found { before, within, after: Some(after) }
     }
 
-    /// What was found by who looked at whom, with 0 as the reference and streams between
-    /// these hosts.
+    /// Returns clocks with these comparisons, with 0 as the reference and streams between these hosts.
     fn clocks(found: impl IntoIterator<Item = (Look, Found)>, streams: &[(usize, usize)]) -> Clocks {
         let found: BTreeMap<Look, Found> = found.into_iter().collect();
         let played: BTreeSet<usize> = found.keys().flat_map(|(asking, asked)| [*asking, *asked]).collect();
@@ -295,7 +289,7 @@ mod tests {
         Clocks::of(0, BTreeMap::new(), found, &played, &streams.iter().copied().collect())
     }
 
-    /// Of one host beside the reference.
+    /// Returns the clocks of one host beside the reference.
     fn of(found: Found) -> Clocks {
         clocks([((1, 0), found)], &[(0, 1)])
     }
@@ -306,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_latency_is_as_good_as_what_was_known_at_both_ends_of_the_window() {
-        // The reference is an hour ahead of host 1, and 50 ns more in the end.
+        // The reference is an hour ahead of host 1, and 50 ns more at the end.
         let hour = found(seen(0, 3_600_000_000_000, 20), Vec::new(), seen(100, 3_600_000_000_050, 30));
         let near = found(seen(0, -1_000, 25), Vec::new(), seen(100, -1_010, 5));
         let clocks = clocks([((1, 0), hour), ((2, 0), near)], &[(0, 1), (2, 0), (1, 2)]);
@@ -320,7 +314,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(|host| clocks.ahead_ns(host)), [0, 3_600_000_000_000, -1_000]);
     }
 
-    /// The ways to the reference are long and uneven, that between the two is short.
+    /// The paths to the reference are long and asymmetric, the path between the two is short.
     #[test]
     fn two_hosts_that_were_compared_with_each_other_are_known_by_that_alone() {
         // In truth 1 is 300 ahead of 0 and 2 is 500 ahead of it.
@@ -331,12 +325,12 @@ mod tests {
         assert_eq!(clocks.pair(2, 1, true).offset_ns, -201);
         assert_eq!(clocks.applied_ns(1, 2), 201, "and so it is taken out of messages");
         assert_eq!(clocks.needed, BTreeSet::from([(2, 1)]), "no latency hangs on the reference");
-        // What starts there when the coordinator says so is as good as both.
+        // A start there by the coordinator's order is as exact as both.
         assert_eq!((clocks.bound_ns(1, 0), clocks.bound_ns(2, 0)), (90, 95 + 590 - 451));
     }
 
-    /// Three hosts of which each hears the two others: one offset a host cannot be right
-    /// for all three pairs, and what is left over is in the bound.
+    /// Three hosts that each receive from the two others: one offset per host cannot be right for all three pairs, and
+    /// the bound contains the remainder.
     #[test]
     fn what_one_offset_a_host_cannot_say_of_each_pair_is_in_the_bound() {
         let found = [((1, 0), still(10, 5)), ((2, 0), still(20, 5)), ((2, 1), still(16, 5))];
@@ -355,7 +349,7 @@ mod tests {
         assert_eq!(comparisons(0, &played, &all).len(), 39 + PAIRS_MAX);
     }
 
-    /// Before, it was 1,000 ns ahead, and after it 1,200.
+    /// Before the window the clock was 1,000 ns ahead, and after it 1,200.
     #[test]
     fn what_is_seen_within_the_window_supports_the_line_or_widens_the_bound() {
         let at = |within: &[ClockSighting]| {
@@ -378,8 +372,8 @@ mod tests {
         random.bits() % end
     }
 
-    /// Of many exchanges, on a clock of our own from this instant on, with one that
-    /// `theirs` tells: the best. Either way takes its time and, by chance, longer.
+    /// Returns the best of many exchanges of a clock from this instant on with one that shows `theirs`. Either
+    /// direction takes its time and, by chance, longer.
     fn compared(
         random: &mut Random,
         times: u64,
@@ -400,9 +394,8 @@ mod tests {
         (0..times).map(|_| exchange()).min_by_key(|seen| seen.offset.bound_ns).unwrap()
     }
 
-    /// Clocks that drift by up to 100 parts in a million, over ways of which one takes
-    /// up to fifty times as long as the other: what is taken out of a message of the
-    /// window is never further from the truth than the bound.
+    /// Clocks drift by up to 100 parts per million, over paths of which one direction takes up to fifty times as long
+    /// as the other: the offset subtracted from a message of the window is never further from the truth than the bound.
     #[test]
     fn the_truth_lies_within_the_bound_whatever_clocks_and_ways_do() {
         let mut random = Random(7);
@@ -437,8 +430,8 @@ mod tests {
         assert!(nearest < 0.2, "the bound is no wider than it has to be: {nearest}");
     }
 
-    /// Clocks that jump in mid-window, by what is more than ways leave open: each jump is
-    /// seen, and at each instant at which somebody looked the truth lies within the bound.
+    /// Clocks jump in mid-window by more than the paths' uncertainty: each jump is seen, and at each instant of a
+    /// comparison the truth lies within the bound.
     #[test]
     fn a_clock_that_jumps_within_the_window_and_back_is_seen() {
         let mut random = Random(11);
@@ -457,7 +450,7 @@ mod tests {
                 looks.iter().map(|at| compared(&mut random, 1, *at, ways_ns, theirs)).collect();
             let after = compared(&mut random, 200, from_ns + window_ns + SECOND, ways_ns, theirs);
             let pair = of(found(before, within, after)).pair(1, 0, true);
-            // A way takes 5.25 ms at most.
+            // One direction takes 5.25 ms at most.
             let least = jump_ns.unsigned_abs() - 12 * MILLISECOND;
             assert!(pair.off_line_ns >= least && pair.off_line_ns <= jump_ns.unsigned_abs(), "{play}: {pair:?}");
             let error = |at: &Ns| (theirs(*at) as i64 - *at as i64 - before.offset.offset_ns).unsigned_abs();
@@ -465,8 +458,8 @@ mod tests {
         }
     }
 
-    /// Two clocks that are one, and a way there that takes 90 µs longer than the way
-    /// back: that looks like clocks that are 45 µs apart, and cannot look otherwise.
+    /// Two equal clocks, and a path whose way there takes 90 µs longer than the way back: that is indistinguishable
+    /// from clocks that are 45 µs apart.
     #[test]
     fn a_way_that_always_takes_longer_is_not_seen_and_the_bound_holds_it() {
         let found = ClockOffset::of_exchange(0, 100_000, 110_000);

@@ -1,4 +1,4 @@
-//! The script of a run: each fault at its instant, and what came of it.
+//! Carries out the fault script of a run, each fault at its instant, and logs the effects.
 
 use crate::context::{RunError, failed};
 use crate::lead::deal::AgentPlan;
@@ -13,61 +13,60 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
 
-/// How often it is looked whether a server that was started again listens.
+/// Interval of the checks whether a restarted server listens.
 const LOOK: Ns = 2 * MILLISECOND;
-/// How long after the window a keeper's answer is waited for.
+/// Time limit after the window for the answers of keepers.
 const ANSWER: Ns = 5 * SECOND;
 
-/// The beginning or the end of a fault.
+/// The start or the end of a fault.
 struct Step {
     at_ns: Ns,
     fault: usize,
     ends: bool,
 }
 
-/// A member of the server, and the host on which it stands.
+/// A member of the server, and its host.
 pub struct SeatedMember {
-    /// What it is called.
+    /// Name of the member.
     pub name: String,
-    /// The number of its host.
+    /// Number of its host.
     pub host: usize,
 }
 
-/// The parts of a run that faults can happen to.
+/// The parts of a run that faults can affect.
 pub struct Reach<'a, 'b> {
-    /// The hosts of the run.
+    /// Hosts of the run.
     pub hosts: &'a mut [Host<'b>],
-    /// The members of the server.
+    /// Members of the server.
     pub members: &'a [SeatedMember],
-    /// By agent, its host, and its number there.
+    /// By agent: its host, and its number there.
     pub seats: &'a [(usize, usize)],
-    /// What each of them plays.
+    /// By agent: its plan.
     pub plans: &'a [AgentPlan],
-    /// The number of the host on which a link stands between them, if one does.
+    /// Number of the host with the link between them, if there is one.
     pub link: Option<usize>,
 }
 
-/// What a member's keeper was ordered: the beginning or the end of a fault.
+/// An order to a member's keeper: the start or the end of a fault.
 struct Awaited {
     member: String,
     fault: usize,
     ends: bool,
 }
 
-/// A server that was started again.
+/// A server that was restarted.
 struct Returning {
     fault: usize,
     since_ns: Ns,
 }
 
-/// The faults of a run, carried out one after the other. Instants within are
-/// of CLOCK_MONOTONIC.
+/// The faults of a run, carried out one after the other. Its instants are of CLOCK_MONOTONIC.
 pub struct Faults {
     from_ns: Ns,
     steps: VecDeque<Step>,
-    /// For how long each fault of the script is to be, ns.
+    /// By fault of the script: its planned length, ns.
     lengths: Vec<Ns>,
-    /// One for each fault of the script.
+    /// By fault of the script: its log.
     log: Vec<FaultEvent>,
     /// Orders that keepers have not answered, the oldest first.
     awaited: VecDeque<Awaited>,
@@ -75,16 +74,16 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// What is to happen to the parts of a run, whose window begins then.
+    /// Returns the faults of a script for a run whose window begins at `from_ns`.
     pub fn new(script: &Script, from_ns: Ns) -> Faults {
         let mut steps: Vec<Step> = Vec::new();
         for (index, fault) in script.0.iter().enumerate() {
-            // Whoever leads the agents tells them that their clients are killed.
+            // `Leader` tells the agents to kill their clients.
             let Some(until_ns) = fault.until_ns() else { continue };
             steps.push(Step { at_ns: from_ns.saturating_add(fault.at_ns), fault: index, ends: false });
             steps.push(Step { at_ns: from_ns.saturating_add(until_ns), fault: index, ends: true });
         }
-        // A stable sort: a fault that lasts no time begins before it ends.
+        // A stable sort: a fault without length begins before it ends.
         steps.sort_by_key(|step| step.at_ns);
         let event = |fault: &Fault| FaultEvent {
             what: fault.what,
@@ -100,23 +99,23 @@ impl Faults {
         Faults { from_ns, steps: steps.into(), lengths, log, awaited: VecDeque::new(), returning: None }
     }
 
-    /// The clients of this side were killed at this instant, for good.
+    /// Notes that the clients of this side were killed at this instant, permanently.
     pub fn killed(&mut self, side: Target, at_ns: Ns) {
         let at_ns = Some(at_ns.saturating_sub(self.from_ns));
         let event = self.log.iter_mut().find(|event| event.what == Act::Kill && event.who == side);
         event.into_iter().for_each(|event| event.at_ns = at_ns);
     }
 
-    /// When there is something to do next, at the latest.
+    /// Returns the latest instant at which [`Faults::step`] must be called.
     pub fn next_ns(&self) -> Ns {
         let look = if self.returning.is_some() { clock::now() + LOOK } else { Ns::MAX };
         self.steps.front().map_or(look, |step| step.at_ns.min(look))
     }
 
-    /// Does what is due, and hears what came of it.
+    /// Does what is due, and reads the answers of keepers.
     ///
     /// # Errors
-    /// Where a link neither fails nor is repaired as it should.
+    /// If a link neither fails nor is repaired as it should.
     pub fn step(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         while self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
             self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
@@ -170,8 +169,8 @@ impl Faults {
         Ok(())
     }
 
-    /// A member's keeper answers each order by one word, in their order. A
-    /// fault has begun, and is over, when it is so for the last of its members.
+    /// Reads keepers' answers: one for each order, in the same order. A fault has begun, and is over, when that is so
+    /// for the last of its members.
     fn hear(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         if self.awaited.is_empty() && self.returning.is_none() {
             return Ok(());
@@ -215,11 +214,11 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends what is left at the window's end: nothing stays stopped. A server
-    /// that ended by itself has no more faults, and its end is told elsewhere.
+    /// Ends the remaining faults at the window's end: no process stays stopped. A server that ended by itself has no
+    /// more faults, and its end is reported elsewhere.
     ///
     /// # Errors
-    /// Where its keeper does not answer: then nobody knows what happened.
+    /// If its keeper does not answer, because it is unknown what happened.
     pub fn finish(&mut self, mut reach: Reach<'_, '_>) -> Result<(), RunError> {
         for step in std::mem::take(&mut self.steps) {
             self.take(&step, &mut reach)?;
@@ -247,7 +246,7 @@ impl Faults {
         Ok(())
     }
 
-    /// What happened, in the script's order.
+    /// Returns the log, in the script's order.
     pub fn log(self) -> Vec<FaultEvent> {
         self.log
     }

@@ -1,5 +1,4 @@
-//! The credentials of servers that others can reach: a user, and a password that each
-//! process of this program makes for itself.
+//! The credentials of servers that other hosts can reach: a user, and a random password per process of this program.
 
 use pubmark_model::cell::Cell;
 use pubmark_model::options::OptionValues;
@@ -11,7 +10,7 @@ use std::sync::OnceLock;
 
 const USER: &str = "pubmark";
 
-/// The password; none where this machine gives no random bytes.
+/// Returns the password; `None` if this machine provides no random bytes.
 fn password() -> Option<&'static str> {
     static MADE: OnceLock<Option<String>> = OnceLock::new();
     let make = || {
@@ -21,8 +20,8 @@ fn password() -> Option<&'static str> {
     MADE.get_or_init(make).as_deref()
 }
 
-/// The login of a cell's server: where it is started for the run, listens at more than a
-/// loopback address, and can be told one. An agent of a system's own may know none.
+/// Returns the login of a cell's server if it is started for the run, listens beyond the loopback addresses, and
+/// supports one. A system's own agent may not support one.
 pub fn of(cell: &Cell) -> Option<(String, String)> {
     let system = &cell.system;
     let starts = system.broker() && cell.options.text("endpoint").is_none() && system.agent.built_in();
@@ -33,19 +32,19 @@ pub fn of(cell: &Cell) -> Option<(String, String)> {
     Some((USER.to_owned(), password.to_owned()))
 }
 
-/// What nothing of a run may show.
+/// Returns the secrets of a run, which nothing may show.
 pub fn secrets(cell: &Cell) -> Secrets {
     let login = of(cell);
     let mine = cell.system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()));
     cell.placement.hosts().into_iter().fold(mine, |mine, host| mine.and(host.secrets()))
 }
 
-/// What nothing of any run of these cells may show.
+/// Returns the secrets of the runs of these cells, which nothing may show.
 pub fn secrets_of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Secrets {
     cells.into_iter().map(secrets).fold(Secrets::default(), Secrets::and)
 }
 
-/// An endpoint with a login.
+/// Returns an endpoint with a login inserted.
 pub fn put_into(endpoint: &str, login: Option<&(String, String)>) -> String {
     match (login, endpoint.split_once("://")) {
         (Some((user, password)), Some((scheme, rest))) => format!("{scheme}://{user}:{password}@{rest}"),

@@ -1,11 +1,11 @@
-//! Which hosts are one machine, and how its hosts have it.
+//! Finds hosts that are on one machine, and combines their load.
 
 use pubmark_host::lines::Facts;
 use pubmark_model::record::{HostShare, MachineLoad};
 use std::collections::BTreeMap;
 
-/// By host: the first of those that are on the same machine, as namespaces of it or
-/// containers are; one that does not know its machine is on its own.
+/// Returns, by host, the first host on the same machine (hosts may be namespaces or containers of it); a host that does
+/// not know its machine counts as its own.
 pub fn machines(facts: &[Facts]) -> Vec<usize> {
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     facts
@@ -15,7 +15,7 @@ pub fn machines(facts: &[Facts]) -> Vec<usize> {
         .collect()
 }
 
-/// Two hosts that are one machine and one network, if there are any.
+/// Returns two hosts that are one machine and one network, if there are any.
 pub fn twins(facts: &[Facts]) -> Option<[usize; 2]> {
     let mut known: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let named = facts.iter().enumerate().filter(|(_, one)| !one.machine.is_empty());
@@ -23,7 +23,7 @@ pub fn twins(facts: &[Facts]) -> Option<[usize; 2]> {
     found.next()
 }
 
-/// The worst of each figure.
+/// Returns the worst value of each figure.
 pub fn worst(shares: &[HostShare]) -> MachineLoad {
     let share_of = |machine: &MachineLoad| machine.foreign_cores / f64::from(machine.cores.max(1));
     let busiest = shares.iter().map(|share| share.machine).max_by(|a, b| share_of(a).total_cmp(&share_of(b)));

@@ -1,4 +1,4 @@
-//! Hosts as a run, or what comes before all runs, begins with them.
+//! Opens the hosts of a run, or of the survey before all runs.
 
 use super::machines::twins;
 use pubmark_host::error::HostError;
@@ -7,11 +7,10 @@ use pubmark_host::lines::Facts;
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::host::HostSpec;
 
-/// Opens hosts, which are numbered in this order. Whether `addressed`: then each has to
-/// have the address that it is said to have.
+/// Opens hosts, which are numbered in this order. If `addressed`, checks that each has the address in its description.
 ///
 /// # Errors
-/// If one cannot be reached, is not what is said of it, or is another as well.
+/// If a host cannot be reached, differs from its description, or is the same machine as another.
 pub fn open_all<'a>(
     specs: &[&HostSpec],
     addressed: bool,
@@ -26,7 +25,7 @@ pub fn open_all<'a>(
         host.shape()?;
         Ok((host, facts))
     };
-    // The program goes to the first alone: others may have their folders where it has.
+    // Other remote hosts follow once the first one has the program: they may share its folder.
     let first = specs.iter().position(|spec| !spec.reach.is_empty()).map_or(specs.len(), |first| first + 1);
     let numbered: Vec<(usize, &HostSpec)> = specs.iter().copied().enumerate().collect();
     let mut opened = numbered[..first].iter().copied().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -39,7 +38,7 @@ pub fn open_all<'a>(
     }
 }
 
-/// That two hosts are one, with the way out.
+/// Returns an error with advice: two hosts are the same machine.
 pub fn of_twins([one, other]: [&str; 2]) -> String {
     format!(
         "hosts {one} and {other} are one machine: leave one of them out of the file of hosts, or let its `reach` lead elsewhere"

@@ -1,4 +1,4 @@
-//! The processes of a run, on its hosts, which carry out what the leader orders.
+//! The processes of a run on its hosts. Carries out the orders of `Leader`.
 
 mod refusal;
 
@@ -47,64 +47,64 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// What the only member of a server is called, and so its folder and its log.
+/// Name of the only member of a server, and so of its folder and its log.
 const SERVER: &str = "server";
 
-/// How often the wait for an agent looks for an interrupt.
+/// Interval at which the wait for an agent checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The hosts of a run, with what stands on them.
+/// The hosts of a run, with the processes on them.
 pub struct Processes<'a> {
     pub(super) hosts: Vec<Host<'a>>,
     facts: Vec<Facts>,
     /// The server's host: that of its first member.
     server: usize,
-    /// The members of a server that was started.
+    /// Members of a server that was started.
     members: Vec<SeatedMember>,
-    /// The hosts of those that send, and of those that receive, by number.
+    /// Numbers of the hosts of the senders and of the receivers.
     pub(super) sides: [Vec<usize>; 2],
-    /// Where clients connect to, if there is a server.
+    /// Endpoints to which clients connect, if there is a server.
     pub(super) endpoints: Option<ServerEndpoints>,
-    /// What stands before it on its host, if anything does.
+    /// The link before the server on its host, if there is one.
     link: Option<Linked>,
-    /// What other runs have to need that may have its server; none where none may.
+    /// Needs that another run must share to use the same server; `None` if none may.
     need: Option<ServerNeed>,
-    /// How many runs the server had served before, and which run's log it writes.
+    /// Number of runs that the server had served before, and the position of the run whose log it writes.
     served: (u32, u64),
-    /// Whether a server may serve several runs.
+    /// True if a server may serve several runs.
     is_shared: bool,
     /// By agent: its host, and its number there.
     seats: Vec<(usize, usize)>,
-    /// By host: the agents of its numbers.
+    /// By host: its agents, in the order of their numbers there.
     numbers: Vec<Vec<usize>>,
-    /// The clocks of those, where streams go from one host to another.
+    /// Clocks of the hosts, if messages travel between hosts.
     clocks: Option<Clocks>,
     inbox: Inbox,
-    /// The network interfaces that the run goes over.
+    /// Network interfaces that the run uses.
     wire: NetworkAccount,
-    /// What hosts have seen of server and agents.
+    /// Usage of server and agents as hosts measured it.
     used: Vec<UsageSeries>,
-    /// When the drain was over.
+    /// Instant at which the drain was over.
     drained_ns: Option<Ns>,
-    /// By host: what the machine had done at the edges of the window.
+    /// By host: snapshots of the machine at the edges of the window.
     before: Vec<Look>,
     after: Vec<Look>,
-    /// How late an edge was looked at, at worst.
+    /// Largest delay with which the snapshot at an edge was taken, ns.
     late_ns: Ns,
     secrets: Secrets,
-    /// When the server's log is looked into while clients connect.
+    /// Schedule for reading the server's log while clients connect.
     watch: SetupWatch,
 }
 
 /// The link of a run, on the server's host.
 struct Linked {
-    /// Whose connections go over it.
+    /// Side whose connections go over it.
     side: Side,
-    /// Where these clients connect to.
+    /// Endpoint to which these clients connect.
     endpoint: String,
 }
 
-/// What carrying out orders needs beside the processes.
+/// Inputs beside the processes that orders need.
 struct Means<'a, 'b> {
     context: &'a mut RunContext<'b>,
     faults: Option<&'a mut Faults>,
@@ -112,7 +112,7 @@ struct Means<'a, 'b> {
 }
 
 impl<'h> Processes<'h> {
-    /// Begins with the hosts; nothing is on them yet.
+    /// Opens the hosts; no process of the run is on them yet.
     pub fn open(cell: &Cell, need: Option<ServerNeed>, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
         let (outbox, inbox) = inbox();
         let secrets = login::secrets(cell);
@@ -172,12 +172,12 @@ impl<'h> Processes<'h> {
         })
     }
 
-    /// Connections that one agent may hold, wherever it is.
+    /// Returns the number of connections that one agent may hold, on any host.
     pub fn connections(&self) -> usize {
         self.sides.iter().flatten().map(|host| self.facts[*host].connections).min().unwrap_or(1)
     }
 
-    /// Where those that send may be, and those that receive.
+    /// Returns the hosts for senders and for receivers.
     pub fn spots(&self) -> [Vec<Spot<'_>>; 2] {
         let spot = |host: &usize| Spot {
             host: *host,
@@ -187,14 +187,13 @@ impl<'h> Processes<'h> {
         [0, 1].map(|side| self.sides[side].iter().map(spot).collect())
     }
 
-    /// Looks at the network before there is anything of the run on it.
+    /// Takes a snapshot of the network before the run uses it.
     pub fn look_at_network(&mut self, cell: &Cell, system: &System) -> Result<(), RunError> {
         self.wire = NetworkAccount::begin(&mut self.hosts, cell, system)?;
         Ok(())
     }
 
-    /// Starts an agent for each plan; then the folders are made, which the
-    /// agents would remove.
+    /// Starts an agent for each plan; then makes the folders, which the agents remove if this process dies.
     pub fn start_agents(&mut self, system: &System, place: Place, plans: &[AgentPlan]) -> Result<(), RunError> {
         let mut dealt: Vec<Vec<&AgentPlan>> = vec![Vec::new(); self.hosts.len()];
         self.numbers = vec![Vec::new(); self.hosts.len()];
@@ -220,7 +219,7 @@ impl<'h> Processes<'h> {
         played.sort_unstable();
         played.dedup();
         if played.len() > 1 {
-            // This machine's clock is the coordinator's, and cannot be told otherwise.
+            // This machine's clock is the coordinator's, and cannot be adjusted.
             let here = played.iter().find(|host| self.hosts[**host].spec.reach.is_empty());
             let reference = here.copied().unwrap_or(self.sides[0][0]);
             self.clocks = Some(Clocks::compare(&mut self.hosts, reference, &played, &streams_between(plans))?);
@@ -228,7 +227,7 @@ impl<'h> Processes<'h> {
         Ok(())
     }
 
-    /// By agent: what the leader has to know of its host.
+    /// Returns the location of each agent, for `Leader`.
     pub fn seats(&self) -> Vec<Seat> {
         let seat = |(host, _): &(usize, usize)| Seat {
             host: recorded(&self.hosts[*host].spec),
@@ -249,14 +248,14 @@ impl<'h> Processes<'h> {
         place: Place,
         context: &mut RunContext<'_>,
     ) -> Result<Measured<'static>, RunError> {
-        // Before a server is started for agents that cannot play.
+        // Agents that cannot play are found before a server is started.
         self.follow(leader, &Order::Deploy, &mut Means { context, faults: None, place })?;
         self.wire.rested(&mut self.hosts)?;
         self.deploy(cell, system, place, context)?;
         self.link_up(cell, place)?;
         leader.deployed(self.reached(cell, leader.agents()), clock::now());
         self.follow(leader, &Order::Begin, &mut Means { context, faults: None, place })?;
-        // Virtual time wakes nobody up.
+        // Virtual time needs no busy processors.
         let timeless = system.driver == "mock";
         if context.awake && !timeless {
             self.hosts.iter_mut().try_for_each(Host::keep_awake)?;
@@ -303,7 +302,7 @@ impl<'h> Processes<'h> {
         })
     }
 
-    /// Sees to it that there is a server, if the system is one.
+    /// Ensures that there is a server, if the system is one.
     fn deploy(
         &mut self,
         cell: &Cell,
@@ -350,27 +349,27 @@ impl<'h> Processes<'h> {
     fn link_up(&mut self, cell: &Cell, place: Place) -> Result<(), RunError> {
         let (Some(link), Some(endpoints)) = (&cell.link, &self.endpoints) else { return Ok(()) };
         let log = format!("run-{}-link.log", place.position);
-        // A link of both sides is one way, to where all can connect.
+        // A link of both sides has one endpoint, to which all clients can connect.
         let endpoint = self.hosts[self.server].put_link(*link, endpoints.of(link.side != Side::Subscribers), &log)?;
         self.link = Some(Linked { side: link.side, endpoint });
         Ok(())
     }
 
-    /// How each agent reaches the server; none where there is none.
+    /// Returns the address by which each agent reaches the server; `None` if there is no server.
     fn reached(&self, cell: &Cell, plans: &[AgentPlan]) -> Option<Vec<Reached>> {
         let server = self.endpoints.as_ref()?;
         let sources = sources::of_agents(cell, Some(&server.clients), plans);
         let reached = |((plan, sources), (host, _)): ((&AgentPlan, Vec<String>), &(usize, usize))| {
             let link = self.link.as_ref().filter(|link| link.side.holds(plan.role()));
             let endpoint = link.map_or_else(|| server.of(plan.role().sends()), |link| &link.endpoint).to_owned();
-            // Another host has addresses of its own, of which nobody here knows.
+            // Addresses of another host are unknown here.
             let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
             Reached { endpoint, sources }
         };
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }
 
-    /// The clocks of each two hosts that a stream goes between.
+    /// Returns the clock comparisons of each two hosts that messages travel between.
     fn clock_pairs(&self, plans: &[AgentPlan], taken_out: bool) -> Vec<ClockPair> {
         let Some(clocks) = &self.clocks else { return Vec::new() };
         let pair = |(from, to): (usize, usize)| ClockPair {
@@ -381,7 +380,7 @@ impl<'h> Processes<'h> {
         streams_between(plans).into_iter().map(pair).collect()
     }
 
-    /// By host: what its machine did between the two looks that was not of the run.
+    /// Returns, by host, the load of its machine between the two snapshots that was not caused by the run.
     fn shares(
         &mut self,
         results: &[AgentReport],
@@ -392,7 +391,7 @@ impl<'h> Processes<'h> {
             self.hosts.iter_mut().map(|host| host.server_used(of_count)).collect::<Result<_, _>>()?;
         let looks: Vec<(Look, Look)> =
             std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after)).collect();
-        // What stands on another host of the same machine is of the run as well.
+        // Processes on another host of the same machine belong to the run as well.
         let machines = machines(&self.facts);
         let mut agents: Vec<Vec<&AgentReport>> = vec![Vec::new(); machines.len()];
         for ((host, _), agent) in self.seats.iter().zip(results) {
@@ -459,7 +458,7 @@ impl<'h> Processes<'h> {
             Order::Figures(figures) => (means.context.news)(News::Figures(figures)),
             Order::Look { edge, at_ns } => {
                 let looks = Host::look_all(&mut self.hosts)?;
-                // After it: what stops a process may do so while it reads.
+                // Afterwards: whatever stops a process may do so while it reads.
                 self.late_ns = self.late_ns.max(clock::now().saturating_sub(at_ns));
                 match (edge, &mut means.faults) {
                     (Edge::Begin, _) => self.before = looks,
@@ -485,13 +484,13 @@ impl<'h> Processes<'h> {
                     self.used.extend(series?);
                 }
             }
-            // Each of them is what somebody waits for, in its turn.
+            // `follow` waits for each of these in its turn.
             Order::Deploy | Order::Begin => {}
         }
         Ok(())
     }
 
-    /// What faults can happen to.
+    /// Returns the parts that faults can affect.
     fn reach<'a>(&'a mut self, leader: &'a Leader<'_>) -> Reach<'a, 'h> {
         Reach {
             hosts: &mut self.hosts,
@@ -502,8 +501,8 @@ impl<'h> Processes<'h> {
         }
     }
 
-    /// Waits for an agent's next word, for the leader's deadline, for the next
-    /// fault, or until it is time to look for an interrupt.
+    /// Waits for an agent's next message, for the deadline of `Leader`, for the next fault, or until the next check for
+    /// an interrupt.
     fn step(&mut self, leader: &mut Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         if means.context.interrupt.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
@@ -538,13 +537,12 @@ impl<'h> Processes<'h> {
         Ok(())
     }
 
-    /// The run has failed: nothing is said to the agents any more, for one of
-    /// them may not listen.
+    /// Notes that the run has failed: agents get no more commands, because one of them may not read them.
     pub fn give_up(&mut self) {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(false));
     }
 
-    /// What is to be said of the server.
+    /// Returns the report of the server.
     pub fn report(&mut self) -> Result<Option<ServerReport>, RunError> {
         let mut report = self.hosts[self.server].report()?;
         let started = report.as_mut().filter(|report| self.is_shared && report.deployment.attached.is_none());
@@ -552,17 +550,17 @@ impl<'h> Processes<'h> {
         Ok(report)
     }
 
-    /// Why the server ended, if it has.
+    /// Returns why the server ended, if it has.
     pub fn server_exit(&mut self) -> Option<String> {
         self.hosts[self.server].server_exit().map(|reason| self.secrets.hide(&reason))
     }
 
-    /// Why the link's proxy ended, if it has.
+    /// Returns why the link's proxy ended, if it has.
     pub fn link_exit(&mut self) -> Option<String> {
         self.link.as_ref().and_then(|_| self.hosts[self.server].link_exit())
     }
 
-    /// Ends agents and link, and lets go of the server where another run may have it.
+    /// Ends agents and link, and releases the server if another run may use it.
     pub fn release(&mut self) -> Option<ServerAtHand> {
         let (need, endpoints) = (self.need.take()?, self.endpoints.take()?);
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
@@ -571,14 +569,14 @@ impl<'h> Processes<'h> {
         Some(ServerAtHand { need, server, endpoints, served: served + 1, position })
     }
 
-    /// Ends what still stands, the agents first; of a host its link before its server.
+    /// Ends all remaining processes: agents first, and on each host the link before the server.
     pub fn end(&mut self) {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
         in_lanes(std::mem::take(&mut self.hosts), drop);
     }
 }
 
-/// Which processors parts are bound to by number, and whose they are.
+/// Returns the processors that are bound by number, and the parts that they belong to.
 fn bound(pin: &Pin) -> Vec<(&'static str, &[usize])> {
     match pin {
         Pin::Sets(sets) => sets.parts().into_iter().filter(|(_, processors)| !processors.is_empty()).collect(),
@@ -586,7 +584,7 @@ fn bound(pin: &Pin) -> Vec<(&'static str, &[usize])> {
     }
 }
 
-/// A host's name as records have it.
+/// Returns a host's name as in records.
 fn recorded(spec: &HostSpec) -> String {
     if spec.name == LOCAL { String::new() } else { spec.name.clone() }
 }

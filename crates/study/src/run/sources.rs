@@ -1,5 +1,5 @@
-//! Where clients connect from: a server is reached from one address by as many
-//! of them as there are ephemeral ports, and no more. And what its topics are called.
+//! Source addresses of clients: from one address, only as many clients can connect to a server as there are ephemeral
+//! ports. Also the name of the run, which its topics contain.
 
 use crate::lead::deal::AgentPlan;
 use pubmark_host::server::attached;
@@ -8,17 +8,16 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::OptionValues;
 use std::net::Ipv4Addr;
 
-/// Clients that may share a source address: the ephemeral ports of one are
-/// 28,232 by default, and some are still in TIME_WAIT.
+/// Maximum number of clients that share a source address: one address has 28,232 ephemeral ports by default, and some
+/// are still in TIME_WAIT.
 const CLIENTS_OF_ONE_ADDRESS: usize = 10_000;
 
-/// The first address that clients connect from where one would run out of
-/// ports: all of 127.0.0.0/8 is this machine, and servers listen on 127.0.0.1.
+/// First source address of clients if one address does not have enough ports: all of 127.0.0.0/8 is this machine, and
+/// servers listen on 127.0.0.1.
 const FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// The addresses that each agent connects from, by agent: those that the user
-/// gave, or as many of its own as its clients need of a server on this machine.
-/// None leaves it to the kernel.
+/// Returns the source addresses of each agent: those that the user gave, or as many of its own as its clients need for
+/// a server on this machine. If empty, the kernel chooses.
 pub fn of_agents(cell: &Cell, endpoint: Option<&str>, agents: &[AgentPlan]) -> Vec<Vec<String>> {
     if let Some(given) = cell.options.text("sources") {
         return vec![given.split(',').map(|source| source.trim().to_owned()).collect(); agents.len()];
@@ -32,8 +31,7 @@ pub fn of_agents(cell: &Cell, endpoint: Option<&str>, agents: &[AgentPlan]) -> V
     clients.iter().map(|count| addresses.by_ref().take(count.div_ceil(CLIENTS_OF_ONE_ADDRESS)).collect()).collect()
 }
 
-/// A name for the run that no other run has had on this machine: the time in
-/// microseconds, in base 36.
+/// Returns a name for the run that no other run has had on this machine: the time in microseconds, in base 36.
 pub fn run_name() -> String {
     let mut left = jiff::Timestamp::now().as_microsecond().unsigned_abs();
     let mut name = String::new();
@@ -52,7 +50,7 @@ mod tests {
     use pubmark_model::study::{ReadOptions, Study};
     use std::collections::BTreeSet;
 
-    /// The addresses of a run's agents, and how many clients each has.
+    /// Returns the addresses of a run's agents, and the number of clients of each.
     fn sources(pairs: u32, endpoint: &str, connections: usize, options: &str) -> (Vec<Vec<String>>, Vec<usize>) {
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
         let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
@@ -62,7 +60,7 @@ mod tests {
         (of_agents(&cell, Some(endpoint), &agents), clients)
     }
 
-    /// Each address of its own, and at most so many clients at each.
+    /// Asserts that addresses are not shared, and that each has at most this many clients.
     fn assert_enough(sources: &[Vec<String>], clients: &[usize]) {
         let all: Vec<&String> = sources.iter().flatten().collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{sources:?}");

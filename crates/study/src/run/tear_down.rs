@@ -1,21 +1,21 @@
-//! A run that was made, and what of it still stands.
+//! A run that was made, and its tear-down.
 
 use super::processes::Processes;
 use super::traces::Traces;
 use crate::servers::ServerAtHand;
 use pubmark_model::record::RunRecord;
 
-/// A run's record, and what is to be torn down when the record is safe: ending
-/// a server may take seconds, in which the record could be lost.
+/// A run's record, and what must be torn down once the record is stored: ending a server may take seconds, in which the
+/// record could be lost.
 pub struct Made<'a> {
-    /// What was measured.
+    /// Record of the run.
     pub record: RunRecord,
-    /// What still stands.
+    /// Processes that still run.
     pub tear_down: TearDown<'a>,
 }
 
-/// Agents, link and server of a run that is over, and what its clients have left at the
-/// server. All of it ends when this is dropped.
+/// Agents, link and server of a run that is over, and what its clients have left at the server. All of it ends when
+/// this is dropped.
 pub struct TearDown<'a> {
     pub(super) processes: Processes<'a>,
     pub(super) traces: Option<Traces>,
@@ -26,17 +26,16 @@ impl<'a> TearDown<'a> {
         TearDown { processes, traces: None }
     }
 
-    /// Ends the agents and removes what their clients have left at the server, where
-    /// that stays. What could not be removed, in a line.
+    /// Ends the agents and removes what their clients have left at the server, if that stays. Returns a line about what
+    /// could not be removed.
     pub fn clean(&mut self) -> Option<String> {
         let traces = self.traces.take()?;
         self.processes.end_agents();
         traces.remove(&mut self.processes)
     }
 
-    /// Ends what still stands when the record is safe. What could not be removed from a
-    /// server that stays, in a line; and a server that another run may have: this one was
-    /// valid, and none of its clients is left.
+    /// Ends all remaining processes once the record is stored. Returns a line about what could not be removed from a
+    /// server that stays; and the server if another run may use it: only after a valid run without remaining clients.
     pub fn settle(mut self, record: &RunRecord) -> (Option<String>, Option<ServerAtHand>) {
         let stays = self.clean();
         let may_stay = record.error.is_none() && record.verdict.valid;

@@ -1,4 +1,4 @@
-//! What the clients of a run have left at a server that stays, and its removal.
+//! Finds and removes what the clients of a run have left at a server that stays.
 
 use super::processes::Processes;
 use pubmark_host::lanes::in_lanes;
@@ -9,19 +9,18 @@ use pubmark_model::options::OptionValues;
 use pubmark_model::system::System;
 use serde_json::Value;
 
-/// What a run may leave, from before its first client connects until it is removed.
+/// Objects that a run may leave, from before its first client connects until they are removed.
 pub struct Traces {
     leftovers: Leftovers,
-    /// The user's file of it; none where the server ends as well, in time.
+    /// The user's ledger file of it; `None` if the server ends as well, in time.
     entry: Option<LedgerEntry>,
-    /// Whether all clients were connected. Where they were not, and the server lets
-    /// nobody in, nothing was made.
+    /// True if all clients were connected. If they were not, and the server admits no client, nothing was made.
     pub has_begun: bool,
 }
 
 impl Traces {
-    /// Of a run at a server that was there before, or that another run may have; none
-    /// where its clients leave nothing.
+    /// Returns the possible leftovers of a run at a server that existed before or that another run may use; `None` if
+    /// its clients leave nothing.
     pub fn of(cell: &Cell, system: &System, run: &str, is_shared: bool) -> Option<Traces> {
         let is_attached = cell.options.text("endpoint").is_some();
         if !system.agent.built_in() || !(is_attached || is_shared) {
@@ -29,18 +28,18 @@ impl Traces {
         }
         let begun = jiff::Timestamp::now().to_string();
         let leftovers = Leftovers::of(run, begun, &system.driver, &cell.options, &cell.workload)?;
-        // Without a file what stays is not listed later; the run can be made all the same.
+        // Without a file, leftovers are not listed later; the run can be made nevertheless.
         let entry = if is_attached { LedgerEntry::write(&leftovers).ok().flatten() } else { None };
         Some(Traces { leftovers, entry, has_begun: false })
     }
 
-    /// Removes what is left, when the agents have ended. What stays, in a line, with the
-    /// command that removes it.
+    /// Removes the leftovers after the agents have ended. Returns a line about what remains, with the command that
+    /// removes it.
     pub fn remove(mut self, processes: &mut Processes<'_>) -> Option<String> {
         if let Some(endpoints) = &processes.endpoints {
             self.leftovers.options.insert("endpoint".into(), Value::String(endpoints.clients.clone()));
         }
-        // Where clients were, the server can be reached.
+        // The server can be reached from a host of clients.
         let host = processes.sides.iter().rev().flatten().next().copied().unwrap_or_default();
         let removed = processes.hosts[host].remove(&self.leftovers);
         let close = |entry: Option<LedgerEntry>| entry.into_iter().for_each(LedgerEntry::close);
@@ -64,7 +63,7 @@ impl Traces {
 }
 
 impl Processes<'_> {
-    /// Ends the agents, which are told.
+    /// Ends the agents, after a command to stop.
     pub fn end_agents(&mut self) {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
     }

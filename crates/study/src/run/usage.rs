@@ -1,15 +1,15 @@
-//! What agents say that they used, beside what their hosts saw of their processes.
+//! Compares the usage that agents report with what their hosts measured.
 
 use crate::lead::{Leader, Refusal};
 use pubmark_host::lines::{Facts, Look};
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::relations::SeenUsage;
 
-/// Holds each agent's usage against what its host saw at the window's edges: by agent,
-/// its host and its number there; by host, the two looks and its facts.
+/// Compares each agent's usage with the snapshots of its host at the window's edges. By agent: its host and its number
+/// there; by host: the two snapshots and its facts.
 ///
 /// # Errors
-/// The first agent that says something else.
+/// Returns the first agent whose report differs.
 pub fn check(
     leader: &Leader<'_>,
     results: &[AgentReport],

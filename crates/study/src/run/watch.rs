@@ -1,20 +1,20 @@
-//! When the server's log is looked into while the clients of a run connect.
+//! Schedule for reading the server's log while the clients of a run connect.
 
 use pubmark_model::units::{Ns, SECOND};
 
-/// How long clients may take to connect and to hear each other before the server's log is looked
-/// into, and the time between two looks.
+/// Time that clients may take to connect and to receive from each other before the server's log is read, and interval
+/// of the readings.
 const PATIENCE: Ns = SECOND;
 
-/// Says when the server's log is looked into while clients connect.
+/// Decides when the server's log is read while clients connect.
 #[derive(Default)]
 pub struct SetupWatch {
-    /// When it is looked into next, ns; 0 as long as no client connects.
+    /// Instant of the next reading, ns; 0 until clients connect.
     look_ns: Ns,
 }
 
 impl SetupWatch {
-    /// Whether the server's log is to be looked into at this instant; asked while clients connect.
+    /// Returns whether the server's log must be read at this instant; called while clients connect.
     pub fn is_due(&mut self, now: Ns) -> bool {
         let began = self.look_ns > 0;
         if began && now < self.look_ns {

@@ -1,4 +1,4 @@
-//! What the network interfaces between the parts of a run carried.
+//! Traffic on the network interfaces between the parts of a run.
 
 use crate::context::RunError;
 use pubmark_host::network::NetworkLook;
@@ -11,33 +11,31 @@ use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Transport;
 use std::collections::BTreeSet;
 
-/// What goes between clients on one machine goes over this interface, whichever
-/// of its addresses they use.
+/// Traffic between clients on one machine uses this interface, whichever of the machine's addresses they use.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// The interfaces of a run, by host; none where nothing of it can be told from
-/// what an interface carries.
+/// Interfaces of a run, by host; empty if the run's traffic cannot be separated from an interface's counters.
 #[derive(Default)]
 pub struct NetworkAccount(Vec<InterfaceAtRest>);
 
-/// An interface before the clients of a run are opened.
+/// An interface before the clients of a run connect.
 struct InterfaceAtRest {
     first: NetworkLook,
     last: NetworkLook,
 }
 
-/// Whether all that clients say to each other crosses an interface, once.
+/// Returns whether all traffic of clients crosses an interface exactly once.
 fn crosses(cell: &Cell, system: &System) -> bool {
     let by_network = match cell.workload.transport {
         Some(transport) => matches!(transport, Transport::Tcp | Transport::Udp),
         None => system.broker(),
     };
-    // A link's proxy has each byte cross twice.
+    // With a link's proxy, each byte crosses twice.
     by_network && system.driver != "mock" && cell.link.is_none()
 }
 
 impl NetworkAccount {
-    /// Looks at the interfaces before anything of the run is said.
+    /// Takes a snapshot of the interfaces before the run uses them.
     pub fn begin(hosts: &mut [Host<'_>], cell: &Cell, system: &System) -> Result<NetworkAccount, RunError> {
         if !crosses(cell, system) {
             return Ok(NetworkAccount(Vec::new()));
@@ -49,7 +47,7 @@ impl NetworkAccount {
         Ok(NetworkAccount(if all { looks.into_iter().flatten().map(rest).collect() } else { Vec::new() }))
     }
 
-    /// Looks again when agents have been started, and have nothing open yet.
+    /// Takes another snapshot when agents have been started, and have no connection yet.
     pub fn rested(&mut self, hosts: &mut [Host<'_>]) -> Result<(), RunError> {
         if self.0.is_empty() {
             return Ok(());
@@ -60,7 +58,7 @@ impl NetworkAccount {
         Ok(())
     }
 
-    /// What was sent between two instants; none where it is not known of each.
+    /// Returns the traffic between two instants; `None` unless it is known for each interface.
     pub fn finish(&self, hosts: &mut [Host<'_>], from_ns: Ns, to_ns: Ns) -> Result<Option<WireFigures>, RunError> {
         let mut interfaces = Vec::new();
         for (interface, host) in self.0.iter().zip(hosts) {
@@ -82,7 +80,7 @@ impl NetworkAccount {
     }
 }
 
-/// The interface of each host by which the others reach it.
+/// Returns a snapshot of each host's interface by which the others reach it.
 fn looks(hosts: &mut [Host<'_>]) -> Result<Vec<Option<NetworkLook>>, RunError> {
     let alone = hosts.len() == 1;
     let look = |host: &mut Host<'_>| {

@@ -1,4 +1,4 @@
-//! Strategies without processes: runs that are made in no time, by a scripted system.
+//! Strategies without processes: a scripted system makes runs in no time.
 
 use super::*;
 use crate::plan::StudyPlan;
@@ -23,8 +23,7 @@ pub struct Played {
     pub finding: Option<String>,
 }
 
-/// Plays a strategy to its end, where each run takes this long, and `system` writes what
-/// it measured.
+/// Plays a strategy to its end. Each run takes this long, and `system` writes its figures.
 pub fn play(
     strategy: &mut dyn Strategy,
     before: &[RunRecord],

@@ -4,12 +4,12 @@ use pubmark_model::units::SECOND;
 
 const ARMS: &str = "[axes]\nsystem = [\"mock\"]\nrate = [100, 200]\n";
 
-/// The arms are the two rates.
+/// Returns the points: the arms are the two rates.
 fn points() -> Vec<ArmsPoint> {
     vec![ArmsPoint { a: 0, b: 1 }]
 }
 
-/// Wants this many blocks before each look, and is told by so many.
+/// Wants one more repeat before each analysis, and decides after this many.
 fn wants(told: u32) -> impl FnMut(&[RunRecord]) -> TurnsLook {
     move |records| {
         let blocks = records.iter().map(|record| record.repeat).max().unwrap_or(0);
@@ -22,7 +22,7 @@ fn wants(told: u32) -> impl FnMut(&[RunRecord]) -> TurnsLook {
     }
 }
 
-/// Plays arms until they are over; runs take this long, and fail where they are told to.
+/// Plays arms until they are over; runs take this long, and fail if `fails`.
 fn arms(told: u32, budget_ns: Ns, fails: bool) -> (Vec<Played>, TurnsEnd, Ns) {
     let (plan, points) = (plan(ARMS), points());
     let mut look = wants(told);

@@ -5,7 +5,7 @@ use pubmark_model::record::{FigureGroup, Finding, Reason};
 use pubmark_model::study::ReadOptions;
 use pubmark_study::registry;
 
-/// A study of which all runs of one system are spoilt for this reason.
+/// Describes a study in which all runs of one system are spoilt for this reason.
 fn told_of(reason: Reason) -> String {
     let text = "title = \"t\"\nquestion = \"q\"\n[workload]\ntransport = \"tcp\"\nrate = 1000\n\
                 [axes]\nsystem = [\"nng\", \"zeromq\"]\n[run]\nstop = \"decided\"\n";
@@ -22,7 +22,7 @@ fn told_of(reason: Reason) -> String {
             runs.push(record);
         }
     }
-    // One run stands in the place of another, made in an earlier call.
+    // One run replaces another of an earlier call.
     let records = Records { runs, superseded: 1, ..Records::default() };
     let report = Report::of(study, &records).unwrap();
     let over = BudgetOver { end: BudgetEnd::Decided, given_up: vec![1], run_ns: vec![SECOND; cells.len()] };

@@ -11,7 +11,7 @@ use pubmark_study::registry;
 use pubmark_study::runner::StudyStart;
 use pubmark_study::strategy::{Decided, NextRun, Outlook, Undecided};
 
-/// A board of a study of two systems whose axis `payload` has so many values.
+/// Returns the board of a study of two systems whose axis `payload` has this many values.
 fn board(payloads: usize, repeats: u32, title: &str) -> Board {
     let study = study(payloads, repeats, title);
     let cells = cells(&study).unwrap();
@@ -25,7 +25,7 @@ fn start<'a>(title: &'a str, rows: &'a [Cell], left: &'a [usize]) -> StudyStart<
     StudyStart { title, rows, left, records: &[], fresh: FreshServer::Run }
 }
 
-/// A run of this row begins.
+/// Begins a run of this row.
 fn begin(board: &mut Board, row: usize, now_ns: Ns) {
     let cell = cells(&study(20, 1, "x")).unwrap().remove(row);
     board.run_begins(&run_of(row, &cell), now_ns);
@@ -73,7 +73,7 @@ fn text(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> String {
     lines(board, now_ns, columns, rows).iter().map(|line| format!("{}\n", line.text)).collect()
 }
 
-/// The figures of a row.
+/// Returns the figures of a row.
 fn figures(text: &str, name: &str) -> Vec<String> {
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {text}"));
     line[name.len()..].split_whitespace().map(str::to_owned).collect()
@@ -93,8 +93,8 @@ fn systems_are_counted_where_there_are_many_cells() {
     assert!(text.contains("last  ") && text.contains(": said"), "{text}");
 }
 
-/// A look at a study's questions: what is decided, with an answer, and what is open,
-/// with how much longer it takes, s.
+/// Notes an evaluation of a study's questions: those decided, with a result, and those open, with the time that they
+/// still take, s.
 fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wanted: &[usize]) {
     board.looked(&Outlook {
         asked: "questions",
@@ -113,12 +113,12 @@ fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wan
     });
 }
 
-/// What the lines say that begin with this word.
+/// Returns the lines that begin with this word, without it.
 fn lines_of<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix(word)).map(str::trim).collect()
 }
 
-/// Nobody knows how many runs there will be: there are questions and a time.
+/// The number of runs is unknown: there are questions and a time.
 #[test]
 fn a_study_with_a_time_says_how_its_questions_stand() {
     let study = study(2, 1, "A title");

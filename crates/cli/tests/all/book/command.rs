@@ -1,5 +1,4 @@
-//! The commands that pages tell a reader to type, and what a test makes of
-//! them: the same command, in less time.
+//! Commands that pages tell a reader to type, converted for a test: the same command, in less time.
 
 use super::page::{Block, Page};
 use std::collections::BTreeMap;
@@ -13,13 +12,13 @@ pub struct Typed {
     pub environment: Vec<(String, String)>,
     /// Its words.
     pub words: Vec<String>,
-    /// Where its output goes, after `>`.
+    /// File of its output, after `>`.
     pub output: Option<String>,
-    /// The exit code that the line's comment promises.
+    /// Exit code that the line's comment promises.
     pub code: Option<i32>,
 }
 
-/// The commands of a block: each line in `sh`, those after `$ ` in `console`.
+/// Returns the commands of a block: each line in `sh`, those after `$ ` in `console`.
 pub fn commands(page: &Page, block: &Block) -> Vec<Typed> {
     let console = match block.language.as_deref() {
         Some("sh") => false,
@@ -44,7 +43,7 @@ pub fn commands(page: &Page, block: &Block) -> Vec<Typed> {
     found
 }
 
-/// A line; nothing if it is empty or a comment.
+/// Parses a line; `None` if it is empty or a comment.
 fn typed(at: String, line: &str) -> Option<Typed> {
     let mut words = shlex::split(line).unwrap_or_else(|| panic!("{at}: quotes that do not close: {line}"));
     let mut environment = Vec::new();
@@ -64,10 +63,10 @@ fn typed(at: String, line: &str) -> Option<Typed> {
     (!words.is_empty()).then_some(Typed { at, environment, words, output, code })
 }
 
-/// What the program says of a subcommand's flags: whether each takes a value.
+/// Flags of a subcommand; true if a flag takes a value.
 pub type Flags = BTreeMap<String, bool>;
 
-/// The flags in a help text.
+/// Returns the flags in a help text.
 pub fn flags(help: &str) -> Flags {
     let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
     let flag = |line: &str| {
@@ -78,7 +77,7 @@ pub fn flags(help: &str) -> Flags {
     lines.filter_map(flag).collect()
 }
 
-/// The words that are neither flags nor their values.
+/// Returns the words that are neither flags nor their values.
 pub fn operands<'a>(words: &'a [String], flags: &Flags) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut words = words.iter();
@@ -92,7 +91,7 @@ pub fn operands<'a>(words: &'a [String], flags: &Flags) -> Vec<&'a str> {
     found
 }
 
-/// How much larger numbers of a page may be than those of its test.
+/// Maximum numbers in a test; those of a page may be larger.
 const MOST: [(&str, u64); 7] = [
     ("--repeats", 2),
     ("--pairs", 20),
@@ -103,8 +102,8 @@ const MOST: [(&str, u64); 7] = [
     ("--connections", 100),
 ];
 
-/// Words of a `bench` or `run`, with windows that a test can wait for. Faults
-/// and their window become ten times as fast.
+/// Returns the words of a `bench` or `run`, with windows short enough for a test. Faults and their window become ten
+/// times as fast.
 pub fn shortened(words: &[String]) -> Vec<String> {
     let bench = words[0] == "bench";
     let fault = words.iter().any(|word| word == "--fault");
@@ -152,7 +151,7 @@ pub fn shortened(words: &[String]) -> Vec<String> {
     short
 }
 
-/// Whole seconds as tenths: `5s` is `500ms`.
+/// Converts whole seconds to tenths: `5s` to `500ms`.
 fn tenth(text: &str) -> String {
     let word = |word: &str| match word.strip_suffix('s').and_then(|digits| digits.parse::<u64>().ok()) {
         Some(seconds) => format!("{}ms", seconds * 100),

@@ -4,18 +4,18 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// The folder of the whole project.
+/// Returns the folder of the whole project.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A page, read.
+/// A parsed page.
 pub struct Page {
     /// Its file, below the project's folder.
     pub path: PathBuf,
     /// Its first heading.
     pub title: String,
-    /// What `#…` may name.
+    /// Anchors that `#…` may name.
     pub anchors: BTreeSet<String>,
     /// Line and text of each piece of code in a heading.
     pub quoted: Vec<(usize, String)>,
@@ -23,17 +23,17 @@ pub struct Page {
     pub links: Vec<(usize, String)>,
     /// Line and text of each piece of code within a sentence.
     pub spans: Vec<(usize, String)>,
-    /// The blocks of code.
+    /// Blocks of code.
     pub blocks: Vec<Block>,
 }
 
 /// A block of code.
 pub struct Block {
-    /// The line of its fence.
+    /// Line of its fence.
     pub line: usize,
-    /// What stands behind the fence; nothing if it is indented only.
+    /// Text after the fence; `None` if the block is only indented.
     pub language: Option<String>,
-    /// The last file name in the paragraph before it.
+    /// Last file name in the paragraph before it.
     pub file: Option<String>,
     /// Its text.
     pub text: String,
@@ -46,7 +46,7 @@ impl Page {
         Page::parse(path, &text)
     }
 
-    /// The page at `path`, with this text.
+    /// Parses the page at `path` with this text.
     pub fn parse(path: &Path, text: &str) -> Page {
         let mut page = Page {
             path: path.to_owned(),
@@ -108,12 +108,12 @@ impl Page {
         self.anchors.extend(free);
     }
 
-    /// `docs/page.md:12`
+    /// Returns a position such as `docs/page.md:12`.
     pub fn at(&self, line: usize) -> String {
         format!("{}:{line}", self.path.display())
     }
 
-    /// The file that a link names, and the place in it.
+    /// Returns the file that a link names, and the anchor in it.
     pub fn target(&self, link: &str) -> (PathBuf, Option<String>) {
         let (file, place) = link.split_once('#').map_or((link, None), |(file, place)| (file, Some(place.to_owned())));
         let folder = self.path.parent().unwrap_or(Path::new(""));
@@ -122,7 +122,7 @@ impl Page {
     }
 }
 
-/// The path without `..`.
+/// Returns the path without `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -135,7 +135,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// What a heading is called in links.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let lower = heading.trim().to_lowercase();
     let kept = lower.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' '));

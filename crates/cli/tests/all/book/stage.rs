@@ -1,4 +1,4 @@
-//! A page's commands, run in a folder of the page's own.
+//! Runs a page's commands in a folder of its own.
 
 use super::command::{Flags, Typed, commands, flags, operands, shortened};
 use super::page::{Block, Page};
@@ -16,31 +16,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Seconds that a command may take, shortened.
 const PATIENCE_S: &str = "150";
 
-/// What is done instead of running a command that a test cannot run.
+/// Replacement for a command that a test cannot run.
 #[derive(Clone, Copy, Debug)]
 pub enum Instead {
-    /// Its plan is made: `--dry-run`.
+    /// Only make its plan: `--dry-run`.
     Plan,
-    /// What it would install is shown only.
+    /// Only show what it would install.
     Show,
-    /// Its arguments are read: `--help` behind them.
+    /// Only parse its arguments: append `--help`.
     Read,
-    /// It is run, with these words more.
+    /// Run it with these additional words.
     Part(&'static [&'static str]),
 }
 
-/// A kind of command that is not run, and why.
+/// A kind of command that is not run, with the reason.
 pub struct Exception {
-    /// Words that all stand in the command.
+    /// Words that the command must contain.
     pub words: &'static [&'static str],
     pub instead: Instead,
     pub why: &'static str,
 }
 
-/// Why agents of other languages are not played by what pages say of them.
+/// Reason why agents of other languages are not played as pages describe them.
 const LANGUAGES: &str = "its language may not be here; tests of their own play some";
 
-/// All of them. One that no page needs any more fails the test.
+/// All exceptions. One that no page needs fails the test.
 pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "brokerless"], instead: Instead::Plan, why: "hours, or a quarter of one" },
     Exception { words: &["run", "iot-edge"], instead: Instead::Plan, why: "days; brokers that are not installed" },
@@ -105,16 +105,16 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["bench", "./pyzmq.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
 ];
 
-/// The reader's own agent: where a page has none, that of docs/add-a-language.md.
+/// The reader's own agent: if a page has none, that of docs/add-a-language.md.
 const AGENT: &str = "agent.py";
 
-/// What all pages share.
+/// State that all pages share.
 pub struct Stage {
     /// A results folder, made once.
     results: Place,
     /// Commands that were run already.
     done: Mutex<BTreeSet<Vec<String>>>,
-    /// How often each exception was used.
+    /// Number of uses of each exception.
     used: Vec<AtomicUsize>,
 }
 
@@ -131,13 +131,13 @@ impl Stage {
         Stage { results, done: Mutex::default(), used }
     }
 
-    /// Exceptions that nothing needed.
+    /// Returns the exceptions that no page needed.
     pub fn unused(&self) -> Vec<String> {
         let unused = EXCEPTIONS.iter().zip(&self.used).filter(|(_, used)| used.load(Ordering::Relaxed) == 0);
         unused.map(|(one, _)| format!("no page needs the exception {:?} ({})", one.words, one.why)).collect()
     }
 
-    /// Runs all commands of a page in order. What went wrong.
+    /// Runs all commands of a page in order. Returns the errors.
     pub fn play(&self, page: &Page) -> Vec<String> {
         let place = Place::new();
         let mut wrong = Vec::new();
@@ -148,7 +148,7 @@ impl Stage {
                 std::fs::write(path, &block.text).unwrap();
             }
             if block.language.as_deref() == Some("python") {
-                // Its parts are put one after the other into one file, says the page.
+                // The page says that its parts are appended to one file.
                 let file = std::fs::OpenOptions::new().create(true).append(true).open(place.path(AGENT));
                 file.and_then(|mut file| writeln!(file, "{}\n", block.text)).unwrap();
             }
@@ -201,7 +201,7 @@ impl Stage {
         expected(subcommand, typed.code, &output)
     }
 
-    /// Puts results where a page has some.
+    /// Puts results into a folder that a page expects.
     fn lend(&self, folder: &Path) {
         if folder.exists() {
             return;
@@ -213,14 +213,13 @@ impl Stage {
     }
 }
 
-/// The file that a block is to be saved as.
+/// Returns the file in which a block must be saved.
 pub fn file_of(block: &Block) -> Option<&str> {
     block.file.as_deref().filter(|file| block.language.as_deref() == Some("toml") && file.ends_with(".toml"))
 }
 
-/// The exit code is the promised one. Without a promise it is 0. Two commands
-/// have an opinion of the machine that they run on, which may be another each
-/// time; whether a run could be made at all is looked at afterwards.
+/// Checks that the exit code is the promised one; without a promise, 0. The codes of two commands depend on the
+/// machine, so they may differ each time; failed runs are checked afterwards.
 fn expected(subcommand: &str, promised: Option<i32>, output: &Output) -> Result<(), String> {
     let code = output.status.code().unwrap_or(-1);
     let fine = match (promised, subcommand) {
@@ -254,18 +253,18 @@ fn instead(place: &Place, words: &[String], what: Instead) -> Result<(), String>
             words.push("--dry-run");
             let output = place.run(&words);
             let nothing = stderr(&output).contains("every cell is skipped: nothing would be measured");
-            // So on a machine that is too small, or has no broker: the plan was made all the same.
+            // So on a machine that is too small, or has no broker: the plan was made nevertheless.
             return if nothing { Ok(()) } else { expected("", None, &output) };
         }
         Instead::Show | Instead::Part(_) => words.retain(|word| *word != "--install"),
-        // Behind the command of an agent all words are the agent's own.
+        // After the command of an agent all words are the agent's own.
         Instead::Read => words.insert(if words[0] == "agent-check" { 1 } else { words.len() }, "--help"),
     }
     expected("", None, &place.run(&words))
 }
 
-/// A broker that does what is asked and nothing else, at the reader's
-/// address. Where there is none for its protocol, the arguments are what it is.
+/// Starts a broker without faults at the reader's address. If there is none for its protocol, only the arguments are
+/// checked.
 fn attached(place: &Place, mut words: Vec<String>) -> (Vec<String>, Option<Peer>) {
     let target = words.get(1).cloned().unwrap_or_default();
     let Some((scheme, _)) = target.split_once("://") else { return (words, None) };
@@ -279,7 +278,7 @@ fn attached(place: &Place, mut words: Vec<String>) -> (Vec<String>, Option<Peer>
     (words, Some(peer))
 }
 
-/// `pubmark peer`, and its endpoint. It ends with the value.
+/// A `pubmark peer` with its endpoint. It ends when this is dropped.
 struct Peer(Child, String);
 
 impl Peer {
@@ -301,7 +300,7 @@ impl Drop for Peer {
     }
 }
 
-/// Runs below a folder that could not be made, or delivered nothing.
+/// Returns the runs below a folder that failed or delivered nothing.
 fn failed_runs(folder: &Path) -> Vec<String> {
     let mut failed = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -322,12 +321,12 @@ fn failed_runs(folder: &Path) -> Vec<String> {
     failed
 }
 
-/// The flags of a subcommand; those of the program for no name.
+/// Returns the flags of a subcommand; those of the program for an empty name.
 pub fn help_flags(subcommand: &str) -> Flags {
     flags(&help(subcommand))
 }
 
-/// What the program says of a subcommand, in 80 columns.
+/// Returns the help of a subcommand, in 80 columns.
 pub fn help(subcommand: &str) -> String {
     let name = (!subcommand.is_empty() && !subcommand.starts_with('-')).then_some(subcommand);
     let output = pubmark().args(name).arg("--help").env("COLUMNS", "80").output().unwrap();
@@ -335,7 +334,7 @@ pub fn help(subcommand: &str) -> String {
     stdout(&output)
 }
 
-/// Every page: the README, the docs, what the studies and agents say.
+/// Returns every page: the README, the docs, the pages of studies and agents.
 pub fn pages() -> Vec<Page> {
     let root = super::page::root();
     let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(PathBuf::from).to_vec();

@@ -1,10 +1,10 @@
-//! Whether `make` and `cargo` commands of a page name what exists.
+//! Checks that `make` and `cargo` commands of a page name existing targets.
 
 use super::page::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is wrong with a command, if something is.
+/// Checks a command.
 pub fn check(words: &[String]) -> Result<(), String> {
     match words[0].as_str() {
         "make" => make(&words[1..]),
@@ -66,7 +66,7 @@ fn cargo(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// The words that choose tests by name.
+/// Returns the words that choose tests by name.
 fn filters(words: &[String]) -> Vec<&str> {
     let mut found = Vec::new();
     let mut words = words.iter();
@@ -88,7 +88,7 @@ fn package_folder(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The names of the tests in a file or folder, as the test program lists them.
+/// Collects the names of the tests in a file or folder, as the test program lists them.
 fn test_names(base: &Path, path: &Path, names: &mut Vec<String>) {
     if path.is_dir() {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {

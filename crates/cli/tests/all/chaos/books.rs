@@ -1,4 +1,4 @@
-//! What holds between the figures of every record, whatever happened to its run.
+//! Relations between the figures of every record, whatever happened to its run.
 
 use pubmark_model::record::{Reason, RunRecord};
 use pubmark_model::times::TimeFigures;
@@ -6,10 +6,10 @@ use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Rate};
 use pubmark_stats::{Histogram, Summary};
 
-/// Histograms hold values to 0.1 %; so do what is computed from them.
+/// Precision of histograms, 0.1 %, and of figures computed from them.
 const PRECISION: f64 = 0.002;
 
-/// The relations that do not hold, in words; none where the books are in order.
+/// Describes the relations that are violated; empty if the record is consistent.
 pub fn adds_up(record: &RunRecord) -> Vec<String> {
     let mut books = Books(Vec::new());
     books.verdict(record);
@@ -116,7 +116,7 @@ impl Books {
         self.holds(counts.late == late, "late is what the histogram has above the bound");
     }
 
-    /// A histogram, which its summary has to be of.
+    /// Reads a histogram, and checks that its summary agrees.
     fn histogram(&mut self, text: &Option<String>, summary: &Option<Summary>, what: &str) -> Option<Histogram> {
         let decoded = text.as_deref().map(Histogram::decode).transpose();
         let Ok(histogram) = decoded else {
@@ -125,7 +125,7 @@ impl Books {
         };
         let mut again = histogram.as_ref().and_then(Histogram::summary);
         if let (Some(again), Some(all)) = (&mut again, summary) {
-            // What was written in decimals is read back to the last bit but one.
+            // Decimal text is read back to the last bit but one.
             self.close(again.mean, all.mean, "the mean");
             self.close(again.stddev, all.stddev, "the deviation");
             (again.mean, again.stddev) = (all.mean, all.stddev);
@@ -140,7 +140,7 @@ impl Books {
         histogram
     }
 
-    /// Of as many values, each at least as large: so is every quantile.
+    /// Checks that each quantile of `larger` is at least that of `smaller`, with equal counts.
     fn above(&mut self, larger: &Option<Histogram>, smaller: &Option<Histogram>, what: &str) {
         let (Some(larger), Some(smaller)) = (larger, smaller) else { return };
         let holds = |at: f64| larger.value_at(at) as f64 * (1.0 + PRECISION) + 1.0 >= smaller.value_at(at) as f64;
@@ -210,7 +210,7 @@ impl Books {
         }
     }
 
-    /// What a record shows, its verdict says.
+    /// Checks that the verdict names what the record shows.
     fn told(&mut self, record: &RunRecord) {
         let (counts, workload) = (&record.counts, &record.workload);
         let mut implies = |shown: bool, reason: Reason| {
@@ -231,7 +231,7 @@ impl Books {
     }
 }
 
-/// Whether the verdict gives this reason.
+/// Returns whether the verdict has this reason.
 pub fn has(record: &RunRecord, reason: Reason) -> bool {
     record.verdict.reasons.iter().any(|found| found.reason == reason)
 }

@@ -1,4 +1,4 @@
-//! What must hold after all that has happened.
+//! Conditions that must be true after all disturbances.
 
 use super::books::{adds_up, has};
 use super::disturber::{Act, Event};
@@ -15,29 +15,29 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::SystemTime;
 
-/// The word `start` names an instant so far ahead.
+/// Time from the command `start` to the start of the schedule.
 const LEAD: Ns = 100 * MILLISECOND;
-/// An agent that stood still for so long within its window has to say so …
+/// Length of a stop within the window that an agent must report …
 const PAUSE: Ns = 150 * MILLISECOND;
-/// … and a little more, because a process does not stop all at once.
+/// … plus a margin, because a process does not stop all at once.
 const MARGIN: Ns = 50 * MILLISECOND;
 
 /// One coordinator's life.
 pub struct Attempt {
-    /// What happened to it and what belonged to it.
+    /// Acts against it and its processes.
     pub events: Vec<Event>,
-    /// Records that were there before it.
+    /// Number of earlier records.
     pub records: usize,
     /// Its end, by both clocks.
     pub ended: SystemTime,
     pub ended_ns: Ns,
     pub status: ExitStatus,
     pub said: String,
-    /// What was compared with records, for the summary.
+    /// Numbers of comparisons with records, for the summary.
     pub sums: Cell<[u32; 4]>,
 }
 
-/// All records of a file; a line that breaks off may only be the last.
+/// Returns all records of a file; only the last line may be incomplete.
 pub fn records(path: &Path) -> Vec<RunRecord> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -47,7 +47,7 @@ pub fn records(path: &Path) -> Vec<RunRecord> {
     whole.lines().enumerate().map(parse).collect()
 }
 
-/// The figures of each record agree with each other, and no run was made twice.
+/// Checks that the figures of each record agree with each other, and that no run was made twice.
 pub fn assert_books(records: &[RunRecord]) {
     let mut made: BTreeMap<String, u64> = BTreeMap::new();
     for record in records {
@@ -60,7 +60,7 @@ pub fn assert_books(records: &[RunRecord]) {
     }
 }
 
-/// Nobody who was started in this place is left.
+/// Checks that no process started in this place is left.
 pub fn assert_nothing_lives(temporary: &Path) {
     let mut left = Vec::new();
     let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -75,7 +75,7 @@ pub fn assert_nothing_lives(temporary: &Path) {
     assert!(gone.is_ok(), "left behind: {lines:?}");
 }
 
-/// No folder, and with it no socket, and no control group is left.
+/// Checks that no folder (and so no socket) and no control group is left.
 pub fn assert_swept(temporary: &Path, coordinators: &[i32]) {
     let entries = std::fs::read_dir(temporary).unwrap();
     let left: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -83,7 +83,7 @@ pub fn assert_swept(temporary: &Path, coordinators: &[i32]) {
     assert_eq!(tree::control_groups(coordinators), Vec::<std::path::PathBuf>::new(), "left behind");
 }
 
-/// Every run is there, once, and so is the report.
+/// Checks that every run exists once, and that the report exists.
 pub fn assert_complete(place: &Place, folder: &str, cells: usize, repeats: usize) {
     let records = records(&place.path(folder).join("runs.jsonl"));
     let failed: Vec<_> = records.iter().filter_map(|record| record.error.as_ref()).collect();
@@ -119,9 +119,8 @@ impl Attempt {
         assert!(orderly, "the coordinator ended with {}: {}\n{:#?}", self.status, self.said, self.events);
     }
 
-    /// Whether somebody was left to remove folders and control groups. Of a
-    /// coordinator that was killed, or interrupted twice, together with its
-    /// keeper or its agents, the next one does.
+    /// Returns whether a process was left to remove folders and control groups. If a coordinator was killed, or
+    /// interrupted twice, together with its keeper or its agents, the next coordinator removes them.
     pub fn tidies_up(&self) -> bool {
         let last = self.events.iter().rev().find_map(|event| event.position);
         let killed = |event: &Event| event.act == Act::Kill && event.position == last;
@@ -130,11 +129,11 @@ impl Attempt {
         self.status.code().is_some() && asked < 2 || !helpers
     }
 
-    /// The records of this attempt say what happened in it.
+    /// Checks that the records of this attempt report what happened in it.
     pub fn assert_told(&self, records: &[RunRecord]) {
         for event in &self.events {
             let record = records.iter().find(|record| Some(record.position) == event.position);
-            // A run without a record says nothing wrong.
+            // A run without a record reports nothing wrong.
             let Some(record) = record.filter(|record| record.error.is_none()) else { continue };
             let told = |index: usize, reason: Reason| {
                 let text = serde_json::to_string(record).unwrap();
@@ -172,9 +171,8 @@ impl Attempt {
         self.sums.set(sums);
     }
 
-    /// A time of day, by the other clock.
-    /// When the window of a run ended, at the earliest: agents live on while its
-    /// record is written, and a server may be killed then without a word.
+    /// Returns the earliest possible end of a run's window on the monotonic clock: agents live on while its record is
+    /// written, and a server that is killed then need not be reported.
     fn window_ends_ns(&self, record: &RunRecord) -> Ns {
         let started_s = record.deployment.as_ref().and_then(|server| server.started_s).unwrap_or(0.0);
         let server_ns = (started_s * SECOND as f64) as Ns;
@@ -187,7 +185,7 @@ impl Attempt {
     }
 }
 
-/// Whether an agent certainly stood still for long enough within the window.
+/// Returns whether an agent certainly stood still for long enough within the window.
 fn stood_still(event: &Event, record: &RunRecord) -> bool {
     let Some((told_ns, unsure_ns)) = event.told_ns else { return false };
     let from_ns = told_ns + unsure_ns + LEAD + record.workload.warmup_ns;
@@ -195,13 +193,13 @@ fn stood_still(event: &Event, record: &RunRecord) -> bool {
     event.until_ns.min(to_ns).saturating_sub(event.at_ns.max(from_ns)) > PAUSE + MARGIN
 }
 
-/// Whether the window was certainly not over.
+/// Returns whether the window was certainly not over.
 fn in_window(event: &Event, record: &RunRecord) -> bool {
     event.told_ns.is_some_and(|(told_ns, _)| event.at_ns < told_ns + record.workload.warmup_ns + record.window_ns)
 }
 
-/// Whether the coordinator certainly stood still for so long over one of the
-/// window's edges, at which it looks what server and machine have done.
+/// Returns whether the coordinator certainly stood still that long over one of the window's edges, at which it takes
+/// snapshots of server and machine.
 fn missed_an_edge(event: &Event, record: &RunRecord) -> bool {
     let Some((told_ns, unsure_ns)) = event.told_ns else { return false };
     let edge_ns = told_ns + record.workload.warmup_ns;
@@ -211,7 +209,7 @@ fn missed_an_edge(event: &Event, record: &RunRecord) -> bool {
         .any(|edge_ns| event.at_ns < edge_ns && event.until_ns > edge_ns + unsure_ns + LEAD + late)
 }
 
-/// A run that nobody has disturbed keeps what its system promises.
+/// Checks that an undisturbed run keeps its system's promises.
 fn assert_undisturbed(record: &RunRecord) {
     let (workload, counts) = (&record.workload, &record.counts);
     let broker = record.connections.is_some();

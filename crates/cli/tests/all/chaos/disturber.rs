@@ -1,4 +1,4 @@
-//! What happens to a study: seeded, and written down as it happens.
+//! Disturbs a study by seeded acts, and logs them.
 
 use super::tree::{self, Member, Process, Role};
 use nix::sys::signal::Signal;
@@ -8,15 +8,15 @@ use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_stats::Random;
 use std::time::Duration;
 
-/// How long a killed server's agents are watched: as long as one of them
-/// lives, the coordinator has not asked yet whether the server does.
+/// Time for which a killed server's agents are watched: while one of them lives, the coordinator has not checked yet
+/// whether the server does.
 const SURVIVED: Ns = 200 * MILLISECOND;
-/// The longest that a moment is waited for.
+/// Maximum time of waiting for a moment.
 const LONGEST: Ns = 2_000 * MILLISECOND;
-/// How often it is looked whether something has changed.
+/// Interval of the checks for a change.
 const LOOK: Ns = 5 * MILLISECOND;
 
-/// Draws from a seed.
+/// Random numbers from a seed.
 pub struct Draws(Random);
 
 impl Draws {
@@ -24,7 +24,7 @@ impl Draws {
         Draws(random)
     }
 
-    /// From `least` up to `most`, which is not among them.
+    /// Returns a number from `least` up to `most`, which is excluded.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.bits() % (most - least)
     }
@@ -41,12 +41,12 @@ pub enum Act {
     Interrupt(Signal),
 }
 
-/// Where its run was when something happened to it, by what could be seen.
+/// Phase of the run when something happened to it, as far as visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Nothing below the coordinator.
+    /// No process below the coordinator.
     Between,
-    /// From the first process to the word `start`.
+    /// From the first process to the command `start`.
     Setup,
     /// Warm-up and window.
     Window,
@@ -54,27 +54,27 @@ pub enum Phase {
     After,
 }
 
-/// What was done, to whom, when. Instants are of CLOCK_MONOTONIC, ns.
+/// An act, its target and its time. Instants are of CLOCK_MONOTONIC, ns.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub act: Act,
     pub role: Role,
     pub position: Option<u64>,
     pub phase: Phase,
-    /// From when at the latest …
+    /// Latest possible start …
     pub at_ns: Ns,
-    /// … until when at least.
+    /// … and earliest possible end.
     pub until_ns: Ns,
-    /// When the run was told to start, and how much later that may have been.
+    /// Instant of the command to start, and by how much later it may have been.
     pub told_ns: Option<(Ns, Ns)>,
-    /// The coordinator cannot but have noticed.
+    /// True if the coordinator must have noticed it.
     pub noticed: bool,
 }
 
 pub struct Disturber {
     pub random: Draws,
     pub log: Vec<Event>,
-    /// The run whose window was last seen to be on.
+    /// Run whose window was last seen open.
     started: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ fn in_window(coordinator: Process) -> bool {
     tree::below(coordinator.pid).iter().any(|member| member.process.told_to_start().is_some())
 }
 
-/// Waits while something holds and the coordinator lives, but not for long.
+/// Waits while `holds` is true and the coordinator lives, but not for long.
 fn linger(coordinator: Process, holds: impl Fn() -> bool) {
     let give_up_ns = clock::now() + LONGEST;
     while coordinator.lives() && clock::now() < give_up_ns && holds() {
@@ -90,7 +90,7 @@ fn linger(coordinator: Process, holds: impl Fn() -> bool) {
     }
 }
 
-/// Lets time go by.
+/// Sleeps until this instant.
 pub fn pass(until_ns: Ns) {
     while clock::now() < until_ns {
         std::thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(clock::now())));
@@ -126,7 +126,7 @@ impl Disturber {
         }
     }
 
-    /// One act; while a process is stopped there may be another, to others.
+    /// Makes one act; while a process is stopped there may be another, on others.
     fn act(&mut self, coordinator: Process, stopped: Option<Role>) {
         let (act, role) = match self.random.between(0, 102) {
             100.. => return self.kill_all(coordinator),
@@ -165,7 +165,7 @@ impl Disturber {
                 send(target, signal);
                 self.note(act, role, position, phase, clock::now());
                 if self.random.one_in(3) {
-                    // Who asks twice wants no order.
+                    // A second signal asks for an immediate end.
                     pass(clock::now() + self.random.between(0, 30) * MILLISECOND);
                     send(target, signal);
                     self.note(act, role, position, phase, clock::now());
@@ -174,7 +174,7 @@ impl Disturber {
         }
     }
 
-    /// As where the machine runs out of memory: at one blow.
+    /// Kills all at once, as if the machine ran out of memory.
     fn kill_all(&mut self, coordinator: Process) {
         let members = tree::below(coordinator.pid);
         let position = members.iter().find_map(|member| member.position);
@@ -212,7 +212,7 @@ impl Disturber {
         }
         let at_ns = clock::now();
         let until_ns = at_ns + self.random.between(50, 1_500) * MILLISECOND;
-        // What stands still can be looked at.
+        // A stopped process can be inspected.
         let told_ns = match role {
             Role::Coordinator => tree::below(target.pid).iter().find_map(|member| member.process.told_to_start()),
             _ => target.told_to_start(),
@@ -250,13 +250,13 @@ impl Disturber {
         while clock::now() < last_ns && agents().any(|agent| agent.process.lives()) {
             pass(clock::now() + LOOK);
         }
-        // Its number may have been given to no other before the signal came.
+        // The server is dead, and agents still live, so the coordinator will check it.
         let noticed = agents().any(|agent| agent.process.lives()) && !target.lives();
         self.log.last_mut().unwrap().noticed = noticed;
     }
 }
 
-/// A signal to this process, and not to one that has its number now.
+/// Sends a signal to this process, and not to another that has its number now.
 fn send(process: Process, signal: Signal) {
     if process.lives() {
         processes::signal(process.pid, signal);

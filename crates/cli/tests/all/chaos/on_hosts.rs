@@ -1,9 +1,8 @@
-//! The same over hosts, which are network namespaces of this machine: a host stands
-//! still for up to more than a coordinator waits for an answer, or is killed; the disk
-//! that it has is full for a while; agents stand still or are killed, and so are servers;
-//! lines to hosts end, or fall silent; networks are down for a while, or slow; and of each
-//! study the clocks are set differently. A run fails by name or carries on, no record is wrong, what is
-//! said of the clocks is true, and nothing is left on any host.
+//! Chaos over hosts, which are network namespaces of this machine: a host stands still, for longer than a coordinator
+//! waits for an answer or not, or is killed; its disk is full for a while; agents and servers stand still or are
+//! killed; host connections end, or fall silent; networks are down for a while, or slow; and each study has other clock
+//! offsets. A run fails by name or carries on, no record is wrong, the clock comparisons are true, and nothing is left
+//! on any host.
 
 use super::disturber::{Draws, pass};
 use super::{Coordinator, LONGEST, RESUMES, books, checks, variable};
@@ -23,12 +22,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Instant, SystemTime};
 
-/// How long things are disturbed, s, where nothing else is asked for.
+/// Default time of the disturbances, s.
 const SECONDS: u64 = 12;
-/// As much as the disk of a host holds.
+/// Size of a host's disk.
 const DISK: &str = "size=8m";
 const HOSTS: [&str; 3] = ["server", "publishers", "subscribers"];
-/// How far the clocks of those that send and that receive may be set ahead, s.
+/// Possible leads of the clocks of senders and receivers, s.
 const AHEAD_S: [u64; 4] = [0, 1, 61, 3_600];
 
 const STUDY: &str = "title = \"chaos on hosts\"\n[workload]\nrate = 500\npairs = 2\nwarmup = \"300ms\"\n\
@@ -36,14 +35,14 @@ const STUDY: &str = "title = \"chaos on hosts\"\n[workload]\nrate = 500\npairs =
     [parts.libraries]\ntransport = \"tcp\"\n[parts.acknowledged]\nqos = 1\n\
     [[skip]]\npart = \"libraries\"\nsystem = \"mosquitto\"\nwhy = \"a broker\"\n\
     [[skip]]\npart = \"acknowledged\"\nsystem = \"kernel\"\nwhy = \"a library\"\n[run]\nrepeats = 2\n";
-/// Its runs.
+/// Number of its runs.
 const RUNS: usize = 4;
 
-/// A file system of a host's own. It is gone when this is dropped.
+/// A file system of a host's own. It is unmounted when this is dropped.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// None where this machine does not let one be made.
+    /// Mounts it. Returns `None` if this machine does not allow that.
     fn new(at: PathBuf) -> Option<Disk> {
         std::fs::create_dir(&at).unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "pubmark-chaos"]).arg(&at).status();
@@ -71,10 +70,10 @@ impl Drop for Disk {
     }
 }
 
-/// How far each clock is ahead, s.
+/// Lead of each clock, s.
 type Ahead = BTreeMap<&'static str, u64>;
 
-/// A file of hosts: the server's on a disk of its own, the others with clocks of their own.
+/// Writes a file of hosts: the server's on its own disk, the others with their own clocks.
 fn hosts(network: &Network, place: &Place, disk: &Path, ahead: &Ahead) -> String {
     let file = network.hosts(place);
     let mut text = std::fs::read_to_string(&file).unwrap();
@@ -87,7 +86,7 @@ fn hosts(network: &Network, place: &Place, disk: &Path, ahead: &Ahead) -> String
         };
         text = text.replace(&space, &format!("{}{own}", network.namespace(host)));
     }
-    // What `ssh` is to a host: a process here that carries its lines.
+    // A local process that carries the host connection, as `ssh` does for a remote host.
     let carried = |line: &str| match line.strip_prefix("reach = [").and_then(|rest| rest.strip_suffix(']')) {
         Some(words) => {
             let words = words.replace(['"', ','], "");
@@ -100,10 +99,10 @@ fn hosts(network: &Network, place: &Place, disk: &Path, ahead: &Ahead) -> String
     file
 }
 
-/// What was done, and to whom.
+/// An act and its target.
 type Done = (&'static str, &'static str);
 
-/// What is done to the hosts of a run.
+/// Acts on the hosts of a run.
 struct Acts<'a> {
     network: &'a Network,
     disk: &'a Disk,
@@ -129,7 +128,7 @@ impl Acts<'_> {
         }
     }
 
-    /// `pubmark host` stands still, for longer than it is waited for or not, or is killed.
+    /// Stops `pubmark host`, for longer than the coordinator waits or not, or kills it.
     fn on_host(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
         let pid = self.process(host)?;
         let what = match drawn {
@@ -205,19 +204,19 @@ impl Acts<'_> {
         Some(("slow network", host))
     }
 
-    /// A process that a host has started, by its command line.
+    /// Returns a process that a host has started, by its command line.
     fn below(&self, host: &str, is: impl Fn(&str) -> bool) -> Option<i32> {
         let all = self.process(host).into_iter().flat_map(|pid| children(pid as u32));
         all.into_iter().find(|(_, line)| is(line)).map(|(pid, _)| pid)
     }
 
-    /// The server itself, below its keeper.
+    /// Returns the server itself, below its keeper.
     fn broker(&self) -> Option<i32> {
         let keeper = self.below("server", |line| line.contains(" keep"))?;
         children(keeper as u32).into_iter().map(|(pid, _)| pid).next()
     }
 
-    /// The process that carries a host's lines.
+    /// Returns the process that carries a host connection.
     fn carrier(&self, coordinator: &Coordinator, host: &str) -> Option<i32> {
         let space = self.network.namespace(host);
         let shell = children(coordinator.0.id()).into_iter().find(|(_, line)| line.contains(&space))?;
@@ -229,7 +228,7 @@ impl Acts<'_> {
         assert!(status.unwrap().success(), "{words:?}");
     }
 
-    /// Whether this kernel can hold a network back.
+    /// Returns whether this kernel can slow down a network.
     fn with_queue(&self, host: &str, words: &[&str]) -> bool {
         let mut command = Command::new("tc");
         command.args(["-n", &self.network.namespace(host), "qdisc"]).args(words).stderr(Stdio::null());
@@ -247,7 +246,7 @@ impl Acts<'_> {
         }
     }
 
-    /// Whatever becomes of its coordinator meanwhile, it goes on in the end.
+    /// Stops a process, and resumes it in any case, whatever happens to its coordinator meanwhile.
     fn stop(&mut self, coordinator: &mut Coordinator, pid: i32, least_ms: Ns, most_ms: Ns) {
         signal(pid, Signal::SIGSTOP);
         self.wait(coordinator, least_ms, most_ms);
@@ -255,7 +254,7 @@ impl Acts<'_> {
     }
 }
 
-/// A study over hosts whose clocks are set like this.
+/// A study over hosts with these clocks.
 struct Round<'a> {
     place: &'a Place,
     network: &'a Network,
@@ -269,7 +268,7 @@ impl Round<'_> {
         checks::records(&self.place.path(&self.folder).join("runs.jsonl"))
     }
 
-    /// Plays the study, or what is missing of it, and disturbs it until then.
+    /// Plays the study, or its missing runs, and disturbs it until this instant.
     fn play(&self, acts: &mut Acts<'_>, until: Instant) {
         let mut arguments = vec!["run", "study.toml", "-q", "--out", &self.folder, "--hosts", &self.hosts];
         if self.place.path(&self.folder).join("runs.jsonl").exists() {
@@ -292,7 +291,7 @@ impl Round<'_> {
             assert!(Instant::now() < deadline, "the coordinator does not end");
         };
         let said = std::fs::read_to_string(said).unwrap();
-        // What happens to a host before the first run ends the command by the host's name.
+        // An act on a host before the first run ends the command with the host's name.
         let is_before = status.code() == Some(2) && said.contains("host ") && said.contains("nothing was started");
         assert!(is_before || matches!(status.code(), Some(0 | 1 | 3)), "{status}: {said}");
         assert!(!said.contains("panicked"), "{said}");
@@ -305,7 +304,7 @@ impl Round<'_> {
         self.check(&self.records());
     }
 
-    /// What holds of every record, whatever happened to its run.
+    /// Checks what is true of every record, whatever happened to its run.
     fn check(&self, records: &[RunRecord]) {
         checks::assert_books(records);
         for record in records {
@@ -356,7 +355,7 @@ fn a_host_that_stands_still_is_killed_or_has_no_room_fails_its_run_by_name_or_no
         let hosts = hosts(&network, &place, &disk.0, &ahead);
         let round = Round { place: &place, network: &network, folder: format!("r{number}"), hosts, ahead };
         round.play(&mut acts, until);
-        // Undisturbed, what is missing comes.
+        // Missing runs are made without disturbances.
         let last = Instant::now() >= until;
         for _ in 0..if last { RESUMES } else { 0 } {
             if !round.is_complete() {

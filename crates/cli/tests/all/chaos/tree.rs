@@ -6,12 +6,12 @@ use pubmark_host::server::processes;
 use pubmark_model::units::{MILLISECOND, Ns};
 use std::path::{Path, PathBuf};
 
-/// The kernel gives starts in hundredths of a second.
+/// The kernel gives start times in hundredths of a second.
 const TICK: Ns = 10 * MILLISECOND;
-/// The agents' thread that lives from the word `start` to the window's end.
+/// The agents' thread that lives from the command `start` to the window's end.
 const WINDOW_THREAD: &str = "window";
 
-/// A process: a number that is used again has another start.
+/// A process: if its number is reused, the start differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     pub pid: i32,
@@ -24,7 +24,7 @@ impl Process {
         Some(Process { pid, start_ticks })
     }
 
-    /// Whether it is there and has not ended.
+    /// Returns whether it exists and has not ended.
     pub fn lives(self) -> bool {
         self.state().is_some_and(|state| !matches!(state, 'Z' | 'X'))
     }
@@ -34,8 +34,8 @@ impl Process {
         (start == self.start_ticks).then_some(state)
     }
 
-    /// When an agent was told to start, if its window is not over: an instant
-    /// of CLOCK_MONOTONIC, and how far before the truth it may lie.
+    /// Returns when an agent was told to start, if its window is not over: an instant of CLOCK_MONOTONIC, and how much
+    /// earlier than the true one it may be.
     pub fn told_to_start(self) -> Option<(Ns, Ns)> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?;
         let named = |task: &PathBuf| {
@@ -52,7 +52,7 @@ impl Process {
     }
 }
 
-/// State and start of a process or thread.
+/// Returns state and start of a process or thread.
 fn stat(path: &Path) -> Option<(char, u64)> {
     let text = String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned();
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -67,8 +67,7 @@ pub enum Role {
     Server,
 }
 
-/// A process below the coordinator, and the run that it is there for, by its
-/// place in the order of runs.
+/// A process below the coordinator, and the position of the run to which it belongs.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     pub process: Process,
@@ -76,7 +75,7 @@ pub struct Member {
     pub position: Option<u64>,
 }
 
-/// Keepers, agents and servers below a coordinator.
+/// Returns keepers, agents and servers below a coordinator.
 pub fn below(coordinator: i32) -> Vec<Member> {
     let position = position(coordinator);
     let children = children(coordinator as u32);
@@ -88,7 +87,7 @@ pub fn below(coordinator: i32) -> Vec<Member> {
     processes::descendants(coordinator).into_iter().filter_map(member).collect()
 }
 
-/// The run that a coordinator makes: its logs are named after it, and open.
+/// Returns the position of the run that a coordinator makes: its open logs have it in their names.
 fn position(coordinator: i32) -> Option<u64> {
     let open = std::fs::read_dir(format!("/proc/{coordinator}/fd")).ok()?.flatten();
     let of_log = |entry: std::fs::DirEntry| {
@@ -106,15 +105,14 @@ fn role(pid: i32, is_child: bool) -> Option<Role> {
     match (ours, word.as_ref()) {
         (true, "agent") => Some(Role::Agent),
         (true, "keep") => Some(Role::Keeper),
-        // Not yet become what it was started for, or none of these.
+        // Still the process before exec, or none of these.
         (true, _) => None,
-        // A keeper stands between a coordinator and its server; what is asked for its version has none.
+        // A keeper is between a coordinator and its server; a server that only prints its version has none.
         (false, _) => (!is_child).then_some(Role::Server),
     }
 }
 
-/// All processes, wherever they hang, that were started with this folder for
-/// temporary files.
+/// Returns all processes, whatever their parents, that were started with this folder for temporary files.
 pub fn with_temporary_folder(folder: &Path) -> Vec<Process> {
     let wanted = format!("TMPDIR={}", folder.display());
     let has = |pid: &i32| {
@@ -125,7 +123,7 @@ pub fn with_temporary_folder(folder: &Path) -> Vec<Process> {
     found.filter(|process| process.lives()).collect()
 }
 
-/// The control groups of these coordinators' servers.
+/// Returns the control groups of these coordinators' servers.
 pub fn control_groups(coordinators: &[i32]) -> Vec<PathBuf> {
     let ours = |name: &str| {
         let owner = name.strip_prefix("pubmark-").and_then(|rest| rest.split_once('-'));

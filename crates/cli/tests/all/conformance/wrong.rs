@@ -1,5 +1,5 @@
-//! Agents that measure wrongly: each is the agent of docs/add-a-language.md, or one
-//! of those in Node beside this file, with one line changed.
+//! Agents that measure wrongly: each is the agent of docs/add-a-language.md, or one of those in Node beside this file,
+//! with one line changed.
 
 mod late;
 mod relayed;
@@ -486,7 +486,7 @@ pub const WRONG: &[Wrong] = &[
     ),
 ];
 
-/// Of the agent in Node, whose clients can be killed.
+/// Faults of the agent in Node, whose clients can be killed.
 pub const WRONG_IN_NODE: &[Wrong] = &[
     wrong("a killed publisher's listener stays", "crash", "    this.listener.close();\n", ""),
     wrong("a killed publisher counts on", "crash", "    this.step();\n    this.done = true;\n", ""),

@@ -1,4 +1,4 @@
-//! Clients that are killed, and the books that they leave.
+//! Killed clients, and the counts of their runs.
 
 use crate::left_out::is_long;
 use crate::support::{Benched, Place, free_port, stderr, stdout, wait_for};
@@ -6,10 +6,10 @@ use crate::tls::{Authority, serve};
 use serde_json::Value;
 use std::process::Command;
 
-/// Reasons that a killed side gives nobody.
+/// Reasons that a killed side must not cause.
 const BLAMES: [&str; 5] = ["offered-rate-missed", "not-steady", "server-died", "messages-lost", "connections-missed"];
 
-/// What holds of every run in which one side was killed at 500 ms.
+/// Checks what is true of every run in which one side was killed at 500 ms.
 fn assert_killed(bench: &Benched, side: &str) {
     assert_eq!(bench.error(), "");
     let event = &bench.record["fault_log"][0];
@@ -32,14 +32,14 @@ fn assert_killed(bench: &Benched, side: &str) {
     assert!(!notes.iter().any(|note| blames(&note)), "{notes:?}");
 }
 
-/// Runs two pairs for two seconds at 200 messages a second each. It has no warm-up: a
-/// busy machine could deliver messages of the warm-up within the window.
+/// Runs two pairs for two seconds at 200 messages per second each. It has no warm-up: a busy machine could deliver
+/// messages of the warm-up within the window.
 fn kill(place: &Place, side: &str, system: &[&str]) -> Benched {
     let fault = format!("kill {side} at 500ms");
     place.bench(&[system, &["--pairs", "2", "--duration", "2s", "--warmup", "0s", "--fault", &fault]].concat())
 }
 
-/// The same for a second, at a server that is there already.
+/// Runs two pairs for a second, at a server that exists already.
 fn kill_at(place: &Place, side: &str, server: &[&str]) -> Benched {
     let fault = format!("kill {side} at 500ms");
     let bench = place.bench(&[server, &["--pairs", "2", "--qos", "1", "--fault", &fault]].concat());
@@ -49,8 +49,8 @@ fn kill_at(place: &Place, side: &str, server: &[&str]) -> Benched {
     bench
 }
 
-/// Publishers were killed, and the books are exact: what the server had
-/// acknowledged came, and no message came that was not sent.
+/// Checks that the counts are exact after publishers were killed: the messages that the server had acknowledged
+/// arrived, and no message arrived that was not sent.
 fn assert_owed(bench: &Benched) {
     let [offered, sent, acked, delivered] = ["offered", "sent", "acked", "delivered"].map(|name| bench.count(name));
     assert!(100 <= acked && acked <= delivered && delivered <= sent, "{}", bench.record["counts"]);
@@ -59,8 +59,8 @@ fn assert_owed(bench: &Benched) {
     assert_eq!(bench.record["connections"]["lost"], 0);
 }
 
-/// Subscribers were killed: all was sent and acknowledged, and what did not come
-/// is shown, and nobody's loss.
+/// Checks that, after subscribers were killed, all was sent and acknowledged, and that missing messages are shown, and
+/// not counted as anyone's loss.
 fn assert_shown(bench: &Benched) {
     let [sent, acked, delivered] = ["sent", "acked", "delivered"].map(|name| bench.count(name));
     assert_eq!((sent, acked), (400, 400), "the others go on");
@@ -71,8 +71,7 @@ fn assert_shown(bench: &Benched) {
     assert!(first.contains("acknowledged messages were lost") && first.contains("nobody was there"), "{first}");
 }
 
-/// What the server's log says of clients of one kind that went: those that took
-/// leave, and those that did not.
+/// Returns, from the server's log, the numbers of gone clients of one kind: with a disconnect message, and without.
 fn farewells(place: &Place, kind: char) -> (usize, usize) {
     farewells_in(&std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap(), kind)
 }
@@ -120,7 +119,7 @@ fn what_comes_for_subscribers_that_are_killed_is_shown_and_no_servers_loss() {
     let first = bench.record["verdict"]["notes"][0]["evidence"].as_str().unwrap();
     assert!(first.contains("acknowledged messages were lost") && first.contains("nobody was there"), "{first}");
     let (polite, rude) = farewells(&place, 's');
-    // What the server keeps for them is removed when all is over.
+    // The server's state for them is removed at the end.
     assert!(rude == 2 && polite <= 2, "{polite} {rude}");
     let report = stdout(&place.run(&["report", "r"]));
     let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -147,8 +146,8 @@ fn sockets_of_libraries_are_closed_as_well() {
     {
         let bench = over(system, transport, "publishers");
         let [sent, delivered] = ["sent", "delivered"].map(|name| bench.count(name));
-        // They are killed after half a second, and a busy machine may have kept them from
-        // sending the last that was due.
+        // They are killed after half a second, and a busy machine may have kept them from sending the last messages
+        // that were due.
         assert!((100..800).contains(&sent), "{system} {transport}: {}", bench.record["counts"]);
         // The kernel delivers what it was given; a library may have held back one of each.
         let held = if system == "kernel" { 0 } else { 2 };
@@ -191,12 +190,11 @@ fn over_tls_the_books_are_as_exact() {
     assert_owed(&kill_at(&place, "publishers", &[&url, "--set", &ca]));
     assert_eq!((farewells_in(&serving.log(), 'p'), farewells_in(&serving.log(), 's')), ((0, 2), (2, 0)));
     assert_shown(&kill_at(&place, "subscribers", &[&url, "--set", &ca, "--durable"]));
-    // Two of the run before; and two that come once more, so that nothing is kept for them.
+    // Two of the run before; and two that connect once more, so that nothing is kept for them.
     assert_eq!(farewells_in(&serving.log(), 's'), (2 + 2, 2));
 }
 
-/// As fast as the server takes it, so that TLS holds something back when its
-/// publisher dies: that was not sent.
+/// As fast as the server takes it, so that TLS holds back data when its publisher dies: those messages were not sent.
 #[test]
 fn what_tls_held_back_was_not_sent() {
     let authority = Authority::new();
@@ -214,7 +212,7 @@ fn what_tls_held_back_was_not_sent() {
     place.assert_swept();
 }
 
-/// The queues that a server of RabbitMQ has.
+/// Returns the queues of a RabbitMQ server.
 fn queues(home: &Place, dist: u16, epmd: u16) -> String {
     let mut ctl = Command::new("/usr/lib/rabbitmq/bin/rabbitmqctl");
     ctl.args(["--quiet", "--node", &format!("pubmark-{dist}@localhost"), "list_queues", "--no-table-headers", "name"]);

@@ -1,4 +1,4 @@
-//! A link before a server that is on another host: its proxy stands beside the server.
+//! A link before a server on another host: its proxy runs beside the server.
 
 use super::{Network, WHY, only_run};
 use crate::left_out::leave_out;
@@ -14,7 +14,7 @@ fn a_link_before_a_server_elsewhere_delays_and_is_cut_by_the_script() {
     };
     let place = Place::linked();
     let hosts = network.hosts(&place);
-    // What happens there is told by the coordinator's clock.
+    // Events there are given on the coordinator's clock.
     let space = network.namespace("server");
     let ahead = format!("{space}\", \"unshare\", \"--time\", \"--monotonic\", \"3600\"]");
     let text = std::fs::read_to_string(&hosts).unwrap().replace(&format!("{space}\"]"), &ahead);
@@ -40,7 +40,7 @@ fn a_link_before_a_server_elsewhere_delays_and_is_cut_by_the_script() {
     assert!(until < 3_600 * SECOND, "by the clock of its host: {cut}");
     let count = |name: &str| run["counts"][name].as_u64().unwrap();
     assert_eq!(["sent", "acked", "delivered", "lost"].map(count), [600, 600, 600, 0], "{}", run["counts"]);
-    // Those of the subscribers alone go over it.
+    // Only the subscribers' connections go over it.
     assert_eq!((&run["connections"]["lost"], &run["connections"]["reconnected"]), (&2.into(), &2.into()));
     let bound = run["clocks"][0]["bound_ns"].as_u64().unwrap();
     let latency = |name: &str| run["latency_ns"][name].as_u64().unwrap() + bound;
@@ -55,7 +55,7 @@ fn a_link_before_a_server_elsewhere_delays_and_is_cut_by_the_script() {
 #[test]
 fn a_host_without_a_proxy_is_named_before_anything_is_started() {
     let Some(network) = Network::new('q') else { return leave_out("hosts::linked::a_host_without_a_proxy", WHY) };
-    // Here there is one.
+    // This machine has a proxy.
     let place = Place::linked();
     let hosts = network.hosts(&place);
     let space = network.namespace("server");

@@ -1,4 +1,4 @@
-//! Servers that others can reach want a password, which stands nowhere.
+//! Servers that others can reach require a password, which appears nowhere.
 
 use super::{Network, WHY, host_process};
 use crate::left_out::leave_out;
@@ -6,7 +6,7 @@ use crate::support::{ENDLESS, Place, interrupt, stderr, wait_for};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A file of that name below a folder, with what it holds.
+/// Returns the content of a file of that name below a folder.
 fn file_below(folder: &Path, name: &str) -> Option<String> {
     std::fs::read_dir(folder).ok()?.flatten().find_map(|entry| match entry.path() {
         path if path.is_dir() => file_below(&path, name),
@@ -15,7 +15,7 @@ fn file_below(folder: &Path, name: &str) -> Option<String> {
     })
 }
 
-/// The port at which somebody listens in the network of a process.
+/// Returns the port that is open in the network of a process.
 fn listener(pid: &str) -> Option<u16> {
     let table = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).ok()?;
     let ports = table.lines().skip(1).filter_map(|line| {
@@ -26,14 +26,14 @@ fn listener(pid: &str) -> Option<u16> {
     ports.into_iter().next()
 }
 
-/// The texts below a folder, and the command lines of all processes.
+/// Returns the texts below a folder, and the command lines of all processes.
 fn texts(folder: &Path) -> String {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
     entries.map(|entry| if entry.path().is_dir() { texts(&entry.path()) } else { text(&entry.path()) }).collect()
 }
 
-/// Waits for a program's end; everything that it printed.
+/// Waits for a program's end. Returns all its output.
 fn all_output(program: Child) -> String {
     let output = program.wait_with_output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output)
@@ -50,7 +50,7 @@ fn a_server_that_others_can_reach_wants_a_password_that_stands_nowhere() {
     let Some(network) = Network::new('p') else { return leave_out("a_server_that_others_can_reach", WHY) };
     let place = Place::new();
     let hosts = network.hosts(&place);
-    // Where each has its password, and what stands before it.
+    // The file of each password, and the text before it.
     for (system, scheme, file, before, refusal) in [
         ("mosquitto", "mqtt", "passwords", "$6$", "not authorised"),
         ("redis", "redis", "redis.conf", "on >", "NOAUTH"),
@@ -61,7 +61,7 @@ fn a_server_that_others_can_reach_wants_a_password_that_stands_nowhere() {
             command.args(["--duration", duration, "--repeats", "1", "--hosts", &hosts, "--out", out]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         };
-        // It lasts until a stranger has tried to get in.
+        // It lasts until a stranger has tried to connect.
         let watched = bench(ENDLESS, &format!("{system}-watched"));
         let secret = wait_for("the server's password", || {
             let text = file_below(&place.tmp(), file)?;

@@ -6,7 +6,7 @@ use crate::support::{Place, stderr};
 use serde_json::Value;
 use std::process::Command;
 
-/// The rules by which a host's packets are dropped.
+/// Returns the rules by which a host's packets are dropped.
 fn rules(network: &Network, host: &str) -> Vec<String> {
     let space = network.namespace(host);
     let output = Command::new("ip").args(["netns", "exec", &space, "iptables", "-S", "INPUT"]).output().unwrap();
@@ -29,7 +29,7 @@ fn a_host_loses_what_it_is_said_to_and_nothing_when_a_run_is_over() {
     }
     let before = rules(&network, "subscribers");
     let hosts = network.hosts_with(&place, "subscribers", &format!("loss = \"{}%\"", LOST * 100.0));
-    // So slowly that what waits while a busy machine holds the subscriber up fits its buffer.
+    // So slowly that its buffer holds all messages while a busy machine delays the subscriber.
     let counts = |transport: &str| {
         let mut command = place.command(&["bench", "kernel", "--transport", transport, "--rate", "500", "--json"]);
         command.args(["--payload", "64B", "--warmup", "200ms", "--duration", "8s", "--repeats", "1"]);

@@ -1,5 +1,4 @@
-//! What one coordinator leads, with real processes: 64 hosts on this machine, an agent
-//! on each.
+//! One coordinator with many real processes: 64 hosts on this machine, an agent on each.
 
 use super::{Network, WHY, is_in_window, only_run};
 use crate::left_out::leave_out;
@@ -11,17 +10,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const HOSTS: usize = 64;
-/// How long they may take from the start of the command until all are ready, s.
+/// Maximum time from the start of the command until all are ready, s.
 const READY_S: f64 = 30.0;
 
-/// A line of `/proc/PID/status`, as the number that it has.
+/// Returns the number in a line of `/proc/PID/status`.
 fn status(pid: u32, name: &str) -> u64 {
     let text = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// All of them have been told to start: all were ready.
+/// Returns whether all have been told to start, and so were ready.
 fn are_ready(hosts: &[(i32, String)]) -> bool {
     hosts.iter().all(|(host, _)| children(*host as u32).iter().any(|(agent, _)| is_in_window(&agent.to_string())))
 }
@@ -62,7 +61,7 @@ fn sixty_four_hosts_are_led_from_start_to_ready_and_leave_nothing() {
     let due = 2 * HOSTS as u64 / 2;
     assert_eq!(["sent", "delivered", "lost"].map(count), [due, due, 0]);
     assert!(ready_s.is_some_and(|ready_s| ready_s < READY_S), "from start to ready: {ready_s:?}");
-    // A program that might have to be sent is held.
+    // A program that might have to be copied is in memory.
     let program_kb = std::fs::metadata(env!("CARGO_BIN_EXE_pubmark")).unwrap().len() / 1_024;
     println!(
         "{HOSTS} hosts of one agent: ready after {:.1} s, all over after {whole_s:.1} s (3 s of them the load); \
@@ -76,7 +75,7 @@ fn sixty_four_hosts_are_led_from_start_to_ready_and_leave_nothing() {
     assert_eq!(read_dir(place.tmp()).unwrap().count(), 0, "a folder is left behind");
 }
 
-/// What has crossed the lines of a host in a run.
+/// Traffic of a host connection in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Crossed {
     /// Requests, by their names.
@@ -84,7 +83,7 @@ struct Crossed {
     asked_bytes: u64,
     /// Answers to requests.
     replies: u64,
-    /// Words of agents.
+    /// Events of agents.
     words: u64,
     answered_bytes: u64,
 }
@@ -95,8 +94,8 @@ impl Crossed {
     }
 }
 
-/// Words that are JSON, and how they are called. Signs of life are empty lines, as many
-/// as time wants; what the shell is told that starts the program is no JSON.
+/// Returns the types and lengths of the lines that are JSON. Heartbeats are empty lines, whose number depends on time;
+/// the shell's input that starts the program is no JSON.
 fn named_lines(path: &Path) -> Vec<(String, usize)> {
     let bytes = std::fs::read(path).unwrap();
     let named = |line: &[u8]| {
@@ -128,7 +127,7 @@ impl Crossed {
     }
 }
 
-/// A run of so many agents on each of so many hosts: by host, what crosses its lines.
+/// Makes a run of this many agents on each of this many hosts. Returns, by host, the traffic of its connection.
 fn crossed(hosts: usize, agents: usize) -> Option<Vec<Crossed>> {
     const BOTH: &str = "publishers\", \"subscribers";
     let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
@@ -140,7 +139,7 @@ fn crossed(hosts: usize, agents: usize) -> Option<Vec<Crossed>> {
     for name in &names {
         let space = network.namespace(name);
         let [to, from] = ["to", "from"].map(|way| copy(name, way).display().to_string());
-        // Each start makes the copies anew: the last one is that for the run.
+        // Each start makes the copies anew: the last one belongs to the run.
         let copied = format!("[\"sh\", \"-c\", \"tee {to} | ip netns exec {space} $0 | tee {from}\"]");
         text = text.replace(&format!("[\"ip\", \"netns\", \"exec\", \"{space}\"]"), &copied);
     }
@@ -175,7 +174,7 @@ fn what_a_host_is_asked_grows_by_the_start_of_each_of_its_agents_and_with_nothin
             last.replies + last.words,
             last.answered_bytes as f64 / 1e3
         );
-        // Besides.
+        // Requests other than the starts of agents.
         let besides = |mut host: Crossed| {
             host.asked.remove("StartAgent");
             host.asked

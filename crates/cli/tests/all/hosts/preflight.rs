@@ -1,7 +1,6 @@
-//! What is known of hosts before the first run: they are looked at once, what does not
-//! fit on them is left out with its reason, and what they lack can be brought. The hosts
-//! are this machine by other names, which takes no namespace: another PATH, another
-//! cache folder.
+//! The survey of hosts before the first run: hosts are surveyed once, cells that do not fit on them are skipped with
+//! the reason, and missing systems can be installed. The hosts are this machine under other names, without a namespace:
+//! with another PATH, and another cache folder.
 
 use crate::support::{Place, pubmark, stderr, stdout};
 use serde_json::Value;
@@ -10,7 +9,7 @@ use std::process::Output;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pubmark");
 
-/// A file of hosts: name, the words that reach it, and more lines of its table.
+/// Writes a file of hosts: name, the words that reach it, and more lines of its table.
 fn hosts(place: &Place, hosts: &[(&str, &[&str], &str)]) -> String {
     let table = |(index, (name, reach, more)): (usize, &(&str, &[&str], &str))| {
         let reach = reach.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
@@ -21,7 +20,7 @@ fn hosts(place: &Place, hosts: &[(&str, &[&str], &str)]) -> String {
     path.display().to_string()
 }
 
-/// A program of a script's in a folder of the place.
+/// Writes a script as a program into a folder of the place.
 fn script(place: &Place, name: &str, text: &str) {
     let path = place.path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -29,7 +28,7 @@ fn script(place: &Place, name: &str, text: &str) {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// What ended before its first run: exit code 2, and no results folder.
+/// Checks that a command ended before its first run: exit code 2, and no results folder.
 fn ended_before(place: &Place, output: &Output, says: &[&str]) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -57,8 +56,7 @@ fn a_host_that_cannot_be_reached_and_twins_end_a_study_before_its_first_run() {
     assert!(told.contains("systems: ") && told.contains("mosquitto"), "{told}");
 }
 
-/// What a host complains of is what its own programs say, an installer's words among
-/// them.
+/// Errors of a host contain output of its own programs, such as an installer.
 #[test]
 fn no_secret_of_an_environment_stands_in_what_a_host_complains_of() {
     const SECRET: &str = "planted-1f0e9d";
@@ -92,7 +90,7 @@ fn what_does_not_fit_on_its_hosts_is_left_out_with_the_reason() {
     ended_before(&place, &bench(&["--cpus", "400"]), &["400 processors for the server are more than the 1 of host b1"]);
     ended_before(&place, &bench(&["--memory", "1GB"]), &["of memory for the server are more than the", "of host b1"]);
     ended_before(&place, &bench(&["--pairs", "1000000"]), &["2000000 connections to one server", "on host b1"]);
-    // One that says nothing is held to what its host allows.
+    // A study without limits gets those of its host.
     let done = bench(&["--json"]);
     let told: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", stderr(&done)));
     let limits = &told["runs"][0]["deployment"]["limits"];
@@ -122,7 +120,7 @@ fn a_server_that_its_host_has_not_is_left_out_and_the_rest_is_measured() {
     assert_eq!(systems, [(&Value::from("mosquitto"), &Value::Null)], "{said}");
 }
 
-/// An agent that needs no installation plays on a host that has not got it.
+/// An agent that needs no installation plays on a host that does not have it.
 #[test]
 fn a_script_agent_travels_with_its_folder_and_what_has_to_be_installed_says_so() {
     let place = Place::new();
@@ -147,7 +145,7 @@ fn a_script_agent_travels_with_its_folder_and_what_has_to_be_installed_says_so()
     let played = std::fs::read_to_string(&started).unwrap();
     assert_eq!(played.lines().count(), 2, "{played}");
     assert!(played.lines().all(|lib| lib.starts_with(&format!("{cache}/pubmark/folders/"))), "{played}");
-    // One that is brought by an installation is looked for in the host's own cache.
+    // An installed agent is looked up in the host's own cache.
     std::fs::write(
         &file,
         format!("{top}agent = [\"{{cache}}/python/bin/python\", \"{{here}}/agent.py\"]\n{env}[install]\npip = [\"no-such==1\"]\n"),
@@ -187,7 +185,7 @@ fn systems_are_listed_and_installed_by_host() {
     assert!(told.contains("b1: here"), "{told}{}", stderr(&installed));
 }
 
-/// What a study lacks on a host is installed there, into the host's own cache folder.
+/// Systems that a study's host lacks are installed there, into the host's own cache folder.
 #[test]
 fn a_study_installs_what_its_hosts_lack() {
     let place = Place::new();
@@ -213,7 +211,7 @@ fn a_study_installs_what_its_hosts_lack() {
     assert!(mine.contains("ended while starting"), "it was started there: {mine}");
 }
 
-/// As on this machine, what cannot be had on a host stops no other system.
+/// As on this machine, a failed installation on a host stops no other system.
 #[test]
 fn what_cannot_be_installed_on_a_host_is_left_out_and_the_study_goes_on() {
     let place = Place::new();
@@ -236,14 +234,14 @@ fn what_cannot_be_installed_on_a_host_is_left_out_and_the_study_goes_on() {
     assert_eq!(played, [(&Value::from("kernel"), &Value::Null)], "{said}");
 }
 
-/// A host that goes while it installs is no host without a system.
+/// A host that is lost during an installation is not a host without a system.
 #[test]
 fn a_host_that_is_lost_while_it_installs_ends_the_study() {
     let place = Place::new();
     let cache = place.path("cache-of-b1").display().to_string();
     let hosts = hosts(&place, &[("b1", &["env", &format!("XDG_CACHE_HOME={cache}")], "")]);
     let top = "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"kernel\"\ntransports = [\"tcp\"]\npatterns = [\"pairs\"]\n";
-    // What builds is a child of the host's program.
+    // The build is a child of the host's program.
     let agent = "agent = [\"{cache}/agent\"]\n[install]\nbuild = [\"sh\", \"-c\", \"kill -9 $PPID\"]\n";
     std::fs::write(place.path("mine.toml"), format!("{top}{agent}")).unwrap();
     place.study(

@@ -1,5 +1,5 @@
-//! Lines that neither end nor speak: a host that stands still, and a network that is cut
-//! with the line in it.
+//! Host connections that neither end nor send: a host that stands still, and a network that is cut with the connection
+//! in it.
 
 use super::{Network, Sshd, WHY, ip, is_in_window};
 use crate::left_out::leave_out;
@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// How long either end of a line may be silent here.
+/// Maximum silence of either end of a host connection here.
 const SILENCE: &str = "3s";
-/// Nothing is asked of a host from the window's beginning to its end.
+/// No request goes to a host from the window's start to its end.
 const WINDOW_S: u64 = 300;
 
 fn signal(signal: &str, pids: &[String]) {
@@ -24,7 +24,7 @@ fn bench(command: &mut Command, hosts: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Why the only run of a coordinator failed, which it did before its window was over.
+/// Returns why the only run of a coordinator failed, which must happen before its window is over.
 fn error_of(coordinator: Child, began: Instant) -> String {
     let output = coordinator.wait_with_output().unwrap();
     assert!(began.elapsed().as_secs() < WINDOW_S, "it was noticed at the window's end");
@@ -50,8 +50,7 @@ fn a_host_that_stands_still_in_mid_window_is_lost_by_name_and_leaves_nothing() {
     wait_for("the folders' end", || (std::fs::read_dir(place.tmp()).unwrap().count() == 0).then_some(()));
 }
 
-/// The coordinator is on a host of its own, and its line to the other one is `ssh` over
-/// the network that is cut.
+/// The coordinator is on its own host, and its connection to the other one is `ssh` over the network that is cut.
 #[test]
 fn a_host_whose_line_is_in_the_network_that_is_cut_ends_by_itself_before_it_is_back() {
     let hosts = vec![("here".to_owned(), "coordinator"), ("b1".to_owned(), "server")];
@@ -62,7 +61,7 @@ fn a_host_whose_line_is_in_the_network_that_is_cut_ends_by_itself_before_it_is_b
     let Some(sshd) = Sshd::at(&place, &address, &within) else {
         return leave_out("a_host_whose_line_is_in_the_network", "there is no sshd here");
     };
-    // What it writes is seen there.
+    // Its output is visible there.
     let folder = place.path("there");
     std::fs::create_dir(&folder).unwrap();
     let hosts = sshd.hosts(&place, &sshd.key);
@@ -99,6 +98,6 @@ fn a_host_whose_line_is_in_the_network_that_is_cut_ends_by_itself_before_it_is_b
     assert_eq!((of_pubmark(), std::fs::read_dir(&folder).unwrap().count()), (Vec::new(), 0));
     place.assert_swept();
     assert_eq!(network.processes_of("here"), Vec::<String>::new());
-    // Of ssh the session is left: it cannot know yet that its client has gone.
+    // Only the session of ssh is left: it cannot know yet that its client has gone.
     signal("-KILL", &network.processes_of("b1"));
 }

@@ -1,5 +1,5 @@
-//! Two peers as the two arms of a comparison: one whose delay is larger by 10 % is found,
-//! and one that is the same is not called slower.
+//! Two peers as the two arms of a comparison: a delay that is 10 % larger is found, and an equal one is not called
+//! slower.
 
 use super::{Peer, alone};
 use crate::left_out::is_long;
@@ -7,10 +7,10 @@ use crate::support::{Place, stderr, stdout};
 use pubmark_model::line::JsonLine;
 use pubmark_model::record::{RunRecord, Verdict};
 
-/// Two arms, each a peer with a delay of its own. What the report says of the gate.
+/// Measures two arms, each a peer with its own delay. Returns the report's line about the gate.
 ///
-/// Delays are of 100 ms, a tenth of which no machine adds by itself to half of all
-/// messages: so where it was busy, which leaves its runs out, they are taken nevertheless.
+/// Delays are of 100 ms, a tenth of which no machine adds by itself to half of all messages: so runs that are
+/// unreliable because of a busy machine are used nevertheless.
 fn gate(protocol: &str, delays: [&str; 2], gate: &str) -> String {
     let _alone = alone();
     let place = Place::new();

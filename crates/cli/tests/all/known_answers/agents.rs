@@ -1,6 +1,5 @@
-//! Publishers and subscribers in an agent each, led from here: nothing but
-//! them, the peer and the kernel runs meanwhile. Where there are two processors
-//! at least, the subscribers' loop has one, and all others share the rest.
+//! Publishers and subscribers in an agent each, led by the test: only they, the peer and the kernel run meanwhile. If
+//! there are two or more processors, the subscribers' loop has one, and all others share the rest.
 
 use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
@@ -18,13 +17,13 @@ use pubmark_model::workload::Workload;
 use pubmark_study::registry;
 use std::time::Instant;
 
-/// From preparation to the start, ns.
+/// Time from preparation to the start, ns.
 const LEAD: Ns = 100_000_000;
-/// The processors that the publishers may keep awake, as `pubmark bench` would say.
+/// Number of processors that the publishers may keep busy, as `pubmark bench` would set it.
 const SPIN_CORES: f64 = 0.2;
 const BOTH: &[usize] = &[0, 1];
 
-/// The processors of the subscribers' loop, and of all others.
+/// Returns the processors of the subscribers' loop, and of all others.
 pub fn processors() -> (Vec<usize>, Vec<usize>) {
     let all = sched_getaffinity(Pid::from_raw(0)).unwrap();
     let mut others: Vec<usize> = (0..CpuSet::count()).filter(|cpu| all.is_set(*cpu).unwrap()).collect();
@@ -70,7 +69,7 @@ impl Pair {
         self.agents.iter_mut().for_each(|agent| agent.tell(command));
     }
 
-    /// Waits for a word of each of `whose`.
+    /// Waits for an event of each of `whose`.
     fn each<T>(&mut self, what: &str, whose: &[usize], want: impl Fn(Event) -> Option<T>) -> Vec<T> {
         let deadline = Instant::now() + PATIENCE;
         let mut answers: Vec<(usize, T)> = Vec::new();
@@ -91,8 +90,7 @@ impl Pair {
     }
 }
 
-/// What is to be played: through which driver, to which endpoint, which
-/// settings and options differ from the usual ones.
+/// A measurement: driver, endpoint, and the settings and options that differ from the usual ones.
 pub struct Play<'a> {
     pub driver: &'a str,
     pub endpoint: &'a str,
@@ -101,7 +99,7 @@ pub struct Play<'a> {
 }
 
 impl Play<'_> {
-    /// Whether all connect to a server. Otherwise a library's sockets do.
+    /// Returns whether all connect to a server. Otherwise a library's sockets connect.
     fn to_server(&self) -> bool {
         Protocol::of_driver(self.driver).is_some()
     }
@@ -118,7 +116,7 @@ impl Play<'_> {
         let system =
             registry::Registry::default().systems().into_iter().find(|system| system.driver == self.driver).unwrap();
         let default = |name: &str| system.options.iter().find(|spec| spec.name == name).unwrap();
-        // The server's options are none of the agent's.
+        // The agent gets none of the server's options.
         let known = pubmark_load::drivers::options(self.driver);
         let of_driver = system.options.iter().filter(|spec| known.contains(&spec.name));
         let usual = of_driver.filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
@@ -126,8 +124,8 @@ impl Play<'_> {
         usual.chain(own).collect()
     }
 
-    /// Ten publishers, and ten subscribers of one each; or one subscriber, of a
-    /// library, that hears them all.
+    /// Returns ten publishers, and ten subscribers of one each; or one subscriber, of a library, that receives from all
+    /// of them.
     fn clients(&self) -> [Vec<Client>; 2] {
         let client = |role, id, hears: (u32, u32)| Client {
             role,
@@ -146,8 +144,8 @@ impl Play<'_> {
         [(0..10).map(|id| client(Role::Publisher, id, (0, 0))).collect(), subscribers]
     }
 
-    /// Plays it; the results of the publishers' and of the subscribers' agent,
-    /// and what was taken from the latter.
+    /// Plays it. Returns the results of the publishers' and of the subscribers' agent, and the time that the machine
+    /// took from the latter.
     pub fn run(&self, place: &Place) -> ([AgentResult; 2], Taken) {
         let (workload, options) = (self.workload(), self.options());
         let server = self.to_server().then(|| ServerAddress {

@@ -1,5 +1,5 @@
-//! A bare loop in the instrument's place, over NATS: what it is off by is the
-//! kernel's and the machine's part of what the instrument is off by.
+//! A bare loop instead of the instrument, over NATS: its error is the kernel's and the machine's part of the
+//! instrument's error.
 
 use super::agents::processors;
 use super::compare::{PERCENTILES, Reported};
@@ -17,10 +17,10 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const MS: Ns = 1_000_000;
-/// A publisher sleeps until so long before a message is due.
+/// Time before a message is due at which a publisher stops sleeping.
 const MARGIN: Ns = 100_000;
 
-/// Keeps the calling thread on these processors.
+/// Binds the calling thread to these processors.
 fn pin(cpus: &[usize]) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu).unwrap());
@@ -34,8 +34,8 @@ fn connect(endpoint: &str, words: &[u8]) -> TcpStream {
     stream
 }
 
-/// Ten publishers of 100 messages a second each on one connection, from
-/// `start_ns` on, each when it is due.
+/// Plays ten publishers of 100 messages per second each on one connection, from `start_ns` on, each message at its due
+/// time.
 fn publish(endpoint: &str, start_ns: Ns, messages: u32) {
     let mut stream = connect(endpoint, b"CONNECT {}\r\n");
     let (mut payload, mut bytes) = (pattern(256), Vec::new());
@@ -56,7 +56,7 @@ fn publish(endpoint: &str, start_ns: Ns, messages: u32) {
     }
 }
 
-/// The latencies of the messages that are due in the window, by a reader that spins.
+/// Returns the latencies of the messages that are due in the window, from a reader that spins.
 pub fn play(endpoint: &str, warmup_ms: Ns, window_ms: Ns) -> (Reported, Taken) {
     std::thread::scope(|scope| scope.spawn(|| read(endpoint, warmup_ms, window_ms)).join().unwrap())
 }

@@ -1,4 +1,4 @@
-//! The capacity of a peer that serves so many messages a second.
+//! Capacity of a peer with a known rate.
 
 use super::{Peer, alone};
 use crate::left_out::is_long;
@@ -8,11 +8,11 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use std::process::Stdio;
 
-/// Messages a second that the peer serves.
+/// Messages per second that the peer serves.
 const SERVED_PER_S: f64 = 2_000.0;
 const SCRIPT: &str = "service = 2000";
 
-/// A bound above what a busy machine does by itself; 3 % too much for 3 s are beyond it.
+/// A bound above what a busy machine does by itself; 3 % too much for 3 s exceeds it.
 const ARGUMENTS: [&str; 14] = [
     "--pairs",
     "2",
@@ -35,7 +35,7 @@ fn search(protocol: &str) {
     let place = Place::new();
     let peer = Peer::start(&place, protocol, SCRIPT);
     let output = place.run(&[&["capacity", peer.endpoint.as_str(), "--json", "--out", "r"], &ARGUMENTS[..]].concat());
-    // On a machine that others use, the time may not suffice for an interval so narrow.
+    // On a machine that others use, the time may be too short for so narrow an interval.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let estimate = found["estimate"].as_f64().unwrap_or_else(|| panic!("{}", stderr(&output)));

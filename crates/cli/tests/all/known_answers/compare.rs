@@ -1,18 +1,14 @@
-//! What was reported, beside what the script says and what the peer did.
+//! Compares reported figures with the script and with what the peer did.
 //!
-//! No machine writes at the very instant that a script names, so the peer
-//! keeps an account of its own: between which two instants it wrote each
-//! message. What must be reported lies between the two, percentile by
-//! percentile, and the distance from there is the error: the way through the
-//! kernel and the instrument. Nothing is allowed for the waking of a reader.
+//! No machine writes at the exact instant that a script names, so the peer records its own counts: between which two
+//! instants it wrote each message. The correct report lies between the two, percentile by percentile, and the distance
+//! from there is the error: the path through the kernel and the instrument. There is no allowance for waking a reader.
 //!
-//! A machine may take the processor from a process that runs. For what share
-//! of the time it does, the kernel tells (waiting for a processor, steal), and
-//! the peer, which watches the clock before each release and notes how late it
-//! sees the instant. A percentile may be as large as one that lies so much
-//! higher. Where that is nearer to the maximum than to the percentile, a few of
-//! its messages decide: they may be late by all that was taken. What only this
-//! explains is marked, and not held against the instrument.
+//! A machine may take the processor from a running process. The share of the time is known from the kernel (waiting for
+//! a processor, steal), and from the peer, which polls the clock before each release and notes how late it sees the
+//! instant. A percentile may be as large as one that lies higher by this share. If that is nearer to the maximum than
+//! to the percentile, a few of its messages decide: they may be late by all the time that was taken. An error that only
+//! this explains is marked, and does not count against the instrument.
 
 use super::taken::Taken;
 use pubmark_model::units::Ns;
@@ -20,42 +16,42 @@ use pubmark_peer::truth::Truth;
 use pubmark_stats::Histogram;
 use serde_json::Value;
 
-/// What is always allowed, ns; 1 % where that is more.
+/// Error that is always allowed, ns; 1 % if that is more.
 const LEAST_NS: Ns = 20_000;
 
 /// Percentiles that are compared: the name in a record, and the share.
 pub const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
 
-/// What is reported of these.
+/// Reported values of these.
 pub type Reported = [Ns; PERCENTILES.len()];
 
-/// What one percentile says of the instrument.
+/// Conclusion from one percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Right,
-    /// Above what is allowed by no more than what the machine took explains.
+    /// Above the allowed error by no more than the machine's time explains.
     Stolen,
-    /// Above what is allowed: the instrument's doing, or the machine's.
+    /// Above the allowed error: by the instrument, or by the machine.
     Late,
     /// Below what was done: no machine does that.
     Early,
 }
 
-/// One percentile.
+/// Comparison of one percentile.
 #[derive(Clone, Debug)]
 pub struct Compared {
     pub name: &'static str,
     pub found: Found,
-    /// What it is off by, ns; 0 between the beginning and the end of the peer's writes.
+    /// Error, ns; 0 between the start and the end of the peer's writes.
     pub off_ns: i64,
-    /// How much later than scripted the peer wrote, ns.
+    /// Delay of the peer's write against the script, ns.
     pub peer_late_ns: i64,
     scripted_ns: Ns,
     written_ns: (Ns, Ns),
     reported_ns: Ns,
     allowed_ns: Ns,
     explained_ns: Ns,
-    /// The share of the time that the machine took.
+    /// Share of the time that the machine took.
     pub taken: f64,
 }
 
@@ -74,20 +70,18 @@ impl std::fmt::Display for Compared {
 }
 
 impl Compared {
-    /// Whether the peer did what the script says, and no sooner: but for the
-    /// width of a histogram's bucket.
+    /// Returns whether the peer did what the script says, and no sooner, except for the width of a histogram's bucket.
     pub fn is_by_script(&self) -> bool {
         self.written_ns.0 + self.written_ns.0 / 500 >= self.scripted_ns
     }
 }
 
-/// The peer's histogram of this name.
+/// Returns the peer's histogram of this name.
 fn histogram(account: &Value, name: &str) -> Histogram {
     Histogram::decode(account[name].as_str().unwrap()).unwrap()
 }
 
-/// Compares all percentiles. What is off by no more than 1 % or 20 µs,
-/// whichever is more, is right.
+/// Compares all percentiles. An error of no more than 1 % or 20 µs, whichever is more, is right.
 pub fn compare(reported: &Reported, account: &Value, taken: Taken, truth: &Truth) -> Vec<Compared> {
     let (begun, ended) = (histogram(account, "begun_histogram"), histogram(account, "latency_histogram"));
     let watched = histogram(account, "watch_error_histogram");
@@ -128,9 +122,8 @@ pub fn compare(reported: &Reported, account: &Value, taken: Taken, truth: &Truth
     PERCENTILES.into_iter().zip(reported).map(one).collect()
 }
 
-/// A line of a table: by how many µs each percentile is off, an asterisk where
-/// only the machine explains it, and how late the peer wrote; at last the share
-/// of the time that the machine took.
+/// Returns a line of a table: the error of each percentile in µs, an asterisk if only the machine explains it, and the
+/// peer's delay; at last the share of the time that the machine took.
 pub fn row(what: &str, compared: &[Compared]) -> String {
     let cell = |one: &Compared| {
         let us = |ns: i64| format!("{:+.1}", ns as f64 / 1e3);
@@ -140,8 +133,8 @@ pub fn row(what: &str, compared: &[Compared]) -> String {
     format!("| {what} |{} {:.1} % |", compared.iter().map(cell).collect::<String>(), compared[0].taken * 100.0)
 }
 
-/// A line of the table of several runs: the median of what each percentile is
-/// off by, and the worst of it; at last the share that the machine took.
+/// Returns a line of the table of several runs: the median error of each percentile, and the worst; at last the share
+/// that the machine took.
 pub fn rows(what: &str, runs: &[Vec<Compared>]) -> String {
     let spread = |mut all: Vec<f64>, unit: &str| {
         all.sort_by(|a, b| a.abs().total_cmp(&b.abs()));

@@ -7,17 +7,17 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// A running peer. It ends with the value.
+/// A running peer. It ends when this is dropped.
 pub struct Peer {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// Where it listens.
+    /// Endpoint at which it listens.
     pub endpoint: String,
 }
 
 impl Peer {
-    /// One that goes by a script.
+    /// Starts a peer with a script.
     pub fn start(place: &Place, protocol: &str, script: &str) -> Peer {
         let path = place.path("script.toml");
         std::fs::write(&path, script).unwrap();
@@ -42,7 +42,7 @@ impl Peer {
         serde_json::from_str(&self.lines.recv_timeout(PATIENCE).unwrap()).unwrap()
     }
 
-    /// Closes its input; what it says that it did.
+    /// Closes its input. Returns its counts.
     pub fn end(mut self) -> Value {
         drop(self.input.take());
         let account = self.line();

@@ -1,12 +1,11 @@
-//! A peer that refuses messages, names limits, and ends or blocks publishers: what it says is
-//! counted, or told at once.
+//! A peer that refuses messages, announces limits, and ends or blocks publishers: that is counted, or reported at once.
 
 use super::*;
 
 const QUOTA: &str = "quota exceeded (code 0x97)";
 
-/// Runs one publisher of 1,000 messages a second for a second. Of those in the window, which are
-/// numbered 201 to 1200, the script meets what it says.
+/// Runs one publisher of 1,000 messages per second for a second. The script affects messages in the window, which are
+/// numbered 201 to 1200.
 fn refuse(protocol: &str, script: &str, arguments: &[&str]) -> Run {
     let script = format!("delay = {{ fixed = \"1ms\" }}\n{script}");
     Run::new(protocol, &script, 1_000, &[&["--rate", "1000", "--set", "drain=1s"], arguments].concat())
@@ -56,8 +55,8 @@ fn every_second_message_is_refused_and_none_is_lost() {
 #[test]
 fn what_is_refused_stands_apart_from_what_is_lost() {
     let _alone = alone();
-    // Of 1,000: 500 refused; of the odd ones 100 without an answer, and 58 of the others are
-    // acknowledged and not handed on. Each of three subscribers should have got the rest.
+    // Of 1,000: 500 refused; of the odd ones 100 without an answer, and 58 of the others are acknowledged and not
+    // passed on. Each of three subscribers should have received the rest.
     let script = "refuse = { every = 2, code = 0x87 }\nlose = { every = 5 }\nswallow = { every = 7 }";
     let fan_out = ["--pattern", "fan-out", "--subscribers", "3", "--qos", "1"];
     let run = refuse("mqtt", script, &[&fan_out[..], MQTT_5].concat());
@@ -86,7 +85,7 @@ fn a_publisher_that_is_told_to_wait_is_a_limit_by_name() {
     assert!(evidence.starts_with(said) && evidence.ends_with(" s and said why: low on memory"), "{evidence}");
 }
 
-/// A run that cannot begin: what must be said, which no wait for a probe could know.
+/// Makes a run that cannot begin: the error must have these texts, which no wait for a probe could know.
 fn cannot_begin(protocol: &str, script: &str, arguments: &[&str], wanted: &[&str]) {
     let place = Place::new();
     let peer = Peer::start(&place, protocol, script);
@@ -141,7 +140,7 @@ fn a_limit_that_the_run_exceeds_is_told_when_it_connects_with_both_numbers() {
     cannot_begin("mqtt", "limits = { qos = 1 }", &qos_2, &["QoS 1 at most, and QoS 2 is asked for"]);
     let payload = ["payloads of 100 bytes at most, and those of this run have 256"];
     cannot_begin("nats", "limits = { payload_bytes = 100 }", &[], &payload);
-    // A receive maximum is kept to, and is no error.
+    // A receive maximum is respected, and is no error.
     let run = refuse("mqtt", "limits = { inflight = 2, packet_bytes = 400 }", &[&["--qos", "1"], MQTT_5].concat());
     assert_eq!(run.counts(["sent", "acked", "lost", "refused"]), [1_000, 1_000, 0, 0]);
 }

@@ -1,6 +1,5 @@
-//! What the machine takes from a process that runs, as the kernel tells it: the
-//! time that its threads waited for a processor, and the time that the
-//! hypervisor gave to others.
+//! Time that the machine takes from a running process, according to the kernel: the time that its threads waited for a
+//! processor, and the time that the hypervisor gave to others.
 
 use pubmark_host::clock::now;
 use pubmark_model::units::Ns;
@@ -12,13 +11,13 @@ const TICK: Ns = 10_000_000;
 /// Time that was taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Taken {
-    /// ns.
+    /// The time, ns.
     pub ns: Ns,
-    /// Of the time that was looked at.
+    /// Its share of the observed time.
     pub share: f64,
 }
 
-/// Whose waiting for a processor is looked at.
+/// Threads whose waiting for a processor is observed.
 #[derive(Clone, Copy)]
 pub enum Whose {
     Nobody,
@@ -28,7 +27,7 @@ pub enum Whose {
     Mine,
 }
 
-/// Looks from its beginning on.
+/// Observes from its creation on.
 pub struct Watch {
     whose: Whose,
     cpus: Vec<usize>,
@@ -37,14 +36,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// At these processors' steal time as well.
+    /// Starts to observe, also the steal time of these processors.
     pub fn start(whose: Whose, cpus: Vec<usize>) -> Watch {
         let mut watch = Watch { whose, cpus, since_ns: now(), before_ns: 0 };
         watch.before_ns = watch.look_ns();
         watch
     }
 
-    /// What was taken until now.
+    /// Returns the time taken until now.
     pub fn end(&self) -> Taken {
         let ns = self.look_ns().saturating_sub(self.before_ns);
         Taken { ns, share: ns as f64 / (now() - self.since_ns).max(1) as f64 }
@@ -54,7 +53,7 @@ impl Watch {
         self.waited_ns() + self.stolen_ns()
     }
 
-    /// Time that threads were ready to run and did not.
+    /// Returns the time that threads were ready to run and did not.
     fn waited_ns(&self) -> Ns {
         let waited = |folder: &Path| -> Option<Ns> {
             let text = std::fs::read_to_string(folder.join("schedstat")).ok()?;
@@ -70,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// Time that the hypervisor took from the processors.
+    /// Returns the time that the hypervisor took from the processors.
     fn stolen_ns(&self) -> Ns {
         let text = std::fs::read_to_string("/proc/stat").unwrap();
         let steal = |line: &str| {

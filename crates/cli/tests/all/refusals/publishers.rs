@@ -1,9 +1,9 @@
-//! Real servers that accept a publisher, and do not take what it sends.
+//! Real servers that accept a publisher, and do not take its messages.
 
 use super::*;
 use crate::support::Benched;
 
-/// A bench against a server of the test's own, which cannot begin.
+/// Runs a bench against a server of the test that cannot begin.
 fn refused(spec: &ServerSpec, url: impl Fn(&str) -> String, arguments: &[&str], wanted: &[&str]) {
     let home = Place::new();
     let server = home.serve(spec, Places::default());
@@ -32,7 +32,7 @@ fn mosquitto_names_its_largest_packet() {
     let big = ["--payload", "1KB"];
     let wanted = ["packets of 600 bytes at most", "payload below 1000 bytes"];
     refused(&spec, url, &[&big, &MQTT_5[..]].concat(), &wanted);
-    // In MQTT 3.1.1 it cannot say so.
+    // MQTT 3.1.1 has no such message.
     refused(&spec, url, &big, &["publisher 0 lost its connection before the start", "has no words"]);
 }
 
@@ -75,7 +75,7 @@ fn a_full_server_is_not_taken_for_one_of_another_protocol() {
     assert!(!bench.error().contains("may not speak"), "{}", bench.error());
 }
 
-/// With so little memory its alarm is on from the beginning. Over MQTT it has no words for that: its log has.
+/// With so little memory its alarm is on from the beginning. MQTT has no message for that: its log has.
 #[test]
 fn rabbitmq_without_memory_says_so_at_once() {
     for system in ["rabbitmq-amqp", "rabbitmq-mqtt"] {
@@ -88,7 +88,7 @@ fn rabbitmq_without_memory_says_so_at_once() {
     }
 }
 
-/// A queue of five that rejects what is published beyond them.
+/// A queue of five that rejects further messages.
 #[test]
 fn what_a_full_queue_of_rabbitmq_rejects_is_refused_and_not_lost() {
     const FILE: &str = include_str!("../../../../../systems/rabbitmq-amqp.toml");

@@ -1,9 +1,9 @@
-//! What waits in the system: when the window begins, and while it lasts.
+//! Backlogs in the system: before and during the window.
 
 use super::*;
 
-/// A run at a constant rate of 1,000/s for 10 s, in 20 slices: what was sent and
-/// what arrived in each, in hundredths of the rate, and the median latency, ms.
+/// Judges a run at a constant rate of 1,000/s for 10 s, in 20 slices: the messages sent and arrived in each, in
+/// hundredths of the rate, and the median latency, ms.
 fn flow(slices: impl Fn(usize) -> (u64, u64, u64)) -> Verdict {
     judged("none", |record| {
         let series = &mut record.series;
@@ -27,7 +27,7 @@ fn a_pipe_that_is_longer_than_the_warm_up_is_no_backlog() {
     assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, Cost])]);
     let says = "the warm-up of 1.000 s is shorter than the latency, 2.000 s at the median";
     assert!(verdict.reasons[0].evidence.starts_with(says), "{:?}", verdict.reasons);
-    // A queue that grows has a latency that grows.
+    // A growing queue has a growing latency.
     let verdict = flow(|slice| (100, 80, 2_000 + 100 * slice as u64));
     assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP50, LatencyP99, Cost])]);
     assert!(verdict.reasons[0].evidence.starts_with("a backlog grew"), "{:?}", verdict.reasons);
@@ -40,7 +40,7 @@ fn a_backlog_that_is_worked_off_in_the_window_is_seen() {
     assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP99])], "most slices are as they should be");
     let says = "a backlog from before the window was worked off in it: 10200 arrivals for 10000 messages sent";
     assert_eq!(verdict.reasons[0].evidence, says);
-    // What is in flight at the edges is no backlog.
+    // Messages in flight at the edges are no backlog.
     let verdict = flow(|slice| if slice == 0 { (100, 110, 1) } else { (100, 100, 1) });
     assert!(verdict.valid, "{:?}", verdict.reasons);
 }

@@ -5,7 +5,7 @@ fn refusal(reason: &str, count: u64, limit: bool) -> RefusalCount {
     RefusalCount { reason: reason.into(), count, limit }
 }
 
-/// A run of which a tenth is refused, for two reasons of each kind.
+/// Changes a run: a tenth is refused, for two reasons of each kind.
 fn refused(record: &mut RunRecord) {
     record.refusals = vec![
         refusal("quota exceeded (code 0x97)", 300, true),
@@ -14,7 +14,7 @@ fn refused(record: &mut RunRecord) {
     ];
     let counts = &mut record.counts;
     (counts.refused, counts.acked, counts.expected, counts.delivered) = (1_000, 9_000, 9_000, 9_000);
-    // What is refused is no backlog.
+    // Refused messages are no backlog.
     (record.series.sent, record.series.delivered) = (vec![1_000; 10], vec![900; 10]);
 }
 

@@ -1,17 +1,17 @@
-//! The consumer of a queue: what it was given, and what waits for room.
+//! The consumer of a queue: its deliveries, and the messages that wait for room.
 
 use pubmark_wire::amqp::{Frame, Method, Short, TRANSIENT, put_content};
 use std::collections::VecDeque;
 
-/// Between exchange and routing key, in the name of a route.
+/// Separator of exchange and routing key in the name of a route.
 pub const SEPARATOR: u8 = 0;
 
-/// What messages are written by.
+/// Parameters for writing messages.
 #[derive(Clone, Copy)]
 pub struct Framing {
-    /// The channel that is open, or was.
+    /// Channel that is open, or was.
     pub channel: u16,
-    /// The longest frame that the client takes.
+    /// Longest frame that the client takes.
     pub frame_bytes: u32,
 }
 
@@ -24,7 +24,7 @@ struct Waiting {
 /// A consumer.
 pub struct Consumer {
     name: Box<[u8]>,
-    /// Messages that it takes unacknowledged, 0 for no bound; none if it acknowledges nothing.
+    /// Messages that it takes unacknowledged, 0 for no bound; `None` if it acknowledges nothing.
     window: Option<u16>,
     /// Number of the last delivery, from 1.
     delivered: u64,
@@ -40,7 +40,7 @@ impl Consumer {
         Consumer { name: name.into(), window, delivered: 0, open, waiting, waiting_bytes: 0 }
     }
 
-    /// Bytes of payload that wait for acknowledgements.
+    /// Returns the bytes of payload that wait for acknowledgements.
     pub fn kept_bytes(&self) -> usize {
         self.waiting_bytes
     }
@@ -55,9 +55,8 @@ impl Consumer {
         }
     }
 
-    /// Takes an acknowledgement: a delivery's number (0: the last one), and
-    /// whether all before it are meant as well. Appends what there is room for
-    /// now. False if there was no such delivery.
+    /// Handles an acknowledgement: a delivery's number (0: the last one), and whether it includes all before. Appends
+    /// messages for which there is now room. Returns false if there was no such delivery.
     pub fn acknowledged(&mut self, framing: Framing, delivery: u64, multiple: bool, out: &mut Vec<u8>) -> bool {
         let number = if delivery == 0 && multiple { self.delivered } else { delivery };
         match (multiple, self.open.binary_search(&number)) {

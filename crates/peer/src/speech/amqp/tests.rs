@@ -12,7 +12,7 @@ fn word(channel: u16, method: Method<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A conversation: what was answered and what was asked for, in words.
+/// A conversation: the answers and the requests, as text.
 struct Talk {
     amqp: AmqpServer,
     acknowledge: bool,
@@ -45,7 +45,7 @@ impl Talk {
         self.amqp.input(bytes, &mut out, hub).map(|used| (used, out))
     }
 
-    /// Says all of it.
+    /// Sends all bytes. Returns the answer.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
         let (used, out) = self.try_say(bytes).unwrap();
         assert_eq!(used, bytes.len());
@@ -60,7 +60,7 @@ impl Talk {
         std::mem::take(&mut self.asked)
     }
 
-    /// One whose channel is open.
+    /// Returns a conversation with an open channel.
     fn open() -> Talk {
         let mut talk = Talk::new(false);
         assert_eq!(names(&talk.say(PROTOCOL_HEADER)), ["Start"]);
@@ -78,7 +78,7 @@ impl Talk {
         talk
     }
 
-    /// One that listens: `a` of `amq.direct`.
+    /// Returns a conversation that consumes `a` of `amq.direct`.
     fn consuming(prefetch: Option<u16>) -> Talk {
         let mut talk = Talk::open();
         talk.say_method(declare("q"));
@@ -132,7 +132,7 @@ fn names(bytes: &[u8]) -> Vec<&'static str> {
     frames(bytes).iter().filter_map(name).collect()
 }
 
-/// Numbers of what is delivered.
+/// Returns the numbers of deliveries.
 fn deliveries(bytes: &[u8]) -> Vec<u64> {
     let number = |frame: &Frame<'_>| match frame {
         Frame::Method(CHANNEL, Method::Deliver { delivery, .. }) => Some(*delivery),
@@ -141,7 +141,7 @@ fn deliveries(bytes: &[u8]) -> Vec<u64> {
     frames(bytes).iter().filter_map(number).collect()
 }
 
-/// The code with which the connection is ended.
+/// Returns the code with which the connection is ended.
 fn refused(bytes: &[u8]) -> Option<u16> {
     match *frames(bytes).last()? {
         Frame::Method(0, Method::Close { code, .. }) => Some(code),
@@ -291,7 +291,7 @@ proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..60), class in 0usize..6, open: bool) {
         let mut talk = if open { Talk::consuming(Some(1)) } else { Talk::new(false) };
-        // Behind a sound front, more of them get somewhere.
+        // After a valid beginning, more of them are parsed further.
         let mut framed = vec![1, 0, CHANNEL as u8, 0, 0, 0, bytes.len() as u8 + 2, 0, [10, 20, 50, 60, 85, 90][class]];
         framed.extend_from_slice(&bytes);
         framed.push(0xce);

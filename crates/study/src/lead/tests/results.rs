@@ -1,4 +1,4 @@
-//! Results as right agents hand them in, and what becomes of a run with a wrong one.
+//! Results of correct agents, and the outcome of a run with a wrong one.
 
 use super::*;
 use pubmark_model::protocol::{Client, FlowResult, PackedHistogram, Stalls};
@@ -6,10 +6,10 @@ use pubmark_model::schedule::DueCount;
 use pubmark_model::topology::heard_by;
 use pubmark_model::workload::Rate;
 
-/// What an agent does to its result.
+/// Change of an agent's result.
 pub(super) type Change = fn(&mut AgentResult);
 
-/// So many times of this length, ns.
+/// Returns a histogram of this many times of this length, ns.
 fn times(ns: u64, count: u64) -> Option<PackedHistogram> {
     (count > 0).then(|| PackedHistogram::Pairs(vec![(ns, count)]))
 }
@@ -19,7 +19,7 @@ fn in_window(total: &PublisherTotal) -> u64 {
 }
 
 impl Stage<'_> {
-    /// What a publisher sent: all that was due, until it was killed.
+    /// Returns what a publisher sent: all that was due, until it was killed.
     pub(super) fn total(&self, publisher: u32) -> PublisherTotal {
         let workload = self.workload.of_repeat(1);
         let Rate::Due(profile) = workload.rate else {
@@ -33,7 +33,7 @@ impl Stage<'_> {
         PublisherTotal { publisher, sent: window_end, window_first, window_end, offered }
     }
 
-    /// What an agent hands in when all that was sent has come.
+    /// Returns the result of an agent if every message sent has arrived.
     pub(super) fn right_result(&self, agent: usize) -> AgentResult {
         let publishers = self.totals(agent);
         let mut flow = FlowResult::default();
@@ -53,14 +53,14 @@ impl Stage<'_> {
     }
 }
 
-/// What becomes of a run of this cell in which an agent changes its result.
+/// Returns the error of a run of this cell in which an agent changes its result.
 fn changed(cell: &Cell, agent: usize, change: Change, tells_pauses: bool) -> Option<Refusal> {
     let mut stage = Stage::new(cell, None);
     stage.result = Some((agent, change, tells_pauses));
     stage.play().outcome.err()
 }
 
-/// The same of the subscribers of a fan-out, who say `tells_pauses` in their hello.
+/// Returns the error of a run whose fan-out subscribers change their result, with `tells_pauses` in their hello.
 fn handed_in(change: Change, tells_pauses: bool) -> Option<Refusal> {
     changed(&cell("pattern = \"fan-out\""), 1, change, tells_pauses)
 }
@@ -79,7 +79,7 @@ fn a_result_is_checked_and_the_agent_and_the_field_are_named() {
     assert_eq!(handed_in(|result| result.pauses = Some(Stalls::default()), true), None);
 }
 
-/// By what an agent does to its result: who, what, and what is said of it.
+/// By change of a result: the agent, the figure, and the error.
 #[test]
 fn an_agent_that_contradicts_the_plan_or_itself_ends_the_run_by_name() {
     let wrong: [(&str, usize, Change, &str); 9] = [
@@ -148,7 +148,7 @@ fn an_agent_that_contradicts_the_plan_or_itself_ends_the_run_by_name() {
     }
 }
 
-/// Right agents are believed, however messages are due.
+/// Correct results are accepted for every arrival and rate.
 #[test]
 fn what_is_offered_is_known_for_every_arrival_and_rate() {
     let refused = |settings: &str, change: Change| {

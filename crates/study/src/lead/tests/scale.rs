@@ -1,5 +1,5 @@
-//! What one coordinator leads: many hosts of many agents, in virtual time. What it
-//! costs is counted, and has to grow with the agents and not with their square.
+//! One coordinator that leads many hosts with many agents, in virtual time. Its costs are counted; they must grow with
+//! the number of agents and not with its square.
 
 use super::*;
 use crate::lead::deal::{Layout, Spot, streams_between};
@@ -10,24 +10,23 @@ use std::path::Path;
 
 /// Agents of a host, half of them on either side.
 const AGENTS: usize = 10;
-/// How much dearer ten times the agents may be: trees grow deeper, and processors'
-/// caches do not grow.
+/// Maximum factor of the costs for ten times the agents: trees grow deeper, and processors' caches do not grow.
 const MOST: f64 = 25.0;
-/// Words that each agent says of how far it has come.
+/// Progress reports of each agent.
 const WORDS: u64 = 3;
 
-/// What leading a run has cost.
+/// Costs of leading a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// Lines that hosts were told.
+    /// Lines sent to hosts.
     lines: u64,
-    /// Bytes of what agents were told.
+    /// Bytes sent to agents.
     told_bytes: u64,
-    /// Allocations of the coordinator's, those for its agents' words among them.
+    /// Allocations of the coordinator, including those for its agents' messages.
     allocations: u64,
-    /// The most memory of the coordinator's at once, its agents' words among it, bytes.
+    /// Peak memory of the coordinator, including its agents' messages, bytes.
     memory_bytes: u64,
-    /// Time of a processor, s.
+    /// Processor time, s.
     cpu_s: f64,
 }
 
@@ -35,7 +34,7 @@ fn many(hosts: usize) -> Cell {
     cell(&format!("pairs = {}", hosts * AGENTS / 2))
 }
 
-/// Both sides on each of so many hosts.
+/// Assigns clients of both sides to each of this many hosts.
 fn dealt(cell: &Cell, hosts: usize) -> Vec<AgentPlan> {
     let spot = |host| Spot { host, address: "10.0.0.1", scratch: Path::new("/x") };
     let spots: Vec<Spot<'_>> = (0..hosts).map(spot).collect();
@@ -44,7 +43,7 @@ fn dealt(cell: &Cell, hosts: usize) -> Vec<AgentPlan> {
     agents
 }
 
-/// A run of so many hosts, of which agents do something wrong.
+/// Leads a run on this many hosts, whose agents have these faults.
 fn led(hosts: usize, wrong: Vec<(usize, usize, Way)>) -> (Played, Cost) {
     let (cell, in_time) = (many(hosts), wrong.is_empty());
     let mut led = None;
@@ -101,14 +100,14 @@ fn what_leading_costs_grows_with_the_agents_and_not_with_their_square() {
     assert!(times(|cost| cost.memory_bytes as f64) < 15.0, "{few:?} {all:?}");
 }
 
-/// What this thread has had of a processor, s: however busy the machine is otherwise.
+/// Returns the processor time of this thread, s, which does not depend on other load of the machine.
 fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Time is the machine's as well, so that the best of a few tries counts. With one
-/// scan of all agents for each of their words it is a hundred times as much.
+/// Timing depends on the machine as well, so the best of a few tries counts. One scan of all agents for each of their
+/// messages would take a hundred times as long.
 #[test]
 fn ten_times_the_agents_take_about_ten_times_the_time() {
     let best =
@@ -123,12 +122,11 @@ fn ten_times_the_agents_take_about_ten_times_the_time() {
     panic!("ten times the agents take {found:?} times as long");
 }
 
-/// Of ten thousand agents a few are lost, late or wrong: the run ends in its time,
-/// and says by name who it was.
+/// Of ten thousand agents a few are lost, late or faulty: the run ends in time, with an error that names them.
 #[test]
 fn among_ten_thousand_who_is_lost_late_or_wrong_is_named() {
     const HOSTS: usize = 1_000;
-    // The words of an agent that sends are hello, bound, ready, sent, drained, result.
+    // The messages of an agent that sends are hello, bound, ready, sent, drained, result.
     let agents = dealt(&many(HOSTS), HOSTS);
     let sends: Vec<usize> = (0..agents.len()).filter(|index| agents[*index].role().sends()).collect();
     let hears: Vec<usize> = (0..agents.len()).filter(|index| !agents[*index].role().sends()).collect();
@@ -151,7 +149,7 @@ fn among_ten_thousand_who_is_lost_late_or_wrong_is_named() {
         assert!(refusal.contains(&says) && refusal.len() < 500, "{says}: {refusal}");
         assert!(played.took_ns < 60 * SECOND, "{says}: {} ns", played.took_ns);
     }
-    // Late by less than they may be: all results are there.
+    // Late by less than the limit: all results arrive.
     let late =
         [(hears[1], 4, Way::Late(9 * SECOND)), (sends[2], 2, Way::Late(SECOND / 5)), (sends[3], 0, Way::Late(3))];
     let (played, _) = led(HOSTS, late.to_vec());

@@ -1,5 +1,4 @@
-//! What ends a run that its agents alone would wait for, and what is said of a run that they did not
-//! play to its end.
+//! Errors that end a run which its agents alone would wait for, and error texts of runs that agents did not finish.
 
 use super::{Means, Processes};
 use crate::context::{RunError, failed};
@@ -8,13 +7,13 @@ use pubmark_host::clock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the news of a server's end may take, after its clients have lost their connections.
+/// Maximum delay between the loss of clients' connections and the news of the server's end.
 const NEWS: Duration = Duration::from_millis(500);
-/// How often it is asked for.
+/// Interval at which the server's end is checked.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl Processes<'_> {
-    /// Why the server that was started for the run ended, if it has, or does so now.
+    /// Returns why the server that was started for the run ended, if it has or does so now.
     pub fn server_exit_soon(&mut self) -> Option<String> {
         let deadline = Instant::now() + NEWS;
         loop {
@@ -26,11 +25,10 @@ impl Processes<'_> {
         }
     }
 
-    /// Ends a run whose clients cannot meet, because the server has reached a limit of its own and
-    /// says so in its log.
+    /// Ends a run whose clients cannot connect because the server has reached one of its own limits and logs that.
     ///
     /// # Errors
-    /// The log's line.
+    /// Returns the log's line.
     pub(super) fn look_for_limit(&mut self, leader: &Leader<'_>) -> Result<(), RunError> {
         if leader.has_begun() || !self.watch.is_due(clock::now()) {
             return Ok(());
@@ -43,13 +41,13 @@ impl Processes<'_> {
         }
     }
 
-    /// Why there is no record, with the way to more evidence if there is any.
+    /// Returns why there is no record, and where there is more evidence, if any.
     pub(super) fn refused(&self, refusal: &Refusal, means: &Means<'_, '_>) -> RunError {
         let Refusal::Silent { agents, .. } = refusal else { return failed(refusal.to_string()) };
         let (logs, position) = (means.context.logs, means.place.position);
         let log = |agent: &String| logs.join(format!("run-{position}-{agent}.log"));
         let written = agents.iter().any(|agent| std::fs::metadata(log(agent)).is_ok_and(|log| log.len() > 0));
-        // The logs of other machines are brought here when the run is over.
+        // The logs of other machines are copied here when the run is over.
         let elsewhere = self.hosts.iter().any(|host| !host.spec.reach.is_empty());
         failed(match (written, elsewhere) {
             (true, _) => format!("{refusal}; their logs are in {}", logs.display()),

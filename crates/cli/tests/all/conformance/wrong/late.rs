@@ -1,9 +1,9 @@
-//! Of the agent of docs/add-a-language.md: what is late by seconds, held up, or played in
-//! part, and figures that contradict each other.
+//! Faults of the agent of docs/add-a-language.md with delays of seconds, with blocked sends, with a part of the
+//! clients, or with figures that contradict each other.
 
 use super::{Wrong, wrong};
 
-/// Each with one line changed.
+/// Faults, each with one line changed.
 pub const WRONG_LATE: &[Wrong] = &[
     wrong(
         "what a slow reader made it wait for is its own lag",

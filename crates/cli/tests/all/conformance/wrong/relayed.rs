@@ -1,5 +1,5 @@
-//! Of the agent behind a relay, beside this folder: told otherwise than it was, with
-//! another result, or with clients that do not die as they should.
+//! Faults of the agent behind a relay, beside this folder: with changed commands, with a changed result, or with
+//! clients that do not die as they should.
 
 use super::{Wrong, wrong};
 
@@ -9,8 +9,8 @@ const REPLIES: &str = "far.on(\"data\", (bytes) => near.write(bytes));";
 const SPOILS: &str =
     "far.on(\"data\", (bytes) => near.write(bytes.map((byte, at) => (at === bytes.length - 1 ? byte ^ 1 : byte))));";
 
-/// Of pubmark's own agent behind a relay, over the sockets of the kernel: told
-/// otherwise than it was, or with another result.
+/// Faults of pubmark's own agent behind a relay, over the sockets of the kernel: with changed commands, or with a
+/// changed result.
 pub const WRONG_RELAYED: &[Wrong] = &[
     wrong("its gaps are those of another seed", "send-poisson", WORKLOAD, "  return { ...workload, seed: 1 };\n"),
     wrong("it sends no bursts", "send-burst", WORKLOAD, "  return { ...workload, arrival: \"uniform\" };\n"),
@@ -103,7 +103,7 @@ const STAYS: &str = "    near.on(\"close\", () => {});\n";
 const GOES_ON: &str = "    let last;\n    near.on(\"data\", (bytes) => (last = bytes));\n    \
     near.on(\"close\", () => setInterval(() => far.write(last), 5));\n";
 
-/// Of the same agent at a server, whose clients can be killed there.
+/// Faults of the same agent at a server, whose clients can be killed there.
 pub const WRONG_AT_A_SERVER: &[Wrong] = &[
     wrong(
         "it holds what comes itself",
