@@ -6,10 +6,11 @@ use crate::report::{Report, ReportError, study_of};
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::{Axis, Study};
-use pubmark_model::system::Systems;
+use pubmark_model::system::{System, Systems};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What makes a machine another one.
 const MACHINE: [&str; 4] = ["processor", "cores", "memory_bytes", "kernel"];
@@ -157,7 +158,8 @@ fn merge(study: &mut Study, other: &Study, known: &mut Option<String>) -> Result
         }
         *known = Some(axis.name.clone());
     }
-    if bare(study) != bare(other) {
+    let is_changed = |one: &Arc<System>| other.systems.iter().any(|same| same.name == one.name && same != one);
+    if bare(study) != bare(other) || study.systems.iter().any(is_changed) {
         return Err("more than the values of an axis".into());
     }
     let Some(name) = known.as_deref() else { return Ok(()) };
@@ -193,8 +195,7 @@ fn bare(study: &Study) -> String {
     (bare.title, bare.question, bare.reference) = (String::new(), String::new(), None);
     bare.lift(&OF_RUNS);
     bare.axes.retain(|axis| !OF_RUNS.contains(&axis.name.as_str()));
-    bare.quick = false;
-    format!("{bare:?}")
+    bare.to_toml()
 }
 
 /// The name of a folder.

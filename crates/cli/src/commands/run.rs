@@ -16,7 +16,7 @@ use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
 use pubmark_model::units::Ns;
 use pubmark_report::{Reference, earlier_runs};
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry::{Registry, STUDIES};
+use pubmark_study::registry::{Registry, STUDIES, origin};
 use std::path::{Path, PathBuf};
 
 /// Runs a study.
@@ -55,6 +55,11 @@ fn with_earlier(
     let here = environment(Path::new("."));
     let earlier = earlier_runs(&args.with, (plan.study(), plan.cells()), &here, &|name| registry.find(name));
     let earlier = earlier.map_err(Failure::usage)?;
+    let system_of = |run: &RunRecord| plan.cells().iter().map(|cell| &cell.system).find(|of| of.name == run.system);
+    let has_changed = |run: &&RunRecord| system_of(run).map(|system| origin(system)) != run.system_file;
+    if let Some(run) = earlier.iter().find(has_changed) {
+        return Err(Failure::usage(format!("the file of the system {} is not the one of the earlier runs", run.system)));
+    }
     let most = earlier.iter().map(|run| run.repeat).max().unwrap_or_default();
     let mut study = plan.into_study();
     study.add_repeats(most);

@@ -79,12 +79,12 @@ title = "two of one kind"
 pattern = "fan-out"
 rate = 200
 payload = "64B"
+duration = "1s"
+warmup = "0s"
 [axes]
 system = ["swift", "mock"]
 [run]
 repeats = 3
-duration = "1s"
-warmup = "0s"
 "#;
 
 #[test]

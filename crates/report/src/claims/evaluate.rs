@@ -1,6 +1,7 @@
 //! Whether an expression holds at each point of a study.
 
 mod along;
+mod cells;
 mod failing;
 mod leaf;
 

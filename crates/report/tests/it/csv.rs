@@ -27,7 +27,7 @@ offered_per_s,offered_per_s_lo,offered_per_s_hi,\
 sent_per_s,sent_per_s_lo,sent_per_s_hi,\
 delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
 delivered_bytes_per_s,delivered_bytes_per_s_lo,delivered_bytes_per_s_hi,\
-delivered_ratio,delivered_ratio_lo,delivered_ratio_hi,\
+delivered_ratio,delivered_ratio_lo,delivered_ratio_hi,lost_ratio,lost_ratio_lo,lost_ratio_hi,\
 backlog,backlog_lo,backlog_hi,\
 lost,lost_lo,lost_hi,\
 refused,refused_lo,refused_hi,\
@@ -120,6 +120,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     };
     assert_eq!((of("offered_per_s"), of("delivered_per_s")[0]), (vec!["1000"; 3], "999"));
     assert_eq!(of("delivered_ratio"), ["0.75"; 3]);
+    assert_eq!(of("lost_ratio"), ["0.25"; 3]);
     assert_eq!(of("lost"), ["250"; 3]);
     assert_eq!((of("duplicated"), of("corrupted")), (vec!["0"; 3], vec!["0"; 3]));
     for absent in ["latency_p99_ns", "own_lag_p50_ns", "server_cpu_cores", "acked", "connect_p50_ns"] {
