@@ -41,6 +41,14 @@ pub struct System {
     pub licence: String,
     /// Its web page.
     pub homepage: String,
+    /// The programming language that it is written in; empty if its file does not say.
+    pub language: String,
+    /// The year of its first release; empty if its file does not say.
+    pub first_release: String,
+    /// How it is maintained; empty if its file does not say.
+    pub maintenance: String,
+    /// Source and date of language, first release and maintenance.
+    pub facts_from: String,
     /// The driver for it.
     pub driver: String,
     /// The program that plays its clients.

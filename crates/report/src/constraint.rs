@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const CHARS: usize = 160;
 
 /// Facts of a system's file that can be asked for.
-const FACTS: [&str; 3] = ["system", "licence", "license"];
+const FACTS: [&str; 4] = ["system", "licence", "license", "language"];
 
 /// What a system has to meet.
 #[derive(Clone, Debug)]
@@ -125,10 +125,19 @@ impl Report {
                     let (verdict, what) = match term {
                         Constraint::Axis(_) => continue,
                         Constraint::Fact { name, value } => {
-                            let own =
-                                if name == "system" { &result.cell.system.name } else { &result.cell.system.licence };
-                            let has = own.to_lowercase().contains(&value.to_lowercase());
-                            (Some(has), format!("{name} {own}"))
+                            let system = &result.cell.system;
+                            let own = match name.as_str() {
+                                "system" => &system.name,
+                                "language" => &system.language,
+                                _ => &system.licence,
+                            };
+                            let has = match name.as_str() {
+                                // C is not C++.
+                                "language" => own.eq_ignore_ascii_case(value),
+                                _ => own.to_lowercase().contains(&value.to_lowercase()),
+                            };
+                            let shown = if own.is_empty() { "is not known" } else { own };
+                            ((!own.is_empty()).then_some(has), format!("{name} {shown}"))
                         }
                         Constraint::Figure(term) => {
                             let name = term.text();

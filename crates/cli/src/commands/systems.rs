@@ -160,6 +160,13 @@ fn describe_start(system: &System) {
     if !system.homepage.is_empty() {
         line("homepage", &system.homepage);
     }
+    for (name, fact) in
+        [("language", &system.language), ("first release", &system.first_release), ("maintenance", &system.maintenance)]
+    {
+        if !fact.is_empty() {
+            line(name, &format!("{fact} ({})", system.facts_from));
+        }
+    }
     if system.brought {
         let replaces = origin(system).replaces;
         let note = if replaces { " (in place of the one that comes with pubmark)" } else { "" };
@@ -305,6 +312,10 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         "agent": (!system.agent.built_in()).then(|| [&system.agent.sending, &system.agent.receiving].map(|command| hidden(command))),
         "title": system.title,
         "licence": system.licence,
+        "language": system.language,
+        "first_release": system.first_release,
+        "maintenance": system.maintenance,
+        "facts_from": system.facts_from,
         "driver": system.driver,
         "protocol": system.protocol(),
         "transports": system.transports,

@@ -311,6 +311,10 @@ numbers! {
     LATE = "late" [] Flow LatencyP99 Count LOWER, "late",
         number(|run| count(run.counts.late).filter(|_| run.times.latency.is_some())),
         "delivered messages with a latency above `late_after`";
+    /// Standard deviation of latency, ns.
+    LATENCY_STDDEV = "latency_stddev_ns" ["stddev"] Flow LatencyP99 Ns LOWER, "latency standard deviation",
+        number(|run| Some(run.times.latency.as_ref()?.stddev)),
+        "standard deviation of the time from due to arrival, without the generator delay";
     /// Mean delay variation between consecutive messages, ns.
     JITTER = "jitter_ns" ["jitter"] Flow LatencyP99 Ns LOWER, "jitter",
         number(|run| run.jitter_ns),

@@ -70,6 +70,10 @@ impl System {
                 errors.push(Diagnostic::whole(format!("`{key}` is missing")));
             }
         }
+        let facts = [&self.language, &self.first_release, &self.maintenance];
+        if facts.iter().any(|fact| !fact.is_empty()) && self.facts_from.is_empty() {
+            errors.push(Diagnostic::whole("`facts_from` is missing: name the source of these facts, and its date"));
+        }
         self.agent.check(&self.transports, errors);
         if self.patterns.is_empty() {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
@@ -103,11 +107,15 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 19] = [
+        const KNOWN: [&str; 23] = [
             "title",
             "about",
             "licence",
             "homepage",
+            "language",
+            "first_release",
+            "maintenance",
+            "facts_from",
             "driver",
             "agent",
             "agents",
@@ -150,6 +158,10 @@ impl System {
                 "about" => &mut self.about,
                 "licence" => &mut self.licence,
                 "homepage" => &mut self.homepage,
+                "language" => &mut self.language,
+                "first_release" => &mut self.first_release,
+                "maintenance" => &mut self.maintenance,
+                "facts_from" => &mut self.facts_from,
                 "driver" => &mut self.driver,
                 "floor" => &mut self.floor,
                 "agent" => {

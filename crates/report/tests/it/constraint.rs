@@ -52,6 +52,7 @@ fn a_cell_meets_constraints_if_its_runs_show_all_of_them() {
     let at_qos_1 = answers("qos = 1 and p50 < 300us");
     assert_eq!(at_qos_1, [told("alpha", 1, Some(true)), told("beta", 1, Some(false)), told("gamma", 1, None)]);
     assert!(answers("licence = no-such").iter().all(|(_, _, meets)| *meets == Some(false)));
+    assert!(answers("language = C").iter().all(|(_, _, meets)| meets.is_none()), "their files do not say");
     assert_eq!(answers("p50 < 110us and system = alpha and qos = 0")[..1], [told("alpha", 0, Some(true))]);
 }
 

@@ -39,6 +39,7 @@ corrupted,corrupted_lo,corrupted_hi,\
 acked,acked_lo,acked_hi,\
 acked_lost,acked_lost_lo,acked_lost_hi,\
 late,late_lo,late_hi,\
+latency_stddev_ns,latency_stddev_ns_lo,latency_stddev_ns_hi,\
 jitter_ns,jitter_ns_lo,jitter_ns_hi,\
 message_time_ns,message_time_ns_lo,message_time_ns_hi,\
 language_floor_ns,language_floor_ns_lo,language_floor_ns_hi,\
