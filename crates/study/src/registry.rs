@@ -143,6 +143,11 @@ impl Registry {
         self.systems().iter().map(|system| system.name.clone()).collect()
     }
 
+    /// Returns true if a name is that of a system, or of a user's file that is no valid one.
+    pub fn knows(&self, name: &str) -> bool {
+        self.file(name).is_some() || self.find(name).is_some()
+    }
+
     /// Finds a system by name, or by a path that [`Registry::require`] has read.
     pub fn find(&self, name: &str) -> Option<Arc<System>> {
         if is_path(name) {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Returns whether a target is one system: its name, its file, or an endpoint.
 pub fn is_system(target: &str, registry: &Registry) -> bool {
-    target.contains("://") || registry.find(target).is_some() || is_system_file(target)
+    target.contains("://") || registry.knows(target) || is_system_file(target)
 }
 
 /// Returns whether a file describes a system, and no study.

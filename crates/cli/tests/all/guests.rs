@@ -116,8 +116,9 @@ fn a_study_names_files_from_its_own_folder() {
 fn a_name_that_is_taken_is_replaced_only_on_demand() {
     let place = Guests::new();
     place.write("systems/mock.toml", &timeless(""));
-    place
-        .refused(&["bench", "mock"], &["systems/mock.toml:1:1: a system `mock` comes with pubmark", "replaces = true"]);
+    let taken = ["systems/mock.toml:1:1: a system `mock` comes with pubmark", "replaces = true"];
+    place.refused(&["bench", "mock"], &taken);
+    place.refused(&["ab", "mock", "--b", "payload=2KiB", "--fail-on", "p99 > +1%"], &taken);
     place.bench("other", &["kernel", "--transport", "inproc", "--duration", "200ms", "--warmup", "100ms"]);
     place.write("systems/mock.toml", &timeless("replaces = true"));
     let record = place.bench("r", &["mock"]);

@@ -253,7 +253,7 @@ fn a_fixed_delay_is_found_over_mqtt() {
 
 #[test]
 fn a_fixed_delay_is_found_over_nats() {
-    if is_long("a_fixed_delay_is_found_over_nats") {
+    if !is_long("a_fixed_delay_is_found_over_nats") {
         return;
     }
     latencies("nats", FIXED, &[], &[]);
@@ -261,7 +261,7 @@ fn a_fixed_delay_is_found_over_nats() {
 
 #[test]
 fn a_fixed_delay_is_found_over_resp() {
-    if is_long("a_fixed_delay_is_found_over_resp") {
+    if !is_long("a_fixed_delay_is_found_over_resp") {
         return;
     }
     latencies("redis", FIXED, &[], &[]);
@@ -274,7 +274,7 @@ fn a_fixed_delay_is_found_over_amqp() {
 
 #[test]
 fn a_fixed_delay_is_found_over_zeromq() {
-    if is_long("a_fixed_delay_is_found_over_zeromq") {
+    if !is_long("a_fixed_delay_is_found_over_zeromq") {
         return;
     }
     latencies("zeromq", FIXED, &[], &[]);
@@ -308,7 +308,7 @@ fn uniform_delays_are_found_over_amqp_at_qos_1() {
 
 #[test]
 fn uniform_delays_are_found_over_zeromq() {
-    if is_long("uniform_delays_are_found_over_zeromq") {
+    if !is_long("uniform_delays_are_found_over_zeromq") {
         return;
     }
     latencies("zeromq", UNIFORM, &[], &[]);
@@ -316,7 +316,7 @@ fn uniform_delays_are_found_over_zeromq() {
 
 #[test]
 fn a_rare_long_delay_is_found_over_mqtt_5_at_qos_2() {
-    if is_long("a_rare_long_delay_is_found_over_mqtt_5_at_qos_2") {
+    if !is_long("a_rare_long_delay_is_found_over_mqtt_5_at_qos_2") {
         return;
     }
     latencies("mqtt", BIMODAL, &[("qos", "2")], &[("mqtt_version", "5")]);
@@ -450,7 +450,7 @@ fn a_message_whose_header_is_damaged_is_not_identified() {
 /// Every 500th body is damaged, and no check of bodies was requested.
 #[test]
 fn damage_is_found_by_default_and_unknown_where_nobody_looked() {
-    if is_long("damage_is_found_by_default_and_unknown_where_nobody_looked") {
+    if !is_long("damage_is_found_by_default_and_unknown_where_nobody_looked") {
         return;
     }
     let _alone = alone();
@@ -549,7 +549,7 @@ fn a_stall_is_found_over_resp() {
 
 #[test]
 fn a_stall_is_found_over_amqp() {
-    if is_long("a_stall_is_found_over_amqp") {
+    if !is_long("a_stall_is_found_over_amqp") {
         return;
     }
     stall("amqp", &["--qos", "1"]);
@@ -574,7 +574,7 @@ fn a_stalled_subscriber_is_told_from_the_others() {
 
 #[test]
 fn a_plain_relay_loses_nothing_in_any_protocol() {
-    if is_long("a_plain_relay_loses_nothing_in_any_protocol") {
+    if !is_long("a_plain_relay_loses_nothing_in_any_protocol") {
         return;
     }
     let _alone = alone();

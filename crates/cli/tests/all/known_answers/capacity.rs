@@ -45,7 +45,7 @@ fn search(protocol: &str) {
 
 #[test]
 fn a_capacity_is_found_over_mqtt() {
-    if is_long("a_capacity_is_found_over_mqtt") {
+    if !is_long("a_capacity_is_found_over_mqtt") {
         return;
     }
     search("mqtt");
