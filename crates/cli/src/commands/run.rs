@@ -58,7 +58,10 @@ fn with_earlier(
     let system_of = |run: &RunRecord| plan.cells().iter().map(|cell| &cell.system).find(|of| of.name == run.system);
     let has_changed = |run: &&RunRecord| system_of(run).map(|system| origin(system)) != run.system_file;
     if let Some(run) = earlier.iter().find(has_changed) {
-        return Err(Failure::usage(format!("the file of the system {} is not the one of the earlier runs", run.system)));
+        return Err(Failure::usage(format!(
+            "the file of the system {} is not the one of the earlier runs",
+            run.system
+        )));
     }
     let most = earlier.iter().map(|run| run.repeat).max().unwrap_or_default();
     let mut study = plan.into_study();

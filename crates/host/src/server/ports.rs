@@ -3,11 +3,14 @@
 
 use super::processes;
 use crate::error::HostError;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs::read_to_string;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::ops::Range;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::{Mutex, PoisonError};
 
 /// Lowest port that is used; well-known ports are below it.
 const LOWEST: u16 = 10_000;
@@ -77,20 +80,38 @@ fn can_be_bound(port: u16) -> bool {
         && TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
 }
 
+/// Reserves a port among the pubmarks of a network namespace, so that no two of them choose it before a
+/// server listens: by a socket with a name of the kernel's, which disappears with its process.
+fn reserve(port: u16) -> Option<Reserved> {
+    let name = SocketAddr::from_abstract_name(format!("pubmark-port-{port}")).ok()?;
+    Some(Reserved(UnixDatagram::bind_addr(&name).ok()?))
+}
+
+/// A reserved port.
+struct Reserved(#[expect(dead_code, reason = "it reserves while it is open")] UnixDatagram);
+
+/// Number of reservations that are kept: the servers of the first ones listen by then.
+const RESERVED_MAX: usize = 64;
+static RESERVED: Mutex<VecDeque<Reserved>> = Mutex::new(VecDeque::new());
+
 /// Returns this many different free TCP ports below the ephemeral ones, which connections
-/// of the load generator may use at any time. Two concurrent coordinators begin their
-/// search at different ports.
+/// of the load generator may use at any time. Concurrent coordinators get different ones.
 pub fn free(count: usize) -> Result<Vec<u16>, HostError> {
     let candidates = candidates();
     let taken: HashSet<u16> = sockets("self").into_iter().map(|socket| socket.port).collect();
     let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
     let offset = (random % candidates.len() as u64) as usize;
     let from_offset = candidates.clone().cycle().skip(offset).take(candidates.len());
-    let found: Vec<u16> =
-        from_offset.filter(|port| !taken.contains(port)).filter(|port| can_be_bound(*port)).take(count).collect();
+    let free = from_offset.filter(|port| !taken.contains(port)).filter(|port| can_be_bound(*port));
+    let (found, reserved): (Vec<u16>, Vec<Reserved>) =
+        free.filter_map(|port| Some((port, reserve(port)?))).take(count).unzip();
     if found.len() < count {
         return Err(HostError::NoPorts { count, first: candidates.start, last: candidates.end - 1 });
     }
+    let mut kept = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.extend(reserved);
+    let superfluous = kept.len().saturating_sub(RESERVED_MAX);
+    kept.drain(..superfluous);
     Ok(found)
 }
 
@@ -157,6 +178,12 @@ mod tests {
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 20);
+    }
+
+    #[test]
+    fn a_port_is_given_to_one_coordinator_only() {
+        let [port] = free(1).unwrap()[..] else { panic!() };
+        assert!(reserve(port).is_none(), "another pubmark would look for the next one");
     }
 
     #[test]
