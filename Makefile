@@ -56,7 +56,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -86,6 +86,7 @@ help:
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
 	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"
 	@echo "make evidence STUDY=brokerless BUDGET=20m   measure a study, keep its thinned records, write docs/evidence/"
+	@echo "make pictures     the pictures in docs/images/ and the result in README.md, of a run of the quickstart"
 	@echo "make evidence-pages   docs/evidence/ and the tables in READMEs again, from the kept records"
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
 	@echo "make size         the release program is no larger than $(MOST_BYTES) bytes"
@@ -135,6 +136,17 @@ test-all: test long chaos heavy test-agents mutants test-containers test-wheel t
 evidence: build
 	@[ -n "$(STUDY)" ] && [ -n "$(BUDGET)" ] || { echo "say which study and how long: make evidence STUDY=brokerless BUDGET=20m"; exit 2; }
 	python3 tools/evidence.py run $(STUDY) $(BUDGET)
+
+# Pictures in README.md, and the result in it: of a run of the quickstart. Let nothing else run meanwhile.
+PICTURES := target/pictures
+pictures: build deps-web web/node_modules/.package-lock.json
+	[ -d $(PICTURES)/run ] || $(PUBMARK) run quickstart --out $(PICTURES)/run || [ $$? -eq 3 ]
+	mkdir -p docs/images
+	python3 tools/terminal_picture.py docs/images/terminal $(PUBMARK) report $(PICTURES)/run
+	node web/tests/screenshots.mjs $(PICTURES)/run $(PICTURES)
+	for theme in light dark; do cp $(PICTURES)/desk-$$theme-00-first-screen.png docs/images/report-$$theme.png; done
+	cp $(PICTURES)/phone-light-00-first-screen.png docs/images/report-phone.png
+	python3 tools/evidence.py example $(PICTURES)/run
 
 evidence-pages: build
 	python3 tools/evidence.py pages
