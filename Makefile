@@ -26,7 +26,7 @@ HEADERS   := libzmq3-dev
 RUFF      := ruff==0.17.6
 PRETTIER  := prettier@3.10.1
 # The linter of the pages, pinned; it goes into $(PROSE).
-TEXTLINT  := textlint@15.8.0 textlint-rule-stop-words@5.2.0
+TEXTLINT  := textlint@15.8.0
 # Network namespaces, and ssh: a run over several hosts is played on this one.
 NETWORK   := iproute2 iptables openssh-server openssh-client
 # Servers in containers, and hosts that are containers; debootstrap makes the base of an image where none can be pulled.
