@@ -21,7 +21,7 @@ pub struct AgentIdentity {
 pub enum Untold {
     /// Whether it stood still.
     Pauses,
-    /// How late its publishers were by their own doing.
+    /// The delay of its publishers that the system did not cause.
     OwnLag,
     /// How long messages waited for its receiving loop.
     ReceiveLag,

@@ -9,6 +9,7 @@ use crate::capacity::CapacityResult;
 use crate::figures::{Observation, Sign, is_counted, observed};
 use crate::ranking::Ranked;
 use crate::text::clean;
+use crate::words::{FAILED, SKIPPED, UNRELIABLE};
 use pubmark_model::cell::label;
 use pubmark_model::claim::{Along, Claim, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
 use pubmark_model::figure::Figure;
@@ -267,7 +268,7 @@ impl<'a> Evaluation<'a> {
         let mut skipped = (0..self.evidence.cells.len()).filter(|index| self.is_read(leaf, point, *index));
         let what = label_of(leaf.at);
         Err(Gap::untested(match skipped.next().and_then(|index| self.cell(index).cell.skipped.clone()) {
-            Some(why) => format!("{what} is left out: {}", clean(&why, WHY_CHARS)),
+            Some(why) => format!("{what} is {SKIPPED}: {}", clean(&why, WHY_CHARS)),
             None => format!("{what} was not run here"),
         }))
     }
@@ -299,11 +300,11 @@ impl<'a> Evaluation<'a> {
             Proposition::LimitedBy { at, limits } => {
                 let found = self.search(at, point).and_then(|result| {
                     let answer = result.answer();
-                    let limit = answer.limited_by.ok_or_else(|| {
-                        Gap::untested(format!("the search of {} found nothing that gave out", label_of(at)))
-                    })?;
+                    let limit = answer
+                        .limited_by
+                        .ok_or_else(|| Gap::untested(format!("the search of {} found no limit", label_of(at))))?;
                     let why = clean(answer.evidence.as_deref().unwrap_or_default(), WHY_CHARS);
-                    let words = format!("{}: {limit} gave out ({why})", label_of(at));
+                    let words = format!("{}: limited by {limit} ({why})", label_of(at));
                     Ok(Said::of(Some(limits.contains(&limit)), words))
                 });
                 found.unwrap_or_else(|gap| gap.said(&[]))
@@ -611,12 +612,12 @@ impl<'a> Evaluation<'a> {
             (0, _) => (false, format!("{what} was not run")),
             (runs, failed) if runs == failed => {
                 let error = clean(result.error.as_deref().unwrap_or_default(), WHY_CHARS);
-                (false, format!("no run of {what} could be made: {error}"))
+                (false, format!("all runs of {what} {FAILED}: {error}"))
             }
             _ if result.runs_for(figure.group()) > 0 => {
                 (false, format!("{} of {what} was not measured", figure.short_name()))
             }
-            _ => (true, format!("no run of {what} counts for {}: {}", figure.short_name(), reasons.join(", "))),
+            _ => (true, format!("{} of {what} is {UNRELIABLE}: {}", figure.short_name(), reasons.join(", "))),
         };
         // Of what was made and says nothing, more of the same says no more.
         let cells = if is_open || result.runs == 0 { vec![cell] } else { Vec::new() };
@@ -655,7 +656,7 @@ impl<'a> Evaluation<'a> {
     ) -> Found<Amount> {
         let places = self.along_axis(axis, at, point)?;
         let read = |(place, cell): &(f64, usize)| Ok((*place, self.reading(figure, *cell)?));
-        let nothing = || Gap { is_open: true, why: "its values are no numbers".into(), cells: Vec::new() };
+        let nothing = || Gap { is_open: true, why: "its values are not numbers".into(), cells: Vec::new() };
         if along == Along::Growth {
             let ((_, least), (_, most)) = (read(&places[0])?, read(&places[places.len() - 1])?);
             return most.with(Operator::Divide, least).ok_or_else(nothing);
@@ -677,7 +678,7 @@ impl<'a> Evaluation<'a> {
         });
         let values: Vec<Observation> = values.collect();
         if values.is_empty() {
-            let why = format!("{} has no repeat that counts at each value of {axis}", label_of(at));
+            let why = format!("{} has no repeat that is reliable at each value of {axis}", label_of(at));
             return Err(Gap { is_open: true, why, cells: places.iter().map(|(_, cell)| *cell).collect() });
         }
         // A bound on one value bounds a line on neither side.
