@@ -132,7 +132,7 @@ fn what_cannot_be_decided_says_why() {
     assert_eq!(why(&single), "B: one reliable run, so its noise is not known");
     let mut failed = Lab::new(ONE);
     failed.run("alpha", 1, |run| fail(run, "the port was taken"));
-    assert_eq!(why(&failed), "B: no run could be made (the port was taken)");
+    assert_eq!(why(&failed), "B: all runs failed (the port was taken)");
     assert_eq!(why(&Lab::new(ONE)), "B: no run yet");
     let two = ONE.replace("[\"alpha\"]", "[\"alpha\", \"beta\"]");
     let skipped = Lab::new(&format!("{two}[[skip]]\nsystem = \"alpha\"\nwhy = \"too slow\"\n"));
