@@ -119,6 +119,6 @@ export class App {
   }
 
   private foot({ page }: Context): HTMLElement {
-    return h("footer", { class: "foot" }, `Made by pubmark ${clean(page.pubmark, 40)} from the records in the results folder. Latency counts from when a message was due, less the load generator's own lag, unless it says otherwise. Figures are medians over the runs, intervals are 95 %. This page loads nothing from anywhere.`);
+    return h("footer", { class: "foot" }, `Made by pubmark ${clean(page.pubmark, 40)} from the records in the results folder. Latency counts from when a message was due, less the generator delay, unless it says otherwise. Figures are medians over the runs, intervals are 95 %. This page loads nothing from anywhere.`);
   }
 }

@@ -71,8 +71,8 @@ export function meets(cell: Cell, { figure, isBelow, bound }: Constraint): Answe
   if (found === undefined) return { meets: "open", why: `${figure.label}: ${absence(cell)}` };
   const [value, lo, hi] = found;
   const text = `${figure.label} ${said(cell, key, value, unit)}`;
-  if (!quotable(cell, key)) return { meets: "open", why: `${text} is not to be quoted (${verdict(cell)})` };
-  if (lo === null || hi === null) return { meets: "open", why: `${text} has no interval: one run counts` };
+  if (!quotable(cell, key)) return { meets: "open", why: `${text} is unreliable (${verdict(cell)})` };
+  if (lo === null || hi === null) return { meets: "open", why: `${text} has no interval: one reliable run` };
   // A figure that is a bound itself has no end on that side.
   const low = cell.signs?.[key] === "≤" ? -Infinity : lo;
   const high = cell.signs?.[key] === "≥" ? Infinity : hi;

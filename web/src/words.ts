@@ -32,15 +32,26 @@ export function statusBadge(status: Cell["status"]): HTMLElement {
   return badge(statusWord(status), tone, mark);
 }
 
-/** The word for what may be quoted of a cell or a run. */
-export const statusWord = (status: Cell["status"]): string => (status === "partly" ? "valid in part" : status);
+/** The state of a run, a figure or a cell in a word, as the program prints it. */
+const STATES: Record<Cell["status"], string> = { valid: "ok", partly: "unreliable", invalid: "unreliable", failed: "failed", missing: "missing", skipped: "skipped" };
+
+export const statusWord = (status: Cell["status"]): string => STATES[status];
+
+/** The word for a figure, a run or a cell that something disturbed. */
+export const UNRELIABLE = STATES.invalid;
+
+/** The word for figures without a fair comparison. */
+export const NOT_COMPARABLE = "not comparable";
+
+/** The word for how a point is ranked. */
+export const rankWord = (kind: string): string => (kind === "unranked" ? NOT_COMPARABLE : kind);
 
 export type Verdict = "valid" | "partly" | "invalid" | "failed";
 
 export const verdictOf = (run: Run): Verdict => (run.failed ? "failed" : run.valid ? "valid" : run.partly ? "partly" : "invalid");
 
 const RANKS: Record<string, [Tone, string]> = {
-  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], candidate: ["plain", "?"], unranked: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"],
+  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], candidate: ["plain", "?"], [NOT_COMPARABLE]: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"],
 };
 
 /** Where a cell stands, with what that means: `candidate ≤ 2.3×`. */
@@ -77,7 +88,7 @@ const FINDING: Record<Finding["outcome"], [Tone, string]> = {
 
 export function findingBadge(outcome: Finding["outcome"]): HTMLElement {
   const [tone, mark] = FINDING[outcome];
-  return badge(outcome, tone, mark);
+  return badge(rankWord(outcome), tone, mark);
 }
 
 const CLAIM: Record<Claim["outcome"], [Tone, string]> = { holds: ["good", "✓"], fails: ["bad", "✕"], open: ["warn", "?"], "not tested here": ["plain", "–"] };
@@ -97,14 +108,21 @@ const CHANGE: Record<Change["outcome"], [Tone, string]> = {
 
 export function changeBadge(outcome: Change["outcome"]): HTMLElement {
   const [tone, mark] = CHANGE[outcome];
-  return badge(outcome, tone, mark);
+  return badge(outcome === "undecided" ? "open" : outcome, tone, mark);
 }
 
-/** `4 of 4 runs valid`. */
+/** The word for the place of a system by its capacity. */
+export function standingWord(standing: string): string {
+  if (standing === "undecided") return "candidate";
+  return standing === "no answer" ? "no result" : standing;
+}
+
+/** `4 runs: 3 ok, 1 unreliable`. */
 export function runsOf(cell: Cell): string {
-  if (cell.status === "skipped") return "left out";
-  const partly = cell.partly_runs > 0 ? `, ${cell.partly_runs} in part` : "";
-  return `${cell.valid_runs} of ${many(cell.runs, "run")} valid${partly}`;
+  if (cell.status === "skipped") return STATES.skipped;
+  const unreliable = cell.partly_runs + cell.invalid_runs;
+  const parts = [`${cell.valid_runs} ${STATES.valid}`, unreliable === 0 ? "" : `${unreliable} ${UNRELIABLE}`, cell.failed_runs === 0 ? "" : `${cell.failed_runs} ${STATES.failed}`];
+  return `${many(cell.runs, "run")}: ${parts.filter((part) => part !== "").join(", ")}`;
 }
 
 const GROUPS: Record<Group, string> = { counts: "counts", rates: "rates", latency_p50: "p50", latency_p99: "p99", cost: "cost" };

@@ -11,8 +11,9 @@ use crate::leftovers::mentions;
 use crate::output::{Voice, note};
 use board::SharedBoard;
 use pubmark_host::clock;
-use pubmark_model::record::RunRecord;
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_report::text::{clean, clean_ends, count, time};
+use pubmark_report::words::{FAILED, OK, UNRELIABLE, figures};
 use pubmark_study::live::News;
 use pubmark_study::runner::{Observer, StudyStart};
 use pubmark_study::strategy::{NextRun, Outlook};
@@ -83,7 +84,7 @@ impl ProgressDisplay {
 /// Describes a record in one line: the most important figures.
 pub fn line(record: &RunRecord) -> String {
     if let Some(error) = &record.error {
-        return format!("failed: {}", clean_ends(error, 2_000));
+        return format!("{FAILED}: {}", clean_ends(error, 2_000));
     }
     let mut parts = delivery(record);
     if let Some(latency) = &record.times.latency {
@@ -93,9 +94,26 @@ pub fn line(record: &RunRecord) -> String {
     if record.counts.lost > 0 && !record.delivery_first() {
         parts.push(format!("{} of {} lost", count(record.counts.lost as f64), count(record.counts.expected as f64)));
     }
-    let reasons: Vec<String> = record.verdict.reasons.iter().map(|finding| finding.reason.to_string()).collect();
-    parts.push(if reasons.is_empty() { "valid".into() } else { format!("not valid: {}", reasons.join(", ")) });
+    let reasons = reasons(record);
+    parts.push(if reasons.is_empty() { OK.into() } else { format!("{UNRELIABLE}: {}", reasons.join(", ")) });
     parts.join(", ")
+}
+
+/// Returns each reason with the figures that it makes unreliable, unless these are all:
+/// `noisy-machine (p50, p99)`.
+fn reasons(record: &RunRecord) -> Vec<String> {
+    let mut all: Vec<(Reason, Vec<FigureGroup>)> = Vec::new();
+    for finding in &record.verdict.reasons {
+        match all.iter_mut().find(|(reason, _)| *reason == finding.reason) {
+            Some((_, groups)) => groups.extend(&finding.figures),
+            None => all.push((finding.reason, finding.figures.clone())),
+        }
+    }
+    let said = |(reason, groups): &(Reason, Vec<FigureGroup>)| match figures(groups) {
+        all if all.is_empty() => reason.to_string(),
+        figures => format!("{reason} ({figures})"),
+    };
+    all.iter().map(said).collect()
 }
 
 /// Describes the delivery of messages if that matters more than any latency.

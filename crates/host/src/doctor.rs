@@ -200,7 +200,7 @@ fn clocksource(source: String) -> Checkup {
 }
 
 fn open_files((soft, hard): (u64, u64)) -> Checkup {
-    let found = format!("{soft} (may be raised to {hard})");
+    let found = if soft < hard { format!("{soft} (may be raised to {hard})") } else { soft.to_string() };
     if hard < 65_536 {
         return finding(
             "open files a process",
@@ -328,6 +328,7 @@ mod tests {
             (clocksource(text("hpet")), Bad, "hpet: reading the clock"),
             (open_files((1_024, 65_536)), Good, "1024 (may be raised to 65536)"),
             (open_files((1_024, 65_535)), Note, "65535"),
+            (open_files((65_536, 65_536)), Good, "65536"),
             (ports("32000\t60999"), Good, "32000 to 60999"),
             (ports("31999\t60999"), Note, "31999 to 60999: they overlap"),
             (congestion(text("cubic")), Good, "cubic"),

@@ -157,7 +157,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: 
     } else if let Some(killed) = killed::during(record, stalled) {
         judge.note(Component::Generator, [format!("{silence}{times}: {killed}")]);
     } else if own_ns >= stalls.longest_ns / 2 {
-        let evidence = format!("{silence}{times}; a publisher was up to {} late by its own doing", words(own_ns));
+        let evidence = format!("{silence}{times}; generator delay of a publisher: up to {}", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
         judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
     } else if stalls.longest_ns < SILENCE_OF_OTHERS && !server_faults && is_noisy {
@@ -249,7 +249,7 @@ fn late(record: &RunRecord) -> Option<Found> {
     figures.extend(p50.then_some(FigureGroup::LatencyP50));
     let why = if within { ", and messages of so few bytes have that in their latency" } else { "" };
     let evidence = format!(
-        "the generator sent half of its messages more than {} and 1 % more than {} late by its own doing (bound: {}, worst: {}){why}",
+        "the load generator was too slow: delay p50 {}, p99 {} (bound: {}, worst: {}){why}",
         words(own.p50),
         words(own.p99),
         words(bound),

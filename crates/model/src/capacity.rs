@@ -339,15 +339,15 @@ impl CapacityClimb {
         let Some(last) = self.steps.iter().rfind(|step| step.confirms) else {
             return Some("there was no time for the run of full length at the low end".into());
         };
-        let evidence = last.evidence.as_deref().unwrap_or("nobody knows why");
+        let evidence = last.evidence.as_deref().unwrap_or("the reason is not known");
         Some(match last.outcome {
             StepOutcome::Held => return None,
             StepOutcome::Failed => format!("in the run of full length it did not hold: {}", last.unmet.join("; ")),
             StepOutcome::Disturbed => {
                 format!("others used the machine in the run of full length: {}", last.unmet.join("; "))
             }
-            StepOutcome::Generator => format!("the run of full length is not valid: {evidence}"),
-            StepOutcome::NotMade => format!("the run of full length could not be made: {evidence}"),
+            StepOutcome::Generator => format!("the run of full length is unreliable: {evidence}"),
+            StepOutcome::NotMade => format!("the run of full length failed: {evidence}"),
         })
     }
 
@@ -366,7 +366,7 @@ impl CapacityClimb {
             && self.steps.len() >= ENDED_MAX
             && self.steps.iter().all(gave_out)
         {
-            let why = last.evidence.as_deref().unwrap_or("nobody knows why");
+            let why = last.evidence.as_deref().unwrap_or("the reason is not known");
             let (steps, unit) = (self.steps.len(), self.goal.over.unit());
             let load = self.goal.over.amount(last.load);
             return Some(format!("the server ended in each of {steps} steps, down to {load} {unit}: {why}"));

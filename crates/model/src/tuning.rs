@@ -19,7 +19,7 @@ pub enum Use {
 
 /// Error for a text that is not a server configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is neither stock (the makers' defaults) nor tuned (pubmark's)")]
+#[error("settings must be stock (vendor defaults) or tuned (recommended settings), but are `{0}`")]
 pub struct UnknownUse(String);
 
 impl Use {

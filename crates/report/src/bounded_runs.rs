@@ -58,11 +58,11 @@ impl BoundedRuns<'_> {
         }
         let step = values.iter().fold(0.0, |most: f64, value| most.max(value.abs() * RESOLUTION));
         let Some(typical) = typical_run(Runs { values: &values, step }) else {
-            return BoundVerdict::Unknown("its values are no numbers".into());
+            return BoundVerdict::Unknown("its values are not numbers".into());
         };
         let Some(interval) = typical.interval else {
             return BoundVerdict::Unknown(format!(
-                "one run that counts ({}): no noise is known",
+                "one reliable run ({}): its noise is not known",
                 self.term.words(typical.value)
             ));
         };
@@ -84,7 +84,7 @@ impl BoundedRuns<'_> {
             [_, ..] => return None,
             [] if self.runs.is_empty() => "no run yet",
             [] if self.runs.iter().any(|run| self.counts(run)) => "not measured",
-            [] => "no run counts for it",
+            [] => "unreliable in all runs",
         };
         Some(BoundVerdict::Unknown(why.into()))
     }
@@ -108,7 +108,7 @@ impl BoundedRuns<'_> {
         let readings: Vec<PairedReading> = values.iter().map(reading).collect();
         let rise = matches!(self.term.relation(), Relation::Below | Relation::AtMost);
         let Some(found) = test.decide(&readings, PairedBound { rise, by: 0.0, relative: bound > 0.0 }) else {
-            return (BoundVerdict::Unknown("its values are no numbers".into()), None);
+            return (BoundVerdict::Unknown("its values are not numbers".into()), None);
         };
         let told = self.term.words(found.b);
         let verdict = match found.outcome {

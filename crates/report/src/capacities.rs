@@ -9,6 +9,7 @@ use crate::points::Point;
 use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
 use crate::report::Report;
 use crate::text::clean;
+use crate::words::OPEN;
 use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, StepOutcome};
 use pubmark_model::cell::label;
 use pubmark_stats::{CapacityStanding, KnownCapacity, rank_capacities};
@@ -87,7 +88,7 @@ pub(crate) fn best_of<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Op
     let kinds = [
         (CapacityStanding::Winner, "winner"),
         (CapacityStanding::Tie, "tie"),
-        (CapacityStanding::Undecided, "undecided"),
+        (CapacityStanding::Undecided, OPEN),
         (CapacityStanding::Alone, "alone"),
     ];
     kinds.into_iter().find_map(|(kind, word)| {
@@ -222,7 +223,7 @@ pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
     let mut heads: Vec<Head> =
         axes.iter().map(|axis| Head { is_axis: *axis != "system", ..head(&axis_name(axis), false, 0) }).collect();
-    heads.extend([head("holds up to", true, 0), head("90 %", true, 1), head("gave out first", false, 2)]);
+    heads.extend([head("holds up to", true, 0), head("90 %", true, 1), head("limited by", false, 2)]);
     heads.push(head("verdict", false, 0));
     let row = |index: &usize| {
         let result = &all[*index];
@@ -242,7 +243,7 @@ pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let groups = points(all).iter().map(|members| members.iter().map(row).collect()).collect();
     let goal = first.climb.goal();
     let note = format!(
-        "holds up to: {}, with `{}`{}. verdict: by the intervals of the searches, corrected for all pairs of the table",
+        "holds up to: {}, with `{}`{}. verdict: from the intervals of the searches, corrected for all pairs of the table",
         over.unit(),
         clean(&goal.until.to_string(), TEXT_CHARS),
         signs(all)

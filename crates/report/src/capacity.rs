@@ -2,6 +2,7 @@
 
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::{bytes, clean, count, number, time};
+use crate::words::CellVerdict;
 use pubmark_model::capacity::{
     BoundCause, CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
@@ -72,11 +73,11 @@ impl CapacityResult {
             text.push_str(&if evidence.is_empty() { ".".into() } else { format!(" ({evidence}).") });
         }
         if answer.confirmed {
-            text.push_str(" A run of full length held at the low end.");
+            text.push_str(" A run of full length confirmed the low end.");
         }
         if answer.disturbed > 0 {
             text.push_str(&format!(
-                " {} of {} steps failed while others used the machine: alone on it the system may carry more.",
+                " {} of {} steps failed while the machine was busy: on a quiet machine the system may carry more.",
                 answer.disturbed,
                 self.climb.steps().len()
             ));
@@ -133,7 +134,7 @@ impl CapacityResult {
         let mut all = json!(self.answer());
         let [estimate, lo, hi] = self.amounts();
         (all["estimate"], all["lo"], all["hi"]) = (json!(estimate), json!(lo), json!(hi));
-        all["standing"] = verdict(self).into();
+        all["standing"] = standing(self).into();
         all["cell"] = self.label.as_str().into();
         all["until"] = goal.until.to_string().into();
         all["over"] = goal.over.word().into();
@@ -157,7 +158,9 @@ impl CapacityResult {
         let rows = self.curve().iter().map(|at| self.row(at)).collect();
         let mut notes = Vec::new();
         if self.climb.steps().iter().any(|step| !step.counts) {
-            notes.push(Note::on_rows("steps that say nothing of the system were made again, and do not count".into()));
+            notes.push(Note::on_rows(
+                "steps that show nothing about the system were repeated and are not counted".into(),
+            ));
         }
         Table {
             title: format!("Capacity: {}", clean(&self.label, PROSE_CHARS)),
@@ -229,8 +232,17 @@ impl CapacityResult {
     }
 }
 
-/// Where a system stands, in a word.
+/// Returns the word for a system in the table of capacities.
 pub(crate) fn verdict(result: &CapacityResult) -> &'static str {
+    match result.standing {
+        Some(CapacityStanding::Undecided) if !result.is_reference => CellVerdict::Candidate.text(),
+        None if !result.is_reference => "no result",
+        _ => standing(result),
+    }
+}
+
+/// Returns the value of `standing` in JSON and of `capacity_standing` in CSV.
+pub(crate) fn standing(result: &CapacityResult) -> &'static str {
     match result.standing {
         _ if result.is_reference => "reference",
         Some(CapacityStanding::Winner) => "winner",
@@ -288,36 +300,36 @@ fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
             if answer.drift < DRIFT_SHOWN {
                 String::new()
             } else {
-                format!("; ±{:.0} % of that is how far the machine's speed moved", answer.drift * 100.0)
+                format!("; ±{:.0} % of this is machine drift", answer.drift * 100.0)
             },
-            if answer.settled { "" } else { "; the search was not over" }
+            if answer.settled { "" } else { "; the search did not finish" }
         ),
         (None, Some(lo), None) => format!("held at {} {unit}, and no higher load was asked.", show(lo)),
         (None, None, Some(hi)) => format!("did not hold at {} {unit}, nor at any load that was asked.", show(hi)),
-        _ => "has no answer: there is no step that says anything of the system.".into(),
+        _ => "has no result: no step shows anything about the system.".into(),
     }
 }
 
 /// Why an end of the interval is not known.
 pub(crate) fn bound(by: BoundCause) -> &'static str {
     match by {
-        BoundCause::Generator => "the load generator gave out first",
-        BoundCause::Machine => "others used the machine",
-        BoundCause::Budget => "the time was over",
+        BoundCause::Generator => "the load generator reached its limit first",
+        BoundCause::Machine => "the machine was busy",
+        BoundCause::Budget => "the budget was used up",
     }
 }
 
 fn gave_out(limit: CapacityLimit) -> &'static str {
     match limit {
-        CapacityLimit::Generator => "What gave out first is the load generator, so the system may carry more",
-        CapacityLimit::Server => "What gave out first is the server itself",
-        CapacityLimit::Connections => "What gave out first are connections",
-        CapacityLimit::Memory => "What gave out first is the server's memory",
-        CapacityLimit::Processors => "What gave out first are the processors",
-        CapacityLimit::Thread => "What gave out first is one thread of the server",
-        CapacityLimit::Network => "What gave out first is the bandwidth of the network",
-        CapacityLimit::Losses => "What gave out first is delivery",
-        CapacityLimit::Queue => "What gave out first is a queue",
-        CapacityLimit::Latency => "What gave out first is latency",
+        CapacityLimit::Generator => "Limited by the load generator, so the system may carry more",
+        CapacityLimit::Server => "Limited by the server itself",
+        CapacityLimit::Connections => "Limited by connections",
+        CapacityLimit::Memory => "Limited by the server's memory",
+        CapacityLimit::Processors => "Limited by the processors",
+        CapacityLimit::Thread => "Limited by one thread of the server",
+        CapacityLimit::Network => "Limited by network bandwidth",
+        CapacityLimit::Losses => "Limited by delivery",
+        CapacityLimit::Queue => "Limited by a queue",
+        CapacityLimit::Latency => "Limited by latency",
     }
 }

@@ -7,7 +7,7 @@ use crate::figures::Sign;
 use crate::points::{Point, headline};
 use crate::ranking::{Distance, Placing, Ranked};
 use crate::text;
-use crate::words::CellVerdict;
+use crate::words::{CellVerdict, UNRELIABLE};
 use pubmark_model::figure::Figure;
 
 /// How a column shows a cell.
@@ -179,7 +179,7 @@ pub(crate) const LATENCY: &[Spec] = &[
     spec(ON_WIRE, Show::Bytes(Figure::WIRE_BYTES), 11),
     spec(MET, Show::Time(Figure::DISCOVERY), 12),
     spec("jitter", Show::Time(Figure::JITTER), 8),
-    spec("own lag p99", Show::Time(Figure::OWN_LAG_P99), 10),
+    spec("generator delay p99", Show::Time(Figure::OWN_LAG_P99), 10),
     spec("runs", Show::Runs, 13),
     spec("verdict", Show::Verdict, 0),
 ];
@@ -330,15 +330,12 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
     }
     let counted = result.runs_for(headline(point.unthrottled).group());
     if counted == 0 && word.is_ranked() {
-        text.push_str(UNRELIABLE);
+        text.push_str(&format!(", {UNRELIABLE}"));
     } else if counted > 0 && counted < result.runs {
         text.push_str(&format!(" ({counted}/{})", result.runs));
     }
     (mark, text)
 }
-
-/// Stands behind the verdict of a system whose runs were all disturbed.
-pub(crate) const UNRELIABLE: &str = ", unreliable";
 
 /// Returns how far a cell is from the best one of its point, where that is said.
 pub(crate) fn distance(word: CellVerdict, result: &CellResult, point: &Point) -> Option<Distance> {

@@ -1,6 +1,6 @@
 //! `summary.csv`: a row a cell.
 
-use crate::capacity::{CapacityResult, verdict};
+use crate::capacity::{CapacityResult, standing};
 use crate::headroom::CellHeadroom;
 use crate::report::Report;
 use crate::summary;
@@ -143,6 +143,6 @@ fn answered(found: &CapacityResult) -> [String; 6] {
         written(hi),
         answer.lower_bound.to_string(),
         answer.limited_by.map_or_else(String::new, |limit| limit.to_string()),
-        verdict(found).to_owned(),
+        standing(found).to_owned(),
     ]
 }

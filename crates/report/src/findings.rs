@@ -16,6 +16,7 @@ use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
 use crate::settings;
 use crate::text::{clean, factor_down, number, percent};
+use crate::words::{NOT_COMPARABLE, OPEN};
 use pubmark_model::cell;
 use pubmark_model::figure::Figure;
 use sentence::{NAME_CHARS, NAMED_MAX, name};
@@ -225,8 +226,8 @@ impl<'a> Answers<'a> {
         let ties = self.count(|placing| matches!(placing, Placing::Tie(_)));
         let tied = if ties == 1 { "is a tie" } else { "are ties" };
         part(ties, tied)
-            + &part(self.count(|placing| matches!(placing, Placing::Open { .. })), "open")
-            + &part(self.count(|placing| matches!(placing, Placing::Unranked { .. })), "unranked")
+            + &part(self.count(|placing| matches!(placing, Placing::Open { .. })), OPEN)
+            + &part(self.count(|placing| matches!(placing, Placing::Unranked { .. })), NOT_COMPARABLE)
     }
 
     /// No system wins anywhere.
@@ -255,13 +256,11 @@ impl<'a> Answers<'a> {
             };
             let shown: Vec<String> =
                 self.by_value(point).into_iter().take(NAMED_MAX).map(|result| self.shown(result)).collect();
-            let text = format!(
-                "Who has {has} cannot be said{everywhere}: the shares delivered differ.{place} {}.",
-                shown.join("; ")
-            );
+            let text =
+                format!("No ranking by {about}{everywhere}: the shares delivered differ.{place} {}.", shown.join("; "));
             ("unranked", text)
         } else {
-            ("open", format!("Who has {has} is open{}.", self.open()))
+            ("open", format!("Which system has {has} is {OPEN}{}.", self.open()))
         };
         Sentence { about, outcome, text }
     }
@@ -330,27 +329,12 @@ impl<'a> Answers<'a> {
 
 fn validity(report: &Report) -> Option<Sentence> {
     let counts = report.counts();
-    let made = counts.valid + counts.partly + counts.invalid + counts.failed;
+    let made = counts.made();
     if made == 0 {
-        return Some(Sentence { about: "validity", outcome: "note", text: "No run has been made yet.".into() });
+        return Some(Sentence { about: "validity", outcome: "note", text: "No run yet.".into() });
     }
-    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    for count in report.cells().iter().flat_map(|result| result.all_reasons()) {
-        *reasons.entry(count.reason.to_string()).or_default() += count.runs;
-    }
-    let mut reasons: Vec<(String, usize)> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
-    let named: Vec<String> =
-        reasons.iter().take(NAMED_MAX).map(|(reason, runs)| format!("{reason} ({runs})")).collect();
-    let partly = if counts.partly > 0 { format!(", {} more in part", counts.partly) } else { String::new() };
-    let failed = if counts.failed > 0 { format!("; {} could not be made", counts.failed) } else { String::new() };
-    let against = match counts.invalid + counts.partly {
-        0 => String::new(),
-        _ => format!("; against the others: {}", named.join(", ")),
-    };
-    let text = format!("{} of {made} runs may be quoted{partly}{failed}{against}.", counts.valid);
     let outcome = if counts.valid == made { "winner" } else { "note" };
-    Some(Sentence { about: "validity", outcome, text })
+    Some(Sentence { about: "validity", outcome, text: report.states(NAMED_MAX) })
 }
 
 /// The axes of a point that not all points share.

@@ -69,7 +69,7 @@ impl CellHeadroom {
 
     /// What gave out first. Of the generator it is said that it is not the system.
     fn gave_out(&self) -> String {
-        let Some(by) = self.limited_by() else { return "nothing, as far as was asked".into() };
+        let Some(by) = self.limited_by() else { return "no limit found".into() };
         let evidence = clean_ends(self.answer.evidence.as_deref().unwrap_or_default(), EVIDENCE_CHARS);
         let own = match self.answer.limited_by {
             Some(CapacityLimit::Generator) => "the load generator, not the system",
@@ -133,7 +133,7 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
     let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
     let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false, 0)).collect();
     heads.extend([head("offered/s", true, 0), head("holds", true, 0), head("90 %", true, 2)]);
-    heads.push(head("what gives out first", false, 1));
+    heads.push(head("limited by", false, 1));
     let row = |(result, found): &(&CellResult, &CellHeadroom)| {
         let place = axes.iter().map(|axis| axis_value(axis, result.cell.axes.get(*axis).unwrap_or(&Value::Null)));
         let own = [count(found.offered_per_s), found.text(), found.interval(), found.gave_out()];
@@ -141,8 +141,8 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
     };
     let until = search.report.study().capacity.as_ref().map_or_else(String::new, |goal| goal.until.to_string());
     let note = format!(
-        "holds: so many times the load that was given `{}` holds, by a short search after the runs, up to {HEADROOM_MOST} \
-         times; its steps are in headroom/ and in no figure above. Offered: by all publishers together",
+        "holds: `{}` holds up to this multiple of the given load (a short search after the runs, up to {HEADROOM_MOST} \
+         times; its steps are in headroom/ and in no figure above). Offered: by all publishers together",
         clean(&until, NAME_CHARS * 4)
     );
     Some(Table {

@@ -6,6 +6,7 @@ use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::{NONE, clean, count, time};
+use crate::words::{MISSING, UNRELIABLE};
 use pubmark_model::figure::Figure;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ impl KneeEnd {
         match self {
             KneeEnd::Lossy => "too little delivered",
             KneeEnd::Late => "p99 above the bound",
-            KneeEnd::NotValid => "not valid",
+            KneeEnd::NotValid => UNRELIABLE,
             KneeEnd::NotMeasured => "not measured",
         }
     }
@@ -190,7 +191,7 @@ fn table(axis: &str, knees: Vec<&Knee>) -> Option<Table> {
     let passed_over: Vec<String> = knees.iter().flat_map(|knee| &knee.passed_over).map(|load| shown(*load)).collect();
     if !passed_over.is_empty() {
         notes.push(Note::on_rows(format!(
-            "below what is sustained nothing may be said of {}: see the tables above",
+            "below what is sustained, {UNRELIABLE} or {MISSING}: {} (see the tables above)",
             clean(&passed_over.join(", "), NAME_CHARS * 2)
         )));
     }

@@ -21,6 +21,7 @@ use crate::points::{Point, headline};
 use crate::recovery;
 use crate::report::Report;
 use crate::text::{NONE, clean};
+use crate::words::UNRELIABLE;
 use pubmark_model::figure::Figure;
 use serde_json::Value;
 
@@ -230,11 +231,11 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
         notes.push(Note::on_rows(text.into()));
     }
     if entries().any(|entry| entry.text.starts_with(NOT_QUOTED)) {
-        notes.push(Note::on_rows("!: unreliable, for the reasons below".into()));
+        notes.push(Note::on_rows(format!("!: {UNRELIABLE}, for the reasons below")));
     }
     let is_bound = |entry: &Entry| entry.text.trim_start_matches(NOT_QUOTED).starts_with(AT_LEAST);
     if entries().any(is_bound) {
-        let text = "≥: the load generator was at its limit; the system reaches at least so much".into();
+        let text = "≥: the load generator was at its limit; the system reaches at least this much".into();
         notes.push(Note::on_rows(text));
     }
     let named = |name: &str| heads.iter().position(|head| head.name == name);
@@ -244,9 +245,7 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
         )));
     }
     if named(OFFERED).is_some() {
-        notes.push(Note::on_rows(format!(
-            "{OFFERED}: messages a second that all publishers of a cell owe together; a rate is of each"
-        )));
+        notes.push(Note::on_rows(format!("{OFFERED}: target rate, all publishers together; a rate is per publisher")));
     }
     if named(MESSAGE_TIME).is_some() {
         notes.push(Note::on_rows(format!(
@@ -267,7 +266,9 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     }
     if let Some(column) = named(SERVICE) {
         notes.push(Note {
-            text: format!("latency counts from when a message was due, less the generator's own lag; {SERVICE} from when it was sent"),
+            text: format!(
+                "latency counts from when a message was due, less the generator delay; {SERVICE} from when it was sent"
+            ),
             about: About::Column(column),
         });
     }

@@ -56,7 +56,7 @@ mod settings;
 mod summary;
 mod terminal;
 pub mod text;
-mod words;
+pub mod words;
 
 pub use analysis::{CellResult, ReasonCount, Status};
 pub use capacity::CapacityResult;

@@ -3,6 +3,7 @@
 use crate::analysis::{CellResult, Status};
 use crate::document::Rows;
 use crate::text::{clean, counted};
+use crate::words::SKIPPED;
 
 /// Reasons that are told where nobody asks for all; those of most cells come first.
 const REASONS_MAX: usize = 4;
@@ -29,8 +30,8 @@ struct Group<'a> {
 pub(crate) fn without_row(cells: usize) -> Option<String> {
     match cells {
         0 => None,
-        1 => Some("1 cell was not run and has no row here: the reason is at the end".into()),
-        _ => Some(format!("{cells} cells were not run and have no row here: the reasons are at the end")),
+        1 => Some(format!("1 cell is {SKIPPED} and has no row here: the reason is at the end")),
+        _ => Some(format!("{cells} cells are {SKIPPED} and have no row here: the reasons are at the end")),
     }
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn lines(cells: &[CellResult], rows: Rows) -> Vec<String> {
         let left: usize = rest.iter().map(|group| group.cells).sum();
         let reasons = counted(rest.len(), "other reason");
         lines.push(format!(
-            "Not run, {} for {reasons}: `pubmark report` with --all has them.",
+            "Skipped, {} for {reasons}: `pubmark report` with --all has them.",
             counted(left, "more cell")
         ));
     }
@@ -81,7 +82,7 @@ impl Group<'_> {
             systems.push_str(&format!(" and {} more", self.systems.len() - systems_max));
         }
         let why = if self.systems.len() == 1 { self.why } else { &self.of_any };
-        format!("Not run, {} ({systems}): {}", counted(self.cells, "cell"), clean(why, REASON_CHARS))
+        format!("Skipped, {} ({systems}): {}", counted(self.cells, "cell"), clean(why, REASON_CHARS))
     }
 }
 

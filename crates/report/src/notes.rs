@@ -1,7 +1,7 @@
 //! What a report says in words: what is the same everywhere, what is wrong
 //! with which runs, and how far the whole can be trusted.
 
-use crate::analysis::{CellResult, ReasonCount, Status};
+use crate::analysis::{CellResult, ReasonCount};
 use crate::axes::{axis_name, axis_value};
 use crate::document::Rows;
 use crate::made;
@@ -12,6 +12,7 @@ use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::settings;
 use crate::text::{self, clean, clean_ends, percent};
+use crate::words::{FAILED, MISSING, NOT_COMPARABLE, OPEN, UNRELIABLE};
 use pubmark_model::fault;
 use pubmark_model::figure::Figure;
 use pubmark_model::record::{FigureGroup, Reason};
@@ -109,9 +110,9 @@ fn standing(points: &[&Point]) -> Vec<String> {
                 more.push(*repeats_more);
                 continue;
             }
-            Placing::Open { why, .. } => format!("open: {}", why.text()),
+            Placing::Open { why, .. } => format!("{OPEN}: {}", why.text()),
             Placing::Unranked { least, most } => format!(
-                "unranked: the shares delivered differ ({} to {}), so the throughputs are not of the same work",
+                "{NOT_COMPARABLE}: the shares delivered differ ({} to {}), so the throughputs are not of the same work",
                 percent(*least),
                 percent(*most)
             ),
@@ -127,7 +128,7 @@ fn standing(points: &[&Point]) -> Vec<String> {
 /// Returns how many more repeats leave one candidate at each point that noise keeps open.
 fn open(more: &[Option<u32>]) -> Option<String> {
     let known = || more.iter().flatten();
-    let places = format!("open at {}", text::counted(more.len(), "point"));
+    let places = format!("{OPEN} at {}", text::counted(more.len(), "point"));
     (!more.is_empty()).then(|| match known().min().zip(known().max()) {
         Some((least, most)) if least == most => format!("{places}: about {} needed", repeats(*least)),
         Some((least, most)) => format!("{places}: about {least} to {} needed", repeats(*most)),
@@ -176,9 +177,8 @@ fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
         result.reasons[kind].iter().filter(is_told).cloned().collect::<Vec<ReasonCount>>()
     });
     if result.invalid_runs > 0 && !(is_busy && invalid.is_empty()) {
-        let left_out = if result.status == Status::Invalid { "" } else { " and left out" };
         let share = of_all(result.invalid_runs);
-        notes.push(format!("{label}: {share} invalid{left_out}: {}", against(&invalid)));
+        notes.push(format!("{label}: {share} {UNRELIABLE}: {}", against(&invalid)));
     }
     if result.partly_runs > 0 && !(is_busy && partly.is_empty()) {
         let mut figures: Vec<FigureGroup> = partly.iter().flat_map(|count| count.figures.clone()).collect();
@@ -189,13 +189,13 @@ fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
             all if all.is_empty() => "some figures".into(),
             figures => figures,
         };
-        notes.push(format!("{label}: {share} not counted for {figures}: {}", against(&partly)));
+        notes.push(format!("{label}: {share} {UNRELIABLE} for {figures}: {}", against(&partly)));
     }
     if result.failed_runs > 0 {
         let error = result.error.as_deref().unwrap_or_default();
         let error = clean_ends(error, ERROR_CHARS);
         let share = of_all(result.failed_runs);
-        notes.push(format!("{label}: {share} failed: {error}"));
+        notes.push(format!("{label}: {share} {FAILED}: {error}"));
     }
     notes.extend(modes::note(result).map(|modes| format!("{label}: {modes}")));
     if !result.notes.is_empty() {
@@ -211,18 +211,15 @@ fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
     notes
 }
 
-/// How many runs there are of each kind.
+/// Returns how many runs are in each state: `9 runs: 6 ok, 2 unreliable, 1 failed; 3 missing`.
 pub(crate) fn counted(report: &Report) -> String {
     let counts = report.counts();
-    let partly = if counts.partly > 0 { format!("{} valid in part, ", counts.partly) } else { String::new() };
+    let missing = if counts.missing > 0 { format!("; {} {MISSING}", counts.missing) } else { String::new() };
     let again = match counts.made_again {
         0 => String::new(),
-        again => format!("; {again} made again, because one before did not count"),
+        again => format!("; {again} repeated, because the one before was {UNRELIABLE} or {FAILED}"),
     };
-    format!(
-        "Runs: {} valid, {partly}{} invalid, {} failed, {} missing{again}.",
-        counts.valid, counts.invalid, counts.failed, counts.missing
-    )
+    format!("{}{missing}{again}.", counts.words())
 }
 
 /// What is to be known of records of the first layout.
@@ -239,16 +236,16 @@ pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     }
     if report.torn {
         lines.push(
-            "The last record breaks off and was left out; \
-             `pubmark run --resume` makes that run again."
+            "The last record is incomplete and was ignored; \
+             `pubmark run --resume` repeats that run."
                 .into(),
         );
     }
     if report.strays > 0 {
-        lines.push(format!("Records of no cell of this study, left out: {}.", report.strays));
+        lines.push(format!("Records of no cell of this study, ignored: {}.", report.strays));
     }
     if report.study().quick {
-        lines.push("This is a quick, cut-down study: a first look, not figures to quote.".into());
+        lines.push("This is a quick, shortened study: do not publish its figures.".into());
     }
     lines
 }

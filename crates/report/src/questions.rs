@@ -249,7 +249,7 @@ impl Report {
             (found, told) => {
                 let why = told.unwrap_or_else(|| match values.len() {
                     0 => "not measured yet".into(),
-                    runs => format!("{runs} runs that count: no noise is known"),
+                    runs => format!("{runs} reliable runs: their noise is not known"),
                 });
                 open((vec![cell], false), vec![group], why, found.and_then(|found| found.more))
             }

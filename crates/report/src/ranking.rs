@@ -342,8 +342,8 @@ impl Why {
     pub(crate) fn text(&self) -> String {
         let names = |names: &[String]| clean(&names.join(", "), NAMES_CHARS);
         match self {
-            Why::TooFew => "fewer than two systems have a figure that may be compared".into(),
-            Why::Unusable(unusable) => format!("no usable figure ({})", names(unusable)),
+            Why::TooFew => "fewer than two systems have a figure to compare".into(),
+            Why::Unusable(unusable) => format!("no reliable figure ({})", names(unusable)),
             Why::TooFewBlocks(few) => {
                 format!("fewer than two repeats have both systems ({})", names(few))
             }

@@ -1,6 +1,6 @@
 //! The report: a results folder read and analysed.
 
-use crate::analysis::{CellResult, analyse};
+use crate::analysis::{CellResult, ReasonCount, analyse};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::command;
@@ -13,6 +13,8 @@ use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
 use crate::searched::{self, SearchedPart};
+use crate::text::counted;
+use crate::words::{self, FAILED, OK, UNRELIABLE};
 use pubmark_files::{self as files, Links};
 use pubmark_model::capacity::{CAPACITY, HEADROOM};
 use pubmark_model::cell::Cell;
@@ -104,6 +106,29 @@ pub struct RunCounts {
     /// Runs made again because one before did not count or could not be made: the one
     /// before is in none of the other numbers.
     pub made_again: usize,
+}
+
+impl RunCounts {
+    /// Returns the number of runs that have a record.
+    pub fn made(&self) -> usize {
+        self.valid + self.unreliable() + self.failed
+    }
+
+    /// Returns the number of runs of which some figure, or all, is unreliable.
+    pub fn unreliable(&self) -> usize {
+        self.partly + self.invalid
+    }
+
+    /// Returns how many runs are in each state: `9 runs: 6 ok, 2 unreliable, 1 failed`.
+    pub fn words(&self) -> String {
+        format!(
+            "{}: {} {OK}, {} {UNRELIABLE}, {} {FAILED}",
+            counted(self.made(), "run"),
+            self.valid,
+            self.unreliable(),
+            self.failed
+        )
+    }
 }
 
 /// A study's records, analysed.
@@ -366,6 +391,31 @@ impl Report {
         };
         let (one, other) = (layouts(self), layouts(other));
         !(one.0 && other.1 || one.1 && other.0)
+    }
+
+    /// Returns the number of runs in each state and the most frequent reasons, each with
+    /// its runs and, unless these are all, its figures:
+    /// `9 runs: 6 ok, 3 unreliable, 0 failed. Reasons: noisy-machine 2 (p99), clock 1.`
+    pub fn states(&self, reasons_max: usize) -> String {
+        let mut reasons: Vec<ReasonCount> = Vec::new();
+        for found in self.cells.iter().flat_map(CellResult::all_reasons) {
+            match reasons.iter_mut().find(|known| known.reason == found.reason) {
+                None => reasons.push(found),
+                Some(known) => {
+                    known.runs += found.runs;
+                    known.figures.extend(found.figures);
+                }
+            }
+        }
+        reasons.sort_by_key(|found| (std::cmp::Reverse(found.runs), found.reason.to_string()));
+        let said = |found: &ReasonCount| {
+            let figures = words::figures(&found.figures);
+            let figures = if figures.is_empty() { figures } else { format!(" ({figures})") };
+            format!("{} {}{figures}", found.reason, found.runs)
+        };
+        let said: Vec<String> = reasons.iter().take(reasons_max).map(said).collect();
+        let said = if said.is_empty() { String::new() } else { format!(" Reasons: {}.", said.join(", ")) };
+        format!("{}.{said}", self.counts().words())
     }
 
     /// How many runs there are.

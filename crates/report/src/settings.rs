@@ -53,9 +53,9 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
         let system = clean(had.system, VALUE_CHARS);
         match had.tuning.asked {
             Use::Tuned => {
-                format!("Settings of {system}, tuned: {named}{more}. `--settings stock` has its makers' own.")
+                format!("Settings of {system}, tuned: {named}{more}. `--settings stock` uses the vendor defaults.")
             }
-            Use::Stock => format!("Settings of {system}, stock but for: {named}{more}."),
+            Use::Stock => format!("Settings of {system}, stock except: {named}{more}."),
         }
     };
     had(report).into_iter().filter(|had| !had.tuning.differences.is_empty()).map(line).collect()
@@ -78,7 +78,7 @@ pub(crate) fn behind(report: &Report, systems: &[&str], group: FigureGroup) -> S
     let more = if hidden > 0 { format!("; and {hidden} more") } else { String::new() };
     match all.as_slice() {
         [] => String::new(),
-        all => format!(" That hangs on settings that are not their makers': {}{more}.", all.join("; ")),
+        all => format!(" Depends on settings that differ from the vendor defaults: {}{more}.", all.join("; ")),
     }
 }
 
@@ -87,6 +87,7 @@ fn in_words(one: &SettingDifference) -> String {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         clean(&text, VALUE_CHARS)
     };
-    let stock = one.stock.as_ref().map_or_else(|| "theirs is not known, or cannot be".to_owned(), &value);
-    format!("{} {} ({stock})", clean(&one.name, VALUE_CHARS), value(&one.value))
+    let stock =
+        one.stock.as_ref().map_or_else(|| "no vendor default".to_owned(), |stock| format!("default: {}", value(stock)));
+    format!("{}={} ({stock})", clean(&one.name, VALUE_CHARS), value(&one.value))
 }

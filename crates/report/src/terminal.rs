@@ -189,7 +189,7 @@ impl Layout {
         }
         (!names.is_empty()).then(|| {
             let names = names.join(", ");
-            format!("left out at {width} columns: {names}; {} has all", table.whole)
+            format!("hidden at {width} columns: {names}; {} has all", table.whole)
         })
     }
 }

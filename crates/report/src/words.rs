@@ -1,9 +1,36 @@
-//! What is said of a cell in one word: the same in a terminal, on the page, in
-//! Markdown, CSV and JSON, and in `docs/report.md`.
+//! The words for states, each defined once: the same in a terminal, on the page, in
+//! Markdown and in `summary.csv`, as `docs/glossary.md` and `docs/report.md` have them.
 
 use crate::analysis::{CellResult, Status};
 use crate::points::{Point, headline};
 use crate::ranking::Standing;
+use pubmark_model::record::FigureGroup;
+
+/// The state of a run or figure that nothing speaks against.
+pub const OK: &str = "ok";
+/// The state of a run or figure that something disturbed.
+pub const UNRELIABLE: &str = "unreliable";
+/// The state of a run that did not take place or did not end.
+pub const FAILED: &str = "failed";
+/// The state of a run that the study plans and that has no record.
+pub const MISSING: &str = "missing";
+/// The state of a cell or run that was not to take place.
+pub const SKIPPED: &str = "skipped";
+/// The state of a point, question, claim or gate that is not decided yet.
+pub const OPEN: &str = "open";
+/// The state of a figure that has no fair comparison at its point.
+pub const NOT_COMPARABLE: &str = "not comparable";
+/// The outcome of a gate that no figure breaks.
+pub const HELD: &str = "held";
+/// The outcome of a gate that a figure breaks.
+pub const BROKEN: &str = "broken";
+
+/// Returns the figures that a reason makes unreliable: `p50, p99`; empty where these are all.
+pub fn figures(groups: &[FigureGroup]) -> String {
+    let touched = FigureGroup::ALL.iter().filter(|group| groups.contains(group));
+    let words: Vec<&str> = touched.map(|group| group.word()).collect();
+    if words.len() == FigureGroup::ALL.len() { String::new() } else { words.join(", ") }
+}
 
 /// What is said of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +51,13 @@ pub enum CellVerdict {
     Valid,
     /// Not to be ranked.
     Reference,
-    /// Not to be quoted.
+    /// Its figure is unreliable.
     Invalid,
-    /// No run could be made.
+    /// All its runs failed.
     Failed,
     /// No record.
     Missing,
-    /// Left out by the study.
+    /// Not run by the study.
     Skipped,
 }
 
@@ -58,14 +85,14 @@ impl CellVerdict {
             CellVerdict::Tie => "tie",
             CellVerdict::Behind => "behind",
             CellVerdict::Candidate => "candidate",
-            CellVerdict::Unranked => "unranked",
+            CellVerdict::Unranked => NOT_COMPARABLE,
             CellVerdict::Alone => "alone",
-            CellVerdict::Valid => "valid",
+            CellVerdict::Valid => OK,
             CellVerdict::Reference => "reference",
-            CellVerdict::Invalid => "invalid",
-            CellVerdict::Failed => "failed",
-            CellVerdict::Missing => "missing",
-            CellVerdict::Skipped => "skipped",
+            CellVerdict::Invalid => UNRELIABLE,
+            CellVerdict::Failed => FAILED,
+            CellVerdict::Missing => MISSING,
+            CellVerdict::Skipped => SKIPPED,
         }
     }
 
@@ -90,14 +117,16 @@ impl CellVerdict {
             CellVerdict::Unranked => {
                 "the systems here delivered different shares of their messages, so their throughputs are not of the same work"
             }
-            CellVerdict::Alone => "no other system here has a figure that may be compared",
+            CellVerdict::Alone => "no other system here has a figure to compare with",
             CellVerdict::Valid => "its figure is reliable, and the study has no other system here",
             CellVerdict::Reference => "measured beside the others, and never ranked",
-            CellVerdict::Invalid => "no run counts for the figure that ranks systems; the reasons are below the table",
-            CellVerdict::Failed => "no run of it could be made",
-            CellVerdict::Missing => "no run of it has been made yet",
+            CellVerdict::Invalid => {
+                "the figure that ranks systems is unreliable in all its runs; the reasons are below the table"
+            }
+            CellVerdict::Failed => "all its runs failed",
+            CellVerdict::Missing => "it has not run yet",
             CellVerdict::Skipped => {
-                "not run: the study leaves it out, or it cannot be played here; the reason stands at the end"
+                "not run: the study leaves it out, or something it needs is not available; the reasons are at the end"
             }
         }
     }

@@ -387,8 +387,8 @@ fn a_run_of_full_length_that_says_nothing_takes_nothing_back() {
     for (run, why) in [
         (against(full(50), Reason::NoisyMachine, p99), "others used the machine"),
         (against(full(50), Reason::NoisyMachine, p99), "p99 < 5ms: it was 50"),
-        (against(full(1), Reason::GeneratorSaturated, p99), "is not valid: generator-saturated"),
-        (unmade, "could not be made: no port is free"),
+        (against(full(1), Reason::GeneratorSaturated, p99), "is unreliable: generator-saturated"),
+        (unmade, "failed: no port is free"),
     ] {
         let step = climb.note(&run).unwrap();
         assert!(step.confirms && !step.counts, "{step:?}");

@@ -2,7 +2,7 @@ import type { CustomSeriesRenderItemAPI, CustomSeriesRenderItemParams } from "ec
 import { quotable } from "../context";
 import { NONE, number } from "../format";
 import type { Cell, Point, Result } from "../model";
-import { distance as words } from "../words";
+import { distance as words, UNRELIABLE } from "../words";
 import { axis, tick } from "./axes";
 import { label } from "./clean";
 import type { Option } from "./echarts";
@@ -122,7 +122,7 @@ export function remoteRows(theme: Theme, width: number, result: Result, rows: Re
 function rowText(row: Remote, cell: Cell, narrow: boolean): string {
   const ratio = row.ratio === null ? NONE : `${number(row.ratio)}×`;
   if (narrow) return `${ratio} ${row.standing}`;
-  const unreliable = quotable(cell, headline(cell)) ? "" : ", unreliable";
+  const unreliable = quotable(cell, headline(cell)) ? "" : `, ${UNRELIABLE}`;
   return `${ratio} · ${row.standing}${words(cell)}${unreliable}`;
 }
 

@@ -1,7 +1,7 @@
 /** A system at one load. */
 export interface Load {
   load: number;
-  /** Whether its figures may be quoted. */
+  /** Whether its figures are reliable. */
   valid: boolean;
   /** Delivered over expected; null where it was not measured. */
   ratio: number | null;
@@ -17,7 +17,7 @@ export interface Knee {
   bound: number | null;
   /** The first load that is not sustained, and why; null where all that were
    *  measured are, and the knee lies beyond. */
-  stop: { load: number; why: "not valid" | "lossy" | "late" | "not measured" } | null;
+  stop: { load: number; why: "unreliable" | "lossy" | "late" | "not measured" } | null;
 }
 
 /** Least share delivered of a load that is sustained. */
@@ -50,8 +50,8 @@ export function knee(points: Load[], given: number | null): Knee {
 }
 
 function failing(point: Load, bound: number | null): NonNullable<Knee["stop"]>["why"] | null {
-  if (point.p99 === null || point.ratio === null || bound === null) return point.valid ? "not measured" : "not valid";
-  if (!point.valid) return "not valid";
+  if (point.p99 === null || point.ratio === null || bound === null) return point.valid ? "not measured" : "unreliable";
+  if (!point.valid) return "unreliable";
   if (point.ratio < SUSTAINED_RATIO) return "lossy";
   return point.p99 > bound ? "late" : null;
 }

@@ -29,9 +29,9 @@ export interface KneeMark {
 const SAID: Record<StepOutcome, string> = {
   held: "held",
   failed: "failed",
-  disturbed: "disturbed by others on the machine",
-  generator: "not made by the load generator",
-  "not-made": "could not be made",
+  disturbed: "disturbed, as the machine was busy",
+  generator: "limited by the load generator",
+  "not-made": "no run",
 };
 
 function shapeOf(step: CapacityStep): MarkShape {
@@ -42,7 +42,7 @@ function shapeOf(step: CapacityStep): MarkShape {
 
 /** What a step says, in words. */
 function saidOf({ outcome, counts, confirms, why }: CapacityStep): string {
-  return `${SAID[outcome]}${confirms ? ", at full length" : ""}${counts ? "" : ", made again"}${why === "" || outcome === "held" ? "" : `: ${why}`}`;
+  return `${SAID[outcome]}${confirms ? ", at full length" : ""}${counts ? "" : ", repeated"}${why === "" || outcome === "held" ? "" : `: ${why}`}`;
 }
 
 /** The marks of a search: its steps or, where there are too many for that, its loads. */

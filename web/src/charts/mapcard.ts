@@ -2,6 +2,7 @@ import { quotable, type Context } from "../context";
 import { h } from "../dom";
 import { NONE, withInterval } from "../format";
 import type { Capacity, Figure, Point, Rank } from "../model";
+import { standingWord } from "../words";
 import { label } from "./clean";
 import { answer } from "./knees";
 import { glyph } from "./mark";
@@ -22,7 +23,7 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
 }
 
 function rankWords({ kind, systems, why, repeats_more: more }: Rank): string {
-  if (kind === "unranked" || kind === "alone") return `${kind === "alone" ? "Alone" : "Unranked"}${why ? `: ${label(why, 300)}` : ""}`;
+  if (kind === "unranked" || kind === "alone") return `${kind === "alone" ? "Alone" : "Not comparable"}${why ? `: ${label(why, 300)}` : ""}`;
   if (kind === "open") return `Open: ${label(systems.join(" or "), 200)}${moreWords(more)}${why ? ` (${label(why, 300)})` : ""}`;
   return `${kind === "tie" ? "Tie" : "Best"}: ${label(systems.join(", "), 200)}`;
 }
@@ -82,8 +83,8 @@ function searches(context: Context, at: Point): HTMLElement {
     name(context, search.system),
     h("td", { class: "number" }, answer(search)),
     h("td", null, search.limited_by === null ? NONE : label(search.limited_by, 40)),
-    h("td", null, label(search.standing, 20)),
+    h("td", null, label(standingWord(search.standing), 20)),
     h("td", { class: "number" }, String(search.curve.reduce((steps, { counted }) => steps + counted, 0))),
   ));
-  return table(`The highest load at which ${label(found[0]?.until ?? "the objective", 120)} holds; each search is drawn under Capacity`, ["system", "holds up to", "what gave out first", "verdict", "steps"], rows);
+  return table(`The highest load at which ${label(found[0]?.until ?? "the objective", 120)} holds; each search is drawn under Capacity`, ["system", "holds up to", "limited by", "verdict", "steps"], rows);
 }

@@ -1,4 +1,5 @@
 import type { MapPanel, MapView } from "../sections/map";
+import { NOT_COMPARABLE, UNRELIABLE } from "../words";
 import { label } from "./clean";
 import { outline, svg } from "./mark";
 import type { Theme } from "./theme";
@@ -41,7 +42,7 @@ function drawPanel({ x, y, by }: MapView, { name, columns, rows, squares }: MapP
 }
 
 const WORDS: Partial<Record<Square["kind"], string>> = {
-  alone: "alone", open: "open", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
+  alone: "alone", open: "open", unranked: NOT_COMPARABLE, invalid: UNRELIABLE, failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
 };
 
 function square({ kind, systems, margin }: Square, x: number, y: number, theme: Theme): SVGElement[] {

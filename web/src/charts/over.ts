@@ -114,7 +114,7 @@ export function absentList(cells: Cell[], axis: Axis | null, has: (cell: Cell) =
 /** Why a cell is no multiple of the floor: its own reason, or the floor's. */
 function floorless(context: Context, cell: Cell): string {
   const measured = cell.status === "valid" || cell.status === "partly" || cell.status === "invalid";
-  return measured && (context.result.points[cell.point]?.floor ?? null) === null ? "no valid run of the kernel floor to be a multiple of" : absence(cell);
+  return measured && (context.result.points[cell.point]?.floor ?? null) === null ? "no reliable run of the kernel floor to compare with" : absence(cell);
 }
 
 /** The systems of these cells in the study's order. */
@@ -126,5 +126,5 @@ export function systemsOf(context: Context, cells: Cell[]): string[] {
 
 /** What hollow marks mean, where there are any. */
 export function hollowWords(cells: Cell[], ...keys: string[]): string {
-  return cells.some((cell) => keys.some((key) => spoiled(cell, key))) ? " Hollow: not valid, not to be quoted." : "";
+  return cells.some((cell) => keys.some((key) => spoiled(cell, key))) ? " Hollow: unreliable." : "";
 }

@@ -23,7 +23,7 @@ export interface Curve {
 }
 
 /** What a latency counts from, in a word of a table. */
-export const COUNTED: Record<LatencyKind, string> = { latency: "due time less own lag", intended: "due time", service: "actual send time" };
+export const COUNTED: Record<LatencyKind, string> = { latency: "due time less generator delay", intended: "due time", service: "actual send time" };
 
 /** A cell's curves: the latency that was chosen, and the headline beside another. */
 export function curves(context: Context, cells: Cell[], chosen: LatencyKind, floor: boolean): Curve[] {

@@ -31,13 +31,13 @@ export function cellTip(context: Context, index: number, figures: [string, Estim
 /** The cell's standing, with the reasons against it. */
 export function verdict(cell: Cell): string {
   const reasons = cell.reasons.map(({ reason, touches }) => `${label(reason)}${touches ? ` (${label(touches)})` : ""}`).join(", ");
-  return reasons === "" ? cell.status : `${statusWord(cell.status)}: ${reasons}`;
+  return reasons === "" ? statusWord(cell.status) : `${statusWord(cell.status)}: ${reasons}`;
 }
 
-/** `3`, or `2 of 3 valid`. */
+/** `3`, or `2 of 3 ok`. */
 export function runs(cell: Cell): string {
   if (cell.valid_runs === cell.runs) return String(cell.runs);
-  return `${cell.valid_runs} of ${cell.runs} valid${cell.partly_runs > 0 ? `, ${cell.partly_runs} in part` : ""}`;
+  return `${cell.valid_runs} of ${cell.runs} ${statusWord("valid")}`;
 }
 
 /** Why a cell has nothing to show, in words. */

@@ -1,5 +1,6 @@
 import { quotable } from "../context";
 import type { Axis, Cell, Figure, Point, Result } from "../model";
+import { NOT_COMPARABLE, UNRELIABLE } from "../words";
 import { present } from "./slicing";
 
 /** What stands in a square of the map. */
@@ -79,9 +80,9 @@ export function squareWords({ kind, systems, margin, why, more }: Square): strin
     case "tie": return `tie of ${list}`;
     case "open": return `open: ${systems.join(" or ")}${why ? `, ${why}` : ""}${moreWords(more)}`;
     case "alone": return "alone: no other system has this figure";
-    case "unranked": return `unranked${why ? `: ${why}` : ""}`;
+    case "unranked": return `${NOT_COMPARABLE}${why ? `: ${why}` : ""}`;
     case "skipped": return `skipped${why ? `: ${why}` : ""}`;
-    case "invalid": return "no valid run";
+    case "invalid": return UNRELIABLE;
     case "failed": return "failed";
     case "missing": return "not run yet";
     case "none": return "no such figure here";

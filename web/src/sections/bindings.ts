@@ -10,6 +10,7 @@ import { h } from "../dom";
 import { quantity } from "../format";
 import type { Cell } from "../model";
 import { clean } from "../text";
+import { UNRELIABLE } from "../words";
 import { at, nothing } from "./shared";
 import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
 
@@ -52,7 +53,7 @@ function cost(context: Context, now: () => Cut): ChartSpec {
         const floor = Math.min(cell.figures[FLOOR]?.[0] ?? all, all);
         return {
           system: cell.system, cell: index, valid, parts: [floor, all - floor], lo, hi,
-          text: `${quantity(all, unit)}${valid ? "" : " invalid"}`,
+          text: `${quantity(all, unit)}${valid ? "" : ` ${UNRELIABLE}`}`,
           tip: cellTip(context, index, figures.map(({ name, unit, of }) => [name, of(cell), unit])),
         };
       });

@@ -14,6 +14,7 @@ import { NONE, quantity } from "../format";
 import type { Capacity, CapacityFigures } from "../model";
 import { plainTable } from "../table";
 import { clean } from "../text";
+import { standingWord } from "../words";
 
 const ABOVE = 62;
 const BETWEEN = 36;
@@ -47,9 +48,9 @@ function overview(capacities: Capacity[]): HTMLElement {
     answer(search),
     search.limited_by === null ? NONE : clean(search.limited_by, 40),
     search.confirmed ? "yes" : "no",
-    clean(search.standing, 20),
+    clean(standingWord(search.standing), 20),
   ]);
-  return plainTable("The capacity of each", ["system and workload", { label: "holds up to", numeric: true }, "what gave out first", "held at full length", "verdict"], rows);
+  return plainTable("The capacity of each", ["system and workload", { label: "holds up to", numeric: true }, "limited by", "held at full length", "verdict"], rows);
 }
 
 function kneeChart(context: Context, search: Capacity, index: number): HTMLElement {
@@ -186,7 +187,7 @@ function caption(search: Capacity, marks: KneeMark[]): string {
   const words: Record<MarkShape, string> = {
     held: "the objective held",
     failed: "it did not hold",
-    none: "the step says nothing of the system and was made again",
+    none: "the step shows nothing about the system and was repeated",
     mixed: "it held in some steps only",
   };
   const shapes = (Object.keys(words) as MarkShape[]).filter(has).map((shape) => `${SHAPES[shape].name}: ${words[shape]}`);

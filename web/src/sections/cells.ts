@@ -7,8 +7,8 @@ import { matcher } from "../order";
 import { Table, type Column } from "../table";
 import { clean, many } from "../text";
 import { refill } from "../charts/controls";
+import { dot, rankBadge, statusWord, UNRELIABLE } from "../words";
 import { chosenKey, kindToggle } from "./shared";
-import { dot, rankBadge, statusWord } from "../words";
 
 /** Figures that are shown unless the reader asks for all. */
 const MAIN = ["latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "delivered_per_s", "cpu_cores", "cpu_ns_per_message", "rss_bytes_max"];
@@ -50,16 +50,16 @@ export const cells: Section = {
     const kinds = h("div");
     const kindsAgain = (): void => refill(kinds, kindToggle(context));
     kindsAgain();
-    const statuses = [...new Set(result.cells.map((cell) => cell.status))];
+    const statuses = [...new Set(result.cells.map((cell) => statusWord(cell.status)))];
     return h(
       "div",
       null,
-      h("p", { class: "muted" }, "Each figure is the median over the runs that count for it, with its 95 % interval below. Struck through: of runs that do not count for it, not to be quoted."),
+      h("p", { class: "muted" }, "Each figure is the median over the runs in which it is reliable, with its 95 % interval below. Struck through: unreliable in all runs."),
       h(
         "div",
         { class: "filters" },
         search("Find", "cells.text", "system or value", state),
-        select("Verdict", "cells.status", [{ value: "", label: "any" }, ...statuses.map((status) => ({ value: status, label: statusWord(status) }))], state),
+        select("Verdict", "cells.status", [{ value: "", label: "any" }, ...statuses.map((status) => ({ value: status, label: status }))], state),
         tick("all figures", "cells.all", state),
         kinds,
       ),
@@ -72,7 +72,7 @@ function filtered({ result, state }: Context): Cell[] {
   const fits = matcher(state.get("cells.text"));
   const status = state.get("cells.status");
   const inOrder = result.points.flatMap((point) => point.cells.map((index) => result.cells[index]!));
-  return inOrder.filter((cell) => (status === "" || cell.status === status) && fits(clean(cell.label)));
+  return inOrder.filter((cell) => (status === "" || statusWord(cell.status) === status) && fits(clean(cell.label)));
 }
 
 /** Figures that at least one cell has, in the order of the summary. */
@@ -113,9 +113,9 @@ function tableOf(context: Context): Table<Cell> {
   return new Table({ id: "cells", caption: "All cells with their figures", columns, state, open, group: place, class: (cell) => cell.status });
 }
 
-/** Why a cell may not be quoted, in short. */
+/** Why a cell is not ok, in short. */
 function why(cell: Cell): string {
-  if (cell.status === "skipped") return clean(cell.skipped ?? "left out", 80);
+  if (cell.status === "skipped") return clean(cell.skipped ?? "skipped", 80);
   if (cell.status === "failed") return clean(cell.error ?? "", 80);
   if (cell.reasons.length > 0) return cell.reasons.map(({ reason, runs, touches }) => `${clean(reason, 40)} ${runs}×${touches === "" ? "" : ` (${clean(touches, 60)})`}`).join(", ");
   return cell.notes.length === 0 ? many(cell.valid_runs, "run") : `${many(cell.valid_runs, "run")}, ${many(cell.notes.length, "note")}`;
@@ -128,7 +128,7 @@ function shown(context: Context, cell: Cell, figure: Figure): Child {
   const ratio = figure.key === "delivered_per_s" ? cell.figures["delivered_ratio"]?.[0] : undefined;
   return h(
     "div",
-    { title: `${figure.label}: ${withInterval(estimate, figure.unit)}${spoiled(cell, figure.key) ? ", not to be quoted" : ""}` },
+    { title: `${figure.label}: ${withInterval(estimate, figure.unit)}${spoiled(cell, figure.key) ? `, ${UNRELIABLE}` : ""}` },
     rank(context, cell, figure),
     spoiled(cell, figure.key) ? h("s", null, said(cell, figure.key, value, figure.unit)) : said(cell, figure.key, value, figure.unit),
     ratio === undefined ? null : h("span", { class: ratio < 1 ? "ratio less" : "ratio" }, ` ${quantity(ratio, "share")}`),

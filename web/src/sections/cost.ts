@@ -10,6 +10,7 @@ import { quotable, value, type Context, type Section } from "../context";
 import { h } from "../dom";
 import { quantity } from "../format";
 import type { Cell, Estimate, Unit } from "../model";
+import { UNRELIABLE } from "../words";
 import { at, nothing } from "./shared";
 import { axisSelect, loadCut } from "./load";
 import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
@@ -79,7 +80,7 @@ function single(context: Context, now: () => Cut, { id, title, key, about }: Sin
         const valid = quotable(cell, key);
         return {
           system: cell.system, cell: index, valid, parts: [amount], lo, hi,
-          text: `${quantity(amount, unit)}${valid ? "" : " invalid"}`,
+          text: `${quantity(amount, unit)}${valid ? "" : ` ${UNRELIABLE}`}`,
           tip: cellTip(context, index, [[label, cell.figures[key], unit]]),
         };
       });
@@ -122,7 +123,7 @@ function stacked(context: Context, now: () => Cut, { id, title, total, server, a
         const own = served ? Math.min(value(cell, server) ?? 0, all) : all;
         return {
           system: cell.system, cell: index, valid, parts: [own, all - own], lo, hi,
-          text: `${quantity(all, unit)}${valid ? "" : " invalid"}`,
+          text: `${quantity(all, unit)}${valid ? "" : ` ${UNRELIABLE}`}`,
           tip: cellTip(context, index, [[label, cell.figures[total], unit], ["of it the server", cell.figures[server], unit]]),
         };
       });
@@ -153,7 +154,7 @@ function serverWords(context: Context, cells: Cell[], server: string): string {
   return `${shares} ${libraries ? "Libraries have no server." : "Where there is no full colour the server was not measured."}`;
 }
 
-/** Messages delivered for a second of processor time, of what one of them takes. */
+/** Messages delivered per second of processor time, of what one of them takes. */
 function perCpuSecond(cell: Cell): Estimate | null {
   const each = cell.figures["cpu_ns_per_message"];
   if (!each || each[0] <= 0) return null;
@@ -166,7 +167,7 @@ const THRIFT = "messages per CPU second";
 function thrift(context: Context, now: () => Cut): ChartSpec {
   return {
     id: "thrift",
-    title: "Messages for a second of processor time",
+    title: "Messages per second of processor time",
     draw(frame) {
       const { slices, cells } = now();
       const has = cells.filter((cell) => perCpuSecond(cell) !== null);
@@ -177,7 +178,7 @@ function thrift(context: Context, now: () => Cut): ChartSpec {
         const valid = quotable(cell, "cpu_ns_per_message");
         return {
           system: cell.system, cell: index, valid, parts: [rate], lo, hi,
-          text: `${quantity(rate, "count")}${valid ? "" : " invalid"}`,
+          text: `${quantity(rate, "count")}${valid ? "" : ` ${UNRELIABLE}`}`,
           tip: cellTip(context, index, [[THRIFT, [rate, lo, hi], "count"], ["CPU time per message", cell.figures["cpu_ns_per_message"], "ns"]]),
         };
       });
@@ -191,7 +192,7 @@ function thrift(context: Context, now: () => Cut): ChartSpec {
           { name: context.figure("cpu_ns_per_message").label, unit: "ns", of: (cell) => cell.figures["cpu_ns_per_message"] ?? null },
         ]),
         absent: absentList(cells, null, (cell) => perCpuSecond(cell) !== null),
-        caption: [`${at(cutWords(slices))}Delivered messages for a second of processor time of generator, library and server together: more is better. Lines: 95 % interval.${hollowWords(has, "cpu_ns_per_message")}`],
+        caption: [`${at(cutWords(slices))}Delivered messages per second of processor time of generator, library and server together: more is better. Lines: 95 % interval.${hollowWords(has, "cpu_ns_per_message")}`],
       };
     },
   };

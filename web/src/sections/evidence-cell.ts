@@ -7,7 +7,7 @@ import { plainTable } from "../table";
 import { clean, cleanLines, many } from "../text";
 import { deliveryOf } from "./cells";
 import { moreWords } from "../charts/winners";
-import { rankBadge, runsOf, statusBadge, verdictOf } from "../words";
+import { rankBadge, rankWord, runsOf, statusBadge, UNRELIABLE, verdictOf } from "../words";
 
 /** What the figures of a cell rest on. */
 export function cellEvidence(context: Context, index: number): HTMLElement {
@@ -21,12 +21,12 @@ export function cellEvidence(context: Context, index: number): HTMLElement {
     "div",
     null,
     h("p", { class: "summary" }, statusBadge(cell.status), cell.word === cell.status ? null : [" ", rankBadge(context.page, cell)], ` ${runsOf(cell)}`, versions.length === 0 ? null : h("span", { class: "muted" }, ` · ${versions.join(", ")}`)),
-    cell.skipped === null ? null : h("p", null, "Left out: ", clean(cell.skipped, 600)),
+    cell.skipped === null ? null : h("p", null, "Skipped: ", clean(cell.skipped, 600)),
     cell.error === null ? null : h("p", { class: "error" }, cleanLines(cell.error, 2_000)),
     lossy ? notes : null,
     whyNot(context.page, cell.reasons.map(({ reason, runs, touches, evidence }) => ({ reason, evidence, touches, runs: many(runs, "run") }))),
     lossy ? null : notes,
-    h("h3", null, "Make these runs again"),
+    h("h3", null, "Repeat these runs"),
     copyable(cleanLines(cell.command, 2_000)),
     figures(context, cell),
     runsOfCell(context, index),
@@ -37,7 +37,7 @@ export function cellEvidence(context: Context, index: number): HTMLElement {
 export function whyNot(page: Page, reasons: { reason: string; evidence: string; touches: string; runs?: string }[]): Child {
   if (reasons.length === 0) return null;
   return [
-    h("h3", null, "Why it may not be quoted"),
+    h("h3", null, "Why it is unreliable"),
     h(
       "ul",
       { class: "why" },
@@ -47,7 +47,7 @@ export function whyNot(page: Page, reasons: { reason: string; evidence: string; 
           "li",
           null,
           h("p", null, h("strong", null, clean(reason, 60)), runs === undefined ? null : h("span", { class: "muted" }, ` ${runs}`), `: ${clean(evidence, 800)}`),
-          h("p", { class: "muted touches" }, touches === "" ? "Touches every figure." : `Touches ${clean(touches, 80)}; the other figures may be quoted.`),
+          h("p", { class: "muted touches" }, touches === "" ? "All figures are unreliable." : `Unreliable: ${clean(touches, 80)}; the other figures are ok.`),
           words === undefined ? null : h("p", { class: "muted" }, words.meaning, " ", h("em", null, words.advice)),
         );
       }),
@@ -58,7 +58,7 @@ export function whyNot(page: Page, reasons: { reason: string; evidence: string; 
 function rankWords(rank: Rank | undefined, system: string): string {
   if (rank === undefined) return "";
   const names = rank.systems.map((name) => clean(name, 40)).join(", ");
-  if (rank.kind === "unranked" || rank.kind === "alone") return clean(`${rank.kind}: ${rank.why ?? names}`, 200);
+  if (rank.kind === "unranked" || rank.kind === "alone") return clean(`${rankWord(rank.kind)}: ${rank.why ?? names}`, 200);
   if (rank.kind === "open") return clean(`${rank.systems.includes(system) ? "candidate" : "behind"}; open: ${rank.systems.join(" or ")}${moreWords(rank.repeats_more)}`, 200);
   if (rank.systems.includes(system)) return rank.kind === "winner" ? "best" : `tie: ${names}`;
   return rank.kind === "winner" ? `best is ${names}` : `best are ${names} (tie)`;
@@ -74,14 +74,14 @@ function figures(context: Context, cell: Cell): Child {
     .map((figure): Child[] => {
       const [value, lo, hi] = cell.figures[figure.key]!;
       const interval = lo === null || hi === null ? NONE : `${quantity(lo, figure.unit)} to ${quantity(hi, figure.unit)}`;
-      return [h("span", { class: "unbroken" }, figure.label), spoiled(cell, figure.key) ? h("s", { title: "not to be quoted" }, said(cell, figure.key, value, figure.unit)) : said(cell, figure.key, value, figure.unit), interval, String(cell.group_runs[figure.group] ?? 0), h("div", { class: "narrow" }, rankWords(point?.ranks[figure.key], cell.system)), h("div", { class: "wide muted" }, figure.about)];
+      return [h("span", { class: "unbroken" }, figure.label), spoiled(cell, figure.key) ? h("s", { title: UNRELIABLE }, said(cell, figure.key, value, figure.unit)) : said(cell, figure.key, value, figure.unit), interval, String(cell.group_runs[figure.group] ?? 0), h("div", { class: "narrow" }, rankWords(point?.ranks[figure.key], cell.system)), h("div", { class: "wide muted" }, figure.about)];
     });
   if (rows.length === 0) return null;
   const any = context.page.figures.some((figure) => spoiled(cell, figure.key));
   return [
     h("h3", null, "Figures"),
-    h("p", { class: "muted" }, `Medians over the runs that count for each.${any ? " Struck through: of runs that do not count for it, not to be quoted." : ""}`),
-    plainTable("Figures of the cell", ["figure", { label: "value", numeric: true }, { label: "95 % interval", numeric: true }, { label: "runs that count", numeric: true }, "rank at this point", "what it is"], rows),
+    h("p", { class: "muted" }, `Medians over the runs in which each figure is reliable.${any ? " Struck through: unreliable in all runs." : ""}`),
+    plainTable("Figures of the cell", ["figure", { label: "value", numeric: true }, { label: "95 % interval", numeric: true }, { label: "reliable runs", numeric: true }, "rank at this point", "what it is"], rows),
   ];
 }
 

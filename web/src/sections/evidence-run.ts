@@ -78,11 +78,11 @@ function verdict(record: RunRecord, { page }: Context): Child {
 }
 
 const KINDS: [string, string][] = [
-  ["latency_ns", "latency, less the generator's own lag"],
+  ["latency_ns", "latency, less the generator delay"],
   ["intended_latency_ns", "latency from the due time"],
   ["service_latency_ns", "service latency, from the actual send time"],
   ["send_lag_ns", "send lag: due until sent"],
-  ["own_lag_ns", "own lag: the generator's part of it"],
+  ["own_lag_ns", "generator delay: the load generator's part of it"],
   ["receive_lag_ns", "receive lag: waited for our loop at most"],
 ];
 const MARKS: (keyof Summary)[] = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p999", "max"];
@@ -105,7 +105,7 @@ function figures(record: RunRecord): Child {
     h("h3", null, "Figures"),
     deliveryFirst ? counted : null,
     rows.length === 0 ? null : plainTable("Latencies of the run", ["kind", number("count"), ...MARKS.map((mark) => number(mark === "p999" ? "p99.9" : mark))], rows),
-    record.schema > 1 ? null : h("p", { class: "muted" }, "Recorded by pubmark 0.1: its latency contains the generator's own lag."),
+    record.schema > 1 ? null : h("p", { class: "muted" }, "Recorded by pubmark 0.1: its latency contains the generator delay."),
     paced(record),
     deliveryFirst ? null : counted,
   ];
@@ -181,11 +181,11 @@ function pauses(pauses: { count: number; longest_ns: number } | undefined): stri
 function settings({ settings }: RunRecord): Child {
   if (!settings) return null;
   const rows = settings.differences.map(({ name, value, stock, why }): Child[] => [
-    h("code", null, clean(name, 80)), fact("", value), stock === null ? "not known, or cannot be" : fact("", stock), h("div", { class: "wide" }, clean(why, 300)),
+    h("code", null, clean(name, 80)), fact("", value), stock === null ? "no vendor default" : fact("", stock), h("div", { class: "wide" }, clean(why, 300)),
   ]);
-  const whose = settings.use === "stock" ? "The makers' defaults (stock)" : "pubmark's defaults (tuned)";
-  if (rows.length === 0) return h("p", null, `Settings: ${whose}, and nothing that is not the makers'.`);
-  return fold(`Settings: ${clean(settings.use, 20)}`, rows.length, h("p", { class: "muted" }, `${whose}. Not the makers' were:`), plainTable("Settings that are not the makers'", ["setting", "was", "the makers'", "why"], rows));
+  const whose = settings.use === "stock" ? "Vendor defaults (stock)" : "pubmark's recommended settings (tuned)";
+  if (rows.length === 0) return h("p", null, `Settings: ${whose}; none differs from the vendor default.`);
+  return fold(`Settings: ${clean(settings.use, 20)}`, rows.length, h("p", { class: "muted" }, `${whose}. These differ from the vendor defaults:`), plainTable("Settings that differ from the vendor defaults", ["setting", "value", "vendor default", "why"], rows));
 }
 
 /** Options as they were asked for beside what they became. */

@@ -36,7 +36,7 @@ function from(context: Context): string {
   return `${KINDS[kind].from}${kind === "latency" ? "" : " Dotted: the headline."}`;
 }
 
-/** The figure by which it is told whether a cell's curve may be quoted. */
+/** The figure that decides whether a cell's curve is reliable. */
 const TAIL = "latency_p99_ns";
 
 function percentileChart(context: Context, now: () => Cut): HTMLElement {
@@ -58,7 +58,7 @@ function percentileChart(context: Context, now: () => Cut): HTMLElement {
           absent: absentList(cells, null, (cell) => with_.has(cell), floor ? context : null),
           caption: [
             `${at(cutWords(slices))}${from(context)} The runs' messages merged into one curve, which ends where its samples do; the figures of the tables are medians over the runs.`,
-            cells.some((cell) => spoiled(cell, TAIL)) ? " Broken and pale: not valid, not to be quoted." : "",
+            cells.some((cell) => spoiled(cell, TAIL)) ? " Broken and pale: unreliable." : "",
           ],
         };
       },
@@ -92,7 +92,7 @@ function distributionChart(context: Context, now: () => Cut): HTMLElement {
           absent: absentList(cells, null, (cell) => cell.curves[kindOf(context)] !== undefined),
           caption: [
             `${at(cutWords(slices))}Share of messages by bin, ${context.page.bins_per_decade} bins a decade, all rows to the same scale, the runs merged. ${from(context)}`,
-            cells.some((cell) => spoiled(cell, TAIL)) ? " Pale and dashed: not valid, not to be quoted." : "",
+            cells.some((cell) => spoiled(cell, TAIL)) ? " Pale and dashed: unreliable." : "",
           ],
         };
       },

@@ -11,6 +11,7 @@ import { quotable, spoiled, value, type Context } from "../context";
 import { h, type Child } from "../dom";
 import { NONE, quantity } from "../format";
 import type { Axis, Cell, Estimate, Figure, Unit } from "../model";
+import { UNRELIABLE } from "../words";
 import { at, chosenKey, floorToggle, KINDS, kindOf, kindToggle } from "./shared";
 import { cut, cutWords, usefulness, type Cut } from "./slice";
 
@@ -140,7 +141,7 @@ function isTall(cells: Cell[], { isRange, key }: Shown): boolean {
 function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut, shown: Shown): Drawing | string {
   const { key, isLatency, isRange, floor, name, unit, of, keys } = shown;
   const has = cells.filter((cell) => of(cell) !== null);
-  if (has.length === 0) return floor ? "No valid run of the kernel floor here: nothing to be a multiple of." : isLatency ? "No latency was measured here." : "This figure was not measured here.";
+  if (has.length === 0) return floor ? "No reliable run of the kernel floor here to compare with." : isLatency ? "No latency was measured here." : "This figure was not measured here.";
   const bound = givenBound(context);
   const knees = isLatency && raisesLoad(axis) ? kneesOf(context, cells, axis, bound) : [];
   const ringed = (cell: Cell) => knees.some(({ system, knee }) => system === cell.system && knee.load !== null && amount(cell.axes[axis.name]) === knee.load);
@@ -230,7 +231,7 @@ function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): Child[
 }
 
 const STOPS: Record<NonNullable<Knee["stop"]>["why"], string> = {
-  "not valid": "not valid",
+  unreliable: UNRELIABLE,
   lossy: "too little delivered",
   late: "p99 above the bound",
   "not measured": "not measured",

@@ -12,6 +12,7 @@ import { CAPACITY, mapAxes, marginShort, marginWords, square, squareWords, type 
 import type { Context, Section } from "../context";
 import { fill, h, type Child } from "../dom";
 import type { Axis, Cell, Figure, Point } from "../model";
+import { NOT_COMPARABLE, UNRELIABLE } from "../words";
 import { at } from "./shared";
 import { cut, cutWords, sliceBar } from "./slice";
 
@@ -153,7 +154,7 @@ function choices(context: Context, { x, y, by, all, facets, figure }: Shown): Ch
 }
 
 const KINDS: Partial<Record<Square["kind"], string>> = {
-  tie: "tie", alone: "alone", open: "open: any of these may be the best", unranked: "unranked: shares delivered differ", invalid: "no run that may be quoted", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
+  tie: "tie", alone: "alone", open: "open: any of these may be the best", unranked: `${NOT_COMPARABLE}: shares delivered differ`, invalid: UNRELIABLE, failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
 };
 
 /** Who and what is on the map. */
@@ -191,7 +192,7 @@ function grid(context: Context, it: MapView, { name: at, columns, rows, squares 
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
-  alone: "alone", open: "open", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
+  alone: "alone", open: "open", unranked: NOT_COMPARABLE, invalid: UNRELIABLE, failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
 };
 
 function button(context: Context, it: MapView, square: Square, where: string, dialog: HTMLDialogElement): Child {

@@ -4,11 +4,11 @@ import { h, type Child } from "../dom";
 import type { CellStatus, Finding, Point, Result, System } from "../model";
 import { plainTable } from "../table";
 import { clean, many } from "../text";
-import { badge, dot, findingBadge, statusWord } from "../words";
+import { badge, dot, findingBadge, NOT_COMPARABLE, rankWord, statusWord } from "../words";
 import { fitForm } from "./fit";
 import { machine } from "./machine";
 
-const ABOUT: Record<Finding["about"], string> = { machine: "Machine", arms: "A against B", capacity: "Capacity", delivery: "Delivery", latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
+const ABOUT: Record<Finding["about"], string> = { machine: "Machine", arms: "A against B", capacity: "Capacity", delivery: "Delivery", latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Reliability" };
 
 /** Question, answer, what was measured, and whether it is real. */
 export const opening: Section = {
@@ -40,7 +40,7 @@ function quick(): HTMLElement {
     "p",
     { class: "warning", role: "note" },
     badge("quick", "warn", "!"),
-    h("span", null, "This study was cut down (", h("code", null, "--quick"), "): fewer repeats or shorter windows than it asks for. It shows that everything works; its figures are not for quoting."),
+    h("span", null, "This study was cut down (", h("code", null, "--quick"), "): fewer repeats or shorter windows than it asks for. It shows that everything works. Do not publish its figures."),
   );
 }
 
@@ -53,11 +53,11 @@ function findings(result: Result): HTMLElement {
   );
 }
 
-/** How many runs may be quoted, and why the others may not. */
+/** How many runs are ok, and why the others are not. */
 function verdicts(context: Context): HTMLElement {
   const { result, state } = context;
   const { valid, partly, invalid, failed, missing } = result.runs;
-  const counts: [CellStatus, number][] = [["valid", valid], ["partly", partly], ["invalid", invalid], ["failed", failed], ["missing", missing]];
+  const counts: [CellStatus, number][] = [["valid", valid], ["invalid", partly + invalid], ["failed", failed], ["missing", missing]];
   const there = counts.filter(([, count]) => count > 0);
   const show = (key: string, value: string) => (): void => {
     for (const filter of ["text", "system", "verdict", "reason"]) state.set(`runs.${filter}`, "");
@@ -74,9 +74,9 @@ function verdicts(context: Context): HTMLElement {
     h(
       "p",
       { class: "counts" },
-      there.map(([word, count]) => h("span", { class: word }, word === "missing" ? `${count.toLocaleString("en")} ${word}` : link(`${count.toLocaleString("en")} ${statusWord(word)}`, show("runs.verdict", word)))),
+      there.map(([word, count]) => h("span", { class: word }, word === "missing" ? `${count.toLocaleString("en")} ${word}` : link(`${count.toLocaleString("en")} ${statusWord(word)}`, show("runs.verdict", statusWord(word))))),
     ),
-    result.runs.made_again === 0 ? null : h("p", { class: "muted" }, `${many(result.runs.made_again, "run")} made again, because one before did not count`),
+    result.runs.made_again === 0 ? null : h("p", { class: "muted" }, `${many(result.runs.made_again, "run")} repeated, because the one before was unreliable or failed`),
     ordered.length === 0 ? null : h("ul", { class: "reasons" }, ordered.map(([reason, count]) => h("li", null, link(clean(reason), show("runs.reason", reason)), ` ${many(count, "run")}`))),
   );
 }
@@ -99,7 +99,7 @@ function standings(context: Context): HTMLElement {
     valid(result, system),
     ...questions.map(({ points, figure }) => (system.kind === "reference" ? "" : won(points, figure, system.name))),
   ]);
-  const heads = ["system", "version", { label: "valid cells", numeric: true as const }, ...questions.map(({ head }) => head)];
+  const heads = ["system", "version", { label: "ok cells", numeric: true as const }, ...questions.map(({ head }) => head)];
   const left = questions.map(({ head, points, figure }) => open(head, points, figure)).filter((text) => text !== "");
   return h(
     "div",
@@ -132,7 +132,7 @@ function open(head: string, points: Point[], figure: string): string {
   const repeats = more.length === 0 ? "" : ` (about ${least === most ? least : `${least} to ${most}`} more repeats needed)`;
   const parts = [
     all.length === 0 ? "" : `open at ${all.length}${repeats}`,
-    unranked === 0 ? "" : `unranked at ${unranked}, as the shares delivered differ`,
+    unranked === 0 ? "" : `${NOT_COMPARABLE} at ${unranked}, as the shares delivered differ`,
   ].filter((part) => part !== "");
   return parts.length === 0 ? "" : `${head}, of ${many(points.length, "point")} ${parts.join(", ")}`;
 }
@@ -147,7 +147,7 @@ function won(points: Point[], figure: string, system: string): Child {
     if (rank.kind === "tie") ties += 1;
   }
   const kinds = new Set(points.map((point) => point.ranks[figure]?.kind));
-  if (kinds.size === 1 && (kinds.has("open") || kinds.has("unranked"))) return h("span", { class: "muted" }, [...kinds][0] ?? "");
+  if (kinds.size === 1 && (kinds.has("open") || kinds.has("unranked"))) return h("span", { class: "muted" }, rankWord([...kinds][0] ?? ""));
   const of = ` of ${points.length}`;
   if (wins === 0 && ties === 0) return h("span", { class: "muted" }, `0${of}`);
   return [h("strong", null, String(wins)), of, ties === 0 ? "" : h("span", { class: "muted" }, `, ${ties} tied`)];

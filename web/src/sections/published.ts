@@ -135,5 +135,5 @@ function ratios(cells: Cell[], ratio: (cell: Cell) => number | null): HTMLElemen
     const [low, high] = [number(Math.min(...all)), number(Math.max(...all))];
     return `${label(system)} ${low === high ? `${low}×` : `${low} to ${high}×`}`;
   });
-  return h("p", null, `Here over published, valid cells: ${words.join("; ")}.`);
+  return h("p", null, `Here over published, reliable cells: ${words.join("; ")}.`);
 }

@@ -32,6 +32,7 @@ export const runs: Section = {
   },
 };
 
+const stateOf = (run: Run): string => statusWord(verdictOf(run));
 const any: Choice = { value: "", label: "any" };
 const choices = (values: Iterable<string>): Choice[] => [any, ...[...new Set(values)].sort().map((value) => ({ value, label: clean(value, 40) }))];
 
@@ -41,7 +42,7 @@ function filters({ result, state }: Context): HTMLElement {
     box.replaceChildren(
       search("Find", "runs.text", "words of a cell, a reason or a time", state),
       select("System", "runs.system", choices(result.systems.map((system) => system.name)), state),
-      select("Verdict", "runs.verdict", [any, ...[...new Set(result.records.map(verdictOf))].sort().map((value) => ({ value, label: statusWord(value) }))], state),
+      select("Verdict", "runs.verdict", choices(result.records.map(stateOf)), state),
       select("Reason", "runs.reason", choices(result.records.flatMap((run) => run.reasons)), state),
     );
   draw();
@@ -60,9 +61,9 @@ function filtered({ result, state }: Context): Run[] {
     const cell = result.cells[run.cell];
     return (
       (system === "" || cell?.system === system) &&
-      (verdict === "" || verdictOf(run) === verdict) &&
+      (verdict === "" || stateOf(run) === verdict) &&
       (reason === "" || run.reasons.includes(reason!)) &&
-      fits(`${clean(cell?.label ?? "")} ${run.reasons.join(" ")} ${run.started} ${verdictOf(run)}`)
+      fits(`${clean(cell?.label ?? "")} ${run.reasons.join(" ")} ${run.started} ${stateOf(run)}`)
     );
   });
 }
@@ -112,7 +113,7 @@ function tableOf(context: Context): Table<Run> {
     },
     ...axes,
     { key: "repeat", label: "run", numeric: true, sort: (run) => run.repeat, cell: (run) => String(run.repeat) },
-    { key: "verdict", label: "verdict", sort: verdictOf, cell: (run) => [statusBadge(verdictOf(run)), run.reasons.length === 0 ? null : h("div", { class: "small narrow" }, clean(run.reasons.join(", "), 120))] },
+    { key: "verdict", label: "verdict", sort: stateOf, cell: (run) => [statusBadge(verdictOf(run)), run.reasons.length === 0 ? null : h("div", { class: "small narrow" }, clean(run.reasons.join(", "), 120))] },
     ...delivery,
     figure("p50", "latency p50", "ns", (run) => run.p50),
     figure("p99", "latency p99", "ns", (run) => run.p99),

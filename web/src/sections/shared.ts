@@ -9,12 +9,13 @@ import { quotable, said, type Context } from "../context";
 import { h, type Child } from "../dom";
 import { quantity } from "../format";
 import type { Cell, LatencyKind } from "../model";
+import { UNRELIABLE } from "../words";
 import { cutWords, type Cut } from "./slice";
 
 /** The latencies to choose from: by kind, its name, and what it counts from. */
 export const KINDS: Record<LatencyKind, { name: string; from: string; prefix: string }> = {
-  latency: { name: "Headline", from: "Latency counts from when a message was due, less the load generator's own lag.", prefix: "latency" },
-  intended: { name: "From the due time", from: "Latency from when a message was due, the load generator's own lag included.", prefix: "intended_latency" },
+  latency: { name: "Headline", from: "Latency counts from when a message was due, less the generator delay.", prefix: "latency" },
+  intended: { name: "From the due time", from: "Latency from when a message was due, the generator delay included.", prefix: "intended_latency" },
   service: { name: "Service latency", from: "Service latency, from the actual send time: blind to what waited to be sent.", prefix: "service_latency" },
 };
 
@@ -62,7 +63,7 @@ export function drawBars(context: Context, frame: Frame, { slices, cells }: Cut,
     const valid = quotable(cell, key);
     return {
       system: cell.system, cell: index, valid, parts: [value], lo, hi,
-      text: `${floor ? quantity(value, unit) : said(cell, key, value, unit)}${valid ? "" : " invalid"}`,
+      text: `${floor ? quantity(value, unit) : said(cell, key, value, unit)}${valid ? "" : ` ${UNRELIABLE}`}`,
       tip: cellTip(context, index, [[context.figure(key).label, of(cell), unit]]),
     };
   });
@@ -81,7 +82,7 @@ export function drawBars(context: Context, frame: Frame, { slices, cells }: Cut,
 
 /** Why nothing is drawn. */
 export function nothing(cells: Cell[], floor: boolean): string {
-  if (floor) return "No valid run of the kernel floor here: nothing to be a multiple of.";
+  if (floor) return "No reliable run of the kernel floor here to compare with.";
   return cells.length === 0 ? "The study has no cell here." : "Nothing was measured here that could be shown; the runs below say why.";
 }
 

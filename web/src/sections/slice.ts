@@ -25,12 +25,12 @@ export function cutWords(found: Slice[]): string {
 
 /** A bar of selects for the axes at which a section is cut. */
 export function sliceBar(context: Context, cutNow: () => Cut): HTMLElement {
-  const bar = h("div", { class: "slice-bar", role: "group", "aria-label": "Cut at" });
+  const bar = h("div", { class: "slice-bar", role: "group", "aria-label": "Shown at" });
   const redraw = () => {
     const { slices } = cutNow();
     refill(
       bar,
-      slices.length > 0 && h("span", { class: "at" }, "Cut at"),
+      slices.length > 0 && h("span", { class: "at" }, "Shown at"),
       slices.map(({ axis, options, chosen }) =>
         select(context, `slice.${axis.name}`, axis.label, options.map((option) => [option, option]), chosen),
       ),

@@ -11,6 +11,7 @@ import { quotable, said, value, type Context, type Section } from "../context";
 import { h } from "../dom";
 import { NONE, quantity } from "../format";
 import type { Axis, Cell, Unit } from "../model";
+import { UNRELIABLE } from "../words";
 import { at, floorToggle, nothing } from "./shared";
 import { distanceChart } from "./distance";
 import { axisSelect, loadCut } from "./load";
@@ -66,7 +67,7 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
           const ratio = value(cell, RATIO);
           return {
             system: cell.system, cell: index, valid, parts: [amount], lo, hi,
-            text: `${floor ? quantity(amount, unit) : said(cell, key, amount, unit)} · ${ratio === null ? NONE : quantity(ratio, "share")}${valid ? "" : " invalid"}`,
+            text: `${floor ? quantity(amount, unit) : said(cell, key, amount, unit)} · ${ratio === null ? NONE : quantity(ratio, "share")}${valid ? "" : ` ${UNRELIABLE}`}`,
             tip: cellTip(context, index, [[name, of(cell), unit], ["delivered of expected", cell.figures[RATIO], "share"], ["sent", cell.figures["sent_per_s"], "per_s"]]),
           };
         });

@@ -68,7 +68,7 @@ function draw(record: RunRecord, { theme }: Frame): Drawing | string {
       series,
     },
     table: table(stack),
-    caption: ["Each point is a slice of time. Latency from when a message was due, less the generator's own lag, of what arrived in the slice. Shaded: warm-up, drain and faults."],
+    caption: ["Each point is a slice of time. Latency from when a message was due, less the generator delay, of what arrived in the slice. Shaded: warm-up, drain and faults."],
   };
 }
 

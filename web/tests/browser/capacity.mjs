@@ -6,7 +6,7 @@ import { at } from "./world.mjs";
 
 const chart = (tab, index) => tab.locator(`figure[data-chart="capacity-${index}"]`);
 
-test("each search says its answer with the interval and what gave out first", async () => {
+test("each search says its answer with the interval and what limits it", async () => {
   await at("capacity", {}, async (tab) => {
     const shown = await section(tab, "Capacity");
     const { results: [{ capacities, findings }] } = await pageData(tab);
@@ -17,7 +17,7 @@ test("each search says its answer with the interval and what gave out first", as
       const { lo, estimate, hi, limited_by: by } = capacities[index];
       assert.ok(lo <= estimate && estimate <= hi && Math.abs(estimate / due - 1) < 0.06, `${lo} ${estimate} ${hi}`);
       assert.equal(by, "latency");
-      assert.match(said[index], /holds up to .* \(.* to .*, 90 %(; ±\d+ % of that is how far the machine's speed moved)?\)\. What gave out first is latency/);
+      assert.match(said[index], /holds up to .* \(.* to .*, 90 %(; ±\d+ % of this is machine drift)?\)\. Limited by latency/);
     }
     const rows = await shown.getByRole("table", { name: "The capacity of each" }).getByRole("row").allTextContents();
     assert.equal(rows.length, 3);
@@ -45,7 +45,7 @@ test("the curve through the knee: steps that held and failed differ in shape, an
     const words = (word) => rows.filter((row) => row[1].startsWith(word)).length;
     const [held, failed] = [words("held"), words("failed")];
     assert.ok(held > 3 && failed > 1, `${held} held, ${failed} failed`);
-    assert.equal(rows.filter((row) => row[1].includes("disturbed by others on the machine, made again")).length, 1);
+    assert.equal(rows.filter((row) => row[1].includes("disturbed, as the machine was busy, repeated")).length, 1);
     assert.equal(rows.filter((row) => row[1].includes("at full length")).length, 1);
     // Four panels have a mark for each step, and its shape says what it says.
     const outlines = await figure.locator(".plot svg path").evaluateAll((paths) => paths.map((path) => path.getAttribute("d")));
@@ -83,7 +83,7 @@ test("a square of the map by capacity: the card has what the search of each syst
     await map.locator("tbody button").first().click();
     const card = tab.getByRole("dialog", { name: "Point of the map" });
     const rows = await card.getByRole("row").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
-    assert.deepEqual(rows[0], ["system", "holds up to", "what gave out first", "verdict", "steps"]);
+    assert.deepEqual(rows[0], ["system", "holds up to", "limited by", "verdict", "steps"]);
     assert.deepEqual(rows.slice(1).map(([name]) => name), ["swift", "slow"]);
     for (const [row, due, stands] of [[rows[1], 1_000, "winner"], [rows[2], 500, "behind"]]) {
       const search = capacities.find(({ system, label }) => system === row[0] && points[0].searches.some((index) => capacities[index].label === label));

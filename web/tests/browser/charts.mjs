@@ -90,18 +90,18 @@ for (const key of ["click", "Enter"]) {
       const card = tab.getByRole("dialog", { name: "Point of the map" });
       assert.deepEqual((await card.getByRole("rowheader").allTextContents()).map((text) => text.trim().split(" ")[0]).sort(), ["kernel", "nanomsg", "nng", "zeromq"]);
       await card.getByRole("button", { name: "Evidence of nanomsg" }).click();
-      await tab.getByRole("dialog").getByText("Make these runs again").waitFor();
+      await tab.getByRole("dialog").getByText("Repeat these runs").waitFor();
       assert.match(await tab.getByRole("dialog").getByRole("heading", { level: 2 }).textContent(), /^nanomsg /);
     });
   });
 }
 
-test("what may not be quoted is in the map and in the charts, marked", async () => {
+test("what is unreliable is in the map and in the charts, marked", async () => {
   await at("large", { hash: "#slice.rate=2000&slice.payload=2KiB&slice.subscribers=4" }, async (tab) => {
     await drawAll(tab);
     const caption = await chart(tab, "load").locator("figcaption").textContent();
-    assert.match(caption, /hollow|not valid/i);
+    assert.match(caption, /hollow|unreliable/i);
     const rows = await numbers(chart(tab, "load"));
-    assert.ok(rows.some((row) => row[0] === "nng" && row.join(" ").includes("valid in part")), rows.map((row) => row.join()).join("\n"));
+    assert.ok(rows.some((row) => row[0] === "nng" && row.join(" ").includes("unreliable")), rows.map((row) => row.join()).join("\n"));
   });
 });

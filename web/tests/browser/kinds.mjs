@@ -7,7 +7,7 @@ import { at } from "./world.mjs";
 test("what failed says why and what to do", async () => {
   await at("failures", {}, async (tab) => {
     const answer = await section(tab, "Answer");
-    for (const words of ["6 missing", "4 failed", "2 invalid", "8 valid in part", "The last record breaks off"]) await answer.getByText(words, { exact: false }).first().waitFor();
+    for (const words of ["6 missing", "4 failed", "10 unreliable", "The last record is incomplete"]) await answer.getByText(words, { exact: false }).first().waitFor();
     const cells = await section(tab, "All cells");
     await cells.getByText("the server is not installed").first().waitFor();
     await cells.getByLabel("Verdict").selectOption("failed");
@@ -15,7 +15,7 @@ test("what failed says why and what to do", async () => {
     await cells.getByRole("button", { name: /^Evidence: nats/ }).first().click();
     await tab.getByRole("dialog").getByText("connection refused").first().waitFor();
     await tab.keyboard.press("Escape");
-    await cells.getByLabel("Verdict").selectOption("invalid");
+    await cells.getByLabel("Verdict").selectOption("unreliable");
     await cells.getByRole("button", { name: /^Evidence: redis/ }).first().click();
     const dialog = tab.getByRole("dialog");
     await dialog.getByText("the server ended with signal 9 after 0.4 s").first().waitFor();
@@ -27,7 +27,7 @@ test("what failed says why and what to do", async () => {
 test("a study without a record says so", async () => {
   await at("empty", {}, async (tab) => {
     const answer = await section(tab, "Answer");
-    await answer.getByText("No run has been made yet").waitFor();
+    await answer.getByText("No run yet").waitFor();
     await answer.getByText("32 missing").first().waitFor();
     assert.equal(await tab.locator("figure[data-chart]").count(), 0);
   });
@@ -131,20 +131,20 @@ async function figureOf(tab, dialog, name) {
 test("a reason takes away the figures that it touches, and the page says which", async () => {
   await at("partly", {}, async (tab) => {
     const answer = await section(tab, "Answer");
-    await answer.getByRole("button", { name: "8 valid in part" }).waitFor();
+    await answer.getByRole("button", { name: "8 unreliable" }).waitFor();
     const cells = await section(tab, "All cells");
-    await cells.getByLabel("Verdict").selectOption("partly");
+    await cells.getByLabel("Verdict").selectOption("unreliable");
     await cells.getByText("2 rows", { exact: true }).waitFor();
     await cells.getByRole("button", { name: /^Evidence: nanomsg/ }).first().click();
     const dialog = tab.getByRole("dialog");
-    await dialog.getByText("Touches p99; the other figures may be quoted.").waitFor();
+    await dialog.getByText("Unreliable: p99; the other figures are ok.").waitFor();
     assert.equal((await figureOf(tab, dialog, "latency p50")).struck, false);
     assert.equal((await figureOf(tab, dialog, "latency p99")).struck, true);
     assert.equal((await figureOf(tab, dialog, "delivered")).struck, false);
   });
 });
 
-test("a throughput stands with its share; a lower bound says so; what did other work is unranked", async () => {
+test("a throughput stands with its share; a lower bound says so; what did other work is not comparable", async () => {
   await at("partly", {}, async (tab) => {
     const answer = await section(tab, "Answer");
     const said = await answer.locator("dl.findings").textContent();
@@ -155,7 +155,7 @@ test("a throughput stands with its share; a lower bound says so; what did other 
     assert.deepEqual(max.filter((cell) => cell.signs?.delivered_per_s === "≥").map((cell) => cell.system), ["nng", "nng"]);
     const few = max.filter((cell) => cell.axes.payload === 64);
     assert.ok(few.every((cell) => cell.word !== "winner"), few.map((cell) => `${cell.system} ${cell.word}`).join());
-    assert.equal(few.find((cell) => cell.system === "zeromq").word, "unranked");
+    assert.equal(few.find((cell) => cell.system === "zeromq").word, "not comparable");
     assert.ok(max.every((cell) => cell.system !== "nng" || cell.word !== "behind"), "a lower bound is never behind");
     const cells = await section(tab, "All cells");
     await cells.getByLabel("Find").fill("nng rate=max");
@@ -170,8 +170,8 @@ test("a run's evidence shows the three latencies, the lags, how it was paced, an
     const index = records.findIndex((run) => run.partly && cells[run.cell].system === "nng");
     await tab.evaluate((hash) => (location.hash = hash), `run=${index}`);
     const dialog = tab.getByRole("dialog");
-    await dialog.getByText("Touches p99; the other figures may be quoted.").waitFor();
-    for (const kind of ["latency, less the generator's own lag", "latency from the due time", "service latency, from the actual send time", "own lag: the generator's part of it"]) {
+    await dialog.getByText("Unreliable: p99; the other figures are ok.").waitFor();
+    for (const kind of ["latency, less the generator delay", "latency from the due time", "service latency, from the actual send time", "generator delay: the load generator's part of it"]) {
       await dialog.getByRole("rowheader", { name: kind, exact: true }).waitFor();
     }
     const paced = await dialog.locator("p.pacing").textContent();
@@ -186,7 +186,7 @@ test("a folder of pubmark 0.1 says that its latencies contain the timer, and sho
     await tab.evaluate((hash) => (location.hash = hash), "run=0");
     const dialog = tab.getByRole("dialog");
     await dialog.getByText("Recorded by pubmark 0.1").waitFor();
-    assert.equal(await dialog.getByRole("rowheader", { name: "latency, less the generator's own lag" }).count(), 0);
+    assert.equal(await dialog.getByRole("rowheader", { name: "latency, less the generator delay" }).count(), 0);
     await dialog.getByRole("rowheader", { name: "latency from the due time", exact: true }).waitFor();
   });
 });

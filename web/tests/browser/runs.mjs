@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pageData, section, until } from "./browser.mjs";
-import { at, csv, verdict } from "./world.mjs";
+import { at, csv, isUnreliable } from "./world.mjs";
 import { downloaded } from "./browser.mjs";
 
 const status = (runs) => runs.getByRole("status").last();
@@ -20,11 +20,11 @@ test("runs are filtered by system, verdict, reason and words, and what is left c
     const nng = (record) => record.system === "nng";
     await runs.getByLabel("System").selectOption("nng");
     await expect(nng);
-    await runs.getByLabel("Verdict").selectOption("partly");
-    const left = await expect((record) => nng(record) && verdict(record) === "partly");
+    await runs.getByLabel("Verdict").selectOption("unreliable");
+    const left = await expect((record) => nng(record) && isUnreliable(record));
     const rows = csv((await downloaded(tab, () => runs.getByRole("button", { name: /as CSV$/ }).click())).text);
     assert.equal(rows.length, left);
-    assert.ok(rows.every((row) => row.system === "nng" && row.verdict === "partly" && row.reasons.includes("messages-lost")));
+    assert.ok(rows.every((row) => row.system === "nng" && ["partly", "invalid"].includes(row.verdict) && row.reasons.includes("messages-lost")));
     await runs.getByLabel("System").selectOption("");
     await runs.getByLabel("Reason").selectOption("duplicates");
     await expect((record) => record.verdict.reasons.some(({ reason }) => reason === "duplicates"));
@@ -74,13 +74,13 @@ for (const [way, press] of [
   test(`${way} opens a run's evidence, Escape closes it, and the focus returns`, async () => {
     await at("large", {}, async (tab, { records }) => {
       const runs = await section(tab, "All runs");
-      await runs.getByLabel("Verdict").selectOption("partly");
+      await runs.getByLabel("Verdict").selectOption("unreliable");
       await status(runs).filter({ hasText: `rows` }).waitFor();
       const button = runs.locator("[data-run]").nth(3);
       const index = Number(await button.getAttribute("data-run"));
       await press(tab, button);
       const dialog = tab.getByRole("dialog");
-      await dialog.getByText("Why it may not be quoted").waitFor();
+      await dialog.getByText("Why it is unreliable").waitFor();
       const { results: [{ records: rows, cells }] } = await pageData(tab);
       const own = records.find((record) => record.repeat === rows[index].repeat && JSON.stringify(record.cell) === JSON.stringify(cells[rows[index].cell].axes)
         || (record.repeat === rows[index].repeat && Object.entries(cells[rows[index].cell].axes).every(([axis, value]) => record.cell[axis] === value)));
@@ -103,7 +103,7 @@ test("a row opens its run, and from a run one gets to its cell and its neighbour
     await dialog.getByRole("button", { name: "Next run" }).click();
     await until(tab, (title) => document.querySelector("dialog[open] h2").textContent !== title, title);
     await dialog.getByRole("button", { name: /all runs of this cell/ }).click();
-    await dialog.getByText("Make these runs again").waitFor();
+    await dialog.getByText("Repeat these runs").waitFor();
     assert.equal(await dialog.getByRole("heading", { level: 2 }).textContent(), title.replace(/, run \d+$/, ""));
   });
 });

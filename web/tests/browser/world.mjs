@@ -35,6 +35,8 @@ export async function at(name, options, act) {
 }
 
 /** Verdict of a record in the page's word. */
+/** Whether some figure of a record, or all, is unreliable. */
+export const isUnreliable = (record) => ["partly", "invalid"].includes(verdict(record));
 export const verdict = (record) => (record.error !== null ? "failed" : record.verdict.valid ? "valid" : isPartly(record) ? "partly" : "invalid");
 
 /** What stands or falls together where something spoils a run. */

@@ -25,7 +25,7 @@ test("the knee is the highest load before the first that fails, not the highest 
 });
 
 test("each way to miss the knee has its word", () => {
-  assert.equal(knee([at(1), at(2, { valid: false })], null).stop.why, "not valid");
+  assert.equal(knee([at(1), at(2, { valid: false })], null).stop.why, "unreliable");
   assert.equal(knee([at(1), at(2, { ratio: 0.9989 })], null).stop.why, "lossy");
   assert.equal(knee([at(1), at(2, { p99: null })], null).stop.why, "not measured");
   assert.equal(knee([at(1), at(2, { ratio: 0.999, p99: 1000 })], null).stop, null);
@@ -255,7 +255,7 @@ test("a step's mark says by its shape whether the objective held", () => {
   const marks = marksOf({ steps, curve: [] });
   assert.deepEqual(marks.map(({ shape }) => shape), ["held", "failed", "none", "failed", "failed", "held"]);
   assert.deepEqual([marks[0].said, marks[1].said, marks[5].said], ["held", "failed: p99 < 1ms: it was 2 ms", "held, at full length"]);
-  assert.match(marks[2].said, /made again: p99/);
+  assert.match(marks[2].said, /repeated: p99/);
   assert.deepEqual(marks.map(({ confirms }) => confirms), [false, false, false, false, false, true]);
 });
 

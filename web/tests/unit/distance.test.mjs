@@ -32,9 +32,9 @@ test("a candidate that looks worse than one behind stands before it", () => {
 });
 
 test("what cannot be ranked has no rows, and a median of zero has no ratio", () => {
-  const [unranked, at] = point("delivered_per_s", true, "unranked", [], ["a", 1, "unranked"], ["b", 2, "unranked"]);
+  const [unranked, at] = point("delivered_per_s", true, "unranked", [], ["a", 1, "not comparable"], ["b", 2, "not comparable"]);
   assert.deepEqual(remotes(unranked, at, "higher"), []);
-  const [alone, there] = point("latency_p50_ns", false, "alone", ["a"], ["a", 1, "alone"], ["b", 2, "invalid"]);
+  const [alone, there] = point("latency_p50_ns", false, "alone", ["a"], ["a", 1, "alone"], ["b", 2, "unreliable"]);
   assert.deepEqual(remotes(alone, there, "lower"), []);
   const [zero, here] = point("latency_p50_ns", false, "open", ["a", "b"], ["a", 0, "candidate"], ["b", 3, "candidate"]);
   assert.deepEqual(remotes(zero, here, "lower").map(({ ratio }) => ratio), [null, null]);

@@ -9,12 +9,14 @@ use crate::args::AbArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, print};
 use crate::progress::estimate::{cost, in_words};
+use crate::progress::table::CANNOT_ESTIMATE;
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::arms::Arms;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::compare::{ArmsResult, GateOutcome, GateResult, Gates};
+use pubmark_report::words::{BROKEN, HELD};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use pubmark_study::strategy::Decided;
@@ -65,9 +67,9 @@ pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, F
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
     let why = match end {
         _ if ending.interrupted => "interrupted: finished runs are kept",
-        TurnsEnd::Failing => "undecided: run after run could not be made",
-        TurnsEnd::Most => "undecided after as many blocks as there may be",
-        TurnsEnd::Time | TurnsEnd::Told => "undecided in the time",
+        TurnsEnd::Failing => "open: run after run failed",
+        TurnsEnd::Most => "open after the largest number of blocks",
+        TurnsEnd::Time | TurnsEnd::Told => "open when the budget was used up",
     };
     let code = conclude(&found, why, block_ns, folder, voice);
     measurement.linger();
@@ -98,8 +100,8 @@ fn look(plan: &StudyPlan, records: &[RunRecord]) -> TurnsLook {
             look.decided.push(Decided { text: format!("`{}`", gate.gate), answer: answer.to_owned() });
         };
         match gate.outcome {
-            GateOutcome::Passed => decided(gate, "held"),
-            GateOutcome::Failed => decided(gate, "broken"),
+            GateOutcome::Passed => decided(gate, HELD),
+            GateOutcome::Failed => decided(gate, BROKEN),
             GateOutcome::TooNoisy | GateOutcome::Undecided => look.open.push(gate.sentence()),
         }
     }
@@ -116,13 +118,11 @@ fn conclude(found: &ArmsResult, why: &str, block_ns: Ns, folder: &Path, voice: V
     let more = match found.more() {
         Some(blocks) => {
             let seconds = (blocks as u64 * block_ns).div_ceil(SECOND).max(1);
-            format!(
-                "about {blocks} blocks more would tell, as far as can be seen: the same command with --budget {seconds}s"
-            )
+            format!("about {blocks} more blocks needed; to continue, use the same command with --budget {seconds}s")
         }
-        None => "how much more would tell cannot be said yet: the same command with a longer --budget".to_owned(),
+        None => format!("{CANNOT_ESTIMATE}; to continue, use the same command with a longer --budget"),
     };
-    voice.note(&format!("{why}; {more}, --out {} and --resume goes on", folder.display()));
+    voice.note(&format!("{why}; {more}, --out {} and --resume", folder.display()));
     Code::Run
 }
 

@@ -1,28 +1,13 @@
 //! Lists a study's unreliable runs and missing results.
 
-use pubmark_model::record::{FigureGroup, Reason};
-use pubmark_report::{CellResult, QuestionKind, QuestionState, Report, Status};
+use pubmark_model::record::FigureGroup;
+use pubmark_report::words::OPEN;
+use pubmark_report::{QuestionKind, QuestionState, Report, Status};
 
-/// Describes how many runs are unreliable, wholly or for some figures, and why; `None` if all count for everything.
-pub fn left_out(report: &Report) -> Option<String> {
+/// Returns how many runs are in each state, and the reasons; none if all are ok.
+pub fn not_ok(report: &Report) -> Option<String> {
     let counts = report.counts();
-    let left_out = counts.partly + counts.invalid + counts.failed;
-    let mut reasons: Vec<(Reason, usize)> = Vec::new();
-    for found in report.cells().iter().flat_map(CellResult::all_reasons) {
-        match reasons.iter_mut().find(|(reason, _)| *reason == found.reason) {
-            Some((_, runs)) => *runs += found.runs,
-            None => reasons.push((found.reason, found.runs)),
-        }
-    }
-    reasons.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
-    let mut why: Vec<String> = reasons.iter().map(|(reason, runs)| format!("{reason} {runs}")).collect();
-    if counts.failed > 0 {
-        why.push(format!("failed {}", counts.failed));
-    }
-    let all = left_out + counts.valid;
-    let figures = if counts.partly > 0 { " (for some figures or all)" } else { "" };
-    let verb = if left_out == 1 { "was" } else { "were" };
-    (left_out > 0).then(|| format!("{left_out} of {all} runs {verb} left out{figures}: {}", why.join(", ")))
+    (counts.valid < counts.made()).then(|| report.states(usize::MAX))
 }
 
 /// Returns one line for each cell without a run that counts, for some figures or for all, and for each requested
@@ -30,7 +15,7 @@ pub fn left_out(report: &Report) -> Option<String> {
 pub fn unanswered(report: &Report) -> Vec<String> {
     let capacities = report.questions().into_iter().filter_map(|asked| match asked.state {
         QuestionState::Open { why, .. } if asked.kind == QuestionKind::Capacity => {
-            Some(format!("no answer: {}: {why}", asked.text))
+            Some(format!("{OPEN}: {}: {why}", asked.text))
         }
         _ => None,
     });
@@ -45,7 +30,7 @@ fn question(report: &Report, cell: usize) -> Option<String> {
     let what = match result.status {
         Status::Valid | Status::Skipped => return None,
         Status::Invalid if is_compared => return None,
-        Status::Invalid | Status::Failed | Status::Missing => "no run counts".to_owned(),
+        Status::Invalid | Status::Failed | Status::Missing => "figure".to_owned(),
         Status::Partly => {
             let open = FigureGroup::ALL.iter().filter(|group| !answers(group));
             let open: Vec<&str> = open.map(|group| group.word()).collect();
@@ -53,8 +38,8 @@ fn question(report: &Report, cell: usize) -> Option<String> {
             if open.is_empty() {
                 return None;
             }
-            format!("no run counts for {}", open.join(", "))
+            open.join(", ")
         }
     };
-    Some(format!("no answer: {}: {what}", result.cell.label()))
+    Some(format!("no reliable {what} for {}", result.cell.label()))
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Code, Failure};
 use crate::progress::estimate::costs;
-use crate::progress::table::duration;
+use crate::progress::table::{CANNOT_ESTIMATE, duration};
 use pubmark_files::{Links, read_text};
 use pubmark_model::plan::cells;
 use pubmark_model::record::RunRecord;
@@ -10,6 +10,7 @@ use pubmark_model::setting::StopRule;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
 use pubmark_model::windows::{MessagesAsked, WINDOW_MIN};
+use pubmark_report::words::{FAILED, UNRELIABLE};
 use pubmark_report::{ClaimResult, QuestionKind, QuestionState, Records, Report, StudyQuestion};
 use pubmark_study::budget::{Budget, BudgetEnd, OpenQuestion, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
@@ -160,13 +161,13 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
                 let said = match (given_up.first(), more_ns) {
                     (Some(cell), _) => {
                         let (reasons, machine) = report.why_not_counted(*cell, groups).unwrap_or_default();
-                        let whose = if machine { "the machine" } else { "runs that do not count" };
+                        let whose = if machine { "the machine is busy" } else { "unreliable runs" };
                         let label = report.cells()[*cell].cell.label();
-                        format!("{text}: undecided: {whose} ({label}: {reasons})")
+                        format!("{text}: {whose} ({label}: {reasons})")
                     }
                     (None, None) if question.kind == QuestionKind::Capacity => format!("{text}: {why}"),
                     (None, Some(more_ns)) => format!("{text}: {why}; about {} more", duration(more_ns)),
-                    (None, None) => format!("{text}: {why}; nobody can say yet how much more time"),
+                    (None, None) => format!("{text}: {why}; {CANNOT_ESTIMATE}"),
                 };
                 open.push((more_ns.filter(|_| given_up.is_empty()).unwrap_or(Ns::MAX), said));
             }
@@ -181,7 +182,7 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
     let runs = report.runs().len() + made_again;
     let again = match made_again {
         0 => String::new(),
-        again => format!(", {again} of them made again because one before did not count"),
+        again => format!(", {again} of them repeated because the one before was {UNRELIABLE} or {FAILED}"),
     };
     let mut text = format!(
         "\n{} of {} questions decided; {runs} runs{again}; {}{}\n",

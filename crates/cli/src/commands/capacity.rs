@@ -113,7 +113,7 @@ fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResu
     let several = found.len() + given_up.len() > 1;
     let of = |label: &str| if several { format!("{label}: ") } else { String::new() };
     let mut open: Vec<String> =
-        given_up.iter().map(|(cell, why)| format!("{}no answer: {why}", of(&cell.label()))).collect();
+        given_up.iter().map(|(cell, why)| format!("{}no result: {why}", of(&cell.label()))).collect();
     let gave_up = |label: &str| given_up.iter().any(|(cell, _)| cell.label() == label);
     for one in found.iter().filter(|one| !gave_up(&one.label)) {
         let answer = one.answer();
@@ -124,13 +124,13 @@ fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResu
                     voice.note(&format!("{}not confirmed: {why}", of(&one.label)));
                 }
                 if one.climb.drifts() {
-                    let why = "the machine's speed moves by more than --within, which no longer search makes narrower";
+                    let why = "machine drift exceeds --within; a longer search does not narrow the interval";
                     voice.note(&format!("{}{why}", of(&one.label)));
                 }
                 continue;
             }
-            Some(_) => "the interval is wider than was asked for: a longer --budget, or a wider --within",
-            None => "no answer within the budget: a longer --budget",
+            Some(_) => "the interval is wider than --within asks: use a longer --budget or a wider --within",
+            None => "no result within the budget: use a longer --budget",
         };
         open.push(format!("{}{why}", of(&one.label)));
     }

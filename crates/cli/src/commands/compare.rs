@@ -79,7 +79,7 @@ fn two(args: &CompareArgs, selection: &Selection, registry: &Registry) -> Result
     })?;
     let [name_a, name_b] = [name_a.as_str(), name_b.as_str()];
     if comparison.same.is_empty() {
-        let narrowed = if selection.only.is_empty() { "" } else { ", or leave out --only" };
+        let narrowed = if selection.only.is_empty() { "" } else { ", or omit --only" };
         let first = |cells: &[String]| cells.first().map_or_else(String::new, |cell| format!(", as `{cell}`"));
         return Err(Failure::usage(format!(
             "{name_a} and {name_b} have no cell in common ({} only in the first{}; {} only in the second{}): \
@@ -114,7 +114,7 @@ fn history(args: &CompareArgs, selection: &Selection, registry: &Registry) -> Re
     }
     let history: History = reader.history(&selection.gates.changes);
     if history.series.is_empty() {
-        return Err(Failure::usage("no folder has a figure of such a cell that may be quoted"));
+        return Err(Failure::usage("no folder has a reliable figure of such a cell"));
     }
     if args.json {
         print(&serde_json::to_string_pretty(&history).unwrap_or_default());

@@ -15,6 +15,7 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::record::RunRecord;
 use pubmark_report::Report;
 use pubmark_report::page::Content;
+use pubmark_report::words::SKIPPED;
 use pubmark_study::ask::check_agents;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{Registry, origin};
@@ -64,7 +65,7 @@ pub fn prepare(
     match &left_out[..] {
         // No cell is left: the reason is the error.
         [why] if left.is_err() => return Err(Failure::usage(why)),
-        _ => left_out.iter().for_each(|why| voice.note(&format!("left out: {why}"))),
+        _ => left_out.iter().for_each(|why| voice.note(&format!("{SKIPPED}: {why}"))),
     }
     left.map_err(|error| wrong(vec![error]))?;
     check_agents(plan, &survey.greetings).map_err(wrong)?;
@@ -95,7 +96,7 @@ pub fn folder(args: &MeasureArgs, name: &str) -> Result<PathBuf, Failure> {
         (None, false) => new_folder(Path::new(RESULTS), name).map_err(|error| Failure::from(StudyError::from(error))),
         (None, true) => newest_folder(Path::new(RESULTS), name).ok_or_else(|| {
             Failure::usage(format!(
-                "there is no {RESULTS}/{name}-TIME to go on with: name the folder with --out, or leave --resume out"
+                "there is no {RESULTS}/{name}-TIME to go on with: name the folder with --out, or omit --resume"
             ))
         }),
     }

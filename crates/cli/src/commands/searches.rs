@@ -87,7 +87,7 @@ pub fn search(
         let plan = strategy.first_steps().map_err(planned)?;
         let ending = measurement.search(&plan, search.folder(), &mut strategy)?;
         for (cell, why) in strategy.given_up() {
-            voice.note(&format!("{}: no answer: {why}", cell.label()));
+            voice.note(&format!("{}: no result: {why}", cell.label()));
         }
         if ending.interrupted {
             return Ok(false);

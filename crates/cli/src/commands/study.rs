@@ -104,11 +104,8 @@ impl MeasuredStudy<'_> {
             if args.json || args.markdown { voice.note(&told) } else { print(&told) }
         }
         voice.note(&format!("report: {}", self.folder().join(PAGE).display()));
-        if let Some(left_out) =
-            answers::left_out(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted)
-        {
-            voice.note(&left_out);
-        }
+        let not_ok = answers::not_ok(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted);
+        not_ok.iter().for_each(|line| voice.note(line));
         let own = if self.budget.is_some() { self.questions_code(voice) } else { self.runs_code(voice) };
         let gate = gates::decide(&self.report, gates, gate_args, suite, voice)?;
         self.measurement.linger();
@@ -116,13 +113,13 @@ impl MeasuredStudy<'_> {
     }
 
     fn runs_code(&self, voice: Voice) -> Code {
-        let again = format!("go on with the same command and --out {} --resume", self.folder().display());
+        let again = format!("to continue, use the same command with --out {} --resume", self.folder().display());
         if self.ending.interrupted {
             voice.note(&format!("interrupted: finished runs are kept; {again}"));
             return Code::Run;
         }
         if self.ending.runs.failed > 0 {
-            voice.note(&format!("some runs could not be made: {again}"));
+            voice.note(&format!("some runs failed: {again}"));
         }
         let unanswered = answers::unanswered(&self.report);
         unanswered.iter().for_each(|line| voice.note(line));

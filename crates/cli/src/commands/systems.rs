@@ -240,17 +240,17 @@ fn describe(system: &System, presence: &Presence) {
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
         if let Some(tuned) = &option.tuned {
             print(&match &tuned.stock {
-                Stock::Value(stock) => format!("      not its makers' {}: {}", recorded(stock), tuned.why),
+                Stock::Value(stock) => format!("      vendor default {}: {}", recorded(stock), tuned.why),
                 Stock::Stays(stays) => format!("      with stock settings too: {}; {stays}", tuned.why),
             });
         }
     }
     if !system.fixed.is_empty() {
-        print("settings that no option changes, and that are not its makers':");
+        print("settings that no option changes and that differ from the vendor defaults:");
     }
     for fixed in &system.fixed {
         let stock = fixed.stock.as_deref().unwrap_or("not known from their documentation");
-        print(&format!("  {} = {} (its makers': {stock})\n      {}", fixed.name, fixed.value, fixed.why));
+        print(&format!("  {} = {} (vendor default: {stock})\n      {}", fixed.name, fixed.value, fixed.why));
     }
     for text in &system.notes {
         print(&format!("note: {text}"));

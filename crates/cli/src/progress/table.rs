@@ -4,6 +4,7 @@ use super::board::{Board, CellState, Current};
 use super::questions::{OPEN_MAX, OpenView, QuestionsBoard};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::text::{count, time};
+use pubmark_report::words::{FAILED, OK, UNRELIABLE};
 use pubmark_study::live::Phase;
 use pubmark_study::runner::Tally;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -26,7 +27,7 @@ pub enum Tone {
     Dim,
     /// Rows of the current run.
     Live,
-    /// Runs that do not count.
+    /// Unreliable and failed runs.
     Bad,
 }
 
@@ -89,13 +90,16 @@ fn questions(asked: &QuestionsBoard, room: usize) -> Vec<ScreenLine> {
     open.chain(decided.map(|decided| line(format!("done  {decided}"), Tone::Dim))).collect()
 }
 
+/// Stands behind an open question whose remaining time is not known.
+pub const CANNOT_ESTIMATE: &str = "cannot estimate the time still needed";
+
 /// Describes an open question with the estimated time that it still takes.
 pub fn still_open(question: &OpenView) -> String {
     let OpenView { text, known, more_ns } = question;
     match (known.is_empty(), more_ns) {
         (false, _) => format!("{text}: {known}"),
         (true, Some(ns)) => format!("{text}; about {} more", duration(*ns)),
-        (true, None) => format!("{text}; nobody can say yet how much more time"),
+        (true, None) => format!("{text}; {CANNOT_ESTIMATE}"),
     }
 }
 
@@ -164,9 +168,9 @@ fn by_system(board: &Board) -> Vec<Group> {
 /// Returns headings and as many rows as there is room for: rows that run and rows to come precede finished ones.
 fn table(groups: &[Group], width: usize, room: usize) -> Vec<ScreenLine> {
     let widest = groups.iter().map(|group| group.name.width()).max().unwrap_or(0);
-    let figures = row("", ["done", "running", "left", "runs", "valid", "not valid", "failed"], 0).width();
+    let figures = row("", ["done", "running", "left", "runs", OK, UNRELIABLE, FAILED], 0).width();
     let name = widest.clamp(NAME.0, NAME.1).min(width.saturating_sub(figures).max(NAME.0));
-    let heads = row("cells", ["done", "running", "left", "runs", "valid", "not valid", "failed"], name);
+    let heads = row("cells", ["done", "running", "left", "runs", OK, UNRELIABLE, FAILED], name);
     let mut lines = vec![line(heads, Tone::Dim)];
     let mut shown: Vec<usize> = (0..groups.len()).collect();
     let mut hidden = Vec::new();
@@ -208,7 +212,7 @@ fn row(name: &str, figures: [&str; 7], width: usize) -> String {
     let name = fit(name, width);
     let pad = " ".repeat(width.saturating_sub(name.width()));
     let [done, running, left, runs, valid, invalid, failed] = figures;
-    format!("{name}{pad}  {done:>5}  {running:>7}  {left:>5}  {runs:>9}  {valid:>5}  {invalid:>9}  {failed:>6}")
+    format!("{name}{pad}  {done:>5}  {running:>7}  {left:>5}  {runs:>9}  {valid:>5}  {invalid:>10}  {failed:>6}")
 }
 
 /// Returns the current run, in two lines.
@@ -226,7 +230,7 @@ fn present(board: &Board, now_ns: Ns) -> Vec<ScreenLine> {
         count(figures.received_per_s)
     );
     if let Some(lag_ns) = figures.own_lag_max_ns {
-        text.push_str(&format!("  own lag ≤ {}", time(lag_ns as f64)));
+        text.push_str(&format!("  generator delay ≤ {}", time(lag_ns as f64)));
     }
     vec![line(head, Tone::Live), line(text, Tone::Plain)]
 }

@@ -79,7 +79,7 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     let said_of = |word: &str, text: &str| noted.lines().any(|line| line.trim_start() == format!("{word}: {text}"));
     assert!(said_of("decided", "best by median latency at rate=1000: swift"), "{noted}");
     assert!(said_of("decided", "claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{noted}");
-    assert!(said_of("open", "best by median latency at rate=1000; nobody can say yet how much more time"), "{noted}");
+    assert!(said_of("open", "best by median latency at rate=1000; cannot estimate the time still needed"), "{noted}");
     let last = noted.lines().rfind(|line| line.starts_with("questions: ")).unwrap();
     assert!(last.starts_with("questions: 3 decided, 0 open;"), "{noted}");
     let records = place.records("r");
@@ -216,15 +216,15 @@ fn runs_that_do_not_count_are_made_again_and_not_for_ever() {
     // Eight consecutive runs of each of its two cells, two of three of them repeated.
     assert_eq!(by_system["lossy"], 16, "{by_system:?}, {said}");
     assert_eq!(by_system["one"], 6, "once a block: {by_system:?}");
-    assert!(said.contains("10 of them made again because one before did not count"), "{said}");
-    assert!(said.contains("undecided: runs that do not count (lossy rate=1000: messages-lost)"), "{said}");
+    assert!(said.contains("10 of them repeated because the one before was unreliable or failed"), "{said}");
+    assert!(said.contains("unreliable runs (lossy rate=1000: messages-lost)"), "{said}");
     assert_eq!(output.status.code(), Some(3), "{said}");
     // It is a fact of the folder: a report and a resumed call print it.
     let report = stdout(&place.run(&["report", "r"]));
-    assert!(report.contains("10 made again, because one before did not count"), "{report}");
+    assert!(report.contains("10 repeated, because the one before was unreliable or failed"), "{report}");
     let again = stdout(&run(&place, &["--budget", "10m", "--resume"]));
     assert_eq!(runs(&place.records("r"))["lossy"], 32, "as often once more");
-    assert!(again.contains("20 of them made again"), "those of the first call among them: {again}");
+    assert!(again.contains("20 of them repeated"), "those of the first call among them: {again}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn single_runs_decide_no_gate() {
     bench(&place, "b", "1", &["options.delay=500us"]);
     let (code, said) = compare(&place, &["a", "b", "--fail-on", "p99 > +5%"]);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("A and B: one valid run"), "{said}");
+    assert!(said.contains("A and B: one reliable run"), "{said}");
     assert_eq!(compare(&place, &["a", "b"]).0, 0, "nobody asked for a decision");
 }
 

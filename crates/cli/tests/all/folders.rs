@@ -154,31 +154,34 @@ fn a_run_that_is_left_out_is_a_line_and_a_cell_without_an_answer_a_code() {
     };
     let (code, said) = run(&[]);
     assert_eq!(code, 0, "{said}");
-    assert!(!said.contains("left out") && !said.contains("no answer"), "{said}");
-    // No run is left to be made: the result comes from the records.
+    assert!(!said.contains("unreliable") && !said.contains("no reliable "), "{said}");
+    // Nothing is left to be made: the answer is from the records.
     spoil(&place, |record| (record["repeat"] == 1 && record["cell"]["payload"] == 64).then_some(ALL));
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("1 of 10 runs was left out: not-steady 1"), "{said}");
-    // Each run is unreliable for some figure, and each figure has a run.
+    assert!(said.contains("10 runs: 9 ok, 1 unreliable, 0 failed. Reasons: not-steady 1.\n"), "{said}");
+    // Each run is out for some figure, and each figure has a run.
     spoil(&place, |record| Some(if record["repeat"] == 1 { &["counts", "rates"] } else { &["latency_p99"] }));
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("10 of 10 runs were left out (for some figures or all): not-steady 10"), "{said}");
+    assert!(
+        said.contains("10 runs: 0 ok, 10 unreliable, 0 failed. Reasons: not-steady 10 (counts, rates, p99)."),
+        "{said}"
+    );
     spoil(&place, |_| Some(&["latency_p99"]));
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 3, "{said}");
-    assert_eq!(said.matches("no answer: mock").count(), 2, "{said}");
-    assert!(said.contains("no run counts for p99"), "{said}");
+    assert_eq!(said.matches("no reliable p99 for mock").count(), 2, "{said}");
+    assert!(said.contains("Reasons: not-steady 10 (p99).\n"), "{said}");
     spoil(&place, |record| (record["cell"]["payload"] == 128).then_some(ALL));
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("no run counts\n") && said.matches("no answer").count() == 2, "{said}");
-    // A failed run has no other reason.
+    assert!(said.contains("no reliable figure for mock") && said.matches("no reliable ").count() == 2, "{said}");
+    // One that could not be made has no other reason.
     let place = Place::new();
     let endpoint = format!("mqtt://127.0.0.1:{}", free_port());
     let output = place.run(&["bench", &endpoint, "--duration", "200ms", "--repeats", "1", "--out", "r"]);
-    assert!(stderr(&output).contains("1 of 1 runs was left out: failed 1\n"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 run: 0 ok, 0 unreliable, 1 failed.\n"), "{}", stderr(&output));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn a_load_is_told_how_far_it_lies_from_what_holds() {
     assert!((3.7..4.3).contains(&times) && lo <= times && times <= hi, "{lo} {times} {hi}");
     assert_eq!(found["headroom"]["limited_by"], "latency");
     let said = stdout(&place.run(&["report", "r"]));
-    assert!(said.contains("Headroom") && said.contains("what gives out first"), "{said}");
+    assert!(said.contains("Headroom") && said.contains("limited by"), "{said}");
     let markdown = stdout(&place.run(&["report", "r", "--markdown"]));
     assert!(markdown.contains("## Headroom") && markdown.contains("| 250 |"), "{markdown}");
     let table = stdout(&place.run(&["report", "r", "--csv"]));

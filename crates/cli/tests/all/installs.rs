@@ -41,7 +41,7 @@ fn a_system_that_cannot_be_installed_stops_no_other() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said.matches("never cannot be installed, and the study goes on: ").count(), 1, "{said}");
-    assert!(said.contains("left out: never is not installed: "), "{said}");
+    assert!(said.contains("skipped: never is not installed: "), "{said}");
     let systems: Vec<Value> = place.0.records("r").iter().map(|record| record["system"].clone()).collect();
     assert_eq!(systems, ["mine"]);
     let resolved = std::fs::read_to_string(place.0.path("r/study.toml")).unwrap();
@@ -67,7 +67,7 @@ fn an_agent_that_ends_before_it_says_hello_is_left_out_with_its_last_words() {
     let why = "the agent of old ends before it says hello: old: this is Shell 1, and it needs 2 (ask for a newer one)";
     let output = place.run(&["run", "study.toml", "--out", "r"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains(&format!("left out: {why}")), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("skipped: {why}")), "{}", stderr(&output));
     assert_eq!(place.0.records("r").len(), 1);
     assert!(std::fs::read_to_string(place.0.path("r/study.toml")).unwrap().contains(why), "the report shows it");
     place.refused(&["bench", "./old.toml", "--out", "b"], &[why]);

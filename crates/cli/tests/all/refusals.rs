@@ -462,7 +462,7 @@ fn a_study_leaves_out_what_is_missing_and_says_why() {
     let output = place.run(&["run", "study.toml", "--out", "r"]);
     let (table, said) = (stdout(&output), stderr(&output));
     let kept = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
-    let why = said.lines().find_map(|line| line.split_once("left out: ")).unwrap().1.split(':').next().unwrap();
+    let why = said.lines().find_map(|line| line.split_once("skipped: ")).unwrap().1.split(':').next().unwrap();
     assert!(kept.contains("[[skip]]") && kept.contains(why), "{kept}");
     let words: Vec<&str> = why.split_whitespace().take(5).collect();
     assert!(table.contains("emqx") && table.contains(&words.join(" ")), "{table}");
@@ -513,7 +513,7 @@ fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
          [[claims]]\nid = \"1\"\nsays = \"a message takes a microsecond\"\nrequire = \"p50 < 1us\"\ngate = true\n",
     );
     let output = place.run(&["run", "study.toml", "--out", "r"]);
-    assert!(stderr(&output).contains("no answer: "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no reliable "), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
     let told = place.run(&["claims", "r"]);
     assert_eq!(told.status.code(), Some(1), "{}", stderr(&told));

@@ -56,9 +56,9 @@ fn both_can_be_measured_side_by_side_and_nothing_else_is_taken() {
     assert!(plan.contains("use=stock") && plan.contains("use=tuned"), "{plan}");
     let output = place.run(&["bench", "mosquitto", "--settings", "theirs"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("neither stock") && stderr(&output).contains("tuned"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("must be stock") && stderr(&output).contains("tuned"), "{}", stderr(&output));
     let about = stdout(&place.run(&["systems", "mosquitto"]));
-    assert!(about.contains("not its makers' 1800: 1,800 would lose half an hour"), "{about}");
+    assert!(about.contains("vendor default 1800: 1,800 would lose half an hour"), "{about}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn settings_that_there_are_not_are_refused_by_the_name_of_the_flag() {
             let output = place.run(&[&[command, target, "--settings", "theirs"][..], more].concat());
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(2), "{command} {target}: {said}");
-            let says = "--settings=theirs: `theirs` is neither stock (the makers' defaults) nor tuned (pubmark's)";
+            let says = "--settings=theirs: settings must be stock (vendor defaults) or tuned (recommended settings), but are `theirs`";
             assert!(said.contains(says) && !said.contains("use"), "{command} {target}: {said}");
         }
     }

@@ -208,7 +208,7 @@ fn a_real_run_shows_its_phases_its_rates_and_its_lag() {
     });
     // If the machine stood still, a rate is that of catching up.
     terminal.wait("rates and lag", |lines| {
-        let line = lines.iter().find(|line| line.contains("own lag ≤ "))?;
+        let line = lines.iter().find(|line| line.contains("generator delay ≤ "))?;
         let rate = |name: &str| {
             let rest = line.split(name).nth(1)?.split('(').nth(1)?;
             rest.split("/s)").next()?.parse::<f64>().ok().filter(|rate| (400.0..600.0).contains(rate))

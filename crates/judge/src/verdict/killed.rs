@@ -26,7 +26,7 @@ fn said(record: &RunRecord, side: Target) -> Option<String> {
 /// Describes who was killed and when, and the effect on the figures.
 pub fn noted(record: &RunRecord) -> Vec<String> {
     let what = |side| match side {
-        Target::Subscribers => "what came after that had nobody to take it",
+        Target::Subscribers => "no subscriber could take what came after that",
         _ => "nothing was sent after that",
     };
     let note = |side: Target| {
@@ -47,7 +47,7 @@ pub fn during(record: &RunRecord, (_, to_ns): (Ns, Ns)) -> Option<String> {
 /// Returns an addition to a sentence about missing messages: that one of these sides was killed.
 pub fn why(record: &RunRecord, sides: &[Target]) -> String {
     let why = |side: &Target| match side {
-        Target::Subscribers => "nobody was there to take what came after that",
+        Target::Subscribers => "no subscriber could take what came after that",
         _ => "what they still held went with them",
     };
     let all = sides.iter().filter_map(|side| Some(format!("{}, and {}", said(record, *side)?, why(side))));
@@ -124,7 +124,7 @@ mod tests {
         assert!(verdict.valid, "{:?}", verdict.reasons);
         let notes = told(&verdict);
         assert!(notes.iter().all(|(part, _)| *part == Component::Generator), "no server is to blame: {notes:?}");
-        let why = "subscribers were killed at 5.002 s, and nobody was there to take what came after that";
+        let why = "subscribers were killed at 5.002 s, and no subscriber could take what came after that";
         let lost = format!(
             "5000 of 10000 acknowledged messages were lost: they had not arrived 2.0 s after the window: {why}"
         );

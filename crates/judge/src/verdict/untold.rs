@@ -15,8 +15,8 @@ fn words(what: Untold) -> Words {
             ("whether it stood still", "whether they stood still", "latencies may have such pauses in them")
         }
         Untold::OwnLag => (
-            "how late its publishers were by their own doing",
-            "how late their publishers were by their own doing",
+            "the delay of its publishers",
+            "the delay of their publishers",
             "that is in the latencies, and is not judged",
         ),
         Untold::ReceiveLag => (
@@ -73,10 +73,9 @@ mod tests {
             assert!(verdict.valid, "{:?}", verdict.reasons);
             verdict.notes.into_iter().map(|note| (note.part, note.evidence)).collect::<Vec<_>>()
         };
-        for (what, whether) in [
-            (Untold::Pauses, "whether it stood still"),
-            (Untold::OwnLag, "how late its publishers were by their own doing"),
-        ] {
+        for (what, whether) in
+            [(Untold::Pauses, "whether it stood still"), (Untold::OwnLag, "the delay of its publishers")]
+        {
             let notes = silent(&[what]);
             assert!(notes.iter().all(|(part, _)| *part == Component::Generator), "{notes:?}");
             assert!(notes[0].1.contains("whose doing it was is not known"), "{notes:?}");

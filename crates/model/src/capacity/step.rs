@@ -110,7 +110,7 @@ impl CapacityStep {
             StepOutcome::Held => format!("held{full}"),
             StepOutcome::Failed => format!("failed{full}: {why}"),
             outcome => {
-                let again = if self.counts { "" } else { ", to be made again" };
+                let again = if self.counts { "" } else { ", to be repeated" };
                 format!("{outcome}{full}{again}: {why}")
             }
         }

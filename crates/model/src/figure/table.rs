@@ -81,7 +81,7 @@ times! {
     "intended_latency", "intended ", "latency from the due time,", "time from due to arrival, with the generator delay";
     "service_latency", "service ", "service latency", "time from send to arrival, without the wait before the send";
     "send_lag", "send_lag ", "send lag", "time from due to send";
-    "own_lag", "own_lag ", "own lag", "generator delay: how late the load generator itself sent";
+    "own_lag", "own_lag ", "generator delay", "generator delay: how late the load generator itself sent";
     "receive_lag", "receive_lag ", "receive lag", "upper bound of the wait for the busy receiving loop of the load generator";
 }
 

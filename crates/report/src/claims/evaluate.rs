@@ -14,6 +14,7 @@ use crate::capacity::CapacityResult;
 use crate::figures::{Observation, Sign, is_counted, observed};
 use crate::ranking::Ranked;
 use crate::text::clean;
+use crate::words::{FAILED, UNRELIABLE};
 use leaf::{Leaf, leaves, of_quantity};
 use pubmark_model::cell::label;
 use pubmark_model::claim::{Claim, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
@@ -197,11 +198,11 @@ impl<'a> Evaluation<'a> {
             Proposition::LimitedBy { at, limits } => {
                 let found = self.search(at, point).and_then(|result| {
                     let answer = result.answer();
-                    let limit = answer.limited_by.ok_or_else(|| {
-                        Gap::untested(format!("the search of {} found nothing that gave out", label_of(at)))
-                    })?;
+                    let limit = answer
+                        .limited_by
+                        .ok_or_else(|| Gap::untested(format!("the search of {} found no limit", label_of(at))))?;
                     let why = clean(answer.evidence.as_deref().unwrap_or_default(), WHY_CHARS);
-                    let words = format!("{}: {limit} gave out ({why})", label_of(at));
+                    let words = format!("{}: limited by {limit} ({why})", label_of(at));
                     Ok(Said::of(Some(limits.contains(&limit)), words))
                 });
                 found.unwrap_or_else(|gap| gap.said(&[]))
@@ -509,12 +510,12 @@ impl<'a> Evaluation<'a> {
             (0, _) => (false, format!("{what} was not run")),
             (runs, failed) if runs == failed => {
                 let error = clean(result.error.as_deref().unwrap_or_default(), WHY_CHARS);
-                (false, format!("no run of {what} could be made: {error}"))
+                (false, format!("all runs of {what} {FAILED}: {error}"))
             }
             _ if result.runs_for(figure.group()) > 0 => {
                 (false, format!("{} of {what} was not measured", figure.short_name()))
             }
-            _ => (true, format!("no run of {what} counts for {}: {}", figure.short_name(), reasons.join(", "))),
+            _ => (true, format!("{} of {what} is {UNRELIABLE}: {}", figure.short_name(), reasons.join(", "))),
         };
         // Of what was made and says nothing, more of the same says no more.
         let cells = if is_open || result.runs == 0 { vec![cell] } else { Vec::new() };

@@ -12,6 +12,7 @@ use crate::bounded_runs::BoundVerdict;
 use crate::figures::{Observation, comparable, quoted, shown};
 use crate::report::Report;
 use crate::text::clean;
+use crate::words::{BROKEN, FAILED, HELD, OPEN, UNRELIABLE};
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::cell::{Cell, label};
 use pubmark_model::figure::Figure;
@@ -112,10 +113,10 @@ impl ArmsResult {
         let told = |gate: &GateResult| {
             let mine = || self.comparisons.iter().filter(|one| one.gate == gate.gate);
             let (word, what): (&str, Vec<String>) = match gate.outcome {
-                GateOutcome::Passed => ("held", mine().map(ArmsComparison::words).collect()),
-                GateOutcome::Failed => ("broken", gate.failed.clone()),
-                GateOutcome::TooNoisy => ("undecided", gate.too_noisy.clone()),
-                GateOutcome::Undecided => ("undecided", gate.undecided.clone()),
+                GateOutcome::Passed => (HELD, mine().map(ArmsComparison::words).collect()),
+                GateOutcome::Failed => (BROKEN, gate.failed.clone()),
+                GateOutcome::TooNoisy => (OPEN, gate.too_noisy.clone()),
+                GateOutcome::Undecided => (OPEN, gate.undecided.clone()),
             };
             let what = super::page::few(&what, 3);
             format!("`{}`: {word}{}", gate.gate, if what.is_empty() { ".".into() } else { format!(": {what}.") })
@@ -157,7 +158,7 @@ impl ArmsComparison {
         let interval = self.interval().map(|interval| format!(" ({interval})")).unwrap_or_default();
         let blocks = match self.disturbed {
             0 => format!("{} blocks", self.blocks),
-            disturbed => format!("{} blocks, {disturbed} disturbed by others on the machine", self.blocks),
+            disturbed => format!("{} blocks, {disturbed} on a busy machine", self.blocks),
         };
         format!("{at}{} {values}, {}{interval}, {blocks}", self.column.short_name(), self.change().unwrap_or_default())
     }
@@ -327,7 +328,7 @@ fn against(column: Figure, runs: &[&RunRecord]) -> String {
         let mut reasons: Vec<String> = findings.map(|finding| finding.reason.to_string()).collect();
         reasons.dedup();
         match (run.error.is_some(), reasons.is_empty()) {
-            (true, _) => count("could not be made".into()),
+            (true, _) => count(FAILED.into()),
             (false, true) => count("the figure is missing".into()),
             (false, false) => reasons.into_iter().for_each(&mut count),
         }
@@ -344,9 +345,9 @@ fn why(column: Figure, runs: &[&RunRecord]) -> String {
     reasons.sort();
     reasons.dedup();
     match (runs.iter().find_map(|run| run.error.as_ref()), made.is_empty(), reasons.is_empty()) {
-        (Some(error), true, _) => clean(&format!("no run could be made ({error})"), CHARS),
+        (Some(error), true, _) => clean(&format!("all runs {FAILED} ({error})"), CHARS),
         (_, true, _) => "no run yet".into(),
-        (_, _, false) => format!("no block counts ({})", reasons.join(", ")),
+        (_, _, false) => format!("{UNRELIABLE} in every block ({})", reasons.join(", ")),
         _ => format!("no run has {}, or none has enough messages for it", column.short_name()),
     }
 }

@@ -5,6 +5,7 @@ use super::gate::GateOutcome;
 use super::page::{figure_head, gate_table, text_head};
 use crate::document::{Document, Entry, Mark, Row, Table, table};
 use crate::figures::shown;
+use crate::words::{OPEN, UNRELIABLE};
 use crate::{markdown, terminal};
 use pubmark_stats::PairedOutcome;
 
@@ -23,7 +24,7 @@ impl ArmsResult {
         let says = match self.gates_say() {
             GateOutcome::Passed => "every gate held",
             GateOutcome::Failed => "a gate is broken",
-            GateOutcome::TooNoisy | GateOutcome::Undecided => "undecided",
+            GateOutcome::TooNoisy | GateOutcome::Undecided => OPEN,
         };
         Document {
             title: format!("{}: {says}", crate::text::clean(title, 200)),
@@ -38,14 +39,14 @@ impl ArmsResult {
 
     /// What became of the gates.
     pub(crate) fn gate_table(&self) -> Option<Table> {
-        gate_table(&self.gates, ["held", "undecided", "undecided", "broken"])
+        gate_table(&self.gates, OPEN)
     }
 
     /// Each figure under a gate.
     pub(crate) fn table(&self) -> Option<Table> {
         let has_places = self.comparisons.iter().any(|one| !one.label.is_empty());
         let mut heads = vec![text_head("figure"), figure_head("A", 0), figure_head("B", 0), figure_head("change", 0)];
-        heads.extend([figure_head("interval", 1), figure_head("blocks", 0), figure_head("left out", 2)]);
+        heads.extend([figure_head("interval", 1), figure_head("blocks", 0), figure_head(UNRELIABLE, 2)]);
         heads.extend([text_head("gate"), text_head("outcome")]);
         if has_places {
             heads.insert(0, text_head("cell"));
@@ -69,15 +70,14 @@ impl ArmsResult {
     /// How the outcomes came about.
     fn closing(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} blocks, each a run of A and one of B straight after each other; A and B are medians over blocks, the \
-             change is the mean of the blocks' own. Looked at again and again: a gate that nothing breaks is called \
-             broken with at most 5 % probability, over all gates, cells and looks, and one that is broken is said to \
-             hold with at most 5 %.",
+            "{} blocks, each a run of A followed by one of B. A and B are medians over blocks; the change is the mean \
+             over blocks. At most 5 % false alarms in total, over all gates, cells and looks, and as few gates called \
+             held that are broken.",
             self.blocks
         )];
         if let Some(most) = self.comparisons.iter().max_by_key(|one| one.left_out).filter(|one| one.left_out > 0) {
             lines.push(format!(
-                "{} blocks were left out for {}, as one of their runs does not count (runs by reason: {}).",
+                "{} blocks are {UNRELIABLE} for {}, because one of their runs is (runs by reason: {}).",
                 most.left_out,
                 most.column.short_name(),
                 most.left_out_for
@@ -85,10 +85,10 @@ impl ArmsResult {
         }
         if matches!(self.gates_say(), GateOutcome::TooNoisy | GateOutcome::Undecided) {
             lines.push(match self.more() {
-                Some(more) => format!("If it stays as it is, about {more} blocks more would tell."),
+                Some(more) => format!("About {more} more blocks needed."),
                 None => {
-                    "How many blocks more would tell cannot be said: the change lies too near to its bound, or too \
-                         few blocks count."
+                    "Cannot estimate the blocks still needed: the change is too near to its bound, or too few blocks \
+                     are reliable."
                         .into()
                 }
             });

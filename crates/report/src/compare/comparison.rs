@@ -4,6 +4,7 @@ use super::difference::EnvironmentDifference;
 use super::figure::{sign, signed_percent};
 use super::gate::{GateOutcome, GateResult};
 use crate::figures::shown;
+use crate::words::OPEN;
 use pubmark_model::figure::Figure;
 use pubmark_stats::{Estimate, Interval, RunOrder, Scale};
 use serde::Serialize;
@@ -121,7 +122,7 @@ impl fmt::Display for ChangeOutcome {
             ChangeOutcome::Worse => "worse",
             ChangeOutcome::Differs => "differs",
             ChangeOutcome::NoDifference => "no difference",
-            ChangeOutcome::Undecided => "undecided",
+            ChangeOutcome::Undecided => OPEN,
         })
     }
 }
@@ -132,7 +133,7 @@ impl fmt::Display for ChangeCounts {
         if self.differ > 0 {
             write!(f, "{} otherwise different, ", self.differ)?;
         }
-        write!(f, "{} no difference, {} undecided", self.no_difference, self.undecided)
+        write!(f, "{} no difference, {} {OPEN}", self.no_difference, self.undecided)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::figures::{ClockBlur, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
+use crate::words::{FAILED, SKIPPED, UNRELIABLE};
 use pubmark_model::ab::ArmsGoal;
 use pubmark_model::figure::Figure;
 use pubmark_model::workload::Rate;
@@ -196,7 +197,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool,
         _ if !may_be_used(cell, column) => Some(unusable(cell)),
         0 if too_few(cell) => Some("no run has enough samples for it".into()),
         0 => Some("no run has it".into()),
-        1 => Some("one valid run, and nothing to tell its noise by".into()),
+        1 => Some("one reliable run, so its noise is not known".into()),
         _ => None,
     };
     let mut why = match (problem(a, of_a), problem(b, of_b)) {
@@ -213,7 +214,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool,
     let alone = |runs| pubmark_stats::change(runs, runs, how.order).map(|found| found.a);
     let means_the_same = how.same_latency || !is_headline(column);
     if !means_the_same && why.is_empty() {
-        why = "latencies of pubmark 0.1 contain the generator's timer: compare intended_latency_p50_ns".into();
+        why = "latencies of pubmark 0.1 contain the generator delay: compare intended_latency_p50_ns".into();
     }
     let mut found = pubmark_stats::change(runs_a, runs_b, how.order).filter(|_| means_the_same);
     let (blur_a, blur_b) = (ClockBlur::of(of_a), ClockBlur::of(of_b));
@@ -222,7 +223,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool,
         found.change.interval = interval.map(|interval| blur_b.widen(blur_a, scale, interval));
     }
     if found.is_none() && why.is_empty() {
-        why = "its values are no numbers to compare".into();
+        why = "its values are not numbers".into();
     }
     let on = |scale: Scale| found.filter(|found| found.scale == scale).map(|found| found.change);
     Some(FigureChange {
@@ -266,10 +267,10 @@ fn unusable(cell: &CellResult) -> String {
         Status::Valid => String::new(),
         Status::Partly | Status::Invalid => {
             let reasons: Vec<String> = cell.all_reasons().iter().map(|count| count.reason.to_string()).collect();
-            format!("no valid run ({})", reasons.join(", "))
+            format!("{UNRELIABLE} in all runs ({})", reasons.join(", "))
         }
-        Status::Failed => format!("no run could be made ({})", clean(cell.error.as_deref().unwrap_or_default(), 80)),
+        Status::Failed => format!("all runs {FAILED} ({})", clean(cell.error.as_deref().unwrap_or_default(), 80)),
         Status::Missing => "no run yet".into(),
-        Status::Skipped => format!("left out ({})", clean(cell.cell.skipped.as_deref().unwrap_or_default(), 80)),
+        Status::Skipped => format!("{SKIPPED} ({})", clean(cell.cell.skipped.as_deref().unwrap_or_default(), 80)),
     }
 }

@@ -1,6 +1,7 @@
 //! Gates: what makes a comparison fail.
 
 use crate::text::clean;
+use crate::words::{BROKEN, HELD, OPEN};
 use pubmark_model::figure::{Figure, FigureNameError};
 use pubmark_model::objective::read_bound;
 use serde::Serialize;
@@ -78,10 +79,10 @@ impl GateResult {
     /// What became of it, in a line.
     pub fn sentence(&self) -> String {
         let (word, what) = match self.outcome {
-            GateOutcome::Passed => ("held", &self.failed),
-            GateOutcome::Failed => ("broken", &self.failed),
-            GateOutcome::TooNoisy => ("open", &self.too_noisy),
-            GateOutcome::Undecided => ("undecided", &self.undecided),
+            GateOutcome::Passed => (HELD, &self.failed),
+            GateOutcome::Failed => (BROKEN, &self.failed),
+            GateOutcome::TooNoisy => (OPEN, &self.too_noisy),
+            GateOutcome::Undecided => (OPEN, &self.undecided),
         };
         let more = if what.len() > 1 { format!("; … and {} more", what.len() - 1) } else { String::new() };
         let first = what.first().map(|what| format!(": {what}{more}")).unwrap_or_default();

@@ -6,7 +6,7 @@
 
 use super::figure::{HEADLINES, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
-use super::page::{figure_head, gate_table, text_head};
+use super::page::{TOO_NOISY, figure_head, gate_table, text_head};
 use super::select::Only;
 use crate::analysis::CellResult;
 use crate::document::{Document, Entry, Mark, Row, Table, table};
@@ -221,8 +221,8 @@ impl History {
         let span = ends.map(|(first, last)| format!("{} to {}", moment(&first.started), moment(&last.started)));
         let looked_at = self.series.iter().filter(|one| one.p.is_some()).count();
         let mut closing = vec![format!(
-            "A folder is one observation: the median over the runs that count. A change is called one where the order of \
-             the folders is too uneven for chance; where nothing has changed, any of the {looked_at} figures is called \
+            "A folder is one observation: the median over the reliable runs. A change is called one where the order of the \
+             folders is too uneven for chance; where nothing has changed, any of the {looked_at} figures is called \
              so with at most 5 % probability. A last folder alone cannot be told from noise, and what creeps is shown \
              as one step."
         )];
@@ -236,7 +236,7 @@ impl History {
             constants: String::new(),
             answers: Vec::new(),
             tables: self.table().into_iter().collect(),
-            claims: gate_table(&self.gates, ["passed", "too noisy to see it", "undecided", "failed"]),
+            claims: gate_table(&self.gates, TOO_NOISY),
             closing,
         }
     }

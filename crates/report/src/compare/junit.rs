@@ -2,6 +2,7 @@
 //! case a gate and cell that it looks at.
 
 use super::gate::{GateOutcome, GateResult};
+use crate::words::{BROKEN, OPEN};
 use std::fmt::Write;
 
 /// The gates as a suite of this name. A gate that is broken is a failure; one of which
@@ -24,9 +25,9 @@ pub fn junit(suite: &str, gates: &[GateResult]) -> String {
                 out.push_str("/>\n");
                 continue;
             }
-            GateOutcome::Failed => ("failure", "broken", &gate.failed),
+            GateOutcome::Failed => ("failure", BROKEN, &gate.failed),
             GateOutcome::TooNoisy => ("error", "too noisy", &gate.too_noisy),
-            GateOutcome::Undecided => ("error", "undecided", &gate.undecided),
+            GateOutcome::Undecided => ("error", OPEN, &gate.undecided),
         };
         let first = what.first().map(String::as_str).unwrap_or_default();
         let all = what.join("\n");
@@ -73,7 +74,7 @@ mod tests {
         assert!(text.contains("tests=\"4\" failures=\"1\" errors=\"2\""), "{text}");
         assert!(text.contains("name=\"p99 &gt; +10%\""), "{text}");
         assert!(text.contains("message=\"a &lt;b&gt; &amp; &quot;c&quot;[31m: +20 %\""), "{text}");
-        assert!(text.contains("<error type=\"too noisy\"") && text.contains("<error type=\"undecided\""), "{text}");
+        assert!(text.contains("<error type=\"too noisy\"") && text.contains("<error type=\"open\""), "{text}");
         assert!(text.contains("name=\"x\"/>") && !text.contains('\u{1b}'), "{text}");
     }
 }

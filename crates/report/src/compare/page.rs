@@ -6,6 +6,7 @@ use super::gate::{GateOutcome, GateResult};
 use crate::document::{Document, Entry, Head, Mark, Row, Table, table};
 use crate::figures::shown;
 use crate::text::{clean, counted};
+use crate::words::{BROKEN, HELD, OPEN};
 use pubmark_stats::RunOrder;
 
 /// Longest name of a results folder that is shown, characters.
@@ -127,29 +128,31 @@ pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
         }));
     }
     let heads = vec![text_head("cell"), text_head("figures"), text_head("why")];
-    (!rows.is_empty()).then(|| table("Undecided", heads, vec![rows], Vec::new(), true))
+    (!rows.is_empty()).then(|| table("Open", heads, vec![rows], Vec::new(), true))
 }
 
 /// What became of the gates.
 pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
-    gate_table(&comparison.gates, ["passed", "too noisy to see it", "undecided", "failed"])
+    gate_table(&comparison.gates, TOO_NOISY)
 }
 
-/// What became of gates, in these words: passed, too noisy, undecided, failed.
-pub(super) fn gate_table(gates: &[GateResult], words: [&str; 4]) -> Option<Table> {
+/// The word for a gate on changes that noise would hide.
+pub(super) const TOO_NOISY: &str = "open: too noisy to see it";
+
+/// Returns the table of gates. `too_noisy` is the word for those that noise keeps open.
+pub(super) fn gate_table(gates: &[GateResult], too_noisy: &str) -> Option<Table> {
     let row = |gate: &GateResult| {
-        let (mark, told) = match gate.outcome {
-            GateOutcome::Passed => (Mark::Good, &gate.failed),
-            GateOutcome::TooNoisy => (Mark::Plain, &gate.too_noisy),
-            GateOutcome::Undecided => (Mark::Plain, &gate.undecided),
-            GateOutcome::Failed => (Mark::Bad, &gate.failed),
+        let (mark, word, told) = match gate.outcome {
+            GateOutcome::Passed => (Mark::Good, HELD, &gate.failed),
+            GateOutcome::TooNoisy => (Mark::Plain, too_noisy, &gate.too_noisy),
+            GateOutcome::Undecided => (Mark::Plain, OPEN, &gate.undecided),
+            GateOutcome::Failed => (Mark::Bad, BROKEN, &gate.failed),
         };
         let told = match told.as_slice() {
             [] => format!("{} looked at", counted(gate.comparisons, "comparison")),
             all => few(all, REASONS_MAX),
         };
-        let word = words[gate.outcome as usize].to_owned();
-        Row { entries: [gate.gate.clone(), word, told].map(Entry::plain).into(), mark, bar: None }
+        Row { entries: [gate.gate.clone(), word.to_owned(), told].map(Entry::plain).into(), mark, bar: None }
     };
     let rows: Vec<Row> = gates.iter().map(row).collect();
     let heads = vec![text_head("gate"), text_head("outcome"), text_head("where")];
@@ -175,8 +178,8 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
         (gated, others) => format!("{} under gates, or in the {others} others,", counted(gated, "comparison")),
     };
     lines.push(format!(
-        "A run is one observation; A and B are medians over the runs that count for the figure. A change is called \
-         one only where it is beyond the noise between runs: where nothing has changed, any is found in the {family} \
+        "A run is one observation; A and B are medians over the runs in which the figure is reliable. A \
+         change is called one only where it is beyond the noise between runs: where nothing has changed, any is found in the {family} \
          with at most 5 % probability. An interval is of its comparison alone."
     ));
     if comparison.order == RunOrder::Apart {

@@ -95,7 +95,7 @@ fn unheard_of(cells: &[Kept]) -> Option<String> {
     }
     (!cells.is_empty()).then(|| {
         format!(
-            "Where subscribers were killed, {} acknowledged messages did not arrive: nobody was there to take what came \
+            "Where subscribers were killed, {} acknowledged messages did not arrive: no subscriber could take what came \
              after that.",
             all.acked_lost_of_acked()
         )

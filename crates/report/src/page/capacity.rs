@@ -1,6 +1,6 @@
 //! Searches for a capacity, as the page draws them.
 
-use crate::capacity::{CapacityResult, LoadFigures, verdict, why};
+use crate::capacity::{CapacityResult, LoadFigures, standing, why};
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::capacity::LoadAxis;
@@ -129,7 +129,7 @@ fn view(found: &CapacityResult, each: bool) -> CapacityView {
         settled: answer.settled,
         confirmed: answer.confirmed,
         limited_by: answer.limited_by.map(|limit| limit.word()),
-        standing: verdict(found),
+        standing: standing(found),
         curve,
         steps: steps.filter(|_| each).collect(),
     }

@@ -23,7 +23,7 @@ use crate::points::Point;
 use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
 use crate::text::{clean, clean_ends, percent, time};
-use crate::words::CellVerdict;
+use crate::words::{CellVerdict, OPEN};
 use pubmark_model::figure::{Figure, FigureDescription};
 use pubmark_model::record::{FigureGroup, RunRecord};
 use serde::{Serialize, Serializer};
@@ -568,8 +568,7 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
 
 fn capacity_rank<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Option<Rank> {
     let (kind, systems) = best_of(found)?;
-    let kind = if kind == "undecided" { "open" } else { kind };
-    let why = (kind == "open").then(|| "the intervals of the searches show neither".to_owned());
+    let why = (kind == OPEN).then(|| "the intervals of the searches overlap".to_owned());
     Some(Rank { kind, systems, why, repeats_more: None })
 }
 

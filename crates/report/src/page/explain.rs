@@ -56,7 +56,7 @@ pub fn reason(reason: Reason) -> Explanation {
             "The system or the network between: this must not happen.",
         ),
         Reason::TooFewSamples => (
-            "Too few messages for the percentile that is quoted.",
+            "Too few messages for this percentile.",
             "A longer window or a higher rate.",
         ),
         Reason::Clock => (
@@ -80,7 +80,7 @@ pub fn reason(reason: Reason) -> Explanation {
             "Change what the reason beside it names: rights of the user, settings of the server, or the message.",
         ),
         Reason::Failed => (
-            "The run could not be made.",
+            "The run did not take place or did not end.",
             "The error says why; pubmark run --resume tries it again.",
         ),
         Reason::Later(_) => (

@@ -115,7 +115,7 @@ fn runs_that_do_not_count_are_never_used() {
     }
     let found = change(&compare(&a, &b.report()), "alpha", Figure::LATENCY_P50);
     assert_eq!((found.b, found.runs_b, found.outcome), (None, 0, ChangeOutcome::Undecided));
-    assert_eq!(found.why, "B: no valid run (noisy-machine)");
+    assert_eq!(found.why, "B: unreliable in all runs (noisy-machine)");
     assert!(found.a.is_some());
 }
 
@@ -129,14 +129,14 @@ fn what_cannot_be_decided_says_why() {
     };
     let mut single = Lab::new(ONE);
     single.latencies("alpha", &[500_000]);
-    assert_eq!(why(&single), "B: one valid run, and nothing to tell its noise by");
+    assert_eq!(why(&single), "B: one reliable run, so its noise is not known");
     let mut failed = Lab::new(ONE);
     failed.run("alpha", 1, |run| fail(run, "the port was taken"));
-    assert_eq!(why(&failed), "B: no run could be made (the port was taken)");
+    assert_eq!(why(&failed), "B: all runs failed (the port was taken)");
     assert_eq!(why(&Lab::new(ONE)), "B: no run yet");
     let two = ONE.replace("[\"alpha\"]", "[\"alpha\", \"beta\"]");
     let skipped = Lab::new(&format!("{two}[[skip]]\nsystem = \"alpha\"\nwhy = \"too slow\"\n"));
-    assert_eq!(why(&skipped), "B: left out (too slow)");
+    assert_eq!(why(&skipped), "B: skipped (too slow)");
     let mut without = Lab::new(ONE);
     without.rates("alpha", &[1.0, 2.0, 3.0]);
     assert_eq!(why(&without), "B: no run has it");
@@ -215,7 +215,7 @@ fn a_gate_fails_only_beyond_its_threshold_and_beyond_the_noise() {
     single.latencies("alpha", &[500_000]);
     let found = gated(&a, &single.report(), "p50 > +5%");
     assert_eq!(found.gates_say(), GateOutcome::Undecided);
-    assert!(found.gates[0].undecided[0].starts_with("alpha (B: one valid run"), "{:?}", found.gates);
+    assert!(found.gates[0].undecided[0].starts_with("alpha (B: one reliable run"), "{:?}", found.gates);
     assert_eq!(says(&half_more, "reconnected > 0"), GateOutcome::Undecided, "no run has it");
 }
 

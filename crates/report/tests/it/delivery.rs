@@ -37,7 +37,8 @@ fn the_messages_come_first_at_every_width() {
     let report = lossy().report();
     for width in [60, 80, 120, 200, 300] {
         let text = report.terminal(width, false);
-        let row = |start: &str| words(text.lines().find(|line| line.starts_with(start)).unwrap());
+        let table = &text[text.find("\nLatency (at given rates)\n").unwrap()..];
+        let row = |start: &str| words(table.lines().find(|line| line.starts_with(start)).unwrap());
         assert_eq!(row("system ")[..6], ["system", "acked", "acked", "lost", "lost", "duplicated"], "{text}");
         assert_eq!(row("alpha ")[..5], ["alpha", "30000", "4303", "4303", "17"], "{text}");
         assert_eq!(row("beta ")[..5], ["beta", "30000", "0", "0", "17"], "{text}");

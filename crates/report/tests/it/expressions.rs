@@ -212,7 +212,7 @@ fn what_was_not_measured_is_named() {
     let skipped = format!("{SYSTEMS}[[skip]]\nsystem = \"gamma\"\nwhy = \"too slow\"\n");
     assert_eq!(
         said(&skipped, "p50(alpha) < p50(gamma)"),
-        (ClaimOutcome::Untested, "gamma is left out: too slow".to_owned())
+        (ClaimOutcome::Untested, "gamma is skipped: too slow".to_owned())
     );
     let single = "[axes]\nsystem = [\"alpha\"]\npayload = [\"1KB\"]\n";
     let (outcome, words) = said(single, "growth(p50, payload, alpha) > 1");

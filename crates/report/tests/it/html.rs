@@ -90,7 +90,7 @@ fn what_may_not_be_quoted_is_counted_with_the_reason() {
     });
     lab.run("beta 64B", 2, |run| run.error = Some("no such library".into()));
     let (_, text) = sentence(&lab.report(), "validity");
-    assert_eq!(text, "6 of 8 runs may be quoted; 1 could not be made; against the others: noisy-machine (1).");
+    assert_eq!(text, "8 runs: 6 ok, 1 unreliable, 1 failed. Reasons: noisy-machine 1.");
     let data = data(&lab.report());
     let rows: Vec<(bool, bool)> = data["records"]
         .as_array()

@@ -220,7 +220,7 @@ fn a_figure_is_known_when_its_interval_is_as_narrow_as_was_asked() {
         states(&lab.report()).remove(0)
     };
     assert!(matches!(state(0, "±10%"), QuestionState::Open { why, .. } if why == "not measured yet"));
-    assert!(matches!(state(1, "±10%"), QuestionState::Open { why, .. } if why.contains("no noise is known")));
+    assert!(matches!(state(1, "±10%"), QuestionState::Open { why, .. } if why.contains("noise is not known")));
     let QuestionState::Open { cells, compares, blocks_more, groups, .. } = state(3, "±10%") else { panic!() };
     assert_eq!((cells, compares, groups), (vec![0], false, vec![FigureGroup::LatencyP50]));
     assert!(blocks_more.is_some_and(|more| [1, 3, 5].contains(&more)), "{blocks_more:?}");

@@ -35,7 +35,7 @@ fn a_torn_last_line_is_left_out_and_told() {
     let records = read_records(dir.path()).unwrap();
     assert_eq!((records.runs.len(), records.torn), (2, true));
     let report = Report::load(dir.path(), &systems).unwrap();
-    assert!(report.terminal(80, false).contains("The last record breaks off"));
+    assert!(report.terminal(80, false).contains("The last record is incomplete"));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
     let report = Report::load(dir.path(), &systems).unwrap();
     let expected = RunCounts { valid: 2, made_again: 1, ..RunCounts::default() };
     assert_eq!(report.counts(), expected);
-    let said = "Runs: 2 valid, 0 invalid, 0 failed, 0 missing; 1 made again, because one before did not count.";
+    let said = "2 runs: 2 ok, 0 unreliable, 0 failed; 1 repeated, because the one before was unreliable or failed.";
     assert!(report.terminal(120, false).contains(said), "{}", report.terminal(120, false));
     assert!(report.markdown().contains(said));
     // The same of records that are not read from a folder.
@@ -209,7 +209,7 @@ fn a_record_of_no_cell_is_told() {
     let mut lab = lab();
     lab.records.runs[1].cell.insert("system".into(), "beta".into());
     let text = lab.report().terminal(80, false);
-    assert!(text.contains("Records of no cell of this study, left out: 1."), "{text}");
+    assert!(text.contains("Records of no cell of this study, ignored: 1."), "{text}");
 }
 
 #[test]
@@ -217,10 +217,10 @@ fn the_environment_says_whether_the_study_was_cut_down() {
     let (dir, lab) = (tempdir().unwrap(), lab());
     lab.write(dir.path(), "");
     let quick = || Report::load(dir.path(), &systems).map(|report| report.terminal(80, false));
-    assert!(!quick().unwrap().contains("cut-down"));
+    assert!(!quick().unwrap().contains("shortened"));
     let path = dir.path().join("environment.json");
     std::fs::write(&path, "{\"quick\": true}").unwrap();
-    assert!(quick().unwrap().contains("a quick, cut-down study"));
+    assert!(quick().unwrap().contains("a quick, shortened study"));
     std::fs::write(&path, "{").unwrap();
     assert!(matches!(quick(), Err(ReportError::Environment { .. })));
 }

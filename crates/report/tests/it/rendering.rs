@@ -109,7 +109,7 @@ fn the_load_that_is_sustained_has_a_table_of_its_own() {
     assert_eq!(row("alpha"), "alpha ≥ 2.00k 40.0 µs 400 µs nothing that was measured");
     assert_eq!(row("beta"), "beta 1.00k 40.0 µs 400 µs p99 above the bound at 2.00k");
     assert!(!table.lines().any(|line| line.starts_with("kernel")), "{table}");
-    assert!(table.contains("nothing may be said of 500"), "{table}");
+    assert!(table.contains("unreliable or missing: 500"), "{table}");
     assert!(report.markdown().contains("Load that is sustained"));
     let rows = report.summary_json();
     let of = |system: &str, rate: u64| {
@@ -140,7 +140,7 @@ fn the_load_of_all_publishers_together_stands_in_the_table() {
     let many = of("40");
     for text in [many.terminal(80, false), many.terminal(160, false), many.markdown()] {
         assert!(text.contains("offered/s") && text.contains("20.0k") && text.contains("80.0k"), "{text}");
-        assert!(text.contains("offered/s: messages a second that all publishers of a cell owe together"), "{text}");
+        assert!(text.contains("offered/s: target rate, all publishers together"), "{text}");
     }
     let one = of("1").terminal(160, false);
     assert!(!one.contains("offered/s"), "one publisher's rate says it: {one}");
@@ -199,7 +199,7 @@ fn a_point_that_is_skipped_altogether_has_no_rows_but_a_reason() {
     let text = lab.report().terminal(80, false);
     assert_eq!(text.matches("missing\n").count(), 3, "{text}");
     assert!(!text.contains("skipped\n"), "{text}");
-    let why = "Not run, 2 cells (alpha, beta): too slow\n";
+    let why = "Skipped, 2 cells (alpha, beta): too slow\n";
     assert!(text.contains(why), "{text}");
     assert!(!text.contains("have no row here"), "no table lacks them: {text}");
 }
@@ -236,15 +236,15 @@ fn left_out() -> Lab {
 fn cells_that_were_not_run_are_counted_by_their_reasons_and_take_no_row() {
     let report = left_out().report();
     for text in [report.terminal(200, false), report.markdown().replace('\\', "")] {
-        assert!(!text.contains("skipped"), "{text}");
-        assert!(text.contains("14 cells were not run and have no row here: the reasons are at the end"), "{text}");
-        let told: Vec<&str> = text.lines().filter(|line| line.starts_with("Not run, ")).collect();
+        assert_eq!(text.matches("skipped").count(), 1, "in the note, and in no row: {text}");
+        assert!(text.contains("14 cells are skipped and have no row here: the reasons are at the end"), "{text}");
+        let told: Vec<&str> = text.lines().filter(|line| line.starts_with("Skipped, ")).collect();
         let expected = [
-            "Not run, 10 cells (beta, gamma): NAME is not installed: `pubmark systems NAME --install` brings it",
-            "Not run, 1 cell (mock): reason a",
-            "Not run, 1 cell (mock): reason b",
-            "Not run, 1 cell (mock): reason c",
-            "Not run, 1 more cell for 1 other reason: `pubmark report` with --all has them.",
+            "Skipped, 10 cells (beta, gamma): NAME is not installed: `pubmark systems NAME --install` brings it",
+            "Skipped, 1 cell (mock): reason a",
+            "Skipped, 1 cell (mock): reason b",
+            "Skipped, 1 cell (mock): reason c",
+            "Skipped, 1 more cell for 1 other reason: `pubmark report` with --all has them.",
         ];
         assert_eq!(told, expected, "{text}");
         // A cell that was to be run and has no run keeps its row.
@@ -293,7 +293,7 @@ fn a_word_means_the_same_with_and_without_rivals() {
         lab.latencies("alpha", &[100_000, 101_000, 100_500]);
         lab.report().terminal(80, false)
     };
-    assert_eq!(verdict_of(&shown(one()), "alpha"), "valid", "nobody to rank it with");
+    assert_eq!(verdict_of(&shown(one()), "alpha"), "ok", "nobody to rank it with");
     assert_eq!(verdict_of(&shown(two()), "alpha"), "alone", "the rival was not measured");
     let mut lab = two();
     lab.latencies("beta", &[200_000, 201_000, 199_500]);
@@ -309,7 +309,7 @@ fn a_word_means_the_same_with_and_without_rivals() {
     let mut lab = two();
     lab.latencies("beta", &[200_000, 201_000, 199_500]);
     lab.records.runs.iter_mut().for_each(|run| spoil(run, Reason::ServerDied, "it ended"));
-    assert_eq!(words(&shown(lab)), ("alone".into(), "invalid".into()), "that is other work");
+    assert_eq!(words(&shown(lab)), ("alone".into(), "unreliable".into()), "that is other work");
 }
 
 #[test]
@@ -319,12 +319,15 @@ fn shares_that_differ_leave_throughputs_unranked_and_the_opening_says_the_shares
     lab.records.runs.iter_mut().for_each(|run| run.counts.delivered = 1_760);
     lab.rates("beta", &[200_000.0, 201_000.0, 199_500.0]);
     let text = lab.report().terminal(120, false);
-    assert_eq!((verdict_of(&text, "alpha").as_str(), verdict_of(&text, "beta").as_str()), ("unranked", "unranked"));
+    assert_eq!(
+        (verdict_of(&text, "alpha").as_str(), verdict_of(&text, "beta").as_str()),
+        ("not comparable", "not comparable")
+    );
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let opening = "Who has the most messages delivered per second cannot be said: the shares delivered differ. \
+    let opening = "No ranking by throughput: the shares delivered differ. \
                    alpha 901k/s (899k/s to 903k/s, 8.8 % delivered); beta 200k/s";
     assert!(words.contains(opening), "{text}");
-    assert!(words.contains("unranked: the shares delivered differ (8.8 % to 100 %)"), "{text}");
+    assert!(words.contains("not comparable: the shares delivered differ (8.8 % to 100 %)"), "{text}");
 }
 
 /// The docs define the words as the program does.
@@ -346,7 +349,7 @@ fn partly_valid_cells_say_how_many_runs_count() {
     spoil(&mut lab.records.runs[1], Reason::NotSteady, "falls by 12 %");
     let text = lab.report().terminal(80, false);
     assert!(text.contains("winner (4/5)\n"), "{text}");
-    let note = "alpha: 1 of 5 runs invalid and left out: not-steady: falls by 12 %";
+    let note = "alpha: 1 of 5 runs unreliable: not-steady: falls by 12 %";
     assert!(text.contains(note), "{text}");
 }
 
@@ -455,7 +458,7 @@ fn both_latencies_stand_side_by_side_where_they_differ_much() {
 fn what_runs_found_is_told_and_makes_none_of_them_invalid() {
     let text = stalled(200_000).report().terminal(120, false);
     assert!(text.contains("beta: noted in 2 of 2 runs, the first: the server delivered nothing for a while"), "{text}");
-    assert!(text.contains("4 valid, 0 invalid"), "{text}");
+    assert!(text.contains("4 ok, 0 unreliable"), "{text}");
 }
 
 /// What a limit holds down is shown wherever there is a limit, however narrow the screen.

@@ -37,12 +37,12 @@ fn a_zero_that_hangs_on_a_setting_of_ours_says_so() {
     let other = difference("backlog", 4_096, Some(128), &[]);
     let unknown = difference("flush", 1, None, &[]);
     for text in said(&measured(Use::Tuned, vec![saved, other, unknown])) {
-        let zero = "None of 20000 acknowledged messages was lost. That hangs on settings that are not their makers': \
-                    alpha autosave_interval_s 1 (1800).";
+        let zero = "None of 20000 acknowledged messages was lost. Depends on settings that differ from the vendor defaults: \
+                    alpha autosave_interval_s=1 (default: 1800).";
         assert!(text.contains(zero), "{text}");
         assert!(text.contains(" · settings tuned · "), "{text}");
-        let all = "Settings of alpha, tuned: autosave_interval_s 1 (1800); backlog 4096 (128); \
-                   flush 1 (theirs is not known, or cannot be).";
+        let all = "Settings of alpha, tuned: autosave_interval_s=1 (default: 1800); backlog=4096 (default: 128); \
+                   flush=1 (no vendor default).";
         assert!(text.contains(all), "{text}");
     }
 }
@@ -51,10 +51,10 @@ fn a_zero_that_hangs_on_a_setting_of_ours_says_so() {
 fn stock_is_named_and_says_what_stayed() {
     for text in said(&measured(Use::Stock, vec![difference("heap", 50, None, &[])])) {
         assert!(
-            text.contains(" · settings stock · ") && text.contains("Settings of alpha, stock but for: heap 50"),
+            text.contains(" · settings stock · ") && text.contains("Settings of alpha, stock except: heap=50"),
             "{text}"
         );
-        assert!(!text.contains("That hangs on"), "{text}");
+        assert!(!text.contains("Depends on"), "{text}");
     }
     let [text, _] = said(&measured(Use::Stock, Vec::new()));
     assert!(text.contains(" · settings stock · ") && !text.contains("Settings of alpha"), "{text}");
@@ -74,7 +74,8 @@ fn a_winner_names_the_settings_that_its_figure_hangs_on() {
         run.settings = Some(Tuning { asked: Use::Tuned, differences });
     }
     for text in said(&lab) {
-        let says = "a factor of 1.98. That hangs on settings that are not their makers': alpha nodelay 1 (0).";
+        let says =
+            "a factor of 1.98. Depends on settings that differ from the vendor defaults: alpha nodelay=1 (default: 0).";
         assert!(text.contains(says), "{text}");
     }
 }

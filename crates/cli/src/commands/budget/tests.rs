@@ -32,14 +32,14 @@ fn told_of(reason: Reason) -> String {
 #[test]
 fn a_machine_that_never_gets_quiet_ends_in_a_word_that_says_so() {
     let noisy = told_of(Reason::NoisyMachine);
-    assert!(noisy.contains("undecided: the machine (zeromq: noisy-machine)"), "{noisy}");
+    assert!(noisy.contains("the machine is busy (zeromq: noisy-machine)"), "{noisy}");
     assert!(noisy.contains("what is open cannot be measured further"), "{noisy}");
     let lossy = told_of(Reason::MessagesLost);
-    assert!(lossy.contains("undecided: runs that do not count (zeromq: messages-lost)"), "{lossy}");
+    assert!(lossy.contains("unreliable runs (zeromq: messages-lost)"), "{lossy}");
 }
 
 #[test]
 fn runs_made_again_are_counted_by_the_records() {
     let said = told_of(Reason::NoisyMachine);
-    assert!(said.contains("7 runs, 1 of them made again because one before did not count"), "{said}");
+    assert!(said.contains("7 runs, 1 of them repeated because the one before was unreliable or failed"), "{said}");
 }

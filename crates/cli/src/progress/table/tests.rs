@@ -89,7 +89,7 @@ fn systems_are_counted_where_there_are_many_cells() {
     let both: Vec<Vec<String>> = ["nng", "kernel"].iter().map(|name| figures(&text, name)).collect();
     let sum = |column: usize| both.iter().map(|row| row[column].parse::<usize>().unwrap()).sum::<usize>();
     assert_eq!((sum(0), sum(1), sum(2)), (3, 1, 36), "done, running, left: {text}");
-    assert_eq!((sum(4), sum(5), sum(6)), (1, 1, 1), "valid, not valid, failed: {text}");
+    assert_eq!((sum(4), sum(5), sum(6)), (1, 1, 1), "ok, unreliable, failed: {text}");
     assert!(text.contains("last  ") && text.contains(": said"), "{text}");
 }
 
@@ -146,7 +146,7 @@ fn a_study_with_a_time_says_how_its_questions_stand() {
     looked(&mut board, &["best at a", "best at b", "c"], &[("claim 1", None)], &[0]);
     let later = text(&board, 20 * SECOND, 80, 24);
     assert!(later.contains("3 decided, 1 open; 1 runs, 1 min 20 s left"), "{later}");
-    assert_eq!(lines_of(&later, "open"), ["claim 1; nobody can say yet how much more time"], "{later}");
+    assert_eq!(lines_of(&later, "open"), ["claim 1; cannot estimate the time still needed"], "{later}");
     assert_eq!(lines_of(&later, "done"), ["c: nng"], "what was decided last stays: {later}");
     assert!(lines_of(&text(&board, 20 * SECOND, 80, 8), "done").is_empty(), "the rows go before it");
     let row = |index: usize| figures(&later, &cells[index].label());
@@ -184,7 +184,7 @@ fn the_run_that_is_on_says_its_phase_and_its_rates() {
     }));
     let window = text(&board, 7 * SECOND, 80, 24);
     assert!(window.contains("window 4.0 of 10.0 s"), "{window}");
-    assert!(window.contains("sent 4.00k (1.00k/s)  received 3.99k (998/s)  own lag ≤ 45.0 µs"), "{window}");
+    assert!(window.contains("sent 4.00k (1.00k/s)  received 3.99k (998/s)  generator delay ≤ 45.0 µs"), "{window}");
     assert_eq!(board.offered(7 * SECOND), Some(5_000), "what was due since the start");
     assert_eq!(board.offered(99 * SECOND), Some(11_000), "and no more beyond the window");
     assert!(text(&board, 14 * SECOND, 80, 24).contains("draining"));

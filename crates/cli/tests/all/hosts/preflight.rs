@@ -114,7 +114,7 @@ fn a_server_that_its_host_has_not_is_left_out_and_the_rest_is_measured() {
     let mut command = place.command(&["run", "study.toml", "--hosts", &hosts, "--out", "r"]);
     let output = command.env("PATH", &with_broker).output().unwrap();
     let said = stderr(&output);
-    assert!(said.contains("left out: host b1: `my-broker` is not found: ask its makers"), "{said}");
+    assert!(said.contains("skipped: host b1: `my-broker` is not found: ask its makers"), "{said}");
     let records = place.records("r");
     let systems: Vec<(&Value, &Value)> = records.iter().map(|run| (&run["system"], &run["error"])).collect();
     assert_eq!(systems, [(&Value::from("mosquitto"), &Value::Null)], "{said}");
@@ -200,10 +200,10 @@ fn a_study_installs_what_its_hosts_lack() {
                 [axes]\nsystem = [\"./mine.toml\", \"mosquitto\"]\n";
     place.study(text);
     let left_out = place.run(&["run", "study.toml", "--hosts", &hosts, "--out", "r"]);
-    assert!(stderr(&left_out).contains("left out: host b1: mine is not installed"), "{}", stderr(&left_out));
+    assert!(stderr(&left_out).contains("skipped: host b1: mine is not installed"), "{}", stderr(&left_out));
     let output = place.run(&["run", "study.toml", "--install", "--hosts", &hosts, "--out", "s"]);
     let said = stderr(&output);
-    assert!(said.contains("installing mine on host b1") && !said.contains("left out: host"), "{said}");
+    assert!(said.contains("installing mine on host b1") && !said.contains("skipped: host"), "{said}");
     assert!(cache.join("pubmark/systems/mine/built").exists(), "{said}");
     let records = place.records("s");
     let error = |run: &Value| run["error"].as_str().map(str::to_owned);
@@ -228,7 +228,7 @@ fn what_cannot_be_installed_on_a_host_is_left_out_and_the_study_goes_on() {
     let said = stderr(&output);
     let why = "never cannot be installed on host b1, and the study goes on: ";
     assert_eq!(said.matches(why).count(), 1, "{said}");
-    assert!(said.contains("left out: host b1: never is not installed"), "{said}");
+    assert!(said.contains("skipped: host b1: never is not installed"), "{said}");
     let records = place.records("s");
     let played: Vec<(&Value, &Value)> = records.iter().map(|run| (&run["system"], &run["error"])).collect();
     assert_eq!(played, [(&Value::from("kernel"), &Value::Null)], "{said}");

@@ -49,7 +49,7 @@ impl Evaluation<'_> {
     ) -> Found<Amount> {
         let places = self.along_axis(axis, at, point)?;
         let read = |(place, cell): &(f64, usize)| Ok((*place, self.reading(figure, *cell)?));
-        let nothing = || Gap { is_open: true, why: "its values are no numbers".into(), cells: Vec::new() };
+        let nothing = || Gap { is_open: true, why: "its values are not numbers".into(), cells: Vec::new() };
         if along == Along::Growth {
             let ((_, least), (_, most)) = (read(&places[0])?, read(&places[places.len() - 1])?);
             return most.with(Operator::Divide, least).ok_or_else(nothing);
@@ -71,7 +71,7 @@ impl Evaluation<'_> {
         });
         let values: Vec<Observation> = values.collect();
         if values.is_empty() {
-            let why = format!("{} has no repeat that counts at each value of {axis}", label_of(at));
+            let why = format!("{} has no repeat that is reliable at each value of {axis}", label_of(at));
             return Err(Gap { is_open: true, why, cells: places.iter().map(|(_, cell)| *cell).collect() });
         }
         // A bound on one value bounds a line on neither side.

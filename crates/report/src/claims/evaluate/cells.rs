@@ -5,6 +5,7 @@ use super::{Evaluation, Found, Gap, WHY_CHARS};
 use crate::analysis::Status;
 use crate::claims::words::label_of;
 use crate::text::clean;
+use crate::words::SKIPPED;
 use serde_json::{Map, Value};
 
 impl<'a> Evaluation<'a> {
@@ -66,7 +67,7 @@ impl<'a> Evaluation<'a> {
         let mut skipped = (0..self.evidence.cells.len()).filter(|index| self.is_read(leaf, point, *index));
         let what = label_of(leaf.at);
         Err(Gap::untested(match skipped.next().and_then(|index| self.cell(index).cell.skipped.clone()) {
-            Some(why) => format!("{what} is left out: {}", clean(&why, WHY_CHARS)),
+            Some(why) => format!("{what} is {SKIPPED}: {}", clean(&why, WHY_CHARS)),
             None => format!("{what} was not run here"),
         }))
     }
