@@ -27,6 +27,7 @@ export const opening: Section = {
       result.quick ? quick() : null,
       busy(result),
       lead(result),
+      compared(context),
       cards(context),
       trust(context, verdicts(context), notes(result)),
       fold("The answer in sentences", findings(result), h("div", { class: "measured" }, standings(context))),
@@ -43,6 +44,28 @@ function fold(title: string, ...inside: Child[]): HTMLElement {
 function busy(result: Result): Child {
   const found = result.findings.find(({ about }) => about === "machine");
   return found === undefined ? null : h("p", { class: "warning busy", role: "note" }, badge("busy machine", "warn", "!"), h("span", null, clean(found.text, 800)));
+}
+
+/** Figures that say in a line what has changed, the first that was measured. */
+const COMPARED = ["latency_p50_ns", "delivered_per_s"];
+
+/** What has changed between two results, where there are two. */
+function compared({ page, state, figure }: Context): Child {
+  const changes = page.comparison?.same.flatMap(({ changes }) => changes) ?? [];
+  const key = COMPARED.find((key) => changes.some(({ column }) => column === key));
+  if (key === undefined) return null;
+  const counts = new Map<string, number>();
+  for (const { column, outcome } of changes) {
+    const word = outcome === "undecided" ? "open" : outcome;
+    if (column === key) counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  const [before, after] = page.results.map(({ name }) => clean(name, 60));
+  const words = ["worse", "better", "changed", "no difference", "open"].flatMap((word) => (counts.has(word) ? [`${counts.get(word)} ${word}`] : []));
+  const go = (): void => {
+    state.set("at", "");
+    state.set("at", "comparison");
+  };
+  return h("p", { class: "lead" }, `${after} against ${before}, ${figure(key).label}: ${words.join(", ")}. `, link("Comparison", go));
 }
 
 /** How two settings compare, where that was the question. */

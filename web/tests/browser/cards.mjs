@@ -188,6 +188,19 @@ test("the line of trust counts the runs, and opens the list of those that are no
   }
 });
 
+test("of two results the first screen counts what has changed, and leads to the comparison", async () => {
+  await at("two", {}, async (tab) => {
+    const { comparison: { same } } = await pageData(tab);
+    const changes = same.flatMap(({ changes }) => changes.filter(({ column }) => column === "latency_p50_ns"));
+    const counts = tally(changes.map(({ outcome }) => (outcome === "undecided" ? "open" : outcome)));
+    const words = ["worse", "better", "changed", "no difference", "open"].filter((word) => counts[word]).map((word) => `${counts[word]} ${word}`);
+    const line = tab.locator("#answer p.lead");
+    assert.equal(await line.textContent(), `after against before, latency p50: ${words.join(", ")}. Comparison`);
+    await line.getByRole("button").click();
+    await until(tab, () => document.activeElement?.closest("section")?.id === "comparison");
+  });
+});
+
 /** Charts of the page, and those that are drawn. */
 const drawn = (tab) => tab.evaluate(() => {
   const charts = [...document.querySelectorAll("main figure[data-chart]")];
