@@ -63,13 +63,15 @@ function pickers(context: Context, slices: Slice[], tabs: string | null): Child 
 /** A card and how it is filled. */
 function box(context: Context, { id, title }: Card): { element: HTMLElement; draw(view: View, tabs: string | null): void } {
   const about = h("span", { class: "small" });
+  const place = h("span", { class: "small cut-at" });
   const answer = h("p", { class: "answer" });
-  const hint = h("p", { class: "small" });
-  const counts = h("p", { class: "small counts-line" });
+  const hint = h("span");
+  const counts = h("span", { class: "counts-line" });
+  const footer = h("footer", { class: "small" }, hint, counts);
   const choice = h("div", { class: "choice" });
   const panel = h("div", { id: `card-${id}-panel` });
   const heading = h("h3", { id: `card-${id}` }, title);
-  const element = h("article", { class: "card", "data-card": id, "aria-labelledby": heading.id }, h("header", null, heading, about), answer, choice, panel, hint, counts);
+  const element = h("article", { class: "answer-card", "data-card": id, "aria-labelledby": heading.id }, h("header", null, heading, about, place), answer, choice, panel, footer);
   const whole = { is: false };
   const draw = (view: View, tabs: string | null): void => {
     const slice = view.slices.find(({ axis, options }) => axis.name === tabs && options.length <= TABS_MAX);
@@ -83,12 +85,12 @@ function box(context: Context, { id, title }: Card): { element: HTMLElement; dra
     }
     if (had) choice.querySelector<HTMLElement>('[aria-selected="true"]')?.focus({ preventScroll: true });
     about.textContent = view.about;
+    place.textContent = view.place;
     answer.textContent = view.answer;
-    refill(panel, barTable(context, `${title}: ${view.answer}`, view.heads, view.rows, whole));
-    for (const [line, text] of [[hint, view.hint], [counts, view.counts]] as const) {
-      line.textContent = text;
-      line.hidden = text === "";
-    }
+    refill(panel, view.rows.length > 0 && barTable(context, `${title}: ${view.answer}`, view.heads, view.rows, whole));
+    hint.textContent = view.hint;
+    counts.textContent = view.counts;
+    footer.hidden = view.hint === "" && view.counts === "";
   };
   return { element, draw };
 }

@@ -16,8 +16,10 @@ export interface View {
   answer: string;
   /** What would help, or what is missing; empty for nothing. */
   hint: string;
-  /** What the bars are, and where they are cut. */
+  /** What the bars are. */
   about: string;
+  /** Where they are cut, but for the tabs; empty for nowhere. */
+  place: string;
   /** Who is best at all points; empty for one. */
   counts: string;
   heads: { name: string; value: string; also: string };
@@ -86,10 +88,10 @@ function where({ slices }: Cut, tabs: string | null): string {
   return slice.axis.name === "transport" ? ` over ${label(slice.chosen)}` : ` at ${label(slice.axis.label)} ${label(slice.chosen)}`;
 }
 
-/** `median, lower is better; at payload 1KiB`: without what the tabs say. */
-function aboutWords(about: string, { slices }: Cut, tabs: string | null): string {
+/** `at payload 1KiB`: without what the tabs say. */
+function placeWords({ slices }: Cut, tabs: string | null): string {
   const words = cutWords(slices.filter(({ axis }) => axis.name !== tabs));
-  return words === "" ? about : `${about}; at ${words}`;
+  return words === "" ? "" : `at ${words}`;
 }
 
 function competes({ result }: Context, cell: Cell): boolean {
@@ -121,7 +123,8 @@ function figureCard(context: Context, question: Question, cells: Cell[]): Card {
         slices: found.slices,
         answer: competing.length === 0 && values.length > 1 ? "references are not ranked" : answerWords(verbs, { rank: point?.ranks[key], lead: point?.leads?.[key] ?? null, where: place, values }),
         hint: hint(context, point, key, shown),
-        about: aboutWords(question.about, found, tabs),
+        about: question.about,
+        place: placeWords(found, tabs),
         counts: counts(),
         heads: { name: "system", value: context.figure(key).label, also: question.also },
         rows,
@@ -149,17 +152,17 @@ function rowOf(context: Context, question: Question, cell: Cell, name: string, p
   };
 }
 
-/** A row a system: candidates first, as they are ranked, then by value; references last. */
+/** A row a system: those that may be the best first, then by value; references last. */
 function ordered(context: Context, question: Question, cells: Cell[], point: Point | undefined): BarRow[] {
   const { better } = context.figure(question.key);
   const best = point?.ranks[question.key]?.systems ?? [];
-  const place = ({ system, isReference, isReliable }: BarRow): number => {
-    const at = best.indexOf(system);
-    return isReference ? 3e6 : at >= 0 ? at : isReliable ? 1e6 : 2e6;
-  };
+  const place = ({ system, isReference, isReliable }: BarRow): number => (isReference ? 3 : best.includes(system) ? 0 : isReliable ? 1 : 2);
   const rows = cells.map((cell) => rowOf(context, question, cell, cell.system, point));
   return rows.sort((a, b) => place(a) - place(b) || (better === "higher" ? b.value - a.value : a.value - b.value));
 }
+
+/** More repeats than that nobody makes. */
+const REPEATS_SAID_MAX = 100;
 
 /** What would decide it, and who has no value. */
 function hint(context: Context, point: Point | undefined, key: string, shown: Cell[]): string {
@@ -167,7 +170,7 @@ function hint(context: Context, point: Point | undefined, key: string, shown: Ce
   const rank = point.ranks[key];
   const more = rank?.repeats_more ?? null;
   const why = rank?.kind === "open" && rank.why !== null && more === null ? `${label(rank.why, 120)}.` : "";
-  const decides = rank?.kind === "open" && more !== null ? `About ${more} more ${more === 1 ? "repeat" : "repeats"} may decide.` : "";
+  const decides = rank?.kind === "open" && more !== null ? (more > REPEATS_SAID_MAX ? `Too close: over ${REPEATS_SAID_MAX} more repeats needed.` : `About ${more} more ${more === 1 ? "repeat" : "repeats"} may decide.`) : "";
   const absent = point.cells.map((index) => context.result.cells[index]!).filter((cell) => competes(context, cell) && !shown.includes(cell));
   const missing = absent.map((cell) => `${label(cell.system, 24)}: ${cell.status === "failed" || cell.status === "skipped" ? cell.status : absence(cell)}`);
   return [decides, capitalised(why), missing.length === 0 ? "" : `Not shown: ${missing.slice(0, 3).join("; ")}${missing.length > 3 ? `; ${missing.length - 3} more` : ""}.`].filter((part) => part !== "").join(" ");
@@ -192,7 +195,7 @@ function alone(context: Context, question: Question, cells: Cell[], axis: Axis, 
   const answer = least === null || most === null
     ? `no reliable ${verbs.noun}`
     : `${system} ${verbs.has} ${least.text}${least === most ? "" : ` to ${most.text}`}, ${least === most ? `${place} ${label(least.name)}` : `least ${place} ${label(least.name)}`}`;
-  return { slices: found.slices, answer, hint: "", about: aboutWords(question.about, found, axis.name), counts: "", heads: { name: axis.label, value: context.figure(key).label, also: question.also }, rows };
+  return { slices: found.slices, answer, hint: "", about: question.about, place: placeWords(found, axis.name), counts: "", heads: { name: axis.label, value: context.figure(key).label, also: question.also }, rows };
 }
 
 /** Messages that did not arrive, where there are any that should have: at given rates, or
@@ -223,10 +226,12 @@ function losses(context: Context): Card[] {
         slices: found.slices,
         answer: lossWords(lossy, own.length, where(found, tabs)),
         hint: "",
-        about: aboutWords(question.about, found, tabs),
+        about: question.about,
+        place: placeWords(found, tabs),
         counts: points.size > 1 ? `Lost at ${lossyPoints.size} of ${points.size} points` : "",
         heads: { name: "system", value: context.figure(key).label, also: question.also },
-        rows,
+        // Bars of nothing say nothing.
+        rows: lossy.length > 0 ? rows : [],
       };
     },
   }];
@@ -261,7 +266,7 @@ function capacityCard(context: Context, isSearch: boolean): Card {
         const best = capacities[0]!;
         const winner = capacities.find(({ standing }) => standing === "winner");
         const answer = capacities.length === 1 ? `${label(best.system, 24)}: ${capacityAnswer(best)}` : winner === undefined ? `${capacities.length} searches, none shown to carry most` : `${label(winner.label, 40)} carries most`;
-        return { slices: [], answer, hint: "", about, counts: "", heads: { ...heads, name: "search" }, rows };
+        return { slices: [], answer, hint: "", about, place: "", counts: "", heads: { ...heads, name: "search" }, rows };
       }
       const own = cells.filter((cell) => (points[cell.point]?.searches ?? []).length > 0);
       const found = cutAt(own, [], () => 1);
@@ -272,7 +277,8 @@ function capacityCard(context: Context, isSearch: boolean): Card {
         slices: found.slices,
         answer: answerWords(CARRIES, { rank: point?.capacity, lead: null, where: where(found, tabs), values }),
         hint: "",
-        about: aboutWords(about, found, tabs),
+        about,
+        place: placeWords(found, tabs),
         counts: countWords(searched.map(({ capacity }) => capacity)),
         heads,
         rows,
