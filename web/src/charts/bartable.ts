@@ -28,6 +28,14 @@ export interface BarRow {
   isReference: boolean;
 }
 
+/** The heads of the columns, for those who hear them. */
+export interface Heads {
+  name: string;
+  value: string;
+  interval: string;
+  also: string;
+}
+
 /** Rows that are shown before the others are asked for. */
 export const ROWS = 6;
 /** How far beyond the longest bar an interval may reach before it is cut off, as a multiple. */
@@ -43,8 +51,8 @@ export function trackEnd(rows: readonly Pick<BarRow, "value" | "hi">[]): number 
 
 const share = (value: number, end: number): string => `${(100 * Math.min(1, Math.max(0, value / end))).toFixed(2)}%`;
 
-/** Draws the bars, the first of `rows` first, with heads for those who hear them. */
-export function barTable(context: Context, caption: string, heads: { name: string; value: string; also: string }, rows: readonly BarRow[], whole: { is: boolean }): HTMLElement {
+/** Draws the bars, the first of `rows` first. */
+export function barTable(context: Context, caption: string, heads: Heads, rows: readonly BarRow[], whole: { is: boolean }): HTMLElement {
   const end = trackEnd(rows);
   const hasAlso = rows.some(({ also }) => also !== "");
   const shown = rows.length <= ROWS + 1 ? rows : rows.slice(0, ROWS);
@@ -54,7 +62,7 @@ export function barTable(context: Context, caption: string, heads: { name: strin
     "table",
     { class: "bars" },
     h("caption", { class: "unseen" }, caption),
-    h("thead", { class: "unseen" }, h("tr", null, [heads.name, "95 % interval", heads.value, ...(hasAlso ? [heads.also] : [])].map((head) => h("th", { scope: "col" }, head)))),
+    h("thead", { class: "unseen" }, h("tr", null, [heads.name, heads.interval, heads.value, ...(hasAlso ? [heads.also] : [])].map((head) => h("th", { scope: "col" }, head)))),
     h("tbody", null, shown.map((row) => rowOf(context, row, end, hasAlso))),
     rest.length > 0 && more,
   );

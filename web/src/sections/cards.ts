@@ -88,9 +88,11 @@ function box(context: Context, { id, title }: Card): { element: HTMLElement; dra
     place.textContent = view.place;
     answer.textContent = view.answer;
     refill(panel, view.rows.length > 0 && barTable(context, `${title}: ${view.answer}`, view.heads, view.rows, whole));
-    hint.textContent = view.hint;
-    counts.textContent = view.counts;
-    footer.hidden = view.hint === "" && view.counts === "";
+    for (const [line, text] of [[hint, view.hint], [counts, view.counts]] as const) {
+      line.textContent = text;
+      line.hidden = text === "";
+    }
+    footer.hidden = hint.hidden && counts.hidden;
   };
   return { element, draw };
 }

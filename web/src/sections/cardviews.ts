@@ -1,12 +1,12 @@
 import { answerWords, countWords, lossWords, type Verbs } from "../answer";
-import type { BarRow } from "../charts/bartable";
+import type { BarRow, Heads } from "../charts/bartable";
 import { label } from "../charts/clean";
 import { answer as capacityAnswer, load } from "../charts/knees";
 import { present, type Slice } from "../charts/slicing";
 import { absence } from "../charts/tip";
 import { quotable, said, value, type Context } from "../context";
 import { quantity } from "../format";
-import type { Axis, Cell, Point } from "../model";
+import type { Axis, Capacity, Cell, Point } from "../model";
 import { distance } from "../words";
 import { cutWords, usefulness, type Cut } from "./slice";
 
@@ -22,7 +22,7 @@ export interface View {
   place: string;
   /** Who is best at all points; empty for one. */
   counts: string;
-  heads: { name: string; value: string; also: string };
+  heads: Heads;
   rows: BarRow[];
 }
 
@@ -126,11 +126,15 @@ function figureCard(context: Context, question: Question, cells: Cell[]): Card {
         about: question.about,
         place: placeWords(found, tabs),
         counts: counts(),
-        heads: { name: "system", value: context.figure(key).label, also: question.also },
+        heads: headsOf(context, question, "system"),
         rows,
       };
     },
   };
+}
+
+function headsOf(context: Context, { key, also }: Question, name: string): Heads {
+  return { name, value: context.figure(key).label, interval: "95 % interval", also };
 }
 
 /** A row for a value of a figure. */
@@ -195,7 +199,7 @@ function alone(context: Context, question: Question, cells: Cell[], axis: Axis, 
   const answer = least === null || most === null
     ? `no reliable ${verbs.noun}`
     : `${system} ${verbs.has} ${least.text}${least === most ? "" : ` to ${most.text}`}, ${least === most ? `${place} ${label(least.name)}` : `least ${place} ${label(least.name)}`}`;
-  return { slices: found.slices, answer, hint: "", about: question.about, place: placeWords(found, axis.name), counts: "", heads: { name: axis.label, value: context.figure(key).label, also: question.also }, rows };
+  return { slices: found.slices, answer, hint: "", about: question.about, place: placeWords(found, axis.name), counts: "", heads: headsOf(context, question, axis.label), rows };
 }
 
 /** Messages that did not arrive, where there are any that should have: at given rates, or
@@ -229,7 +233,7 @@ function losses(context: Context): Card[] {
         about: question.about,
         place: placeWords(found, tabs),
         counts: points.size > 1 ? `Lost at ${lossyPoints.size} of ${points.size} points` : "",
-        heads: { name: "system", value: context.figure(key).label, also: question.also },
+        heads: headsOf(context, question, "system"),
         // Bars of nothing say nothing.
         rows: lossy.length > 0 ? rows : [],
       };
@@ -255,14 +259,17 @@ function capacityCard(context: Context, isSearch: boolean): Card {
   };
   const objective = capacities[0]!.until;
   const about = `while ${label(objective, 60)}, higher is better`;
-  const heads = { name: "system", value: "holds up to", also: "what gave out first" };
+  const heads = { name: "system", value: "holds up to", interval: `${Math.round(capacities[0]!.level * 100)} % interval`, also: "what gave out first" };
   return {
     id: "capacity",
     title: "Capacity",
     view(tabs, cutAt) {
       const searched = points.filter(({ searches }) => (searches ?? []).length > 0);
       if (isSearch) {
-        const rows = capacities.map((search, index) => row(index, search.label)).sort((a, b) => b.value - a.value);
+        // Of one system only what varies tells the searches apart.
+        const isOne = new Set(capacities.map(({ system }) => system)).size === 1;
+        const short = ({ label, system }: Capacity): string => (isOne && label.startsWith(`${system} `) ? label.slice(system.length + 1) : label);
+        const rows = capacities.map((search, index) => row(index, short(search))).sort((a, b) => b.value - a.value);
         const best = capacities[0]!;
         const winner = capacities.find(({ standing }) => standing === "winner");
         const answer = capacities.length === 1 ? `${label(best.system, 24)}: ${capacityAnswer(best)}` : winner === undefined ? `${capacities.length} searches, none shown to carry most` : `${label(winner.label, 40)} carries most`;
