@@ -46,7 +46,8 @@ export class Slots {
   private slot(section: Section): Slot {
     const body = h("div", { class: "body" });
     const title = h("h2", { id: `${section.id}-title`, tabindex: "-1" }, section.title);
-    const fold = section.shown === "whole" ? null : h("details", { class: "fold", open: section.shown === "open" }, h("summary", null, title), body);
+    // What an address chooses in a section is to be seen.
+    const fold = section.shown === "whole" ? null : h("details", { class: "fold", open: section.shown === "open" || this.context.state.any(`${section.id}.`) }, h("summary", null, title), body);
     const element = h("section", { id: section.id, class: "section waiting", "aria-labelledby": title.id }, fold ?? [title, body]);
     const press = (event: Event): void => {
       event.preventDefault();

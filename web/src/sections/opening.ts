@@ -30,14 +30,14 @@ export const opening: Section = {
       compared(context),
       cards(context),
       trust(context, verdicts(context), notes(result)),
-      fold("The answer in sentences", findings(result), h("div", { class: "measured" }, standings(context))),
-      form === null ? null : fold("Which systems fit?", form),
+      fold("The answer in sentences", false, findings(result), h("div", { class: "measured" }, standings(context))),
+      form === null ? null : fold("Which systems fit?", context.state.any("fit."), form),
     );
   },
 };
 
-function fold(title: string, ...inside: Child[]): HTMLElement {
-  return h("details", { class: "fold" }, h("summary", null, title), inside);
+function fold(title: string, open: boolean, ...inside: Child[]): HTMLElement {
+  return h("details", { class: "fold", open }, h("summary", null, title), inside);
 }
 
 /** That others used the machine, where it says so of the whole. */

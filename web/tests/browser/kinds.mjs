@@ -82,7 +82,7 @@ test("two folders: what else was different, then the changes, the largest first"
 
 test("of two folders either is shown", async () => {
   await at("two", {}, async (tab) => {
-    const shown = tab.getByLabel("Shown");
+    const shown = tab.getByLabel("Shown", { exact: true });
     assert.deepEqual(await shown.locator("option").allTextContents(), ["before", "after"]);
     await shown.selectOption({ label: "after" });
     await until(tab, () => document.querySelector("header").textContent.includes("after") && location.hash.includes("result=1"));
