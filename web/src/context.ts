@@ -24,8 +24,11 @@ export interface Context {
 export interface Section {
   id: string;
   title: string;
-  /** Null where the result has nothing for it. */
-  render(context: Context): HTMLElement | null;
+  /** `whole`: without a fold. `open`: in a fold that is open at first. Folded if absent. */
+  shown?: "whole" | "open";
+  /** Whether the result has anything for it. */
+  has(context: Context): boolean;
+  render(context: Context): HTMLElement;
 }
 
 export function looks(page: Page): (system: string, dark: boolean) => Look {

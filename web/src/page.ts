@@ -384,6 +384,10 @@ floor: number | null,
  */
 ranks: { [key in string]: Rank },
 /**
+ * By figure: at least how many times as good the winner is as the next.
+ */
+leads?: { [key in string]: number },
+/**
  * By the capacity that the study asks for.
  */
 capacity?: Rank,

@@ -19,6 +19,11 @@ export class State {
     return this.get(key) === "1";
   }
 
+  /** Whether the reader has chosen anything whose key begins so. */
+  any(prefix: string): boolean {
+    return [...this.values.keys()].some((key) => key.startsWith(prefix));
+  }
+
   set(key: string, value: string): void {
     if (this.get(key) === value) return;
     if (value === (this.defaults[key] ?? "")) this.values.delete(key);

@@ -70,7 +70,7 @@ export function distance(cell: Cell): string {
 }
 
 /** Two significant digits, rounded to the safe side. */
-function twoDigits(value: number, round: (value: number) => number): string {
+export function twoDigits(value: number, round: (value: number) => number): string {
   const digits = 1 - Math.floor(Math.log10(value));
   const unit = 10 ** -digits;
   return (round(value / unit + (round === Math.ceil ? -1e-9 : 1e-9)) * unit).toFixed(Math.max(0, digits));

@@ -2,6 +2,7 @@
 // and each part of it does. What holds of all pages is in pages.test.mjs.
 //
 //     cargo build -p pubmark && node --test tests/browser.test.mjs
+import "./browser/cards.mjs";
 import "./browser/figures.mjs";
 import "./browser/runs.mjs";
 import "./browser/charts.mjs";

@@ -14,7 +14,7 @@ mkdirSync(out, { recursive: true });
 
 const browser = await launch();
 try {
-  for (const [name, width, height] of [["desk", 1440, 900], ["phone", 390, 844]]) {
+  for (const [name, width, height] of [["desk", 1280, 800], ["phone", 390, 844]]) {
     for (const colorScheme of ["light", "dark"]) {
       const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: 1 });
       const tab = await context.newPage();
@@ -22,6 +22,8 @@ try {
       await tab.goto(page);
       await tab.locator("h1").waitFor();
       await picture("00-first-screen");
+      await tab.screenshot({ path: join(out, `${name}-${colorScheme}-01-folded.png`), fullPage: true });
+      await tab.evaluate(() => document.querySelectorAll("main details.fold").forEach((fold) => (fold.open = true)));
       // What stays at the top while one scrolls would lie over the pictures.
       await tab.addStyleTag({ content: "nav { position: static !important }" });
       const sections = tab.locator("main > section");
@@ -37,7 +39,7 @@ try {
         // A tall table says no more at full length than at its beginning.
         const box = await section.boundingBox();
         const clip = { x: 0, y: box.y + (await tab.evaluate(() => scrollY)), width, height: Math.min(box.height, 4_000) };
-        await tab.screenshot({ path: join(out, `${name}-${colorScheme}-${String(at + 1).padStart(2, "0")}-${await section.getAttribute("id")}.png`), clip, fullPage: true });
+        await tab.screenshot({ path: join(out, `${name}-${colorScheme}-${String(at + 2).padStart(2, "0")}-${await section.getAttribute("id")}.png`), clip, fullPage: true });
       }
       for (const [what, hash] of [["evidence-cell", "#cell=0"], ["evidence-run", "#run=0"]]) {
         await tab.goto(`${page}${hash}`);

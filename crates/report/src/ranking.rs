@@ -177,6 +177,16 @@ impl Ranked {
         Some(Distance { at_least, at_most: Some(at_most).filter(|most| most.is_finite()) })
     }
 
+    /// Returns at least how many times as good the winner is as the next; none where there is
+    /// no winner, or figures are compared by differences.
+    pub(crate) fn lead(&self) -> Option<f64> {
+        let Placing::Winner(winner) = &self.placing else { return None };
+        let others = self.systems.iter().filter(|system| system.name != *winner);
+        let least = others.map(|other| Some(self.distance(&other.name)?.at_least));
+        let least = least.collect::<Option<Vec<f64>>>()?;
+        least.into_iter().reduce(f64::min).filter(|least| *least > 1.0)
+    }
+
     /// Returns between which factors a system is worse than another, by these runs.
     fn factor(&self, by: &RankedPoint, one: usize, other: usize) -> (f64, f64) {
         let (mine, theirs) = (&self.systems[one], &self.systems[other]);

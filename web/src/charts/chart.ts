@@ -1,6 +1,7 @@
 import "./charts.css";
 import type { Context } from "../context";
 import { fill, h, type Child } from "../dom";
+import { whenIdle } from "../idle";
 import { follow, hidden, refill } from "./controls";
 import { init, type ECharts, type Option } from "./echarts";
 import { data, downloads, legend } from "./figure";
@@ -64,8 +65,32 @@ const PAPER_WIDTH = 688;
 /** A chart is drawn when it is so near to what is seen, px. */
 const NEAR = 600;
 
-/** A chart draws itself when it comes near, before printing, and again whenever
- *  what it depends on changes. */
+/** Largest result of which all charts are drawn before anybody looks at them, cells:
+ *  so that they are there for a picture of the page. A page that is made anew after
+ *  every run draws only what is seen. */
+const AHEAD_CELLS_MAX = 600;
+
+/** Charts that are to be drawn ahead, in the order of the page, one in an idle moment. */
+const ahead: Chart[] = [];
+
+function drawAhead(one: Chart): void {
+  ahead.push(one);
+  if (ahead.length > 1) return;
+  const next = (): void => {
+    ahead[0]?.look();
+    ahead.shift();
+    if (ahead.length > 0) whenIdle(next);
+  };
+  whenIdle(next);
+}
+
+// What is folded is not drawn again until it is unfolded. `toggle` does not bubble.
+document.addEventListener("toggle", ({ target }) => {
+  if (target instanceof HTMLDetailsElement && target.open) for (const one of onPage) if (target.contains(one.figure)) one.unfolded();
+}, { capture: true });
+
+/** A chart draws itself when it comes near or the browser is idle, before printing, and
+ *  again whenever what it depends on changes. */
 export function chart(spec: ChartSpec, context: Context): HTMLElement {
   return new Chart(spec, context).figure;
 }
@@ -83,6 +108,8 @@ class Chart {
   private drawing: Drawing | null = null;
   private theme: Theme | null = null;
   private seen = false;
+  /** Whether something has changed since it was drawn. */
+  private stale = false;
   private width = 0;
 
   constructor(private readonly spec: ChartSpec, private readonly context: Context) {
@@ -113,12 +140,13 @@ class Chart {
       (entries) => {
         if (!entries.some((entry) => entry.isIntersecting)) return;
         near.disconnect();
-        this.seen = true;
-        this.redraw();
+        this.look();
       },
       { rootMargin: `${NEAR}px 0px` },
     );
     near.observe(this.figure);
+    const { page, result } = this.context;
+    if (!page.live && result.cells.length <= AHEAD_CELLS_MAX) drawAhead(this);
     new ResizeObserver(() => {
       if (this.seen && !printing && Math.abs(this.plot.clientWidth - this.width) >= 1) this.redraw();
     }).observe(this.figure);
@@ -143,6 +171,18 @@ class Chart {
     gone.observe(document, { childList: true, subtree: true });
   }
 
+  /** Draws for the first time. */
+  look(): void {
+    if (this.seen || !this.figure.isConnected) return;
+    this.seen = true;
+    this.redraw();
+  }
+
+  /** Draws what has changed while it was folded. */
+  unfolded(): void {
+    if (this.stale) this.redraw();
+  }
+
   /** Draws for paper, or for the screen again. */
   print(): void {
     this.seen ||= printing && this.figure.isConnected;
@@ -151,7 +191,12 @@ class Chart {
 
   private redraw(): void {
     if (!this.seen || !this.figure.isConnected) return;
-    this.width = printing ? PAPER_WIDTH : this.plot.clientWidth || this.figure.clientWidth;
+    const isFolded = this.figure.closest("details:not([open])") !== null;
+    this.stale = isFolded && !printing && this.theme !== null;
+    if (this.stale) return;
+    // What is folded may have no width yet.
+    const width = () => this.plot.clientWidth || this.figure.clientWidth || (isFolded ? (this.figure.closest("main")?.clientWidth ?? 0) : 0);
+    this.width = printing ? PAPER_WIDTH : width();
     if (this.width === 0) return;
     const theme = themeOf(this.context, printing);
     const drawing = this.spec.draw({ theme, width: this.width, hidden: hidden(this.context) });

@@ -5,11 +5,9 @@ import { absentList, hollowWords, systemsOf, tableOver } from "../charts/over";
 import { scale } from "../charts/scale";
 import { cellTip } from "../charts/tip";
 import { quotable, type Context, type Section } from "../context";
-import { scroller } from "../controls";
 import { h } from "../dom";
 import { quantity } from "../format";
 import type { Cell } from "../model";
-import { clean } from "../text";
 import { UNRELIABLE } from "../words";
 import { at, nothing } from "./shared";
 import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
@@ -19,17 +17,14 @@ const FLOOR = "language_floor_ns";
 /** What stands beside the bar, in tables and in the tip. */
 const BESIDE = [TIME, FLOOR, "binding_ns", "over_baseline", "cpu_ns_per_message", "uss_bytes_median", "runtime_paused_share", "runtime_pause_max_ns", "allocated_bytes_per_message", "wire_bytes_per_message", "discovery_ns", "steady_after_ns"];
 
-/** What a binding costs beyond its language, and how each is made; nothing where all are of one language and no floor or baseline was measured. */
+/** What a binding costs beyond its language, where a floor or a baseline was measured. */
 export const bindings: Section = {
   id: "bindings",
   title: "Bindings",
+  has: ({ result }) => result.cells.some((cell) => cell.figures[FLOOR] ?? cell.figures["over_baseline"]),
   render(context) {
-    const { cells, made } = context.result;
-    const told = cells.some((cell) => cell.figures[FLOOR] ?? cell.figures["over_baseline"]);
-    const languages = new Set(made.flatMap(({ texts }) => texts.filter(([what]) => what === "language").map(([, language]) => language)));
-    if (!told && languages.size < 2) return null;
-    const now = () => cut(context, cells, [], usefulness(TIME));
-    return h("div", null, told && sliceBar(context, now), told && chart(cost(context, now), context), made.length > 0 && howMade(context));
+    const now = () => cut(context, context.result.cells, [], usefulness(TIME));
+    return h("div", null, sliceBar(context, now), chart(cost(context, now), context));
   },
 };
 
@@ -70,21 +65,4 @@ function cost(context: Context, now: () => Cut): ChartSpec {
       };
     },
   };
-}
-
-/** A row a system: language, call, copies, flags, by the agents' own words. */
-function howMade(context: Context): HTMLElement {
-  const { made } = context.result;
-  const first = ["language", "runtime", "binding", "library", "call", "copies", "memory", "build", "flags"];
-  const said = [...new Set(made.flatMap(({ texts }) => texts.map(([what]) => what)))];
-  const heads = [...first.filter((what) => said.includes(what)), ...said.filter((what) => !first.includes(what)).sort()];
-  const cell = (texts: [string, string][], head: string) => [...new Set(texts.filter(([what]) => what === head).map(([, how]) => clean(how, 400)))].join("; ") || "—";
-  const table = h(
-    "table",
-    { class: "grid made" },
-    h("caption", { class: "unseen" }, "How the bindings are made"),
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, "system"), heads.map((head) => h("th", { scope: "col" }, clean(head))))),
-    h("tbody", null, made.map(({ system, texts }) => h("tr", null, h("th", { scope: "row" }, clean(system)), heads.map((head) => h("td", null, cell(texts, head)))))),
-  );
-  return h("div", null, h("h3", null, "How the bindings are made"), h("p", { class: "muted" }, "By the agents' own words."), scroller("How the bindings are made", table));
 }

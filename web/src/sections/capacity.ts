@@ -30,9 +30,9 @@ const RING_SIZE = 17;
 export const capacity: Section = {
   id: "capacity",
   title: "Capacity",
+  has: ({ result }) => result.capacities.length > 0,
   render(context) {
     const { capacities } = context.result;
-    if (capacities.length === 0) return null;
     return h(
       "div",
       { class: "capacities" },

@@ -27,9 +27,9 @@ export function deliveryOf(cells: readonly Cell[]): string[] {
 export const cells: Section = {
   id: "cells",
   title: "All cells",
+  has: ({ result }) => result.cells.length > 0,
   render(context) {
     const { result, state } = context;
-    if (result.cells.length === 0) return null;
     const box = h("div");
     const draw = (): void => {
       const table = tableOf(context);

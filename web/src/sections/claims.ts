@@ -11,8 +11,8 @@ const OUTCOMES: Claim["outcome"][] = ["holds", "fails", "open", "not tested here
 export const claims: Section = {
   id: "claims",
   title: "Claims",
+  has: ({ result }) => result.claims.length > 0,
   render({ result }) {
-    if (result.claims.length === 0) return null;
     const counts = OUTCOMES.map((outcome) => ({ outcome, count: result.claims.filter((claim) => claim.outcome === outcome).length }));
     const rows = result.claims.map((claim) => [
       h("div", { class: "prose" }, clean(claim.says, 600), h("div", { class: "small" }, clean(claim.id, 60))),

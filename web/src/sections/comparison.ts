@@ -28,9 +28,10 @@ export function size(change: Change): number | null {
 export const comparison: Section = {
   id: "comparison",
   title: "Comparison",
+  shown: "open",
+  has: ({ page }) => page.comparison !== null,
   render(context) {
-    const found = context.page.comparison;
-    if (found === null) return null;
+    const found = context.page.comparison!;
     return h("div", { class: "comparison" }, environment(context, found), changes(context, found), lonely(context, found));
   },
 };

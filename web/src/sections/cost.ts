@@ -19,9 +19,9 @@ import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
 export const cost: Section = {
   id: "cost",
   title: "Cost",
+  has: ({ result }) => result.cells.some((cell) => cell.figures["cpu_cores"]),
   render(context) {
     const { cells } = context.result;
-    if (!cells.some((cell) => cell.figures["cpu_cores"])) return null;
     const use = usefulness("cpu_cores");
     const now = () => cut(context, cells, [], use);
     return h(

@@ -7,6 +7,7 @@ import { many } from "../text";
 export const downloads: Section = {
   id: "downloads",
   title: "Downloads",
+  has: () => true,
   render({ page, result, index }) {
     const row = (button: HTMLElement, about: Child): HTMLElement => h("li", null, button, h("span", { class: "muted" }, about));
     const button = (text: string, act: () => void): HTMLButtonElement => h("button", { type: "button", onclick: act }, text);

@@ -30,7 +30,7 @@ export function fitForm(context: Context): HTMLElement | null {
   if (!cells.some((cell) => Object.keys(cell.figures).length > 0)) return null;
   const controls = h("div", { class: "fit-form" });
   const found = h("div", { class: "fit-found" });
-  const element = h("div", { class: "fit", role: "group", "aria-label": "Which systems fit?" }, h("h3", null, "Which systems fit?"), controls, found);
+  const element = h("div", { class: "fit", role: "group", "aria-label": "Which systems fit?" }, controls, found);
   const redraw = () => {
     const rows = Array.from({ length: CONSTRAINTS_MAX }, (_, at) => row(context, at + 1));
     const set = rows.flatMap(({ figure, isBelow, bound }): Constraint[] => (figure === null || bound === null ? [] : [{ figure, isBelow, bound }]));

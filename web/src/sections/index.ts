@@ -11,8 +11,10 @@ import { map } from "./map";
 import { opening } from "./opening";
 import { published } from "./published";
 import { runs } from "./runs";
+import { settings } from "./settings";
 import { throughput } from "./throughput";
 
-/** The page from top to bottom. A comparison or a search for a capacity, where
- *  there is one, is what the page was made for: it follows the answer. */
-export const SECTIONS: Section[] = [opening, comparison, capacity, bindings, latency, throughput, map, cost, published, cells, claims, runs, downloads];
+/** The page from top to bottom: the answer, figures and charts, tables, runs, settings.
+ *  A comparison or a search for a capacity, where there is one, is what the page was
+ *  made for: it follows the answer. */
+export const SECTIONS: Section[] = [opening, comparison, capacity, latency, throughput, map, cost, bindings, published, cells, claims, runs, settings, downloads];

@@ -14,9 +14,9 @@ import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
 export const latency: Section = {
   id: "latency",
   title: "Latency",
+  has: ({ result }) => result.cells.some((cell) => !cell.unthrottled && (cell.curves.latency || cell.figures["latency_p50_ns"])),
   render(context) {
     const cells = context.result.cells.filter((cell) => !cell.unthrottled);
-    if (!cells.some((cell) => cell.curves.latency || cell.figures["latency_p50_ns"])) return null;
     const now = () => cut(context, cells, [], usefulness("latency_p50_ns"));
     return h(
       "div",

@@ -20,10 +20,11 @@ import { cut, cutWords, sliceBar } from "./slice";
 export const map: Section = {
   id: "map",
   title: "Map of winners",
-  render(context) {
+  has(context) {
     const { points, systems } = context.result;
-    const competing = systems.filter(({ kind }) => kind !== "reference");
-    if (points.length < 2 || competing.length < 2 || figures(context).length === 0) return null;
+    return points.length > 1 && systems.filter(({ kind }) => kind !== "reference").length > 1 && figures(context).length > 0;
+  },
+  render(context) {
     return h("div", null, sliceBar(context, () => shown(context).cut), figure(context));
   },
 };

@@ -5,35 +5,73 @@ import type { CellStatus, Finding, Point, Result, System } from "../model";
 import { plainTable } from "../table";
 import { clean, many } from "../text";
 import { badge, dot, findingBadge, NOT_COMPARABLE, rankWord, statusWord } from "../words";
+import { cards } from "./cards";
 import { fitForm } from "./fit";
-import { machine } from "./machine";
+import { trust } from "./trust";
 
 const ABOUT: Record<Finding["about"], string> = { machine: "Machine", arms: "A against B", capacity: "Capacity", delivery: "Delivery", latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Reliability" };
 
-/** Question, answer, what was measured, and whether it is real. */
+/** The question, the answer in cards, how far it can be trusted, and the same in sentences. */
 export const opening: Section = {
   id: "answer",
   title: "Answer",
+  shown: "whole",
+  has: () => true,
   render(context) {
     const { result } = context;
+    const form = fitForm(context);
     return h(
       "div",
       { class: "opening" },
+      h("p", { class: "question" }, clean(result.question, 600)),
       result.quick ? quick() : null,
-      h("div", { class: "lead" }, h("p", { class: "question" }, clean(result.question, 600)), findings(result)),
-      h("div", { class: "aside" }, verdicts(context), machine(result)),
-      h(
-        "div",
-        { class: "measured" },
-        h("h3", null, "What was measured"),
-        result.constants === "" ? null : h("p", null, clean(result.constants, 800)),
-        standings(context),
-        notes(result),
-        fitForm(context),
-      ),
+      busy(result),
+      lead(result),
+      compared(context),
+      cards(context),
+      trust(context, verdicts(context), notes(result)),
+      fold("The answer in sentences", false, findings(result), h("div", { class: "measured" }, standings(context))),
+      form === null ? null : fold("Which systems fit?", context.state.any("fit."), form),
     );
   },
 };
+
+function fold(title: string, open: boolean, ...inside: Child[]): HTMLElement {
+  return h("details", { class: "fold", open }, h("summary", null, title), inside);
+}
+
+/** That others used the machine, where it says so of the whole. */
+function busy(result: Result): Child {
+  const found = result.findings.find(({ about }) => about === "machine");
+  return found === undefined ? null : h("p", { class: "warning busy", role: "note" }, badge("busy machine", "warn", "!"), h("span", null, clean(found.text, 800)));
+}
+
+/** Figures that say in a line what has changed, the first that was measured. */
+const COMPARED = ["latency_p50_ns", "delivered_per_s"];
+
+/** What has changed between two results, where there are two. */
+function compared({ page, state, figure }: Context): Child {
+  const changes = page.comparison?.same.flatMap(({ changes }) => changes) ?? [];
+  const key = COMPARED.find((key) => changes.some(({ column }) => column === key));
+  if (key === undefined) return null;
+  const counts = new Map<string, number>();
+  for (const { column, outcome } of changes) {
+    const word = outcome === "undecided" ? "open" : outcome;
+    if (column === key) counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  const [before, after] = page.results.map(({ name }) => clean(name, 60));
+  const words = ["worse", "better", "changed", "no difference", "open"].flatMap((word) => (counts.has(word) ? [`${counts.get(word)} ${word}`] : []));
+  const go = (): void => {
+    state.set("at", "");
+    state.set("at", "comparison");
+  };
+  return h("p", { class: "lead" }, `${after} against ${before}, ${figure(key).label}: ${words.join(", ")}. `, link("Comparison", go));
+}
+
+/** How two settings compare, where that was the question. */
+function lead(result: Result): Child {
+  return result.findings.filter(({ about }) => about === "arms").map(({ text }) => h("p", { class: "lead" }, clean(text, 800)));
+}
 
 function quick(): HTMLElement {
   return h(

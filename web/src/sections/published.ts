@@ -22,9 +22,10 @@ const KEY = "reference";
 export const published: Section = {
   id: "published",
   title: "Against published figures",
+  has: ({ result }) => result.reference !== null && result.reference.values.length > 0,
   render(context) {
-    const { reference, cells } = context.result;
-    if (reference === null || reference.values.length === 0) return null;
+    const { cells } = context.result;
+    const reference = context.result.reference!;
     const figures = [...new Set(reference.values.map(({ figure }) => figure))];
     const chosen = () => figures.find((figure) => figure === context.state.get(KEY)) ?? figures[0]!;
     const theirs = () => new Map(reference.values.filter(({ figure }) => figure === chosen()).map((row) => [row.cell, row]));

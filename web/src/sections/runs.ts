@@ -13,9 +13,9 @@ import { statusBadge, statusWord, verdictOf } from "../words";
 export const runs: Section = {
   id: "runs",
   title: "All runs",
+  has: ({ result }) => result.records.length > 0,
   render(context) {
     const { result, state } = context;
-    if (result.records.length === 0) return null;
     const table = tableOf(context);
     let shown: Run[] = [];
     const said = h("button", { type: "button", onclick: () => saveRuns(result, shown) });

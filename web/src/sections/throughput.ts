@@ -23,9 +23,9 @@ const RATIO = "delivered_ratio";
 export const throughput: Section = {
   id: "throughput",
   title: "Throughput",
+  has: ({ result }) => result.cells.some((cell) => cell.figures["delivered_per_s"]),
   render(context) {
     const { cells } = context.result;
-    if (!cells.some((cell) => cell.figures["delivered_per_s"])) return null;
     // Where messages are sent as fast as they go, throughput is the answer;
     // elsewhere it is what was asked for.
     const use = (cell: Cell) => usefulness("delivered_per_s")(cell) * (cell.unthrottled ? 3 : 1);

@@ -1,6 +1,6 @@
 // A real browser, and pages that tell what they should not have done.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -66,11 +66,15 @@ export async function visit(browser, file, options, act) {
 /** The data that the program has put into the page. */
 export const pageData = (tab) => tab.evaluate(() => JSON.parse(document.getElementById("pubmark-page").textContent));
 
-/** Opens a section by the navigation, so that it is drawn. */
+/** Opens all that is folded in an element, but tables of numbers and menus. */
+export const unfold = (where) => where.evaluateAll((all) => all.forEach((one) => one.querySelectorAll("details.fold").forEach((fold) => (fold.open = true))));
+
+/** Opens a section by the navigation, so that it is drawn, and all that is folded in it. */
 export async function section(tab, name) {
   await tab.getByRole("navigation", { name: "Sections" }).getByRole("link", { name, exact: true }).click();
   const found = tab.locator("main > section").filter({ has: tab.getByRole("heading", { level: 2, name, exact: true }) });
   await found.waitFor();
+  await unfold(found);
   return found;
 }
 
@@ -88,9 +92,10 @@ export async function numbers(figure) {
   return fold.getByRole("row").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
 }
 
-/** Draws every section and every chart by scrolling to it, and returns the charts' names. */
+/** Unfolds every section, draws every chart by scrolling to it, and returns the charts' names. */
 export async function drawAll(tab) {
   await until(tab, () => document.querySelectorAll("main > section.waiting").length === 0);
+  await unfold(tab.locator("main"));
   const names = [];
   for (const figure of await tab.locator("main figure[data-chart]:visible").all()) {
     await figure.scrollIntoViewIfNeeded();
@@ -99,6 +104,16 @@ export async function drawAll(tab) {
     names.push(name);
   }
   return names;
+}
+
+/** Asserts that axe has no finding against WCAG 2 A and AA. */
+export async function accessible(tab, where) {
+  if (!(await tab.evaluate(() => "axe" in window))) await tab.evaluate(readFileSync(source("axe-core"), "utf8"));
+  const found = await tab.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 200)} (${failureSummary})`).join("; ")}`);
+  });
+  assert.deepEqual(found, [], where);
 }
 
 /** Clicks and returns the file that is handed over, as text or as bytes. */

@@ -49,7 +49,7 @@ test("a binding stands on the floor of its language, and says how it is made", a
     const figure = bindings.locator('figure[data-chart="bindings"]');
     assert.ok((await figure.locator("svg path").count()) > 4);
     await figure.getByText("the floor of the language", { exact: false }).first().waitFor();
-    const table = bindings.getByRole("table", { name: "How the bindings are made" });
+    const table = (await section(tab, "Settings and build")).getByRole("table", { name: "How the bindings are made" });
     assert.match(await table.getByRole("row").filter({ hasText: "nng" }).textContent(), /^nng.*Tongue 4\.2.*async.*-O3$/);
     assert.equal(await table.getByRole("row").count(), 4);
   });
@@ -82,7 +82,7 @@ test("two folders: what else was different, then the changes, the largest first"
 
 test("of two folders either is shown", async () => {
   await at("two", {}, async (tab) => {
-    const shown = tab.getByLabel("Shown");
+    const shown = tab.getByLabel("Shown", { exact: true });
     assert.deepEqual(await shown.locator("option").allTextContents(), ["before", "after"]);
     await shown.selectOption({ label: "after" });
     await until(tab, () => document.querySelector("header").textContent.includes("after") && location.hash.includes("result=1"));

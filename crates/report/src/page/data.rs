@@ -279,6 +279,10 @@ struct PointView<'a> {
     floor: Option<usize>,
     /// Who is best by each figure that can be ranked.
     ranks: BTreeMap<&'static str, Rank>,
+    /// By figure: at least how many times as good the winner is as the next.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<_>"))]
+    leads: BTreeMap<&'static str, f64>,
     /// By the capacity that the study asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -548,8 +552,9 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
     let floor = point.members.iter().copied();
     let mut floor = floor.filter(|cell| cells[*cell].cell.system.name == crate::floor::FLOOR);
     let is_known = |figure| point.members.iter().any(|cell| cells[*cell].figures.get(figure).is_some());
-    let known = point.rankings().filter(|(figure, _)| is_known(*figure));
-    let ranks = known.map(|(figure, ranked)| (figure.key(), rank(ranked)));
+    let known = || point.rankings().filter(|(figure, _)| is_known(*figure));
+    let ranks = known().map(|(figure, ranked)| (figure.key(), rank(ranked)));
+    let leads = known().filter_map(|(figure, ranked)| Some((figure.key(), ranked.lead()?)));
     let is_floor = |cell: &usize| {
         let may_be = |column| cells[*cell].quotable(column).is_some();
         may_be(Figure::LATENCY_P50) || may_be(Figure::DELIVERED)
@@ -561,6 +566,7 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
         cells: &point.members,
         floor: floor.find(is_floor),
         ranks: ranks.collect(),
+        leads: leads.collect(),
         capacity: None,
         searches: Vec::new(),
     }

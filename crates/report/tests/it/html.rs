@@ -80,6 +80,23 @@ fn the_floor_is_named_and_never_ranked() {
 }
 
 #[test]
+fn a_winner_leads_by_a_bound_below_the_ratio_of_the_medians_and_others_do_not_lead() {
+    let mut lab = Lab::new(STUDY);
+    let mut same = times(10);
+    same.rotate_left(1);
+    for (label, times) in [("alpha 64B", times(10)), ("beta 64B", times(20)), ("alpha 1KiB", times(10)), ("beta 1KiB", same)]
+    {
+        lab.latencies(label, &times);
+    }
+    let data = data(&lab.report());
+    let lead = data["points"][0]["leads"]["latency_p50_ns"].as_f64().unwrap();
+    assert!((1.9..2.0).contains(&lead), "{lead}");
+    let behind = data["cells"].as_array().unwrap().iter().find(|cell| cell["word"] == "behind").unwrap();
+    assert_eq!(behind["distance"][0].as_f64(), Some(lead), "the table says the same");
+    assert_eq!(data["points"][1]["leads"].get("latency_p50_ns"), None);
+}
+
+#[test]
 fn what_may_not_be_quoted_is_counted_with_the_reason() {
     let mut lab = Lab::new(STUDY);
     lab.latencies("alpha 64B", &times(10));
