@@ -1,7 +1,7 @@
 //! The runs of a study, of a file or of one cell: made, reported, and judged by exit code.
 
 use super::budget::{self, BudgetOver};
-use super::measure::{Measurement, PAGE};
+use super::measure::Measurement;
 use super::{answers, gates, searches};
 use crate::args::{GateArgs, MeasureArgs};
 use crate::failure::{Code, Failure};
@@ -85,7 +85,7 @@ impl MeasuredStudy<'_> {
         self.measurement.folder()
     }
 
-    /// Says where the results are and how it went, decides gates, and serves the live
+    /// Says how it went, decides gates, and serves the live
     /// report on where somebody looks at it. Returns the exit code.
     pub fn conclude(
         self,
@@ -99,7 +99,6 @@ impl MeasuredStudy<'_> {
             // What is asked for as data is data alone.
             if args.json || args.markdown { voice.note(&told) } else { print(&told) }
         }
-        voice.note(&format!("report: {}", self.folder().join(PAGE).display()));
         if let Some(left_out) =
             answers::left_out(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted)
         {

@@ -1,0 +1,157 @@
+//! The short result: who is best at each question, on one screen.
+//!
+//! It has the figures of the tables and the words of the ranking, and computes nothing of
+//! its own. What has no room is in the tables that `--all` prints, and on the page.
+
+mod block;
+mod card;
+mod conclusion;
+mod elapsed;
+mod footer;
+mod grid;
+mod header;
+mod line;
+mod tables;
+
+pub use footer::BriefPlaces;
+
+use crate::report::Report;
+use crate::text::counted;
+use block::{Block, blocks};
+use grid::grid;
+use line::{Line, Tone, Wrapping};
+
+/// Most lines of a short result.
+pub const BRIEF_LINES_MAX: usize = 40;
+/// Most lines of the sentence below a block.
+const CONCLUSION_LINES: usize = 4;
+
+impl Report {
+    /// Returns whether there is a short result. A search for a capacity and a comparison of
+    /// two arms have a result of their own, which is [`Report::terminal`].
+    pub fn has_brief(&self) -> bool {
+        self.study().recorded_capacity().is_none() && self.study().ab.is_none()
+    }
+
+    /// Returns the short result for a terminal of this width: at most
+    /// [`BRIEF_LINES_MAX`] lines, and none wider if the width is 60 or more. If there is
+    /// none ([`Report::has_brief`]), the tables.
+    pub fn brief(&self, places: &BriefPlaces, width: usize, colour: bool) -> String {
+        if !self.has_brief() {
+            return self.terminal(width, colour);
+        }
+        let lines = lines(self, places, width);
+        lines.iter().map(|line| line.render(colour) + "\n").collect()
+    }
+}
+
+/// A part of the result that is shown whole or not at all.
+struct Section {
+    lines: Vec<Line>,
+    /// The points that it shows.
+    points: usize,
+    /// The meaning of signs in it.
+    legend: Option<String>,
+    /// Whether a figure in it is marked as unreliable.
+    is_unreliable: bool,
+}
+
+fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<Line> {
+    let mut lines = header::lines(report, width);
+    let footer = footer::lines(report, places, width);
+    // Two blank lines, the legend, and how many points have no room.
+    let room = BRIEF_LINES_MAX.saturating_sub(lines.len() + footer.len() + 3);
+    let (sections, points_more) = fitting(report, width, room);
+    let legend = legend(&sections);
+    for section in sections {
+        lines.push(Line::default());
+        lines.extend(section.lines);
+    }
+    if points_more > 0 {
+        lines.push(Line::of(format!("… and {}: --all", counted(points_more, "more point")), Tone::Muted));
+    }
+    lines.push(Line::default());
+    lines.extend(legend.map(|text| Line::of(text, Tone::Muted)));
+    lines.extend(footer);
+    lines
+}
+
+/// Returns the sections for which there is room, in the order of the study, and the
+/// number of points that have none. The first blocks of each kind come before second ones.
+fn fitting(report: &Report, width: usize, mut room: usize) -> (Vec<Section>, usize) {
+    let mut chosen: Vec<(usize, Section)> = Vec::new();
+    let mut take = |section: Section, place: usize, least: bool| {
+        let lines = section.lines.len() + 1;
+        let fits = lines <= room || least;
+        if fits {
+            room = room.saturating_sub(lines);
+            chosen.push((place, section));
+        }
+        fits
+    };
+    let mut points_more = 0;
+    if let Some(cell) = card::only_cell(report) {
+        let lines = card::lines(report, cell, width);
+        take(Section { lines, points: 1, legend: None, is_unreliable: false }, 1, true);
+    }
+    for lines in tables::sections(report, width) {
+        take(Section { lines, points: 0, legend: None, is_unreliable: false }, 0, false);
+    }
+    if card::only_cell(report).is_none() {
+        let all = blocks(report);
+        for (turn, place) in in_turns(&all).into_iter().enumerate() {
+            let section = section(&all[place], report.study().tie(), width);
+            let points = section.points;
+            let hidden = all[place].points.len() - points;
+            points_more += if take(section, place + 1, turn == 0) { hidden } else { points + hidden };
+        }
+    }
+    chosen.sort_by_key(|(place, _)| *place);
+    (chosen.into_iter().map(|(_, section)| section).collect(), points_more)
+}
+
+/// Returns the places of blocks: the first one of each kind, then the second ones.
+fn in_turns(blocks: &[Block<'_>]) -> Vec<usize> {
+    let kind = |block: &Block<'_>| (block.unthrottled, block.points[0].part().map(str::to_owned));
+    let nth = |place: usize| blocks[..place].iter().filter(|other| kind(other) == kind(&blocks[place])).count();
+    let mut places: Vec<usize> = (0..blocks.len()).collect();
+    places.sort_by_key(|place| nth(*place));
+    places
+}
+
+/// Lays out a block with its heading and its sentence.
+fn section(block: &Block<'_>, tie: f64, width: usize) -> Section {
+    let grid = grid(block, width);
+    let mut lines = Wrapping { width, lines_max: 2, indent: 2 }.lines(&block.heading(), Tone::Heading);
+    lines.extend(grid.lines);
+    let left_out = [(grid.systems_more, "more system"), (grid.columns_more, "more column")];
+    let left_out: Vec<String> =
+        left_out.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| counted(count, noun)).collect();
+    if !left_out.is_empty() {
+        lines.push(Line::of(format!("… and {}: --all", left_out.join(", ")), Tone::Muted));
+    }
+    if let Some(sentence) = conclusion::conclusion(block, tie) {
+        let wrapping = Wrapping { width, lines_max: CONCLUSION_LINES, indent: 2 };
+        lines.extend(wrapping.lines(&format!("→ {sentence}"), Tone::Plain));
+    }
+    Section {
+        lines,
+        points: block.points.len() - grid.columns_more,
+        legend: grid.legend,
+        is_unreliable: grid.is_unreliable,
+    }
+}
+
+/// Returns the meaning of the signs that are used.
+fn legend(sections: &[Section]) -> Option<String> {
+    let mut said: Vec<&str> = Vec::new();
+    if sections.iter().any(|section| section.is_unreliable) {
+        said.push("! unreliable");
+    }
+    for sign in sections.iter().filter_map(|section| section.legend.as_deref()).flat_map(|text| text.split("   ")) {
+        if !said.contains(&sign) {
+            said.push(sign);
+        }
+    }
+    (!said.is_empty()).then(|| said.join("   "))
+}
