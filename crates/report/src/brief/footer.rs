@@ -82,7 +82,11 @@ fn trust(report: &Report) -> String {
     parts.extend(kinds.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
     let reasons = if unreliable > 0 { reasons(report) } else { Vec::new() };
     let reasons = if reasons.is_empty() { String::new() } else { format!(". Unreliable: {}", reasons.join("; ")) };
-    parts.join(", ") + &reasons
+    let again = match counts.made_again {
+        0 => String::new(),
+        again => format!("; {again} made again, because one before did not count"),
+    };
+    format!("{}{again}{reasons}", parts.join(", "))
 }
 
 /// Returns the reasons against figures of runs, those of most runs first, each with the
@@ -184,7 +188,10 @@ fn settings(report: &Report, width: usize) -> Option<String> {
             clean(&one.name, VALUE_CHARS),
             value(&one.value)
         );
-        let more = format!("{} more", all.len() - index);
+        let more = match index {
+            0 => format!("{} (--all)", all.len()),
+            _ => format!("{} more", all.len() - index),
+        };
         let rest = if index + 1 == all.len() { 0 } else { more.chars().count() + 2 };
         if text.chars().count() + named.chars().count() + rest > width {
             text.push_str(&more);

@@ -21,8 +21,6 @@ const SYSTEMS_MAX: usize = 6;
 const TITLE_CHARS: usize = 200;
 /// Most lines of a sentence about the machine or about what was delivered.
 const SENTENCE_LINES: usize = 3;
-/// Sentences about what was delivered, about capacities and about arms.
-const SENTENCES_MAX: usize = 4;
 
 /// Returns the title, what was measured, warnings about the machine, and what has to be
 /// known before any figure.
@@ -36,13 +34,10 @@ pub(crate) fn lines(report: &Report, width: usize) -> Vec<Line> {
     if let Some(warning) = busy.or_else(|| doctor(report)) {
         lines.extend(sentence.lines(&format!("⚠ {warning}"), Tone::Warning));
     }
-    let first: Vec<_> = said.iter().filter(|said| ["delivery", "capacity"].contains(&said.about)).collect();
-    for said in first.iter().take(SENTENCES_MAX) {
-        let tone = if said.outcome == "lost" { Tone::Warning } else { Tone::Plain };
-        lines.extend(sentence.lines(&said.text, tone));
-    }
-    if first.len() > SENTENCES_MAX {
-        lines.push(Line::of(format!("… and {} more: --all", first.len() - SENTENCES_MAX), Tone::Muted));
+    // Several capacities have a table.
+    let is_one = said.iter().filter(|said| said.about == "capacity").count() == 1;
+    for said in said.iter().filter(|said| said.about == "delivery" || said.about == "capacity" && is_one) {
+        lines.extend(sentence.lines(&said.text, if said.outcome == "lost" { Tone::Warning } else { Tone::Plain }));
     }
     lines
 }

@@ -1,7 +1,8 @@
-//! Tables of the whole result that the short one has as well: what an outage cost, and
-//! how far the load can rise.
+//! Tables of the whole result that the short one has as well: what an outage cost, and how
+//! far the load can rise.
 
 use super::line::{Line, Tone};
+use crate::capacities::overview;
 use crate::document::Table;
 use crate::report::Report;
 use crate::{headroom, recovery, terminal};
@@ -11,7 +12,7 @@ const ROWS_MAX: usize = 8;
 
 /// Returns the tables that a report has, without their notes.
 pub(crate) fn sections(report: &Report, width: usize) -> Vec<Vec<Line>> {
-    let tables = [recovery::table(report), headroom::table(report)];
+    let tables = [overview(&report.capacities()), recovery::table(report), headroom::table(report)];
     tables.into_iter().flatten().map(|table| lines(table, width)).collect()
 }
 
