@@ -25,6 +25,10 @@ use line::{Line, Tone, Wrapping};
 pub const BRIEF_LINES_MAX: usize = 40;
 /// Most lines of the sentence below a block.
 const CONCLUSION_LINES: usize = 4;
+/// Most lines of a block that are no systems, references aside.
+const BLOCK_LINES: usize = 11;
+/// Most systems of a block, references aside.
+const SYSTEMS_MAX: usize = 12;
 
 impl Report {
     /// Returns whether there is a short result. A search for a capacity and a comparison of
@@ -34,8 +38,8 @@ impl Report {
     }
 
     /// Returns the short result for a terminal of this width: at most
-    /// [`BRIEF_LINES_MAX`] lines, and none wider if the width is 60 or more. If there is
-    /// none ([`Report::has_brief`]), the tables.
+    /// [`BRIEF_LINES_MAX`] lines, of which only paths may be wider. If there is none
+    /// ([`Report::has_brief`]), the tables.
     pub fn brief(&self, places: &BriefPlaces, width: usize, colour: bool) -> String {
         if !self.has_brief() {
             return self.terminal(width, colour);
@@ -78,33 +82,33 @@ fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<Line> {
 
 /// Returns the sections for which there is room, in the order of the study, and the
 /// number of points that have none. The first blocks of each kind come before second ones.
-fn fitting(report: &Report, width: usize, mut room: usize) -> (Vec<Section>, usize) {
+fn fitting(report: &Report, width: usize, room: usize) -> (Vec<Section>, usize) {
+    let mut left = room;
     let mut chosen: Vec<(usize, Section)> = Vec::new();
-    let mut take = |section: Section, place: usize, least: bool| {
+    let mut take = |section: Section, place: usize, is_first: bool| {
         let lines = section.lines.len() + 1;
-        let fits = lines <= room || least;
+        let fits = lines <= left || is_first;
         if fits {
-            room = room.saturating_sub(lines);
+            left = left.saturating_sub(lines);
             chosen.push((place, section));
         }
         fits
     };
-    let mut points_more = 0;
-    if let Some(cell) = card::only_cell(report) {
+    let card = card::only_cell(report);
+    if let Some(cell) = card {
         let lines = card::lines(report, cell, width);
-        take(Section { lines, points: 1, legend: None, is_unreliable: false }, 1, true);
+        let is_unreliable = lines.iter().any(|line| line.render(false).contains('!'));
+        take(Section { lines, points: 1, legend: None, is_unreliable }, 0, true);
     }
     for lines in tables::sections(report, width) {
         take(Section { lines, points: 0, legend: None, is_unreliable: false }, 0, false);
     }
-    if card::only_cell(report).is_none() {
-        let all = blocks(report);
-        for (turn, place) in in_turns(&all).into_iter().enumerate() {
-            let section = section(&all[place], report.study().tie(), width);
-            let points = section.points;
-            let hidden = all[place].points.len() - points;
-            points_more += if take(section, place + 1, turn == 0) { hidden } else { points + hidden };
-        }
+    let all = if card.is_some() { Vec::new() } else { blocks(report) };
+    let mut points_more = 0;
+    for (turn, place) in in_turns(&all).into_iter().enumerate() {
+        let section = section(&all[place], report.study().tie(), width, room);
+        let (points, hidden) = (section.points, all[place].points.len() - section.points);
+        points_more += if take(section, place + 1, turn == 0) { hidden } else { points + hidden };
     }
     chosen.sort_by_key(|(place, _)| *place);
     (chosen.into_iter().map(|(_, section)| section).collect(), points_more)
@@ -119,9 +123,10 @@ fn in_turns(blocks: &[Block<'_>]) -> Vec<usize> {
     places
 }
 
-/// Lays out a block with its heading and its sentence.
-fn section(block: &Block<'_>, tie: f64, width: usize) -> Section {
-    let grid = grid(block, width);
+/// Lays out a block with its heading and its sentence. It has as many systems as have
+/// room in so many lines.
+fn section(block: &Block<'_>, tie: f64, width: usize, room: usize) -> Section {
+    let grid = grid(block, width, room.saturating_sub(BLOCK_LINES).clamp(2, SYSTEMS_MAX));
     let mut lines = Wrapping { width, lines_max: 2, indent: 2 }.lines(&block.heading(), Tone::Heading);
     lines.extend(grid.lines);
     let left_out = [(grid.systems_more, "more system"), (grid.columns_more, "more column")];

@@ -37,8 +37,8 @@ pub(crate) fn blocks(report: &Report) -> Vec<Block<'_>> {
             None => tables.push(vec![point]),
         }
     }
-    let same_figure = |points: &[&Point]| tables.iter().filter(|other| other[0].unthrottled == points[0].unthrottled);
-    tables.iter().flat_map(|points| split(cells, points, same_figure(points).count() > 1)).collect()
+    let count = |unthrottled: bool| tables.iter().filter(|points| points[0].unthrottled == unthrottled).count();
+    tables.iter().flat_map(|points| split(cells, points, count(points[0].unthrottled) > 1)).collect()
 }
 
 /// Returns what tells apart the points that are corrected for together.
@@ -54,7 +54,7 @@ fn split<'a>(cells: &'a [CellResult], points: &[&'a Point], names_part: bool) ->
         point.axes.iter().filter(|(name, _)| Some(*name) != axis).collect()
     };
     let mut blocks: Vec<Block<'a>> = Vec::new();
-    for point in points {
+    for point in points.iter().copied() {
         match blocks.iter_mut().find(|block| place(block.points[0]) == place(point)) {
             Some(block) => block.points.push(point),
             None => {
@@ -63,7 +63,7 @@ fn split<'a>(cells: &'a [CellResult], points: &[&'a Point], names_part: bool) ->
                     "part" => names_part,
                     name => points.iter().any(|other| other.axes.get(name) != point.axes.get(name)),
                 };
-                let told = place(point).into_iter().filter(|(name, _)| is_told(name));
+                let told = place(point).into_iter().filter(|(name, _)| is_told(name.as_str()));
                 let place = told.map(|(name, value)| in_words(name, value)).collect();
                 let unthrottled = point.unthrottled;
                 blocks.push(Block { cells, points: vec![point], axis, unthrottled, place });
@@ -147,7 +147,8 @@ impl<'a> Block<'a> {
     /// Returns its systems: competitors in the order of the study, then references. Those
     /// whose cells were all skipped are left out.
     pub fn systems(&self) -> Vec<System<'a>> {
-        let members = self.points.iter().flat_map(|point| &point.members).map(|index| &self.cells[*index]);
+        let cells = self.cells;
+        let members = self.points.iter().flat_map(|point| &point.members).map(|index| &cells[*index]);
         let mut systems: Vec<System<'a>> = Vec::new();
         for result in members.filter(|result| result.status != Status::Skipped) {
             let name = result.cell.system.name.as_str();
@@ -161,7 +162,8 @@ impl<'a> Block<'a> {
 
     /// Returns the cell of a system in a column.
     pub fn cell(&self, point: &Point, system: &str) -> Option<&'a CellResult> {
-        let mut members = point.members.iter().map(|index| &self.cells[*index]);
+        let cells = self.cells;
+        let mut members = point.members.iter().map(|index| &cells[*index]);
         members.find(|result| result.cell.system.name == system)
     }
 

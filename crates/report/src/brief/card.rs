@@ -6,7 +6,7 @@ use crate::analysis::{CellResult, Status};
 use crate::curves::{BINS_PER_DECADE, Curve, Distribution};
 use crate::figures::{Sign, shown};
 use crate::report::Report;
-use crate::text::{self, percent, time};
+use crate::text::{self, NO_SPREAD, percent, time};
 use pubmark_model::figure::Figure;
 use pubmark_model::record::FigureGroup;
 
@@ -42,7 +42,7 @@ pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), widt
         row(latency, latencies(result)),
         row("delivered", delivered(result)),
         row("CPU", with_server(result, "cores", Figure::CPU_CORES, Figure::SERVER_CPU)),
-        row("memory", with_server(result, "", Figure::MEMORY_MAX, Figure::SERVER_MEMORY)),
+        row("memory", with_server(result, "", Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
     ]
     .into_iter()
     .flatten()
@@ -79,6 +79,7 @@ fn figure(result: &CellResult, name: &str, figure: Figure) -> Option<(String, bo
     let sign = if result.figures.sign(figure) == Sign::AtLeast { "≥" } else { "" };
     let gap = if name.is_empty() { "" } else { " " };
     let spread = text::spread(estimate);
+    let spread = if spread == NO_SPREAD { String::new() } else { spread };
     let apart = if spread.is_empty() { "" } else { " " };
     Some((format!("{name}{gap}{mark}{sign}{}{apart}{spread}", shown(figure, estimate.value)), is_unreliable))
 }
@@ -158,11 +159,11 @@ mod tests {
     fn a_histogram_has_ten_rows_at_most_and_all_messages() {
         // 25 bins from 10 µs on: three bins a row.
         let mut shares = [0.0; 25];
-        (shares[0], shares[1], shares[5], shares[24]) = (0.25, 0.25, 0.4995, 0.0005);
+        (shares[0], shares[1], shares[5], shares[24]) = (0.25, 0.25, 0.499, 0.0005);
         let rows = lines(80, &shares, 80);
         assert_eq!(rows.len(), 9);
         assert_eq!(rows[0], format!(" 10.0 µs to 14.1 µs   50.0 %  {}", "█".repeat(50)));
-        assert_eq!(rows[1], format!(" 14.1 µs to 20.0 µs   50.0 %  {}", "█".repeat(50)));
+        assert_eq!(rows[1], format!(" 14.1 µs to 20.0 µs   49.9 %  {}", "█".repeat(50)));
         assert_eq!(rows[2], " 20.0 µs to 28.2 µs");
         assert!(rows[8].ends_with("<0.1 %  ▏"), "{rows:?}");
         assert_eq!(lines(60, &[1.0], 20), [" 1.00 µs to 1.12 µs  100.0 %  █████"]);

@@ -66,7 +66,8 @@ fn subject<'a>(block: &Block<'a>, point: &'a Point, ranked: &'a Ranked) -> Subje
     };
     let cause = match why {
         Why::TooFew => {
-            let members = || point.members.iter().map(|index| &block.cells[*index]);
+            let cells = block.cells;
+            let members = || point.members.iter().map(|index| &cells[*index]);
             let is_missing = members().all(|result| result.runs == 0);
             let only = members().map(|result| result.cell.system.name.as_str()).find(|name| ranked.has(name));
             return if is_missing { Subject::Missing } else { Subject::Alone(only) };

@@ -13,7 +13,7 @@ use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::text::{clean, clean_ends, counted, time};
 use pubmark_model::figure::Figure;
-use pubmark_model::record::{Reason, RunRecord};
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::tuning::{SettingDifference, Use};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn trust(report: &Report) -> String {
 /// Returns the reasons against figures of runs, those of most runs first, each with the
 /// figures and the number of runs.
 fn reasons(report: &Report) -> Vec<String> {
-    let mut found: Vec<(Reason, usize, Vec<_>)> = Vec::new();
+    let mut found: Vec<(Reason, usize, Vec<FigureGroup>)> = Vec::new();
     for count in report.cells().iter().flat_map(|result| result.all_reasons()) {
         match found.iter_mut().find(|(reason, ..)| *reason == count.reason) {
             Some((_, runs, figures)) => {
@@ -104,7 +104,7 @@ fn reasons(report: &Report) -> Vec<String> {
     }
     found.sort_by_key(|(_, runs, _)| std::cmp::Reverse(*runs));
     let more = found.len().saturating_sub(REASONS_MAX);
-    let said = |(reason, runs, mut figures): (Reason, usize, Vec<_>)| {
+    let said = |(reason, runs, mut figures): (Reason, usize, Vec<FigureGroup>)| {
         figures.sort();
         figures.dedup();
         let figures = match touched(&figures) {
@@ -115,7 +115,7 @@ fn reasons(report: &Report) -> Vec<String> {
         format!("{figures} of {} ({reason}{late})", counted(runs, "run"))
     };
     let mut said: Vec<String> = found.into_iter().take(REASONS_MAX).map(said).collect();
-    said.extend((more > 0).then(|| format!("{} more", counted(more, "reason"))));
+    said.extend((more > 0).then(|| counted(more, "more reason")));
     said
 }
 
@@ -217,7 +217,8 @@ fn next(report: &Report) -> Option<String> {
     }
     let open = report.points().iter().filter(|point| point.rivals > 1).filter_map(|point| point.best());
     let more = open.filter_map(|ranked| match &ranked.placing {
-        Placing::Open { why: Why::Noise(_) | Why::TooFewBlocks(_), repeats_more } => Some(repeats_more.unwrap_or(1)),
+        Placing::Open { why: Why::Noise(_), repeats_more } => *repeats_more,
+        Placing::Open { why: Why::TooFewBlocks(_), repeats_more } => Some(repeats_more.unwrap_or(1)),
         _ => None,
     });
     let most = more.max()?;

@@ -11,8 +11,6 @@ use pubmark_model::figure::Figure;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// Systems that are shown of a block, references aside.
-const SYSTEMS_MAX: usize = 12;
 /// A delivered share from which on nothing is said of it beside a latency.
 const SHARE_TOLD: f64 = 0.999;
 /// What stands before an unreliable figure.
@@ -53,11 +51,11 @@ enum Marks {
     Signs,
 }
 
-/// Lays out a block in so many characters. Columns that have no room are left out, but
-/// never the first.
-pub(crate) fn grid(block: &Block<'_>, width: usize) -> Grid {
+/// Lays out a block in so many characters, with at most `systems_max` systems beside the
+/// references. Columns that have no room are left out, but never the first.
+pub(crate) fn grid(block: &Block<'_>, width: usize, systems_max: usize) -> Grid {
     let all = block.systems();
-    let systems = chosen(block, &all);
+    let systems = chosen(block, &all, systems_max);
     let has_rivals = systems.iter().any(|system| !system.is_reference);
     let mut labels = vec![block.axis_name()];
     labels.extend(systems.iter().map(|system| system.label(has_rivals)));
@@ -93,14 +91,14 @@ pub(crate) fn grid(block: &Block<'_>, width: usize) -> Grid {
 
 /// Returns the systems that are shown: if there are many, those that may be the best
 /// somewhere first.
-fn chosen<'a>(block: &Block<'a>, all: &[System<'a>]) -> Vec<System<'a>> {
+fn chosen<'a>(block: &Block<'a>, all: &[System<'a>], most: usize) -> Vec<System<'a>> {
     let may_be_best = |system: &System<'a>| {
         let mut standings = block.points.iter().filter_map(|point| point.best()?.standing(system.name));
         standings.any(|standing| matches!(standing, Standing::Winner | Standing::Tie | Standing::Candidate))
     };
     let mut competitors: Vec<&System<'a>> = all.iter().filter(|system| !system.is_reference).collect();
     competitors.sort_by_key(|system| !may_be_best(system));
-    competitors.truncate(SYSTEMS_MAX);
+    competitors.truncate(most);
     all.iter().filter(|system| system.is_reference || competitors.contains(system)).copied().collect()
 }
 

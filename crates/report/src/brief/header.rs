@@ -91,45 +91,49 @@ fn systems(run: &[&CellResult]) -> String {
 /// Returns the workload, as far as all cells have the same.
 fn of_cells(run: &[&CellResult]) -> Vec<String> {
     let Some(first) = run.first().map(|result| &result.cell) else { return Vec::new() };
-    let all = |is_same: &dyn Fn(&Cell) -> bool| run.iter().all(|result| is_same(&result.cell));
     let own = &first.workload;
     let mut parts = Vec::new();
-    if all(&|cell| cell.workload.pattern == own.pattern) {
+    if all(run, |cell| cell.workload.pattern == own.pattern) {
         parts.push(own.pattern.to_string());
     }
-    if all(&|cell| (cell.workload.publishers, cell.workload.subscribers) == (own.publishers, own.subscribers)) {
+    if all(run, |cell| (cell.workload.publishers, cell.workload.subscribers) == (own.publishers, own.subscribers)) {
         let (from, to) = (own.publishers as usize, own.subscribers as usize);
         parts.push(format!("{} → {}", counted(from, "publisher"), counted(to, "subscriber")));
     }
-    if let Some(transport) = own.transport.filter(|own| all(&|cell| cell.workload.transport == Some(*own))) {
+    if let Some(transport) = own.transport.filter(|own| all(run, |cell| cell.workload.transport == Some(*own))) {
         parts.push(transport.word().to_owned());
     }
-    if all(&|cell| cell.workload.payload_bytes == own.payload_bytes) {
+    if all(run, |cell| cell.workload.payload_bytes == own.payload_bytes) {
         parts.push(format_size(own.payload_bytes));
     }
-    if all(&|cell| cell.workload.rate == own.rate) && own.rate != Rate::Max {
+    if all(run, |cell| cell.workload.rate == own.rate) && own.rate != Rate::Max {
         parts.push(rate(own));
     }
-    if own.qos > 0 && all(&|cell| cell.workload.qos == own.qos) {
+    if own.qos > 0 && all(run, |cell| cell.workload.qos == own.qos) {
         parts.push(format!("QoS {}", own.qos));
     }
     let arrival = own.arrival.to_string();
-    if arrival != "uniform" && all(&|cell| cell.workload.arrival == own.arrival) {
+    if arrival != "uniform" && all(run, |cell| cell.workload.arrival == own.arrival) {
         parts.push(arrival);
     }
-    if all(&|cell| cell.limits == first.limits) {
+    if all(run, |cell| cell.limits == first.limits) {
         parts.extend(first.limits.cpus.map(|cpus| format!("{cpus} CPUs")));
         parts.extend(first.limits.memory_bytes.map(|bytes| format!("{} memory", format_size(bytes))));
     }
     let fault = first.faults.to_string();
-    if fault != fault::NONE && all(&|cell| cell.faults == first.faults) {
+    if fault != fault::NONE && all(run, |cell| cell.faults == first.faults) {
         parts.push(clean(&fault, TITLE_CHARS));
     }
-    if all(&|cell| cell.workload.extent == own.extent) {
+    if all(run, |cell| cell.workload.extent == own.extent) {
         parts.push(match own.extent {
             Extent::TimeNs(ns) => format!("windows of {}", format_time(ns)),
             Extent::Count(count) => format!("{} messages each", grouped(&count.to_string())),
         });
     }
     parts
+}
+
+/// Returns whether something is so of all cells.
+fn all(run: &[&CellResult], is_so: impl Fn(&Cell) -> bool) -> bool {
+    run.iter().all(|result| is_so(&result.cell))
 }
