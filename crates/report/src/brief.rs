@@ -1,7 +1,7 @@
-//! The short result: who is best at each question, on one screen.
+//! The short result: the best system for each question, on one screen.
 //!
-//! It has the figures of the tables and the words of the ranking, and computes nothing of
-//! its own. What has no room is in the tables that `--all` prints, and on the page.
+//! It shows the figures of the tables and the words of the ranking, and adds no statistics.
+//! `--all` prints the tables with the rest.
 
 mod block;
 mod card;
@@ -25,7 +25,7 @@ use line::{Line, Tone, Wrapping};
 pub const BRIEF_LINES_MAX: usize = 40;
 /// Most lines of the sentence below a block.
 const CONCLUSION_LINES: usize = 4;
-/// Most lines of a block that are no systems, references aside.
+/// Most lines of a block beside those of competitors.
 const BLOCK_LINES: usize = 11;
 /// Most systems of a block, references aside.
 const SYSTEMS_MAX: usize = 12;
@@ -49,21 +49,21 @@ impl Report {
     }
 }
 
-/// A part of the result that is shown whole or not at all.
+/// A part of the result. It is shown whole or not at all.
 struct Section {
     lines: Vec<Line>,
     /// The points that it shows.
     points: usize,
     /// The meaning of signs in it.
     legend: Option<String>,
-    /// Whether a figure in it is marked as unreliable.
+    /// True if a figure in it is marked as unreliable.
     is_unreliable: bool,
 }
 
 fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<Line> {
     let mut lines = header::lines(report, width);
     let footer = footer::lines(report, places, width);
-    // Two blank lines, the legend, and how many points have no room.
+    // A blank line, the legend, and the line about points that have no room.
     let room = BRIEF_LINES_MAX.saturating_sub(lines.len() + footer.len() + 3);
     let (sections, points_more) = fitting(report, width, room);
     let legend = legend(&sections);
@@ -80,8 +80,8 @@ fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns the sections for which there is room, in the order of the study, and the
-/// number of points that have none. The first blocks of each kind come before second ones.
+/// Returns the sections that have room, in the order of the study, and the number of
+/// points that have no room. The first block of each kind comes before all second ones.
 fn fitting(report: &Report, width: usize, room: usize) -> (Vec<Section>, usize) {
     let mut left = room;
     let mut chosen: Vec<(usize, Section)> = Vec::new();
@@ -114,7 +114,7 @@ fn fitting(report: &Report, width: usize, room: usize) -> (Vec<Section>, usize) 
     (chosen.into_iter().map(|(_, section)| section).collect(), points_more)
 }
 
-/// Returns the places of blocks: the first one of each kind, then the second ones.
+/// Returns the places of blocks: the first of each kind, then the second of each, and so on.
 fn in_turns(blocks: &[Block<'_>]) -> Vec<usize> {
     let kind = |block: &Block<'_>| (block.unthrottled, block.points[0].part().map(str::to_owned));
     let nth = |place: usize| blocks[..place].iter().filter(|other| kind(other) == kind(&blocks[place])).count();
@@ -123,8 +123,7 @@ fn in_turns(blocks: &[Block<'_>]) -> Vec<usize> {
     places
 }
 
-/// Lays out a block with its heading and its sentence. It has as many systems as have
-/// room in so many lines.
+/// Lays out a block with its heading and its sentence. `room`: lines that are free.
 fn section(block: &Block<'_>, tie: f64, width: usize, room: usize) -> Section {
     let grid = grid(block, width, room.saturating_sub(BLOCK_LINES).clamp(2, SYSTEMS_MAX));
     let mut lines = Wrapping { width, lines_max: 2, indent: 2 }.lines(&block.heading(), Tone::Heading);
@@ -147,7 +146,7 @@ fn section(block: &Block<'_>, tie: f64, width: usize, room: usize) -> Section {
     }
 }
 
-/// Returns the meaning of the signs that are used.
+/// Returns the meaning of the signs in these sections.
 fn legend(sections: &[Section]) -> Option<String> {
     let mut said: Vec<&str> = Vec::new();
     if sections.iter().any(|section| section.is_unreliable) {

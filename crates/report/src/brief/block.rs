@@ -1,4 +1,4 @@
-//! A question of a study: one figure at one load, all systems, along one axis.
+//! Blocks: one figure at one load, for all systems, along one axis.
 
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
@@ -11,22 +11,22 @@ use serde_json::Value;
 /// Longest name of a system that is shown, in characters.
 pub(crate) const NAME_CHARS: usize = 24;
 
-/// Points that differ in one axis only, and that one figure ranks.
+/// Points that differ in one axis only and are ranked by one figure.
 pub(crate) struct Block<'a> {
     /// The cells of the report.
     pub cells: &'a [CellResult],
-    /// Its points, each of which is a column.
+    /// Its points. Each point is a column.
     pub points: Vec<&'a Point>,
     /// The axis of the columns, if there are several points.
     pub axis: Option<&'a String>,
-    /// Whether messages are sent as fast as possible.
+    /// True if messages are sent as fast as possible.
     pub unthrottled: bool,
     /// Its place on the other axes, in words.
     place: Vec<String>,
 }
 
-/// Returns the questions of a report, in the order of the study. Points whose cells were
-/// all skipped are in none.
+/// Returns the blocks of a report in the order of the study. Points at which all cells are
+/// skipped are omitted.
 pub(crate) fn blocks(report: &Report) -> Vec<Block<'_>> {
     let cells = report.cells();
     let mut tables: Vec<Vec<&Point>> = Vec::new();
@@ -41,13 +41,13 @@ pub(crate) fn blocks(report: &Report) -> Vec<Block<'_>> {
     tables.iter().flat_map(|points| split(cells, points, count(points[0].unthrottled) > 1)).collect()
 }
 
-/// Returns what tells apart the points that are corrected for together.
+/// Returns the part and the kind of load, which tables do not mix.
 fn kind(point: &Point) -> (Option<&str>, bool) {
     (point.part(), point.unthrottled)
 }
 
 /// Returns one block for each place on all axes but that of the columns. `names_part`:
-/// other parts of the study ask the same.
+/// several parts of the study have such blocks.
 fn split<'a>(cells: &'a [CellResult], points: &[&'a Point], names_part: bool) -> Vec<Block<'a>> {
     let axis = column_axis(points);
     let place = |point: &'a Point| -> Vec<(&'a String, &'a Value)> {
@@ -106,7 +106,7 @@ fn in_words(axis: &str, value: &Value) -> String {
 }
 
 impl<'a> Block<'a> {
-    /// Returns what is asked, at which load, and which direction is better.
+    /// Returns the figure, the load, the place on other axes and the better direction.
     pub fn heading(&self) -> String {
         let workload = self.workload();
         let is_round_trip = workload.is_some_and(|workload| workload.pattern.round_trip());
@@ -144,8 +144,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns its systems: competitors in the order of the study, then references. Those
-    /// whose cells were all skipped are left out.
+    /// Returns its systems: competitors in the order of the study, then references. Systems
+    /// with skipped cells only are omitted.
     pub fn systems(&self) -> Vec<System<'a>> {
         let cells = self.cells;
         let members = self.points.iter().flat_map(|point| &point.members).map(|index| &cells[*index]);
@@ -174,11 +174,11 @@ impl<'a> Block<'a> {
     }
 }
 
-/// A system in a block.
+/// A row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct System<'a> {
     pub name: &'a str,
-    /// Whether it is measured beside the others and never ranked.
+    /// True if it is measured beside the others and never ranked.
     pub is_reference: bool,
 }
 

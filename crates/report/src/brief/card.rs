@@ -57,7 +57,7 @@ pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), widt
     lines
 }
 
-/// Returns a row: a name and figures, those first that fit; none if there is no figure.
+/// Returns a row of a name and figures; none if there is no figure.
 fn row(name: &str, figures: Vec<(String, bool)>) -> Option<Line> {
     if figures.is_empty() {
         return None;

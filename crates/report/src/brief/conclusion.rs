@@ -1,5 +1,5 @@
-//! What a block shows, in a sentence: who is best where, by how much at least, and what
-//! would tell more.
+//! The conclusion of a block in a sentence: the best system of each column, by how much
+//! at least, and the repeats that are still needed.
 
 use super::block::{Block, NAME_CHARS};
 use crate::notes::repeats;
@@ -13,18 +13,18 @@ const NAMED_MAX: usize = 3;
 /// Columns that a sentence names.
 const PLACES_MAX: usize = 4;
 
-/// Columns of which the same is said.
+/// Columns with the same statement.
 struct Group<'a> {
     subject: Subject<'a>,
     points: Vec<(&'a Point, &'a Ranked)>,
 }
 
-/// What is said of a column, without its numbers.
+/// The statement about a column, without its numbers.
 #[derive(PartialEq)]
 enum Subject<'a> {
     Winner(&'a str),
     Tie(Vec<&'a str>),
-    /// Several systems may be the best, and why.
+    /// Several systems may be the best, for this cause.
     Open(Vec<&'a str>, Cause),
     /// The systems delivered different shares.
     Shares,
@@ -34,15 +34,15 @@ enum Subject<'a> {
     Missing,
 }
 
-/// What keeps a column open.
+/// The cause that keeps a column open.
 #[derive(PartialEq)]
 enum Cause {
     Noise,
     Other(&'static str),
 }
 
-/// Returns the sentence of a block; none if nothing is ranked there. `tie`: what a tie
-/// is, as a fraction.
+/// Returns the sentence of a block; none if nothing is ranked there. `tie`: the largest
+/// difference of a tie, as a fraction.
 pub(crate) fn conclusion(block: &Block<'_>, tie: f64) -> Option<String> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in block.points.iter().copied().filter(|point| point.rivals > 1) {
@@ -108,8 +108,7 @@ impl<'a> Group<'a> {
         format!("{}{says}.", self.places(block))
     }
 
-    /// Returns the columns of which it is said, with a colon; nothing if it is all of
-    /// several, or the only one.
+    /// Returns the columns, with a colon; nothing if the statement is about all of them.
     fn places(&self, block: &Block<'a>) -> String {
         let is_ranked = matches!(self.subject, Subject::Winner(_) | Subject::Tie(_) | Subject::Open(..));
         if self.points.len() == block.points.len() {
@@ -123,7 +122,7 @@ impl<'a> Group<'a> {
         format!("{}: ", names.join(", "))
     }
 
-    /// Returns about how many more repeats are needed, or what else keeps it open.
+    /// Returns the number of repeats that are still needed, or another cause.
     fn needed(&self, cause: &Cause) -> String {
         if let Cause::Other(why) = cause {
             return (*why).to_owned();
@@ -137,7 +136,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns between which shares the systems delivered.
+    /// Returns the least and the greatest share that a system delivered.
     fn shares(&self) -> String {
         let ends = self.points.iter().filter_map(|(_, ranked)| match ranked.placing {
             Placing::Unranked { least, most } => Some((least, most)),
@@ -148,8 +147,8 @@ impl<'a> Group<'a> {
         format!("{} to {}", percent(least), percent(most))
     }
 
-    /// Returns how far the systems that are behind are from the best, at least, at each of
-    /// these columns.
+    /// Returns the systems that are behind, each with the smallest lower bound of its
+    /// distance to the best over these columns.
     fn behind(&self, block: &Block<'a>) -> String {
         let mut bounds: Vec<(&str, f64)> = Vec::new();
         for system in block.systems() {
@@ -178,7 +177,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns a factor rounded down; none if nothing is left of it.
+/// Returns a factor rounded down; none if that leaves 1.
 fn factor(least: f64) -> Option<String> {
     match least {
         least if least >= 1.1 => Some(factor_down(least)),
@@ -204,7 +203,7 @@ fn listed(names: &[&str], word: &str) -> String {
     }
 }
 
-/// Returns a text behind what leads to it; nothing if it is empty.
+/// Returns a text after its lead; nothing if the text is empty.
 fn led(lead: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{lead}{text}") }
 }

@@ -1,4 +1,4 @@
-//! How long a study took, from the times in its records.
+//! The duration of a study, from the times in its records.
 
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::SECOND;

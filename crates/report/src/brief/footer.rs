@@ -1,5 +1,4 @@
-//! How far the result can be trusted, and what to do next: the last lines of the short
-//! result.
+//! Trust, settings and next steps: the last lines of the short result.
 
 use super::block::NAME_CHARS;
 use super::line::{Line, Tone, Wrapping};
@@ -26,10 +25,10 @@ const SKIPPED_MAX: usize = 2;
 const ERROR_CHARS: usize = 300;
 /// Longest value of a setting, in characters.
 const VALUE_CHARS: usize = 24;
-/// Most repeats that are suggested: more take too long to be advice.
+/// Most repeats that are suggested; more take too long to be good advice.
 const REPEATS_SUGGESTED_MAX: u32 = 50;
 
-/// Where the whole result is.
+/// Places of the whole result.
 #[derive(Clone, Debug)]
 pub struct BriefPlaces {
     /// The page.
@@ -51,8 +50,8 @@ fn path(path: &Path) -> String {
     crate::command::quoted(&path.display().to_string())
 }
 
-/// Returns how many runs are ok, what is wrong with the others, which settings are not
-/// the vendor's, and where to go on.
+/// Returns the counts of runs with reasons, claims, settings that differ from the
+/// vendor's, notes on records, and where to read on.
 pub(crate) fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<Line> {
     let two = Wrapping { width, lines_max: 2, indent: 2 };
     let one = Wrapping { width, lines_max: 1, indent: 2 };
@@ -72,7 +71,7 @@ pub(crate) fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<
     lines
 }
 
-/// Returns how many runs are ok, and against how many others which reasons speak.
+/// Returns the number of runs of each state, with the reasons of unreliable ones.
 fn trust(report: &Report) -> String {
     let counts = report.counts();
     let unreliable = counts.partly + counts.invalid;
@@ -89,8 +88,8 @@ fn trust(report: &Report) -> String {
     format!("{}{again}{reasons}", parts.join(", "))
 }
 
-/// Returns the reasons against figures of runs, those of most runs first, each with the
-/// figures and the number of runs.
+/// Returns the reasons of unreliable runs, the most frequent first, each with its figures
+/// and the number of runs.
 fn reasons(report: &Report) -> Vec<String> {
     let mut found: Vec<(Reason, usize, Vec<FigureGroup>)> = Vec::new();
     for count in report.cells().iter().flat_map(|result| result.all_reasons()) {
@@ -119,7 +118,7 @@ fn reasons(report: &Report) -> Vec<String> {
     said
 }
 
-/// Returns how late the load generator was in the runs of which that is a reason.
+/// Returns the largest p99 of the generator delay among runs with that reason.
 fn lateness(report: &Report) -> String {
     let is_late = |run: &&RunRecord| run.verdict.reasons.iter().any(|found| found.reason == Reason::GeneratorSaturated);
     let late = report.runs().iter().filter(is_late).filter_map(|run| Figure::OWN_LAG_P99.value(run));
@@ -133,7 +132,7 @@ fn failure(report: &Report) -> Option<String> {
     Some(format!("failed: {}: {error}", clean(&result.cell.label(), ERROR_CHARS)))
 }
 
-/// Returns how many claims hold, and which fail.
+/// Returns the number of claims with each outcome.
 fn claims(report: &Report) -> Option<String> {
     let claims = report.claims();
     let of = |outcome: ClaimOutcome| claims.iter().filter(move |claim| claim.outcome == outcome);
@@ -154,15 +153,15 @@ fn claims(report: &Report) -> Option<String> {
     (!claims.is_empty()).then(|| format!("{}: {said} (`pubmark claims DIR`)", counted(claims.len(), "claim")))
 }
 
-/// Returns what clocks of several hosts may have added to latencies.
+/// Returns the error that the clocks of several hosts may cause in latencies.
 fn clocks(report: &Report) -> Option<String> {
     let bounds = report.cells().iter().filter_map(|result| result.figures.clock_bound(Figure::LATENCY_P50));
     let most = bounds.reduce(f64::max)?;
     Some(format!("Latencies may be wrong by up to {}: that is how far the clocks of the hosts may differ.", time(most)))
 }
 
-/// Returns the settings that differ from the vendor's, as many as fit into a line: those
-/// first on which a figure depends.
+/// Returns the settings that differ from the vendor's, as many as fit into a line. Those
+/// that affect a figure come first.
 fn settings(report: &Report, width: usize) -> Option<String> {
     let axes = report.study().axis_names();
     let mut all: Vec<(&str, Use, &SettingDifference)> = Vec::new();
@@ -207,7 +206,7 @@ fn value(value: &Value) -> String {
     clean(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), VALUE_CHARS)
 }
 
-/// Returns what to do for a surer result.
+/// Returns the command for a more certain result.
 fn next(report: &Report) -> Option<String> {
     if report.counts().missing > 0 || report.cells().iter().all(|result| result.status == Status::Skipped) {
         return None;

@@ -11,22 +11,22 @@ use pubmark_model::figure::Figure;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// A delivered share from which on nothing is said of it beside a latency.
+/// Delivered shares below this are shown beside a latency.
 const SHARE_TOLD: f64 = 0.999;
-/// What stands before an unreliable figure.
+/// The mark before an unreliable figure.
 const UNRELIABLE: &str = "!";
 
 /// A block laid out.
 pub(crate) struct Grid {
-    /// The names of the columns, if there are any, and the rows.
+    /// The head, if the columns have names, and the rows.
     pub lines: Vec<Line>,
     /// Columns for which there is no room.
     pub columns_more: usize,
     /// Systems for which there is no room.
     pub systems_more: usize,
-    /// The meaning of the signs that stand for words, if there was no room for these.
+    /// The meaning of the signs, if there is no room for words.
     pub legend: Option<String>,
-    /// Whether a figure is marked as unreliable.
+    /// True if a figure is marked as unreliable.
     pub is_unreliable: bool,
 }
 
@@ -44,7 +44,7 @@ struct Column {
     entries: Vec<Entry>,
 }
 
-/// How places in a ranking are shown.
+/// Marks of the places in a ranking.
 #[derive(Clone, Copy, PartialEq)]
 enum Marks {
     Words,
@@ -89,8 +89,8 @@ pub(crate) fn grid(block: &Block<'_>, width: usize, systems_max: usize) -> Grid 
     }
 }
 
-/// Returns the systems that are shown: if there are many, those that may be the best
-/// somewhere first.
+/// Returns the systems that are shown. If there are more than `most`, those that may be
+/// the best at some point come first.
 fn chosen<'a>(block: &Block<'a>, all: &[System<'a>], most: usize) -> Vec<System<'a>> {
     let may_be_best = |system: &System<'a>| {
         let mut standings = block.points.iter().filter_map(|point| point.best()?.standing(system.name));
@@ -125,8 +125,8 @@ fn entry(result: &CellResult, point: &Point) -> Entry {
     Entry { text, is_unreliable, standing: standing.filter(|_| !result.is_reference) }
 }
 
-/// Returns `36.3 / 89.0 µs`, and whether any of it is unreliable. If messages are missing,
-/// their share follows.
+/// Returns `36.3 / 89.0 µs`, and whether any of it is unreliable. If messages are lost, the
+/// delivered share follows.
 fn latency(result: &CellResult) -> (String, bool) {
     let of = |figure| {
         let estimate = result.figures.get(figure)?;
@@ -175,7 +175,7 @@ impl Column {
         (self.text_width() + gap + mark).max(self.head.chars().count())
     }
 
-    /// Returns what stands in a row.
+    /// Returns the entry of a row.
     fn cell(&self, row: usize, marks: Marks, is_muted: bool) -> Line {
         let Entry { text, is_unreliable, standing } = &self.entries[row];
         let found = standing.and_then(|standing| mark(standing, marks));
@@ -210,7 +210,7 @@ fn row(label: &str, label_width: usize, cells: impl Iterator<Item = (usize, Line
     line
 }
 
-/// Returns what marks a place in a ranking, and its tone.
+/// Returns the mark of a place in a ranking, and its tone.
 fn mark(standing: Standing, marks: Marks) -> Option<(&'static str, Tone)> {
     let (word, sign, tone) = match standing {
         Standing::Winner => ("winner", "▲", Tone::Good),

@@ -1,4 +1,4 @@
-//! What was measured, and how: the first lines of the short result.
+//! Title, workload and warnings: the first lines of the short result.
 
 use super::block::{NAME_CHARS, grouped, rate};
 use super::elapsed::elapsed;
@@ -22,8 +22,8 @@ const TITLE_CHARS: usize = 200;
 /// Most lines of a sentence about the machine or about what was delivered.
 const SENTENCE_LINES: usize = 3;
 
-/// Returns the title, what was measured, warnings about the machine, and what has to be
-/// known before any figure.
+/// Returns the title, the workload, a warning about the machine, and the fate of
+/// acknowledged messages.
 pub(crate) fn lines(report: &Report, width: usize) -> Vec<Line> {
     let title = Wrapping { width, lines_max: 1, indent: 0 };
     let mut lines = title.lines(&clean(&report.study().title, TITLE_CHARS), Tone::Heading);
@@ -42,8 +42,7 @@ pub(crate) fn lines(report: &Report, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns what was found on the machine before the runs that spoils figures, if
-/// anything was.
+/// Returns what `pubmark doctor` found wrong with the machine before the runs.
 fn doctor(report: &Report) -> Option<String> {
     let found = report.environment().get("doctor")?.as_array()?;
     let text = |one: &Value, key: &str| one.get(key).and_then(Value::as_str).map(|text| clean(text, TITLE_CHARS));
@@ -53,7 +52,7 @@ fn doctor(report: &Report) -> Option<String> {
     (!said.is_empty()).then(|| format!("before the runs, {} (`pubmark doctor`)", said.join("; ")))
 }
 
-/// Returns what is the same in all cells, and how much was measured.
+/// Returns the systems, what all cells have in common, repeats and duration.
 fn workload(report: &Report) -> Vec<String> {
     let study = report.study();
     let run: Vec<&CellResult> = report.cells().iter().filter(|result| result.status != Status::Skipped).collect();
@@ -133,7 +132,7 @@ fn of_cells(run: &[&CellResult]) -> Vec<String> {
     parts
 }
 
-/// Returns whether something is so of all cells.
+/// Returns whether a condition holds for all cells.
 fn all(run: &[&CellResult], is_so: impl Fn(&Cell) -> bool) -> bool {
     run.iter().all(|result| is_so(&result.cell))
 }

@@ -1,11 +1,11 @@
-//! Lines for a terminal, in pieces that are highlighted differently.
+//! Lines for a terminal. The pieces of a line can be highlighted differently.
 
 use crate::text::wrap;
 
-/// How a piece of a line is highlighted.
+/// Highlighting of a piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Not at all.
+    /// No highlighting.
     Plain,
     /// A heading.
     Heading,
@@ -13,7 +13,7 @@ pub(crate) enum Tone {
     Good,
     /// Unreliable, or a warning.
     Warning,
-    /// In the background.
+    /// Background, such as the floor.
     Muted,
 }
 
@@ -30,7 +30,7 @@ impl Tone {
     }
 }
 
-/// A line.
+/// A line of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line(Vec<(String, Tone)>);
 
@@ -80,7 +80,7 @@ impl Line {
     }
 }
 
-/// How text is broken into lines.
+/// Rules for breaking a text into lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wrapping {
     /// Width of a line, in characters.

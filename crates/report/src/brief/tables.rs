@@ -1,5 +1,5 @@
-//! Tables of the whole result that the short one has as well: what an outage cost, and how
-//! far the load can rise.
+//! Tables that the short result shares with the whole one: the cost of an outage,
+//! capacities, and headroom.
 
 use super::line::{Line, Tone};
 use crate::capacities::overview;
