@@ -27,6 +27,8 @@ pub const BRIEF_LINES_MAX: usize = 40;
 const CONCLUSION_LINES: usize = 4;
 /// Most lines of a block beside those of competitors.
 const BLOCK_LINES: usize = 11;
+/// Lines of the smallest block: a blank one, a heading and a row.
+const BLOCK_LINES_MIN: usize = 3;
 /// Most systems of a block, references aside.
 const SYSTEMS_MAX: usize = 12;
 
@@ -80,46 +82,66 @@ fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<Line> {
     lines
 }
 
+/// The sections that have room.
+struct Screen {
+    /// Lines that are free.
+    left: usize,
+    /// Each with its place.
+    sections: Vec<(usize, Section)>,
+}
+
+impl Screen {
+    /// Adds a section if it has room, or if it `must` be there. Returns whether it was
+    /// added.
+    fn add(&mut self, place: usize, section: Section, must: bool) -> bool {
+        let lines = section.lines.len() + 1;
+        let fits = must || lines <= self.left;
+        if fits {
+            self.left = self.left.saturating_sub(lines);
+            self.sections.push((place, section));
+        }
+        fits
+    }
+}
+
 /// Returns the sections that have room, in the order of the study, and the number of
 /// points that have no room. The first block of each kind comes before all second ones.
 fn fitting(report: &Report, width: usize, room: usize) -> (Vec<Section>, usize) {
-    let mut left = room;
-    let mut chosen: Vec<(usize, Section)> = Vec::new();
-    let mut take = |section: Section, place: usize, is_first: bool| {
-        let lines = section.lines.len() + 1;
-        let fits = lines <= left || is_first;
-        if fits {
-            left = left.saturating_sub(lines);
-            chosen.push((place, section));
-        }
-        fits
-    };
+    let mut screen = Screen { left: room, sections: Vec::new() };
     let card = card::only_cell(report);
     if let Some(cell) = card {
         let lines = card::lines(report, cell, width);
         let is_unreliable = lines.iter().any(|line| line.render(false).contains('!'));
-        take(Section { lines, points: 1, legend: None, is_unreliable }, 0, true);
+        screen.add(0, Section { lines, points: 1, legend: None, is_unreliable }, true);
     }
     for lines in tables::sections(report, width) {
-        take(Section { lines, points: 0, legend: None, is_unreliable: false }, 0, false);
+        screen.add(0, Section { lines, points: 0, legend: None, is_unreliable: false }, false);
     }
     let all = if card.is_some() { Vec::new() } else { blocks(report) };
     let mut points_more = 0;
     for (turn, place) in in_turns(&all).into_iter().enumerate() {
-        let section = section(&all[place], report.study().tie(), width, room);
-        let (points, hidden) = (section.points, all[place].points.len() - section.points);
-        points_more += if take(section, place + 1, turn == 0) { hidden } else { points + hidden };
+        let points = all[place].points.len();
+        let shown = if turn > 0 && screen.left < BLOCK_LINES_MIN {
+            0
+        } else {
+            let section = section(&all[place], report.study().tie(), width, room);
+            let points = section.points;
+            if screen.add(place + 1, section, turn == 0) { points } else { 0 }
+        };
+        points_more += points - shown;
     }
-    chosen.sort_by_key(|(place, _)| *place);
-    (chosen.into_iter().map(|(_, section)| section).collect(), points_more)
+    screen.sections.sort_by_key(|(place, _)| *place);
+    (screen.sections.into_iter().map(|(_, section)| section).collect(), points_more)
 }
 
 /// Returns the places of blocks: the first of each kind, then the second of each, and so on.
 fn in_turns(blocks: &[Block<'_>]) -> Vec<usize> {
-    let kind = |block: &Block<'_>| (block.unthrottled, block.points[0].part().map(str::to_owned));
-    let nth = |place: usize| blocks[..place].iter().filter(|other| kind(other) == kind(&blocks[place])).count();
+    let is_of = |one: &Block<'_>, other: &Block<'_>| {
+        (one.unthrottled, one.points[0].part()) == (other.unthrottled, other.points[0].part())
+    };
+    let nth = |place: usize| blocks[..place].iter().filter(|other| is_of(other, &blocks[place])).count();
     let mut places: Vec<usize> = (0..blocks.len()).collect();
-    places.sort_by_key(|place| nth(*place));
+    places.sort_by_cached_key(|place| nth(*place));
     places
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn conclusion(block: &Block<'_>, tie: f64) -> Option<String> {
 fn subject<'a>(block: &Block<'a>, point: &'a Point, ranked: &'a Ranked) -> Subject<'a> {
     let why = match &ranked.placing {
         Placing::Winner(winner) => return Subject::Winner(winner),
-        Placing::Tie(names) => return Subject::Tie(names.iter().map(String::as_str).collect()),
+        Placing::Tie(names) => return Subject::Tie(in_order(block, names.iter().map(String::as_str).collect())),
         Placing::Unranked { .. } => return Subject::Shares,
         Placing::Open { why, .. } => why,
     };
@@ -79,7 +79,14 @@ fn subject<'a>(block: &Block<'a>, point: &'a Point, ranked: &'a Ranked) -> Subje
         Why::Clock(_) => Cause::Other("the difference is within the clock error"),
         Why::LowerBound(_) => Cause::Other("the load generator was at its limit"),
     };
-    Subject::Open(ranked.candidates(), cause)
+    Subject::Open(in_order(block, ranked.candidates()), cause)
+}
+
+/// Returns names in the order of the study, so that equal statements are told once.
+fn in_order<'a>(block: &Block<'a>, mut names: Vec<&'a str>) -> Vec<&'a str> {
+    let systems = block.systems();
+    names.sort_by_key(|name| systems.iter().position(|system| system.name == *name));
+    names
 }
 
 impl<'a> Group<'a> {
@@ -161,16 +168,16 @@ impl<'a> Group<'a> {
         }
         bounds.sort_by(|one, other| one.1.total_cmp(&other.1));
         let verb = if block.unthrottled { ("delivers at least", "fewer") } else { ("takes at least", "as long") };
-        let named: Vec<String> = bounds
-            .iter()
-            .take(NAMED_MAX)
-            .enumerate()
-            .map(|(index, (system, least))| match (factor(*least), index) {
-                (None, _) => format!("{} is behind", name(system)),
-                (Some(factor), 0) => format!("{} {} {factor}× {}", name(system), verb.0, verb.1),
-                (Some(factor), _) => format!("{} {factor}×", name(system)),
-            })
-            .collect();
+        let mut has_verb = false;
+        let mut named: Vec<String> = Vec::new();
+        for (system, least) in bounds.iter().take(NAMED_MAX) {
+            named.push(match factor(*least) {
+                None => format!("{} is behind", name(system)),
+                Some(factor) if has_verb => format!("{} {factor}×", name(system)),
+                Some(factor) => format!("{} {} {factor}× {}", name(system), verb.0, verb.1),
+            });
+            has_verb |= factor(*least).is_some();
+        }
         let more = bounds.len().saturating_sub(NAMED_MAX);
         let more = if more == 0 { String::new() } else { format!(", {more} more are further behind") };
         named.join(", ") + &more

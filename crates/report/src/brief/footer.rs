@@ -59,7 +59,7 @@ pub(crate) fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<
     let is_ok = counts.partly + counts.invalid + counts.failed + counts.missing == 0;
     let mut lines = two.lines(&trust(report), if is_ok { Tone::Plain } else { Tone::Warning });
     lines.extend(failure(report).iter().flat_map(|text| two.lines(text, Tone::Warning)));
-    lines.extend(claims(report).iter().flat_map(|text| one.lines(text, Tone::Plain)));
+    lines.extend(claims(report, places).iter().flat_map(|text| one.lines(text, Tone::Plain)));
     lines.extend(clocks(report).iter().flat_map(|text| two.lines(text, Tone::Warning)));
     lines.extend(settings(report, width).iter().flat_map(|text| one.lines(text, Tone::Plain)));
     let skipped = not_run::lines(report.cells(), Rows::ToBeRun);
@@ -83,7 +83,7 @@ fn trust(report: &Report) -> String {
     let reasons = if reasons.is_empty() { String::new() } else { format!(". Unreliable: {}", reasons.join("; ")) };
     let again = match counts.made_again {
         0 => String::new(),
-        again => format!("; {again} made again, because one before did not count"),
+        again => format!("; {again} made again after an unreliable or failed run"),
     };
     format!("{}{again}{reasons}", parts.join(", "))
 }
@@ -133,7 +133,7 @@ fn failure(report: &Report) -> Option<String> {
 }
 
 /// Returns the number of claims with each outcome.
-fn claims(report: &Report) -> Option<String> {
+fn claims(report: &Report, places: &BriefPlaces) -> Option<String> {
     let claims = report.claims();
     let of = |outcome: ClaimOutcome| claims.iter().filter(move |claim| claim.outcome == outcome);
     let outcomes = [ClaimOutcome::Holds, ClaimOutcome::Fails, ClaimOutcome::Open, ClaimOutcome::Untested];
@@ -150,7 +150,8 @@ fn claims(report: &Report) -> Option<String> {
         (count > 0).then(|| format!("{count} {word}"))
     });
     let said = said.collect::<Vec<_>>().join(", ");
-    (!claims.is_empty()).then(|| format!("{}: {said} (`pubmark claims DIR`)", counted(claims.len(), "claim")))
+    let folder = places.folders.first().map(|folder| path(folder)).unwrap_or_default();
+    (!claims.is_empty()).then(|| format!("{}: {said}. pubmark claims {folder}", counted(claims.len(), "claim")))
 }
 
 /// Returns the error that the clocks of several hosts may cause in latencies.
