@@ -23,10 +23,10 @@ use line::{Line, Tone, Wrapping};
 
 /// Most lines of a short result.
 pub const BRIEF_LINES_MAX: usize = 40;
-/// Most lines of the sentence below a block.
-const CONCLUSION_LINES: usize = 4;
+/// Most lines of the sentences below a block.
+const CONCLUSION_LINES: usize = 5;
 /// Most lines of a block beside those of competitors.
-const BLOCK_LINES: usize = 11;
+const BLOCK_LINES: usize = 12;
 /// Lines of the smallest block: a blank one, a heading and a row.
 const BLOCK_LINES_MIN: usize = 3;
 /// Most systems of a block, references aside.
@@ -156,16 +156,31 @@ fn section(block: &Block<'_>, tie: f64, width: usize, room: usize) -> Section {
     if !left_out.is_empty() {
         lines.push(Line::of(format!("… and {}: --all", left_out.join(", ")), Tone::Muted));
     }
-    if let Some(sentence) = conclusion::conclusion(block, tie) {
-        let wrapping = Wrapping { width, lines_max: CONCLUSION_LINES, indent: 2 };
-        lines.extend(wrapping.lines(&format!("→ {sentence}"), Tone::Plain));
-    }
+    lines.extend(conclusion(block, tie, width));
     Section {
         lines,
         points: block.points.len() - grid.columns_more,
         legend: grid.legend,
         is_unreliable: grid.is_unreliable,
     }
+}
+
+/// Returns the sentences of a block, as many as have room.
+fn conclusion(block: &Block<'_>, tie: f64, width: usize) -> Vec<Line> {
+    let said = conclusion::conclusion(block, tie);
+    let wrapping = Wrapping { width, lines_max: CONCLUSION_LINES, indent: 2 };
+    let mut lines: Vec<Line> = Vec::new();
+    for (index, sentence) in said.iter().enumerate() {
+        let own = wrapping.lines(&format!("→ {sentence}"), Tone::Plain);
+        let rest = usize::from(index + 1 < said.len());
+        if index > 0 && lines.len() + own.len() + rest > CONCLUSION_LINES {
+            let more = counted(said.len() - index, "more sentence");
+            lines.push(Line::of(format!("→ … and {more}: --all"), Tone::Muted));
+            break;
+        }
+        lines.extend(own);
+    }
+    lines
 }
 
 /// Returns the meaning of the signs in these sections.

@@ -101,6 +101,7 @@ fn in_words(axis: &str, value: &Value) -> String {
     let shown = axis_value(axis, value);
     match axis {
         "transport" | "payload" | "pattern" => shown,
+        "qos" => format!("QoS {shown}"),
         axis => format!("{} {shown}", axis_name(axis)),
     }
 }

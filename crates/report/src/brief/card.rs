@@ -7,7 +7,7 @@ use crate::curves::{BINS_PER_DECADE, Curve, Distribution};
 use crate::figures::{Sign, shown};
 use crate::report::Report;
 use crate::text::{self, NO_SPREAD, percent, time};
-use pubmark_model::figure::Figure;
+use pubmark_model::figure::{Figure, Unit};
 use pubmark_model::record::FigureGroup;
 
 /// Rows of the histogram, at most.
@@ -41,8 +41,8 @@ pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), widt
     let mut lines: Vec<Line> = [
         row(latency, latencies(result)),
         row("delivered", delivered(result)),
-        row("CPU", with_server(result, "cores", Figure::CPU_CORES, Figure::SERVER_CPU)),
-        row("memory", with_server(result, "", Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
+        row("CPU", with_server(result, Figure::CPU_CORES, Figure::SERVER_CPU)),
+        row("memory", with_server(result, Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
     ]
     .into_iter()
     .flatten()
@@ -71,17 +71,17 @@ fn row(name: &str, figures: Vec<(String, bool)>) -> Option<Line> {
     Some(line)
 }
 
-/// Returns a figure with its name, and whether it is unreliable.
+/// Returns a figure with its name and its unit, and whether it is unreliable.
 fn figure(result: &CellResult, name: &str, figure: Figure) -> Option<(String, bool)> {
     let estimate = result.figures.get(figure)?;
     let is_unreliable = !result.figures.may_be_quoted(figure);
     let mark = if is_unreliable { "!" } else { "" };
     let sign = if result.figures.sign(figure) == Sign::AtLeast { "≥" } else { "" };
-    let gap = if name.is_empty() { "" } else { " " };
-    let spread = text::spread(estimate);
-    let spread = if spread == NO_SPREAD { String::new() } else { spread };
-    let apart = if spread.is_empty() { "" } else { " " };
-    Some((format!("{name}{gap}{mark}{sign}{}{apart}{spread}", shown(figure, estimate.value)), is_unreliable))
+    let unit = if figure.unit() == Unit::Cores { " cores" } else { "" };
+    let value = format!("{mark}{sign}{}{unit}", shown(figure, estimate.value));
+    let spread = Some(text::spread(estimate)).filter(|spread| spread != NO_SPREAD).unwrap_or_default();
+    let words: Vec<&str> = [name, &value, &spread].into_iter().filter(|word| !word.is_empty()).collect();
+    Some((words.join(" "), is_unreliable))
 }
 
 fn latencies(result: &CellResult) -> Vec<(String, bool)> {
@@ -107,11 +107,9 @@ fn delivered(result: &CellResult) -> Vec<(String, bool)> {
 }
 
 /// Returns a cost of everything together, and that of the server if it has one.
-fn with_server(result: &CellResult, unit: &str, all: Figure, server: Figure) -> Vec<(String, bool)> {
-    let gap = if unit.is_empty() { "" } else { " " };
-    let own = figure(result, "server", server).map(|(text, bad)| (format!("{text}{gap}{unit}"), bad));
-    let together = if own.is_some() { "all" } else { "" };
-    let all = figure(result, together, all).map(|(text, bad)| (format!("{text}{gap}{unit}"), bad));
+fn with_server(result: &CellResult, all: Figure, server: Figure) -> Vec<(String, bool)> {
+    let own = figure(result, "server", server);
+    let all = figure(result, if own.is_some() { "all" } else { "" }, all);
     [own, all].into_iter().flatten().collect()
 }
 

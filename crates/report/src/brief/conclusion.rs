@@ -1,5 +1,5 @@
-//! The conclusion of a block in a sentence: the best system of each column, by how much
-//! at least, and the repeats that are still needed.
+//! The conclusion of a block in sentences: the best system of each column, by how much at
+//! least, and the repeats that are still needed.
 
 use super::block::{Block, NAME_CHARS};
 use crate::notes::repeats;
@@ -41,9 +41,9 @@ enum Cause {
     Other(&'static str),
 }
 
-/// Returns the sentence of a block; none if nothing is ranked there. `tie`: the largest
-/// difference of a tie, as a fraction.
-pub(crate) fn conclusion(block: &Block<'_>, tie: f64) -> Option<String> {
+/// Returns the sentences of a block, one for columns of which the same is true; none if
+/// nothing is ranked there. `tie`: the largest difference of a tie, as a fraction.
+pub(crate) fn conclusion(block: &Block<'_>, tie: f64) -> Vec<String> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in block.points.iter().copied().filter(|point| point.rivals > 1) {
         let Some(ranked) = point.best() else { continue };
@@ -53,8 +53,7 @@ pub(crate) fn conclusion(block: &Block<'_>, tie: f64) -> Option<String> {
             None => groups.push(Group { subject, points: vec![(point, ranked)] }),
         }
     }
-    let said: Vec<String> = groups.iter().map(|group| group.sentence(block, tie)).collect();
-    (!said.is_empty()).then(|| said.join(" "))
+    groups.iter().map(|group| group.sentence(block, tie)).collect()
 }
 
 fn subject<'a>(block: &Block<'a>, point: &'a Point, ranked: &'a Ranked) -> Subject<'a> {
@@ -104,7 +103,7 @@ impl<'a> Group<'a> {
                 format!("{names} may be best ({}){}", self.needed(cause), led("; ", &behind))
             }
             Subject::Shares => {
-                format!("not comparable, because each system dropped a different share ({} delivered)", self.shares())
+                format!("not comparable, because the delivered shares differ ({})", self.shares())
             }
             Subject::Alone(None) => "not comparable, because no system has a reliable figure".into(),
             Subject::Alone(Some(only)) => {
