@@ -148,6 +148,9 @@ pub struct RunArgs {
     /// Cut the study down to a coffee break; the result says so.
     #[arg(long)]
     pub quick: bool,
+    /// Print all tables instead of the short result.
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// What makes it fail.
     #[command(flatten)]
     pub gates: GateArgs,
@@ -205,6 +208,9 @@ pub struct BenchArgs {
     /// at most. Its steps are no runs, and stand in headroom/ within the results folder.
     #[arg(long)]
     pub headroom: bool,
+    /// Print all tables instead of the short result.
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// What makes it fail.
     #[command(flatten)]
     pub gates: GateArgs,
@@ -270,8 +276,7 @@ pub struct ReportArgs {
     /// of rates do. What was measured in both has the repeats of both.
     #[arg(long)]
     pub join: bool,
-    /// Print all rows of all tables, and every reason why cells were not run; otherwise the beginning of those that are
-    /// longer than 200 lines, without the cells that were not run.
+    /// Print all tables, with every row and every reason why cells were not run, instead of the short result.
     #[arg(long)]
     pub all: bool,
     /// Print Markdown.

@@ -21,6 +21,15 @@ pub(crate) fn command(folder: &Path, cell: &Cell, brought: bool) -> String {
     words.join(" ")
 }
 
+/// Returns the command that measures a whole study again, with this many runs of each
+/// cell.
+pub(crate) fn command_with_repeats(folder: &Path, repeats: u32, brought: bool) -> String {
+    let study = quoted(&folder.join("study.toml").display().to_string());
+    let systems = quoted(&folder.join("systems").display().to_string());
+    let systems = if brought { format!(" --systems {systems}") } else { String::new() };
+    format!("pubmark run {study} --repeats {repeats}{systems}")
+}
+
 /// As it is typed, whole.
 fn typed(axis: &str, value: &Value) -> String {
     match value {
@@ -30,7 +39,7 @@ fn typed(axis: &str, value: &Value) -> String {
 }
 
 /// A word for a POSIX shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     match !word.is_empty() && word.chars().all(safe) {
         true => word.to_owned(),

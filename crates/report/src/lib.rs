@@ -17,6 +17,7 @@ mod axes;
 mod bars;
 mod bounded;
 mod bounded_runs;
+mod brief;
 mod capacities;
 mod capacity;
 mod claims;
@@ -59,6 +60,7 @@ pub mod text;
 pub mod words;
 
 pub use analysis::{CellResult, ReasonCount, Status};
+pub use brief::{BRIEF_LINES_MAX, BriefPlaces};
 pub use capacity::CapacityResult;
 pub use claims::{ClaimOutcome, ClaimResult, PartResult, PointResult};
 pub use constraint::{ConstraintError, Constraints};

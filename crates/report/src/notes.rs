@@ -231,6 +231,16 @@ pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     let mut lines = settings::lines(report);
     lines.extend(made::lines(report));
     lines.extend(not_run::lines(report.cells(), rows));
+    lines.extend(records(report));
+    if report.study().quick {
+        lines.push("This is a quick, cut-down study: a first look, not figures to quote.".into());
+    }
+    lines
+}
+
+/// Returns what is to be known of the records themselves.
+pub(crate) fn records(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
     if report.has_timer_in_latency() {
         lines.push(TIMER.into());
     }
@@ -243,9 +253,6 @@ pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     }
     if report.strays > 0 {
         lines.push(format!("Records of no cell of this study, ignored: {}.", report.strays));
-    }
-    if report.study().quick {
-        lines.push("This is a quick, shortened study: do not publish its figures.".into());
     }
     lines
 }

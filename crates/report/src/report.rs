@@ -3,7 +3,7 @@
 use crate::analysis::{CellResult, ReasonCount, analyse};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, Evidence, decide};
-use crate::command::command;
+use crate::command::{command, command_with_repeats};
 use crate::curves::Curves;
 use crate::kept::{self, Kept, Unread};
 use crate::languages;
@@ -354,6 +354,14 @@ impl Report {
     /// The command that makes one cell's runs again.
     pub(crate) fn command(&self, cell: &Cell) -> String {
         command(&self.folder, cell, self.has_brought)
+    }
+
+    /// Returns the command that measures the whole study again with this many runs of each
+    /// cell; none if its questions decide how many there are, or it has no folder.
+    pub(crate) fn command_with_repeats(&self, repeats: u32) -> Option<String> {
+        let has_folder = !self.folder.as_os_str().is_empty();
+        let command = || command_with_repeats(&self.folder, repeats, self.has_brought);
+        (has_folder && !self.study.until_decided()).then(command)
     }
 
     /// The curves of a cell, of its runs together.

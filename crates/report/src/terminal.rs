@@ -45,6 +45,13 @@ pub(crate) fn render(document: &Document, width: usize, colour: bool) -> String 
     out.text
 }
 
+/// Returns the title, the heads and the rows of a table, without its notes.
+pub(crate) fn table_lines(table: &Table, width: usize) -> Vec<String> {
+    let mut out = Out { text: String::new(), width, colour: false };
+    out.title_and_rows(table, &Layout::of(table, width));
+    out.text.lines().map(str::to_owned).collect()
+}
+
 struct Out {
     text: String,
     width: usize,
@@ -72,10 +79,9 @@ impl Out {
         }
     }
 
-    fn table(&mut self, table: &Table) {
+    fn title_and_rows(&mut self, table: &Table, layout: &Layout) {
         self.line(&table.title, Some(BOLD));
-        let layout = Layout::of(table, self.width);
-        let (grid, marks) = grid(table, &layout);
+        let (grid, marks) = grid(table, layout);
         let mut lines = grid.lines();
         for head in lines.by_ref().take(2) {
             self.line(&head, None);
@@ -87,6 +93,11 @@ impl Out {
             }
             self.line(&line, style(mark));
         }
+    }
+
+    fn table(&mut self, table: &Table) {
+        let layout = Layout::of(table, self.width);
+        self.title_and_rows(table, &layout);
         let notes = table.notes.iter().filter(|note| layout.shows(note.about));
         let dropped = layout.dropped(table, self.width);
         let texts = notes.map(|note| &note.text).chain(&dropped);

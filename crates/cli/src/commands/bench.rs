@@ -35,7 +35,8 @@ pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<C
     let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
-    measure::show_report(&args.measure, &measured.report, || {
+    let result = (&measured.report, measured.folder());
+    measure::show_study((&args.measure, args.all), result, voice, || {
         // Records as they were written: a report keeps less of each.
         let records = read_records(measured.folder()).map_err(Failure::run)?.runs;
         Ok(told(&measured.report, &records))

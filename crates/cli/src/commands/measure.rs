@@ -13,9 +13,9 @@ use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::record::RunRecord;
-use pubmark_report::Report;
 use pubmark_report::page::Content;
 use pubmark_report::words::SKIPPED;
+use pubmark_report::{BriefPlaces, Report};
 use pubmark_study::ask::check_agents;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{Registry, origin};
@@ -292,4 +292,24 @@ pub fn show_report(
     json: impl FnOnce() -> Result<serde_json::Value, Failure>,
 ) -> Result<(), Failure> {
     show(args, json, || report.markdown(), |width, colour| report.terminal(width, colour))
+}
+
+/// Prints the result of a study: the short one, or all tables and where the page is;
+/// `json`: as this command has it.
+pub fn show_study(
+    (args, all): (&MeasureArgs, bool),
+    (report, folder): (&Report, &Path),
+    voice: Voice,
+    json: impl FnOnce() -> Result<serde_json::Value, Failure>,
+) -> Result<(), Failure> {
+    let places = BriefPlaces { page: folder.join(PAGE), folders: vec![folder.to_owned()] };
+    let markdown = || if all { report.markdown_whole() } else { report.markdown() };
+    show(args, json, markdown, |width, colour| match all {
+        true => report.terminal_whole(width, colour),
+        false => report.brief(&places, width, colour),
+    })?;
+    if args.json || args.markdown || all || !report.has_brief() {
+        voice.note(&format!("report: {}", places.page.display()));
+    }
+    Ok(())
 }

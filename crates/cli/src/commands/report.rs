@@ -5,8 +5,9 @@ use super::shared::has_results;
 use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
-use pubmark_report::{Constraints, Report};
+use pubmark_report::{BriefPlaces, Constraints, Report};
 use pubmark_study::registry::Registry;
+use std::path::Path;
 
 /// Page of several folders that are read as one result, in the first of them.
 const JOINED: &str = "joined.html";
@@ -21,25 +22,35 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
     args.folders.iter().try_for_each(|folder| has_results(folder))?;
     if let Some((first, others)) = args.folders.split_first().filter(|(_, others)| args.join && !others.is_empty()) {
         let joined = Report::joined(first, others, &|name| registry.find(name)).map_err(Failure::usage)?;
-        print(&shown(&joined, args)?);
-        let path = args.out.clone().unwrap_or_else(|| first.join(JOINED));
-        Report::write_html(&[&joined], &path).map_err(Failure::run)?;
-        note(&format!("report: {}", path.display()));
+        let places =
+            BriefPlaces { page: args.out.clone().unwrap_or_else(|| first.join(JOINED)), folders: args.folders.clone() };
+        print(&shown(&joined, args, &places)?);
+        Report::write_html(&[&joined], &places.page).map_err(Failure::run)?;
+        name_page(&[&joined], args, &places.page);
         return Ok(Code::Done);
     }
     let reports = args.folders.iter().map(|folder| load(folder, registry)).collect::<Result<Vec<Report>, Failure>>()?;
-    for report in &reports {
-        print(&shown(report, args)?);
-    }
     let name = if reports.len() > 1 { "comparison.html" } else { PAGE };
     let path = args.out.clone().unwrap_or_else(|| args.folders[0].join(name));
+    for (report, folder) in reports.iter().zip(&args.folders) {
+        let places = BriefPlaces { page: path.clone(), folders: vec![folder.clone()] };
+        print(&shown(report, args, &places)?);
+    }
     let all: Vec<&Report> = reports.iter().collect();
     Report::write_html(&all, &path).map_err(Failure::run)?;
-    note(&format!("report: {}", path.display()));
+    name_page(&all, args, &path);
     Ok(Code::Done)
 }
 
-fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
+/// Says where the page is, unless the short result has said it.
+fn name_page(reports: &[&Report], args: &ReportArgs, path: &Path) {
+    let is_short = !(args.json || args.csv || args.markdown || args.all || args.constraints.is_some());
+    if !is_short || reports.iter().any(|report| !report.has_brief()) {
+        note(&format!("report: {}", path.display()));
+    }
+}
+
+fn shown(report: &Report, args: &ReportArgs, places: &BriefPlaces) -> Result<String, Failure> {
     if let Some(text) = &args.constraints {
         let constraints = Constraints::parse(text, report).map_err(Failure::usage)?;
         return Ok(match (args.json, args.markdown) {
@@ -59,6 +70,6 @@ fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
     } else if args.all {
         report.terminal_whole(width(), colour())
     } else {
-        report.terminal(width(), colour())
+        report.brief(places, width(), colour())
     })
 }

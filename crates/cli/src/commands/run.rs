@@ -38,7 +38,8 @@ pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code,
     let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
-    measure::show_report(&args.measure, &measured.report, || Ok(measured.report.json()))?;
+    let result = (&measured.report, measured.folder());
+    measure::show_study((&args.measure, args.all), result, voice, || Ok(measured.report.json()))?;
     measured.conclude((&gates, &args.gates), "pubmark run", &args.measure, voice)
 }
 

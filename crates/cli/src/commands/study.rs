@@ -1,7 +1,7 @@
 //! Runs of a study, of a file or of one cell: makes them, reports them, and returns an exit code.
 
 use super::budget::{self, BudgetOver};
-use super::measure::{Measurement, PAGE};
+use super::measure::Measurement;
 use super::{answers, gates, searches};
 use crate::args::{GateArgs, MeasureArgs};
 use crate::failure::{Code, Failure};
@@ -89,8 +89,8 @@ impl MeasuredStudy<'_> {
         self.measurement.folder()
     }
 
-    /// Prints the results' location and the outcome, decides gates, and keeps serving the live report if a user watches
-    /// it. Returns the exit code.
+    /// Prints the outcome, decides gates, and keeps serving the live report if a user watches it. Returns the
+    /// exit code.
     pub fn conclude(
         self,
         (gates, gate_args): (&Gates, &GateArgs),
@@ -103,7 +103,6 @@ impl MeasuredStudy<'_> {
             // Requested data must be the only output.
             if args.json || args.markdown { voice.note(&told) } else { print(&told) }
         }
-        voice.note(&format!("report: {}", self.folder().join(PAGE).display()));
         let not_ok = answers::not_ok(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted);
         not_ok.iter().for_each(|line| voice.note(line));
         let own = if self.budget.is_some() { self.questions_code(voice) } else { self.runs_code(voice) };

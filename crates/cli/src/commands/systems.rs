@@ -4,7 +4,7 @@ use super::shared::{agent_command, system as named};
 use super::{new_system, systems_on_hosts};
 use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{note, print};
+use crate::output::{note, print, width};
 use pubmark_host::install::{self, Presence};
 use pubmark_model::secret::{HIDDEN, Secrets, is_secret_name, is_switch, recorded_text};
 use pubmark_model::system::{AgentSpec, System};
@@ -72,14 +72,17 @@ fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
         }));
         print(&serde_json::to_string_pretty(&all).unwrap_or_default());
     } else {
-        let mut rows: Vec<[String; 5]> = found.iter().map(|(system, presence)| row(system, presence)).collect();
-        rows.extend(refused.map(|(file, why)| refused_row(file, why)));
-        rows.sort();
-        // A tool measures nothing; it is named so that users can install it.
         let tool = install::tools::toxiproxy();
-        let [name, _, version, _, how] = row(tool, &install::probe(tool));
-        rows.push([name, tool.title.clone(), version, "a tool: links".into(), how]);
-        table(&rows);
+        let presence = install::probe(tool);
+        // A tool measures nothing, and is named to be installed.
+        let [name, _, version, _, how] = row(tool, &presence);
+        let of_tool = (Group::of(tool, &presence), [name, tool.title.clone(), version, "a tool: links".into(), how]);
+        let mut rows: Vec<(Group, [String; 5])> =
+            found.iter().map(|(system, presence)| (Group::of(system, presence), row(system, presence))).collect();
+        rows.push(of_tool);
+        rows.extend(refused.map(|(file, why)| (Group::Refused, refused_row(file, why))));
+        rows.sort();
+        grouped(&rows);
     }
     Ok(Code::Done)
 }
@@ -131,10 +134,80 @@ fn row(system: &System, presence: &Presence) -> [String; 5] {
     [system.name.clone(), system.title.clone(), version, abilities(system), how]
 }
 
+/// Groups of the list, in their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Installed,
+    Installable,
+    External,
+    ByHand,
+    Refused,
+}
+
+impl Group {
+    const ALL: [Group; 5] = [Group::Installed, Group::Installable, Group::External, Group::ByHand, Group::Refused];
+
+    fn of(system: &System, presence: &Presence) -> Group {
+        match presence {
+            Presence::Here(_) => Group::Installed,
+            Presence::External => Group::External,
+            Presence::Missing(_) if install::can(system) => Group::Installable,
+            Presence::Missing(_) => Group::ByHand,
+        }
+    }
+
+    /// Returns its heading, with the command for its systems.
+    fn heading(self) -> &'static str {
+        match self {
+            Group::Installed => "INSTALLED",
+            Group::Installable => "NOT INSTALLED: pubmark systems NAME --install",
+            Group::External => "RUNNING ELSEWHERE: pubmark bench PROTOCOL://HOST:PORT",
+            Group::ByHand => "INSTALL BY HAND",
+            Group::Refused => "FILES THAT CANNOT BE READ",
+        }
+    }
+
+    /// Returns whether the names are enough, because the heading says the rest.
+    fn has_names_only(self) -> bool {
+        matches!(self, Group::Installable | Group::External)
+    }
+}
+
+/// Prints the groups, each with its heading.
+fn grouped(rows: &[(Group, [String; 5])]) {
+    let mut is_first = true;
+    for group in Group::ALL {
+        let own: Vec<[String; 5]> = rows.iter().filter(|(of, _)| *of == group).map(|(_, row)| row.clone()).collect();
+        if own.is_empty() {
+            continue;
+        }
+        print(&format!("{}{}", if is_first { "" } else { "\n" }, group.heading()));
+        is_first = false;
+        match group.has_names_only() {
+            true => names(own.iter().map(|row| row[0].as_str()), width()),
+            false => table(&own),
+        }
+    }
+}
+
+/// Prints names in lines of at most this width, if they fit.
+fn names<'a>(names: impl Iterator<Item = &'a str>, width: usize) {
+    let mut line = String::new();
+    for name in names {
+        if !line.is_empty() && line.chars().count() + name.chars().count() + 3 > width {
+            print(&format!("{line},"));
+            line.clear();
+        }
+        line.push_str(if line.is_empty() { "" } else { ", " });
+        line.push_str(name);
+    }
+    print(&line);
+}
+
 /// Prints columns as wide as their widest cell; the last one is not padded.
 fn table(rows: &[[String; 5]]) {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..4).map(width).collect();
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..4).map(widest).collect();
     for row in rows {
         let cells = widths.iter().zip(row).map(|(width, cell)| format!("{cell:<width$}  "));
         print(format!("{}{}", cells.collect::<String>(), row[4]).trim_end());

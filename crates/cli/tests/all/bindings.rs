@@ -407,7 +407,7 @@ fn a_report_tells_a_binding_from_its_language() {
         true => assert!((times * figure(cpp, "message_time_ns") / whole - 1.0).abs() < 0.001, "{summary}"),
         false => assert!(times.is_nan(), "{summary}"),
     }
-    let shown = stdout(&place.run(&["report", "r"]));
+    let shown = stdout(&place.run(&["report", "r", "--all"]));
     assert!(shown.contains("How zeromq-python is made:"), "{shown}");
     place.assert_swept();
 }

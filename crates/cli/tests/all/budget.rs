@@ -220,7 +220,7 @@ fn runs_that_do_not_count_are_made_again_and_not_for_ever() {
     assert!(said.contains("unreliable runs (lossy rate=1000: messages-lost)"), "{said}");
     assert_eq!(output.status.code(), Some(3), "{said}");
     // It is a fact of the folder: a report and a resumed call print it.
-    let report = stdout(&place.run(&["report", "r"]));
+    let report = stdout(&place.run(&["report", "r", "--all"]));
     assert!(report.contains("10 repeated, because the one before was unreliable or failed"), "{report}");
     let again = stdout(&run(&place, &["--budget", "10m", "--resume"]));
     assert_eq!(runs(&place.records("r"))["lossy"], 32, "as often once more");

@@ -26,7 +26,7 @@ fn a_load_is_told_how_far_it_lies_from_what_holds() {
     let [lo, times, hi] = ["lo", "times", "hi"].map(|name| number(&found, name));
     assert!((3.7..4.3).contains(&times) && lo <= times && times <= hi, "{lo} {times} {hi}");
     assert_eq!(found["headroom"]["limited_by"], "latency");
-    let said = stdout(&place.run(&["report", "r"]));
+    let said = stdout(&place.run(&["report", "r", "--all"]));
     assert!(said.contains("Headroom") && said.contains("limited by"), "{said}");
     let markdown = stdout(&place.run(&["report", "r", "--markdown"]));
     assert!(markdown.contains("## Headroom") && markdown.contains("| 250 |"), "{markdown}");
@@ -47,7 +47,7 @@ fn at_most_ten_times_a_load_is_asked_and_what_fails_is_below_once() {
     let found = bench(&place, "50");
     assert!((9.98..10.01).contains(&number(&found, "lo")), "{found:#}");
     assert_eq!((&found["headroom"]["times"], &found["headroom"]["hi"]), (&Value::Null, &Value::Null));
-    assert!(stdout(&place.run(&["report", "r"])).contains("at least 10 ×"));
+    assert!(stdout(&place.run(&["report", "r", "--all"])).contains("at least 10 ×"));
     let place = Place::new();
     let common = ["bench", "mock", "--set", "options.send_cost=1ms", "--repeats", "1", "--duration", "30s", "-q"];
     let output = place.run(&[&common[..], &["--rate", "2000", "--headroom", "--out", "r"]].concat());
@@ -77,7 +77,7 @@ fn a_study_is_told_for_each_of_its_loads() {
         let times = number(row, "times");
         assert!((times * rate / 1_000.0 - 1.0).abs() < 0.1, "{times} at {rate}: each publisher sends 1,000 at most");
     }
-    let said = stdout(&place.run(&["report", "r"]));
+    let said = stdout(&place.run(&["report", "r", "--all"]));
     let headroom = said.split_once("Headroom").unwrap().1;
     assert!(headroom.contains("800"), "what two publishers offer together: {headroom}");
     // Resuming makes no run again.

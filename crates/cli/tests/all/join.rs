@@ -38,7 +38,7 @@ fn two_sweeps_of_rates_are_one_result_with_one_knee() {
     assert_eq!(runs, [2, 4, 2, 2, 2], "what both have measured has the repeats of both");
     let knees: Vec<Option<f64>> = joined.iter().map(|row| row["knee"].as_f64()).collect();
     assert_eq!(knees, [Some(800.0); 5]);
-    let said = stdout(&place.run(&["report", "slow", "fast", "--join"]));
+    let said = stdout(&place.run(&["report", "slow", "fast", "--join", "--all"]));
     assert_eq!(said.matches("Load that is sustained").count(), 1, "{said}");
     assert!(place.path("slow/joined.html").exists());
     // In the other order it is the same.

@@ -54,7 +54,7 @@ fn a_terminal_of_80_or_200_columns_is_filled_and_never_overrun() {
     place.study(STUDY);
     for columns in [80, 200] {
         let out = format!("r{columns}");
-        let seen = on_terminal(&place, columns, &["run", "study.toml", "--out", &out]);
+        let seen = on_terminal(&place, columns, &["run", "study.toml", "--out", &out, "--all"]);
         assert!(seen.contains("\x1b["), "colours and a live table");
         let table = plain(seen.rsplit("A title").next().unwrap());
         for line in table.split(['\n', '\r']) {
@@ -64,6 +64,14 @@ fn a_terminal_of_80_or_200_columns_is_filled_and_never_overrun() {
             assert!(table.contains(word), "{columns}: {word} in {table}");
         }
         assert!(seen.contains("runs, "), "a progress with the time left: {seen:?}");
+        let short = plain(&on_terminal(&place, columns, &["report", &out]));
+        for line in short.split(['\n', '\r']) {
+            assert!(line.chars().count() <= usize::from(columns), "{columns} columns: {line:?}");
+        }
+        for word in ["A title", "LATENCY p50 / p99", "THROUGHPUT", "12 runs: ", "Page: ", "--all"] {
+            assert!(short.contains(word), "{columns}: {word} in {short}");
+        }
+        assert!(short.lines().count() <= pubmark_report::BRIEF_LINES_MAX, "{short}");
     }
 }
 

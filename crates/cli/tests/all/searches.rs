@@ -84,7 +84,7 @@ fn a_study_that_asks_for_capacities_has_them_beside_its_runs_each_part_by_itself
         assert!(cell.contains("part=small") || cell.contains("part=large"), "{cell}");
     }
     // The table, in a terminal, as Markdown, as CSV and on the page.
-    let said = stdout(&place.run(&["report", "r"]));
+    let said = stdout(&place.run(&["report", "r", "--all"]));
     let (_, table) = said.split_once("Capacities").unwrap_or_else(|| panic!("{said}"));
     let row = |name: &str| table.lines().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(row("swift").contains("winner") && row("slow").contains("behind"), "{table}");
@@ -176,7 +176,7 @@ fn the_headroom_of_a_study_with_parts_is_searched_part_by_part() {
     for part in ["small", "large", "other"] {
         assert!(place.path(&format!("r/headroom/{part}/runs.jsonl")).exists(), "{part}");
     }
-    let said = stdout(&place.run(&["report", "r"]));
+    let said = stdout(&place.run(&["report", "r", "--all"]));
     assert!(said.split_once("Headroom").unwrap().1.contains("large"), "{said}");
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 fn measured(place: &Place, more: &[&str]) -> (Value, String) {
     let load = ["--qos", "1", "--rate", "200", "--payload", "256B", "--warmup", "200ms"];
     let window = if more.contains(&"--duration") { &[][..] } else { &["--duration", "1s"] };
-    let bench = ["bench", "mosquitto", "--durable", "--repeats", "1", "--out", "r"];
+    let bench = ["bench", "mosquitto", "--durable", "--repeats", "1", "--out", "r", "--all"];
     let arguments = [&bench, &load[..], window, more].concat();
     let output = place.command(&arguments).env("COLUMNS", "80").output().unwrap();
     let records = place.records("r");

@@ -175,7 +175,7 @@ fn the_table_counts_cells_while_they_are_made_and_leaves_nothing_behind() {
         let (code, last, _) = terminal.end();
         assert_eq!(code, 0, "{last:#?}");
         let text = last.join("\n");
-        assert!(text.contains("report: r/report.html"), "{text}");
+        assert!(text.contains("Page: r/report.html"), "{text}");
         for live in ["cells  ", "now   ", "last  ", "running  "] {
             assert!(!text.contains(live), "{live:?} of the live table is left: {text}");
         }

@@ -1,6 +1,7 @@
 //! From hand-made records to what a report says.
 
 mod analysis;
+mod brief;
 mod capacity;
 mod claims;
 mod clocks;
