@@ -89,7 +89,7 @@ pub fn read_text_of(path: &Path, most: u64, links: Links) -> io::Result<String> 
     String::from_utf8(read(path, most, links)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        io::Error::new(ErrorKind::InvalidData, format!("it is no text in UTF-8 from line {line} on"))
+        io::Error::new(ErrorKind::InvalidData, format!("it is not UTF-8 text from line {line} on"))
     })
 }
 
@@ -175,7 +175,7 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read_text(&path, Links::Refuse).unwrap_err().kind(), ErrorKind::FileTooLarge);
         std::fs::write(&path, b"one\n\xff").unwrap();
-        assert_eq!(read_text(&path, Links::Refuse).unwrap_err().to_string(), "it is no text in UTF-8 from line 2 on");
+        assert_eq!(read_text(&path, Links::Refuse).unwrap_err().to_string(), "it is not UTF-8 text from line 2 on");
     }
 
     #[test]

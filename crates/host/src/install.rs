@@ -370,7 +370,7 @@ mod tests {
         let nothing = Options::new();
         assert!(missing(&system, &nothing).unwrap().contains("ask its makers"));
         std::fs::write(&program, "#!/bin/sh\necho \"fake 1.2.3, of today\" >&2\n").unwrap();
-        assert!(missing(&system, &nothing).is_some(), "a file that cannot be run is no program");
+        assert!(missing(&system, &nothing).is_some(), "a file that cannot be run is not a program");
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         assert_eq!(missing(&system, &nothing), None);
         assert_eq!(version(&system).as_deref(), Some("1.2.3"));

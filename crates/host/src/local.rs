@@ -247,7 +247,7 @@ answers!(
     (CheckAddress, |CheckAddress { address }, _, _| {
         // Only own addresses can be bound.
         let port = UdpSocket::bind((address.as_str(), 0));
-        port.map(drop).map_err(|error| format!("{address} is no address of its own ({error})").into())
+        port.map(drop).map_err(|error| format!("{address} is not an address of its own ({error})").into())
     }),
     (ServeClock, |ServeClock { address }, local, _| {
         let server = ClockServer::start(address).map_err(HostError::io("no socket to tell the time"))?;

@@ -291,7 +291,7 @@ mod tests {
         let mut program = log.output().unwrap();
         program.write_all(b"login hidden-").unwrap();
         log.settle();
-        assert_eq!(read(), "login hidden-", "all that was said by then, and it is no secret yet");
+        assert_eq!(read(), "login hidden-", "all that was said by then, and it is not a secret yet");
         program.write_all(b"at mqtt://me:hidden-word@h, hidden-word\nended").unwrap();
         drop(program);
         drop(log);

@@ -178,7 +178,7 @@ impl<'a> Host<'a> {
 
     fn address(&self) -> Result<IpAddr, HostError> {
         let HostSpec { name, address, .. } = &self.spec;
-        address.parse().map_err(|_| HostError::Failed(format!("host {name}: `{address}` is no IP address")))
+        address.parse().map_err(|_| HostError::Failed(format!("host {name}: `{address}` is not an IP address")))
     }
 
     /// Takes its network down, for `for_ns`.

@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn refused(script: &str) -> String {
-        start(script).err().expect("it is no host").to_string()
+        start(script).err().expect("it is not a host").to_string()
     }
 
     #[test]

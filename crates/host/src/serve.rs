@@ -130,7 +130,7 @@ pub fn serve(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let no_request = || HostError::Failed(format!("a line that is no request: {}", shown(line.trim_ascii())));
+        let no_request = || HostError::Failed(format!("a line that is not a request: {}", shown(line.trim_ascii())));
         let request: RequestLine<Value> = serde_json::from_slice(&line).map_err(|_| no_request())?;
         say(&answer(request, &mut local, &never).ok_or_else(no_request)?.into());
     }
@@ -206,7 +206,7 @@ mod tests {
             let (_read, written) = io::pipe().unwrap();
             let served = serve(line.as_bytes(), written, &["true".to_owned()], Duration::from_secs(60));
             let error = served.unwrap_err().to_string();
-            assert_eq!(error, format!("a line that is no request: {}", line.trim_end()));
+            assert_eq!(error, format!("a line that is not a request: {}", line.trim_end()));
         }
     }
 }

@@ -210,7 +210,7 @@ impl Server {
         let (keep, group, container) = match plan.deployment {
             "native" => native(plan, &places, name)?,
             other if Engine::runs(other) => contained(plan, &places, name)?,
-            other => return Err(format!("`{other}` is no way to start a server: write native or container").into()),
+            other => return Err(format!("`{other}` is not a way to start a server: write native or container").into()),
         };
         kept.keep(keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());

@@ -170,7 +170,7 @@ impl Talk {
                 let (how, last) = (self.agent.exit_reason(), self.agent.last_words());
                 return Err(TalkError::Ended { due: due.into(), how, last });
             }
-            Some(Incoming::Garbage(line)) => format!("it said what is no event of the protocol: {line}"),
+            Some(Incoming::Garbage(line)) => format!("it said what is not an event of the protocol: {line}"),
             Some(Incoming::Event(event)) => match want(*event) {
                 Ok(found) => return Ok(found),
                 Err(Event::Error { message, fatal }) => {

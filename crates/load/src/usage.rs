@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(pauses(&[(1_050, 1_250), (1_300, 2_300), (2_300, 2_500)]), (3, 950, 300));
         assert_eq!(pauses(&[(500, 1_100), (2_900, 9_000)]), (0, 0, 0), "before and after the window it does not count");
         assert_eq!(pauses(&[(0, 9_000)]), (1, 1_950, 0));
-        assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0), "a clock that steps back is no pause");
+        assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0), "a clock that steps back is not a pause");
     }
 
     #[test]

@@ -37,10 +37,10 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The text has no scheme.
-    #[error("`{0}` is no endpoint: write SCHEME://HOST:PORT with one of {known}", known = schemes())]
+    #[error("`{0}` is not an endpoint: write SCHEME://HOST:PORT with one of {known}", known = schemes())]
     NoUrl(String),
     /// The scheme is unknown.
-    #[error("`{0}://` is no scheme that is known here: write one of {known}", known = schemes())]
+    #[error("`{0}://` is not a scheme that is known here: write one of {known}", known = schemes())]
     Scheme(String),
     /// An `@` is at a wrong place.
     #[error(
@@ -60,10 +60,10 @@ pub enum EndpointError {
     #[error("`{0}` holds several colons: write an IPv6 address in brackets, as in [::1]:1883")]
     NoBrackets(String),
     /// The port is invalid.
-    #[error("`{0}` is no port: write a number from 1 to 65535")]
+    #[error("`{0}` is not a port: write a number from 1 to 65535")]
     Port(String),
     /// The host is invalid.
-    #[error("`{0}` is no host: write a name or an address")]
+    #[error("`{0}` is not a host: write a name or an address")]
     Host(String),
     /// A character must be encoded.
     #[error("an endpoint holds {0:?} after its host: write it as % and two hexadecimal digits for each byte")]

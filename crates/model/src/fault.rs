@@ -80,10 +80,10 @@ impl Target {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The text does not have the form of a fault.
-    #[error("`{0}` is no fault: write {SHAPE}")]
+    #[error("`{0}` is not a fault: write {SHAPE}")]
     Shape(String),
     /// The kind of fault is unknown.
-    #[error("`{text}`: `{act}` is no fault: {help}")]
+    #[error("`{text}`: `{act}` is not a fault: {help}")]
     Act {
         /// The fault as typed.
         text: String,
@@ -93,7 +93,7 @@ pub enum FaultError {
         help: String,
     },
     /// The part of a run is unknown.
-    #[error("`{text}`: `{target}` is no part of a run: {help}")]
+    #[error("`{text}`: `{target}` is not a part of a run: {help}")]
     Target {
         /// The fault as typed.
         text: String,
@@ -377,7 +377,7 @@ mod tests {
             ("stop severs at 5s for 1s", "did you mean `server`?"),
             ("stop server at 5s", "for how long"),
             ("stop server at 5 for 1s", "`5` is not a time"),
-            ("stop server at 5s for 1s please", "is no fault"),
+            ("stop server at 5s for 1s please", "is not a fault"),
             ("stop server at 5s for 0s", "no time"),
             ("kill server at 5s", "for how long"),
             ("kill publishers", "write `stop server at 5s for 1s`"),
@@ -385,7 +385,7 @@ mod tests {
             ("kill subscribers at 5s for 1s", "`cut link at … for …`, after which clients come back"),
             ("kill publishers at 5s, kill publishers at 6s", "nobody is there any more after `kill publishers at 5s`"),
             ("stop subscribers at 4s for 2s, kill subscribers at 5s", "before `stop subscribers at 4s for 2s` is over"),
-            ("stop server at 5s for 1s,", "is no fault"),
+            ("stop server at 5s for 1s,", "is not a fault"),
             ("cut server at 5s for 1s", "`cut link at … for …`"),
             ("kill link at 5s for 1s", "`cut link at … for …`"),
             ("cut link at 5s for 0s", "no time"),

@@ -103,7 +103,7 @@ impl Hosts {
     pub(crate) fn read(&mut self, name: &str, table: &Table, errors: &mut Vec<Diagnostic>) {
         let sound = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || !name.chars().all(sound) {
-            errors.push(Diagnostic::at(table.at, format!("`{name}` is no name of a host: letters, digits, - and _")));
+            errors.push(Diagnostic::at(table.at, format!("`{name}` is not a valid host name: letters, digits, - and _")));
         }
         let unknown = table.entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str()));
         errors.extend(unknown.map(|entry| entry.unknown("a host", KEYS)));
@@ -116,7 +116,7 @@ impl Hosts {
                     .help("address = \"10.0.0.2\": its own, on the network that is measured"),
             ),
             Some(address) if address.text.parse::<IpAddr>().is_err() => {
-                errors.push(Diagnostic::at(address.at, format!("`{}` is no IP address", address.text)));
+                errors.push(Diagnostic::at(address.at, format!("`{}` is not an IP address", address.text)));
             }
             Some(_) => {}
         }
@@ -293,7 +293,7 @@ fn bandwidth(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<u64> {
     let value = table.entries.iter().find(|entry| entry.key == "bandwidth").and_then(|entry| entry.one(errors))?;
     let found = parse_size(&value.text).ok().filter(|bytes| BANDWIDTHS.contains(bytes));
     if found.is_none() {
-        let what = format!("bandwidth: `{}` is no size a second from 1 kB to 1 TB", value.text);
+        let what = format!("bandwidth: `{}` is not a size a second from 1 kB to 1 TB", value.text);
         errors.push(
             Diagnostic::at(value.at, what).help("bandwidth = \"12.5MB\": so many bytes a second, here 100 Mbit/s"),
         );
@@ -408,12 +408,12 @@ mod tests {
             ("[hosts.b]\nreach = [\"ssh\", \"b\"]\n", "host b has no address"),
             ("[hosts.b]\naddress = \"10.0.0.1\"\n", "host b has no `reach`"),
             ("[hosts.local]\nreach = [\"ssh\", \"b\"]\naddress = \"10.0.0.1\"\n", "is this machine"),
-            ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"b1\"\n", "`b1` is no IP address"),
+            ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"b1\"\n", "`b1` is not an IP address"),
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nrole = \"x\"\n", "unknown key `role`"),
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nroles = [\"broker\"]\n", "broker"),
             ("[hosts.\"a b\"]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\n", "no name of a host"),
             ("[hosts.local]\nmay_cut = \"x\"\n", "neither true nor false"),
-            ("[hosts.local]\nbandwidth = \"100mbit\"\n", "`100mbit` is no size a second"),
+            ("[hosts.local]\nbandwidth = \"100mbit\"\n", "`100mbit` is not a size a second"),
             ("[hosts.local]\nbandwidth = \"10B\"\n", "from 1 kB to 1 TB"),
             ("[hosts.local]\nloss = \"0.01\"\n", "loss: `0.01` is not a percentage"),
             ("[hosts.local]\nloss = \"51%\"\n", "from 0.0001% to 50%"),

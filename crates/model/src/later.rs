@@ -17,7 +17,7 @@ pub struct LaterWord(&'static str);
 
 /// Error for a text that no pubmark would use as a word.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no word of a record: {0:.80?}")]
+#[error("this is not a word of a record: {0:.80?}")]
 struct NoWord(String);
 
 impl LaterWord {

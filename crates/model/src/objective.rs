@@ -55,7 +55,7 @@ pub enum Relation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
     /// The text has the wrong form.
-    #[error("`{0}` is no objective: write FIGURE < BOUND, several with `and`, as in 'p99 < 10ms and lost = 0'")]
+    #[error("`{0}` is not an objective: write FIGURE < BOUND, several with `and`, as in 'p99 < 10ms and lost = 0'")]
     Form(String),
     /// A term names an unknown figure.
     #[error("`{text}`: {unknown}")]

@@ -34,7 +34,7 @@ pub struct PinSets {
 /// Error for a text that is not a pinning.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no pinning: write `none`, `roles`, or sets such as `publishers 2, subscribers 3, server 0-1`, of processors \
+    "`{0}` is not a pinning: write `none`, `roles`, or sets such as `publishers 2, subscribers 3, server 0-1`, of processors \
      0 to {CPU_MAX}, each part once"
 )]
 pub struct UnknownPin(String);

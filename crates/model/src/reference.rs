@@ -154,7 +154,7 @@ impl Reader<'_, '_> {
         match own {
             Some(own) if !own.contains(&name) => {
                 let known = own.into_iter().chain([FIGURE, VALUE, NOTE]).collect::<Vec<_>>();
-                let message = format!("the column `{}` is no axis of this study", shown(name));
+                let message = format!("the column `{}` is not an axis of this study", shown(name));
                 self.errors.push(Diagnostic::at_value(at, message).help(suggestion(&shown(name), known)));
                 Column::Wrong
             }
@@ -184,12 +184,12 @@ impl Reader<'_, '_> {
                 Column::Figure if self.figures.contains(&field) => row.figure = field.to_owned(),
                 Column::Figure => {
                     let help = suggestion(&shown(field), self.figures.iter().copied());
-                    self.errors.push(Diagnostic::at_value(at, format!("`{}` is no figure", shown(field))).help(help));
+                    self.errors.push(Diagnostic::at_value(at, format!("`{}` is not a figure", shown(field))).help(help));
                 }
                 Column::Value => match field.parse::<f64>() {
                     Ok(value) if value.is_finite() && value >= 0.0 => row.value = value,
                     _ => {
-                        self.errors.push(Diagnostic::at_value(at, format!("`{}` is no number from 0 on", shown(field))))
+                        self.errors.push(Diagnostic::at_value(at, format!("`{}` is not a number from 0 on", shown(field))))
                     }
                 },
                 Column::Note => row.note = Some(field.to_owned()),

@@ -213,7 +213,7 @@ pub enum PlaceError {
     #[error("write `{{{0}:A|B}}`")]
     NoChoice(String),
     /// The placeholder is unknown.
-    #[error("`{{{0}}}` is no place that can be filled in")]
+    #[error("`{{{0}}}` is not a place that can be filled in")]
     Unknown(String),
 }
 
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(forgetful.fill("{options.threads}").unwrap(), "2");
         let text = "{options.threads:on|off} {options.max_queued:a|#} {options.persistence:yes|no}";
         assert_eq!(forgetful.fill(text).unwrap(), "on # no");
-        assert_eq!(places.fill("{prot}").unwrap_err().to_string(), "`{prot}` is no place that can be filled in");
+        assert_eq!(places.fill("{prot}").unwrap_err().to_string(), "`{prot}` is not a place that can be filled in");
         assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice("durable".into())));
         assert_eq!(places.fill("{durable:a|b").unwrap_err().to_string(), "`{durable` is not closed");
     }

@@ -372,7 +372,7 @@ mod tests {
         assert!(said("placement", "round-trip").to_string().contains("did you mean pattern = \"request-reply\""));
         assert_eq!(
             said("receive", "blok").to_string(),
-            "receive: `blok` is none of block, spin: did you mean `block`?"
+            "receive: `blok` is not one of block, spin: did you mean `block`?"
         );
     }
 

@@ -64,7 +64,7 @@ pub enum ValueError {
         least_ns: u64,
     },
     /// The delay is not possible for a link.
-    #[error("`{0}` is no delay of whole milliseconds, 60 s at most")]
+    #[error("`{0}` is not a delay of whole milliseconds, 60 s at most")]
     Delay(String),
     /// The loss is not possible for a link.
     #[error(
@@ -74,7 +74,7 @@ pub enum ValueError {
     )]
     Loss(String),
     /// The bandwidth is not possible for a link.
-    #[error("`{0}` is no bandwidth in whole kB a second, 1 kB to 1 TB")]
+    #[error("`{0}` is not a bandwidth in whole kB a second, 1 kB to 1 TB")]
     Bandwidth(String),
     /// The number of processors is invalid.
     #[error("`{0}` is not a number of processors from 0.01 to 4096, in steps of 0.001")]
@@ -84,10 +84,10 @@ pub enum ValueError {
     Spread,
     /// The word names a pattern, not a placement.
     #[error(
-        "`round-trip` is no place: did you mean pattern = \"request-reply\" (or \"fan-out-echo\")? Each measures there and back on one clock"
+        "`round-trip` is not a place: did you mean pattern = \"request-reply\" (or \"fan-out-echo\")? Each measures there and back on one clock"
     )]
     RoundTrip,
     /// The bound of a tie is invalid.
-    #[error("`{0}` is no share: write a percentage from 0.1 to 50, such as `5%`")]
+    #[error("`{0}` is not a share: write a percentage from 0.1 to 50, such as `5%`")]
     Share(String),
 }

@@ -325,7 +325,7 @@ fn amqp() -> Vec<OptionSpec> {
             "prefetch",
             OptionKind::Count,
             Some("1000"),
-            "QoS 1: messages that a consumer may hold unacknowledged; 0 is no bound",
+            "QoS 1: messages that a consumer may hold unacknowledged; 0 is not a bound",
         ),
         spec("inflight", OptionKind::Count, Some("65535"), "QoS 1: messages of one client that may be unconfirmed"),
     ]

@@ -4,7 +4,7 @@ use crate::diagnostic::suggestion;
 
 /// Error for an unknown word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is none of {}: {}", known.join(", "), suggestion(text, known.iter().copied()))]
+#[error("`{text}` is not one of {}: {}", known.join(", "), suggestion(text, known.iter().copied()))]
 pub struct UnknownWord {
     /// The word as written.
     pub text: String,

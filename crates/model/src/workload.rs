@@ -76,7 +76,7 @@ pub enum Arrival {
 
 /// Error for a text that is not an arrival.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")]
+#[error("`{0}` is not an arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")]
 pub struct UnknownArrival(String);
 
 impl Arrival {

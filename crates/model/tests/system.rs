@@ -119,7 +119,7 @@ fn all_mistakes_are_reported_at_once_in_order() {
          [server.environment]\nA = \"{prot}\"\n[server.files.\"../x\"]\ntxt = \"\"\n[container]\nimage = \"a/b\"\n\
          [servers]\nx = 1",
         &[
-            "6 `3` is no level of quality of service: write a list of 0, 1 and 2",
+            "6 `3` is not a level of quality of service: write a list of 0, 1 and 2",
             "7 `perhaps` is neither true nor false",
             "9 unknown key `atp` in [install]",
             "10 `g:a` names no version",
@@ -129,7 +129,7 @@ fn all_mistakes_are_reported_at_once_in_order() {
             "15 `command` takes a list of words",
             "16 unknown key `ready` in [server]",
             "17 `start_timeout` is 0: no server is that quick",
-            "19 `{prot}` is no place that can be filled in",
+            "19 `{prot}` is not a place that can be filled in",
             "20 the file's path `../x` is to be below the folder of the run",
             "20 the file `../x` has no `text`",
             "21 unknown key `txt` in a file",
@@ -154,7 +154,7 @@ fn a_container_has_the_machines_network_or_a_port() {
     refused(
         &format!("{CONTAINED}network = \"none\"\nport = 1\nvolumes = [\"data\", \"/a/../b\"]"),
         &[
-            "10 `none` is no network of a container",
+            "10 `none` is not a network of a container",
             "12 the folder `data` is to be absolute, in the container",
             "12 the folder `/a/../b` is to be absolute, in the container",
         ],
@@ -172,7 +172,7 @@ fn what_does_not_go_together_is_refused() {
     refused(
         "transports = [\"tcp\"]\nlossless = [\"fan-in\"]",
         &[
-            "`lossless` names `fan-in`, which is none of its `patterns`",
+            "`lossless` names `fan-in`, which is not one of its `patterns`",
             "a broker has no `transports`: it is reached over its driver's protocol",
         ],
     );
@@ -180,7 +180,7 @@ fn what_does_not_go_together_is_refused() {
     refused("warmup_max = \"900ms\"", &["`warmup_max` is shorter than `warmup`, which is 1s"]);
     refused(
         "[server]\nendpoint = \"mqtt://h:{port}\"\ncommand = [\"b\", \"{options.endpoint}\"]",
-        &["8 `{options.endpoint}` is no place that can be filled in"],
+        &["8 `{options.endpoint}` is not a place that can be filled in"],
     );
     let library = with("[server]\nendpoint = \"mqtt://h:{port}\"\ncommand = [\"b\"]").replace("\"mqtt\"", "\"zeromq\"");
     let errors = read(&library).unwrap_err();
@@ -223,7 +223,7 @@ fn an_agent_that_cannot_be_is_refused() {
         "agent = { publisher = \"p\", subscribers = \"s\" }",
         &["6 `agent` names a command for one side only", "6 unknown key `subscribers` in `agent`"],
     );
-    refused("agent = [\"a\", \"{dir}\"]", &["6 `{dir}` is no place that can be filled in"]);
+    refused("agent = [\"a\", \"{dir}\"]", &["6 `{dir}` is not a place that can be filled in"]);
     refused("agent = \"a\"\nagents = 0", &["7 `agents` is 0: write how many processes a side has, 1 to 256"]);
     refused(
         "agent = \"a\"\nagents = 99999999999999999999",

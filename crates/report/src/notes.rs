@@ -233,7 +233,7 @@ pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     lines.extend(not_run::lines(report.cells(), rows));
     lines.extend(records(report));
     if report.study().quick {
-        lines.push("This is a quick, cut-down study: a first look, not figures to quote.".into());
+        lines.push("This is a quick, shortened study: do not publish its figures.".into());
     }
     lines
 }

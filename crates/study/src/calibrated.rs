@@ -51,7 +51,7 @@ fn read(path: &Path, here: &Identity) -> Result<Option<Calibration>, String> {
     let theirs = value.get("machine").and_then(|machine| Identity::deserialize(machine).ok());
     if value.get("schema") != Some(&json!(SCHEMA)) || theirs.as_ref() != Some(here) {
         let whole = value.get("schema").is_some_and(Value::is_u64) && theirs.is_some();
-        return if whole { Ok(None) } else { Err(cannot("it is no calibration".into())) };
+        return if whole { Ok(None) } else { Err(cannot("it is not a calibration".into())) };
     }
     serde_json::from_value(value).map(Some).map_err(|error| cannot(error.to_string()))
 }

@@ -111,7 +111,7 @@ export function absentList(cells: Cell[], axis: Axis | null, has: (cell: Cell) =
   return [h("p", null, "Not shown:"), h("ul", null, [...together.values()].map(({ systems, why, at }) => h("li", null, h("strong", null, systems.join(", ")), at, `: ${why}`)))];
 }
 
-/** Why a cell is no multiple of the floor: its own reason, or the floor's. */
+/** Why a cell is not a multiple of the floor: its own reason, or the floor's. */
 function floorless(context: Context, cell: Cell): string {
   const measured = cell.status === "valid" || cell.status === "partly" || cell.status === "invalid";
   return measured && (context.result.points[cell.point]?.floor ?? null) === null ? "no reliable run of the kernel floor to compare with" : absence(cell);

@@ -104,7 +104,7 @@ const UNITS: Record<string, number> = {
 };
 
 /** What a value comes to: `"32KiB"` is 32,768, `"5ms"` is 5,000,000 ns; null for
- *  what is no number. */
+ *  what is not a number. */
 export function amount(value: Value | undefined): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? value : null;
   if (typeof value !== "string") return null;

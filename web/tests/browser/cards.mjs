@@ -107,7 +107,7 @@ test("tabs are chosen by arrows, Home and End, with one stop, and all cards foll
   });
 });
 
-test("an axis that is no tab is chosen from a list, for all cards", async () => {
+test("an axis that is not a tab is chosen from a list, for all cards", async () => {
   await at("large", { hash: HASH }, async (tab) => {
     const before = await card(tab, "Latency").getByRole("table").textContent();
     const bar = tab.getByRole("group", { name: "Cards are cut at" });

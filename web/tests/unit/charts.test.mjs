@@ -127,7 +127,7 @@ test("an axis that the chart uses is not cut", () => {
   assert.equal(slices(cells, axes, new Set(["payload"]), chosen({}), () => 1).cells.length, 2);
 });
 
-test("the horizontal axis is the one that raises the load; `max` is no number", () => {
+test("the horizontal axis is the one that raises the load; `max` is not a number", () => {
   const axes = [axis("payload", ["1KiB", "2KiB"]), axis("pairs", [1, 2]), axis("rate", [1000, "max"])];
   const cells = ["1KiB", "2KiB"].flatMap((payload) => [1, 2].flatMap((pairs) => [1000, "max"].map((rate) => cell({ payload, pairs, rate }))));
   assert.deepEqual(loadAxes(cells, axes).map(({ name }) => name), ["pairs", "payload"]);

@@ -36,6 +36,6 @@ test("every word has to be there, in any order and case", () => {
   assert.ok(fits("nats 1kib subscribers=4"));
   assert.ok(!fits("redis 1KiB"));
   assert.ok(matcher("")("anything"));
-  // What is typed is no pattern.
+  // What is typed is not a pattern.
   assert.ok(!matcher(".*")("nats") && matcher("(")("a (b)"));
 });

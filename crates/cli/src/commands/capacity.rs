@@ -285,5 +285,5 @@ fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
 fn fraction(text: &str) -> Result<f64, Failure> {
     let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let within = percent.map(|percent| percent / 100.0).filter(|within| WITHIN.contains(within));
-    within.ok_or_else(|| Failure::usage(format!("--within: `{text}` is none of 1% to 50%")))
+    within.ok_or_else(|| Failure::usage(format!("--within: `{text}` is not one of 1% to 50%")))
 }

@@ -14,7 +14,7 @@ pub fn hand_over(on: &str, arguments: impl Iterator<Item = OsString>) -> Failure
     let (name, address) = on.split_once(':').map_or((on, None), |(name, address)| (name, Some(address)));
     let sound = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !sound {
-        return Failure::usage(format!("--on {on}: `{name}` is no name of an engine: write ray, or ray:ADDRESS"));
+        return Failure::usage(format!("--on {on}: `{name}` is not a valid engine name: write ray, or ray:ADDRESS"));
     }
     let helper = format!("pubmark-{name}");
     let Some(path) = find_program(&helper) else {

@@ -14,7 +14,7 @@ use std::path::Path;
 pub fn write(name: &str, protocol: Option<Protocol>, agent: bool) -> Result<Code, Failure> {
     if !is_system_name(name) {
         return Err(Failure::usage(format!(
-            "`{name}` is no name for a system: up to 64 letters, digits, `-`, `_` and `.`"
+            "`{name}` is not a name for a system: up to 64 letters, digits, `-`, `_` and `.`"
         )));
     }
     let text = match (protocol, agent) {

@@ -97,7 +97,7 @@ pub fn system(registry: &mut Registry, named: &str) -> Result<Arc<System>, Failu
 pub fn has_results(folder: &Path) -> Result<(), Failure> {
     match folder.join("runs.jsonl").exists() {
         true => Ok(()),
-        false => Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display()))),
+        false => Err(Failure::usage(format!("{} is not a results folder: it has no runs.jsonl", folder.display()))),
     }
 }
 

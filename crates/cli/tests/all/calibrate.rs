@@ -147,7 +147,7 @@ fn the_sink_ends_with_whoever_wanted_it() {
 }
 
 fn positive(value: &Value, what: &str) -> f64 {
-    let figure = value.as_f64().unwrap_or_else(|| panic!("{what} is no number: {value}"));
+    let figure = value.as_f64().unwrap_or_else(|| panic!("{what} is not a number: {value}"));
     assert!(figure > 0.0, "{what}: {figure}");
     figure
 }

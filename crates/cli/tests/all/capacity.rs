@@ -247,7 +247,7 @@ fn what_cannot_be_asked_is_said_at_once() {
     for (arguments, words) in [
         (["--until", "p98 < 10ms"], "there is no figure `p98`"),
         (["--until", "p99 < 10"], "write a time, such as 10ms"),
-        (["--until", "p99"], "is no objective"),
+        (["--until", "p99"], "is not an objective"),
         (["--until", "nobody p99 < 10ms"], "there is no figure `nobody p99`"),
         (["--until", "delivered_ratio >= 999"], "a share, such as 99.9%"),
         (["--within", "80%"], "1% to 50%"),

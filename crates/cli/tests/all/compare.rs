@@ -101,7 +101,7 @@ fn bad_usage_is_told_from_a_failed_gate() {
         (vec!["a", "a", "--fail-on", "p98 > +5%"], "there is no figure `p98`: did you mean `p9"),
         (vec!["a", "a", "--fail-on", "latency_p99_n > +5%"], "did you mean `latency_p99_ns`?"),
         (vec!["a", "a", "--fail-on", "p99 > -5%"], "+0 or more"),
-        (vec!["a", "nowhere"], "nowhere is no results folder"),
+        (vec!["a", "nowhere"], "nowhere is not a results folder"),
         (vec!["a", "other"], "): compare results of one study\n"),
         (vec!["a", "a", "--only", "payload=1KiB"], "no `1KiB` on the axis `payload`"),
         (vec!["a", "a", "--only", "paylod=64B"], "did you mean `payload`?"),

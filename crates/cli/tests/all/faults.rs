@@ -394,7 +394,7 @@ fn a_link_that_cannot_be_is_refused_with_the_way_out() {
     let tool = list.lines().last().unwrap();
     assert!(tool.starts_with("toxiproxy") && tool.contains("a tool"), "behind the systems: {list}");
     let systems = stdout(&place.run(&["systems", "--json"]));
-    assert!(!systems.contains("toxiproxy"), "a tool is no system: {systems}");
+    assert!(!systems.contains("toxiproxy"), "a tool is not a system: {systems}");
     assert!(stdout(&place.run(&["systems", "toxiproxy"])).contains("go install"), "and can be asked for");
 }
 

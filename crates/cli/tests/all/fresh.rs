@@ -201,7 +201,7 @@ fn what_cannot_be_shared_is_said_before_a_run_is_made() {
         stderr(&output)
     };
     let wrong = refused(&STUDY.replace("\"cell\"", "\"cel\""));
-    assert!(wrong.contains("fresh: `cel` is none of run, cell: did you mean `cell`?"), "{wrong}");
+    assert!(wrong.contains("fresh: `cel` is not one of run, cell: did you mean `cell`?"), "{wrong}");
     let hosts = "[hosts.b1]\nreach = [\"ssh\", \"b1\"]\naddress = \"10.0.0.1\"\n";
     let afar = refused(&format!("{STUDY}{hosts}"));
     let said = "fresh = cell: servers on other hosts are started for each run, and mosquitto's is on b1";

@@ -388,7 +388,7 @@ fn a_new_file_is_read_as_it_was_written() {
     assert_eq!(listed.lines().filter(|line| line.starts_with("my-")).count(), 5, "{listed}");
     assert!(!listed.contains("refused"), "{listed}");
     place.refused(&["systems", "my-mqtt", "--new", "--protocol", "nats"], &["systems/my-mqtt.toml: File exists"]);
-    place.refused(&["systems", "../x", "--new", "--agent"], &["`../x` is no name for a system"]);
+    place.refused(&["systems", "../x", "--new", "--agent"], &["`../x` is not a name for a system"]);
     place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp"]);
     assert!(!place.0.path("x.toml").exists());
 }
@@ -419,7 +419,7 @@ fn a_strangers_files_are_in_nobodys_way() {
     assert_eq!(text.matches("(no system)").count(), 8, "{text}");
     assert!(!text.contains('\x1b') && text.contains("\\u{1b}[2J"), "{text}");
     for (name, says) in [
-        ("binary", "no text in UTF-8 from line 1 on"),
+        ("binary", "not UTF-8 text from line 1 on"),
         ("deep", "deep.toml:1:"),
         ("escape", "escape.toml:1:12: there is a control character (\\u{1b}) here"),
         ("large", "larger than 1 MiB"),
@@ -430,7 +430,7 @@ fn a_strangers_files_are_in_nobodys_way() {
         place.refused(&["bench", name], &[says]);
         place.refused(&["systems", &format!("systems/{name}.toml")], &[says]);
     }
-    place.refused(&["bench", "../../etc/passwd"], &["this is no name"]);
+    place.refused(&["bench", "../../etc/passwd"], &["this is not a name"]);
     place.refused(&["bench", "mock", "--systems", "gone"], &["--systems gone: there is no such folder"]);
     place.bench("r", &["mock"]);
 }

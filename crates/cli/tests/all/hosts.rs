@@ -351,7 +351,7 @@ fn what_is_wrong_with_a_host_is_said_by_its_name() {
     let right = std::fs::read_to_string(&hosts).unwrap();
     let address = network.address("publishers");
     for (from, to, said) in [
-        (address.as_str(), "10.9.9.9", "host publishers: 10.9.9.9 is no address of its own"),
+        (address.as_str(), "10.9.9.9", "host publishers: 10.9.9.9 is not an address of its own"),
         ("-subscribers\"]", "-nowhere\"]", "host subscribers is lost"),
     ] {
         std::fs::write(&hosts, right.replace(from, to)).unwrap();

@@ -456,7 +456,7 @@ fn without_a_docker_engine_the_error_says_so() {
         let known = ["no engine answers to `docker`: `docker run", "nothing here runs containers (`docker`)"];
         assert!(known.iter().any(|words| error.contains(words)), "{error}");
         let error = refused(&place, &StartPlan { deployment: "vm", ..start_plan(&place, &spec) });
-        assert_eq!(error, "`vm` is no way to start a server: write native or container");
+        assert_eq!(error, "`vm` is not a way to start a server: write native or container");
     }
 }
 

@@ -121,7 +121,7 @@ fn publishers_subscribers_and_server_are_bound_to_the_processors_that_they_are_g
     assert!(by.ends_with("affinity"), "{by}");
     assert_eq!(run["deployment"]["applied"]["cpus"], 1.0);
     assert_eq!(run["workload"]["pin"], "publishers 1, subscribers 0, server 1");
-    for (pin, said) in [("server 1000", "has no processor 1000 for server"), ("server x", "is no pinning")] {
+    for (pin, said) in [("server 1000", "has no processor 1000 for server"), ("server x", "is not a pinning")] {
         let refused = bench(pin, "1s", said).output().unwrap();
         let all = format!("{}{}", stderr(&refused), String::from_utf8_lossy(&refused.stdout));
         assert!(all.contains(said), "{pin}: {all}");

@@ -47,13 +47,13 @@ pub const CASES: &[Case] = &[
     case(
         "send-blocked",
         "256 KiB a message, and nobody reads for 800 ms",
-        "what a send had to wait for is the system's: it is in the latency in full, and is no lag of its own",
+        "what a send had to wait for is the system's: it is in the latency in full, and is not a lag of its own",
         |bench| waited(&*played(bench, [&UNREAD_PUSHED, &UNREAD_PUBLISHED])?),
     ),
     case(
         "send-slow",
         "256 KiB a message every 1.5 ms, and one is read every 3 ms",
-        "what a send had to wait for is the system's: it is in the latency in full, and is no lag of its own",
+        "what a send had to wait for is the system's: it is in the latency in full, and is not a lag of its own",
         |bench| waited(&*played(bench, [&SLOW_PUSHED, &SLOW_PUBLISHED])?),
     ),
     case(

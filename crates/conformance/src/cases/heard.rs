@@ -132,7 +132,7 @@ pub const CASES: &[Case] = &[
     case(
         "receive-part",
         "pairs of which it plays the last two of three; a message in the name of the first",
-        "those two, and one that is no known message to each",
+        "those two, and one that is not a known message to each",
         |bench| {
             let wanted = LedgerCounts { expected: 400, delivered: 400, corrupted: 2, unidentified: 2, ..none() };
             ledger(&*bench.receives(&PART)?, wanted)

@@ -193,7 +193,7 @@ pub const CASES: &[Case] = &[
     case(
         "send-requests",
         "requests that are due every 10 ms, and whose replies take 20 ms",
-        "one at a time; latency is from due time to reply, and what a reply takes is no lag of its own",
+        "one at a time; latency is from due time to reply, and what a reply takes is not a lag of its own",
         requests,
     ),
     case(

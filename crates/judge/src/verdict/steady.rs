@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(steady(series(&[9_000], 1_000)), Some(100), "one slice that is cold is one too many");
         assert_eq!(steady(series(&[9_000, 4_000, 2_000, 1_300], 1_000)), Some(400));
         assert_eq!(steady(series(&[9_000, 4_000, 1_200], 1_000)), Some(200), "20 % above is as steady as a window");
-        assert_eq!(steady(series(&[9_000, 1_000, 1_000, 8_000], 1_000)), Some(100), "a pause is no warm-up");
+        assert_eq!(steady(series(&[9_000, 1_000, 1_000, 8_000], 1_000)), Some(100), "a pause is not a warm-up");
         assert_eq!(steady(series(&[0, 0, 0, 500], 1_000)), Some(400), "nothing arrived, and then it was too fast");
         assert_eq!(steady(series(&[9_000; 9], 1_000)), Some(900));
     }

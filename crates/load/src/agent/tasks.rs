@@ -143,7 +143,7 @@ pub enum OpenError {
     #[error("the host of {0} has no address")]
     NoAddress(String),
     /// A source address is malformed.
-    #[error("`{text}` is no address to connect from")]
+    #[error("`{text}` is not an address to connect from")]
     Source {
         /// The text given as address.
         text: String,

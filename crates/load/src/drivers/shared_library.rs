@@ -79,7 +79,7 @@ impl SharedLibrary {
         }
         let handle = load(path).map_err(|reason| {
             DriverError::new(format!(
-                "the option `library` names {path}, which is no shared library that can be loaded here ({reason}): \
+                "the option `library` names {path}, which is not a shared library that can be loaded here ({reason}): \
                  name a {library} built for this machine, or leave the option out to take the installed one"
             ))
         })?;
@@ -234,7 +234,7 @@ pub fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), DriverError
     for endpoint in spec.bind.into_iter().chain(spec.connect.iter().map(String::as_str)) {
         if !endpoint.starts_with(&format!("{}://", spec.transport)) {
             return Err(DriverError::new(format!(
-                "{endpoint} is no {0} endpoint: it must start with {0}://",
+                "{endpoint} is not a {0} endpoint: it must start with {0}://",
                 spec.transport
             )));
         }
@@ -311,7 +311,7 @@ impl Kind {
                 let found = mine.clone().find(|(_, known, ..)| *known == word);
                 let (_, _, sends, hears) = found.ok_or_else(|| {
                     let known = [usual].into_iter().chain(mine.map(|(_, word, ..)| *word)).collect::<Vec<_>>();
-                    DriverError::new(format!("{option} is `{word}`, which is none of {}", known.join(", ")))
+                    DriverError::new(format!("{option} is `{word}`, which is not one of {}", known.join(", ")))
                 })?;
                 (*sends, *hears)
             }

@@ -122,9 +122,9 @@ fn a_library_that_cannot_be_used_is_an_error_that_names_it_and_the_way_out() {
     for name in LIBRARIES {
         for (library, reason) in [
             (absent.as_str(), "does not exist"),
-            (prose.as_str(), "is no shared library"),
-            (folder.path().to_str().expect("UTF-8"), "is no shared library"),
-            ("libno-such-library.so.7", "is no shared library"),
+            (prose.as_str(), "is not a shared library"),
+            (folder.path().to_str().expect("UTF-8"), "is not a shared library"),
+            ("libno-such-library.so.7", "is not a shared library"),
             ("libc.so.6", "has no function"),
         ] {
             let error = find(name).expect("registered")(&with(&[("library", library.into())]))

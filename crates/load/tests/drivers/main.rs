@@ -352,7 +352,7 @@ fn sockets_that_a_library_has_not_are_refused_with_those_that_it_has() {
         let Err(error) = case.open(driver, Role::Replier, Pattern::RequestReply, Some(&case.fresh()), &[]) else {
             panic!("{case}: it has no surveys");
         };
-        assert!(error.to_string().contains("`survey`, which is none of req-rep, dealer-router"), "{error}");
+        assert!(error.to_string().contains("`survey`, which is not one of req-rep, dealer-router"), "{error}");
     });
 }
 

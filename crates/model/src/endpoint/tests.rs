@@ -93,7 +93,7 @@ fn all_but_the_address_stays_where_a_server_is_reached_elsewhere() {
 #[test]
 fn what_is_wrong_is_said() {
     for (text, says) in [
-        ("mosquitto", "is no endpoint"),
+        ("mosquitto", "is not an endpoint"),
         ("http://x", "no scheme that is known"),
         ("mqtt://", "no host"),
         ("mqtt://:1883", "no host"),
@@ -102,7 +102,7 @@ fn what_is_wrong_is_said() {
         ("mqtt://h:65536", "no port"),
         ("mqtt://h:+1", "no port"),
         ("mqtt://h:1x", "no port"),
-        ("mqtt://[::1]x", "`x` is no port"),
+        ("mqtt://[::1]x", "`x` is not a port"),
         ("mqtt://[::1", "closing bracket"),
         ("mqtt://[::g]", "no host"),
         ("mqtt://[1.2.3.4]", "no host"),

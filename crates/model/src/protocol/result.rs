@@ -146,7 +146,7 @@ pub struct FlowResult {
 
 /// Error: a histogram of a result is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}` of its result is no histogram of times: {problem}")]
+#[error("`{field}` of its result is not a histogram of times: {problem}")]
 pub struct BadHistogram {
     /// The field.
     pub field: String,
@@ -379,6 +379,6 @@ mod tests {
         assert_eq!(says(flow), Err("flows[1].series.latency[1]".into()));
         let result = AgentResult { reconnect_time: packed(json!([[5, 0]])), ..AgentResult::default() };
         let said = result.histograms().unwrap_err().to_string();
-        assert!(said.starts_with("`reconnect_time` of its result is no histogram of times: "), "{said}");
+        assert!(said.starts_with("`reconnect_time` of its result is not a histogram of times: "), "{said}");
     }
 }

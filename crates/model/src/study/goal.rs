@@ -49,7 +49,7 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
                     goal.within = within;
                     None
                 }
-                None => Some(format!("`{text}` is none of 1% to 50%")),
+                None => Some(format!("`{text}` is not one of 1% to 50%")),
             },
             "start" => match text.parse().ok().filter(|start: &f64| start.is_finite() && *start > 0.0) {
                 Some(start) => {
@@ -57,7 +57,7 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
                     goal.asked.iter_mut().for_each(|asked| asked.start = Some(start));
                     None
                 }
-                None => Some(format!("`{text}` is no load above 0")),
+                None => Some(format!("`{text}` is not a load above 0")),
             },
             _ => {
                 errors.push(entry.unknown("[capacity]", KEYS));

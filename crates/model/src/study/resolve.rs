@@ -152,7 +152,7 @@ impl Parser<'_> {
                 _ if known.is_empty() => {
                     let mut names = self.study.axis_names();
                     names.extend((!self.study.parts.is_empty()).then_some(PART));
-                    add(axis, format!("`{axis}` is no axis of this study"), suggestion(axis, names));
+                    add(axis, format!("`{axis}` is not an axis of this study"), suggestion(axis, names));
                 }
                 Some(value) if !known.contains(value) => {
                     let secret = axis.starts_with("options.");
@@ -175,7 +175,7 @@ impl Parser<'_> {
         for (name, _) in skips.chain(claims) {
             if !known.contains(name) {
                 self.errors.push(
-                    Diagnostic::whole(format!("a condition names `{name}`, which is no axis of this study"))
+                    Diagnostic::whole(format!("a condition names `{name}`, which is not an axis of this study"))
                         .help(format!("its axes: {}", known.join(", "))),
                 );
             }
@@ -418,7 +418,7 @@ impl Parser<'_> {
         let names: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
         let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == name) else {
             return Err(Diagnostic::whole(format!(
-                "`{name}` is no axis of this study; its axes: {}",
+                "`{name}` is not an axis of this study; its axes: {}",
                 names.join(", ")
             )));
         };

@@ -132,14 +132,14 @@ impl Deployment {
                     let Some(value) = entry.one(errors) else { continue };
                     match value.text.parse() {
                         Ok(port) if port > 0 => self.container.port = port,
-                        _ => errors.push(Diagnostic::at_value(value.at, format!("`{}` is no port", value.text))),
+                        _ => errors.push(Diagnostic::at_value(value.at, format!("`{}` is not a port", value.text))),
                     }
                 }
                 "volumes" => self.container.volumes = self.folders(entry, errors),
                 "network" => match entry.one(errors).map(|value| (value.text.as_str(), value.at)) {
                     Some(("host", _)) => self.shares_network = true,
                     Some((other, at)) => errors.push(
-                        Diagnostic::at_value(at, format!("`{other}` is no network of a container"))
+                        Diagnostic::at_value(at, format!("`{other}` is not a network of a container"))
                             .help("write \"host\", or leave it out and name the `port` that is published"),
                     ),
                     None => {}
@@ -292,7 +292,7 @@ fn pins(entry: &Entry, pinned: fn(&str) -> bool, errors: &mut Vec<Diagnostic>) -
             "pip" => "name==version",
             _ => "name@version",
         };
-        let wrong = if entry.key == "apt" { "is no package" } else { "names no version" };
+        let wrong = if entry.key == "apt" { "is not a package" } else { "names no version" };
         errors.push(Diagnostic::at_value(value.at, format!("`{}` {wrong}", value.text)).help(format!("write {form}")));
     }
     entry.values.iter().map(|value| value.text.clone()).collect()

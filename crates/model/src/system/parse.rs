@@ -79,7 +79,7 @@ impl System {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
         }
         if let Some(pattern) = self.lossless.iter().find(|pattern| !self.patterns.contains(pattern)) {
-            errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is none of its `patterns`")));
+            errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is not one of its `patterns`")));
         }
         let warmup_ns = self.warmup_ns.unwrap_or(Settings::default().warmup().0);
         if self.warmup_max_ns.is_some_and(|most_ns| most_ns < warmup_ns) {
@@ -199,6 +199,6 @@ fn refuse_controls(table: &Table, errors: &mut Vec<Diagnostic>) {
 }
 
 fn level(text: &str) -> Result<u8, String> {
-    let bad = || format!("`{text}` is no level of quality of service: write a list of 0, 1 and 2");
+    let bad = || format!("`{text}` is not a level of quality of service: write a list of 0, 1 and 2");
     text.parse().ok().filter(|level| *level <= 2).ok_or_else(bad)
 }

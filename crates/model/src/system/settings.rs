@@ -25,7 +25,7 @@ fn kind(text: &str) -> Option<OptionKind> {
 fn group(text: &str) -> Result<FigureGroup, String> {
     let found = FigureGroup::ALL.iter().find(|group| serde_json::to_value(group).ok() == Some(Value::from(text)));
     let known = "counts, rates, latency_p50, latency_p99, cost";
-    found.copied().ok_or_else(|| format!("`{text}` is no group of figures: {known}"))
+    found.copied().ok_or_else(|| format!("`{text}` is not a group of figures: {known}"))
 }
 
 /// Content of an option's table, before its kind is known.
@@ -55,7 +55,7 @@ impl System {
                     Some(kind) => spec.kind = kind,
                     None => errors.push(Diagnostic::at(
                         value.at,
-                        format!("`{}` is none of bool, count, size, time, text", value.text),
+                        format!("`{}` is not one of bool, count, size, time, text", value.text),
                     )),
                 },
                 "default" => said.default = Some(value.clone()),
@@ -76,7 +76,7 @@ impl System {
             let value = value?;
             let read = kind.read(&value.text);
             let refused = |error| match secret {
-                true => Diagnostic::at(value.at, format!("this is no {}", kind.word())),
+                true => Diagnostic::at(value.at, format!("this is not a {}", kind.word())),
                 false => Diagnostic::at_value(value.at, error),
             };
             read.map_err(|error| errors.push(refused(error))).ok()

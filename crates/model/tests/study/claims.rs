@@ -93,7 +93,7 @@ fn mistakes_have_a_place_and_a_suggestion_and_come_all_at_once() {
     assert_eq!(shown.len(), 4, "{shown:?}");
     assert!(shown[0].starts_with("11:9 there is no figure `p5`: did you mean"), "{shown:?}");
     assert!(shown[1].starts_with("11:12 unknown system `alhpa`"), "{shown:?}");
-    assert_eq!(shown[2], "11:19 `payloed` is no axis | did you mean `payload`?");
+    assert_eq!(shown[2], "11:19 `payloed` is not an axis | did you mean `payload`?");
     assert_eq!(shown[3], "11:56 the units differ: a time, such as 20ms against a size, such as 64KiB");
 }
 
@@ -111,7 +111,7 @@ fn wrong_names_places_and_units_are_refused() {
     );
     wrong(
         "p50(alpha, subscribers=2) < 3ms",
-        &["11:20 claim 1: `subscribers` is no axis of this study | known: system, rate, payload, part"],
+        &["11:20 claim 1: `subscribers` is not an axis of this study | known: system, rate, payload, part"],
     );
     wrong("p50(alpha, part=two) < 3ms", &["11:20 claim 1: `two` is not on the axis `part` | its values: one"]);
     wrong(
@@ -136,7 +136,7 @@ fn errors_of_syntax_say_what_was_expected() {
     wrong(
         "p50(alpha) < 3parsec",
         &[
-            "11:22 `3parsec` is no number with a unit that is known here | units: ns us ms s m h, B KB MB GB KiB MiB GiB, %, /s",
+            "11:22 `3parsec` is not a number with a unit that is known here | units: ns us ms s m h, B KB MB GB KiB MiB GiB, %, /s",
         ],
     );
     wrong("p50: alpha < alpha", &["11:27 `alpha` is twice in the order"]);

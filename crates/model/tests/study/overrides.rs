@@ -106,7 +106,7 @@ fn only_narrows_an_axis() {
             "1kb",
             "payload: `1kb` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
         ),
-        ("rate", "5", "`rate` is no axis of this study; its axes: system, payload, options.queue_messages"),
+        ("rate", "5", "`rate` is not an axis of this study; its axes: system, payload, options.queue_messages"),
         ("pyload", "5", "`pyload` cannot be an axis | did you mean `payload`?"),
         ("system", "solo", "solo is not on the axis; its values: alpha, beta"),
         ("system", "gamma", "unknown system `gamma` | `pubmark systems` lists them"),

@@ -179,7 +179,7 @@ id = "c"
         &[
             "1:1 unknown key `titel` in a study file | did you mean `title`?",
             "2:1 `rate` belongs into [workload]",
-            "4:11 pattern: `fanout` is none of pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline, tree: did you mean `fan-out`?",
+            "4:11 pattern: `fanout` is not one of pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline, tree: did you mean `fan-out`?",
             "5:11 payload: `1kb` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
             "6:1 `cpus` belongs into [limits], not [workload]",
             "7:1 unknown key `warmpu` in [workload] | did you mean `warmup`?",
@@ -245,12 +245,12 @@ fn sizes_times_counts_and_rates_are_strict() {
         ("count = 4294967280", "count: `4294967280` is not a whole number from 1 to 4294967279".into()),
         (
             "arrival = \"burst:0\"",
-            "arrival: `burst:0` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000"
+            "arrival: `burst:0` is not an arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000"
                 .into(),
         ),
         (
             "transport = \"quic\"",
-            "transport: `quic` is none of inproc, ipc, tcp, udp: known: inproc, ipc, tcp, udp".into(),
+            "transport: `quic` is not one of inproc, ipc, tcp, udp: known: inproc, ipc, tcp, udp".into(),
         ),
     ] {
         let column = line.find('=').unwrap() + 3;
@@ -267,7 +267,7 @@ fn sizes_times_counts_and_rates_are_strict() {
     refused(
         &with("[run]\norder = \"interleavd\"\nrepeats = 1001"),
         &[
-            "3:9 order: `interleavd` is none of interleaved, sequential: did you mean `interleaved`?",
+            "3:9 order: `interleavd` is not one of interleaved, sequential: did you mean `interleaved`?",
             "4:11 repeats: `1001` is not a whole number from 1 to 1000",
         ],
     );
@@ -399,7 +399,7 @@ fn skips_say_why_and_name_axes() {
             "10:8 rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`",
             "11:11 `pattern` has no order: name its values",
             "12:1 `qos` names no value: the condition would never hold",
-            "a condition names `payload`, which is no axis of this study | its axes: system",
+            "a condition names `payload`, which is not an axis of this study | its axes: system",
         ],
     );
 }
@@ -437,7 +437,7 @@ fn claims_are_whole_and_about_known_things() {
             "9:1 unknown key `shares` in [[claims]] | did you mean `share`?",
             "10:1 unknown key `who` in [[claims]] | known: id, says, expr, figure, best, among, require, share, restates, gate, narrowed",
             "12:1 `rates` cannot be an axis | did you mean `rate`?",
-            "a condition names `rate`, which is no axis of this study | its axes: system",
+            "a condition names `rate`, which is not an axis of this study | its axes: system",
         ],
     );
 }
@@ -515,7 +515,7 @@ const LATER: &str = "throttle disk at 1500ms for 2s, kill publishers at 5s, free
 
 #[test]
 fn faults_that_only_a_later_version_knows_are_kept_and_cannot_be_asked_for() {
-    assert!(Script::parse(LATER).unwrap_err().to_string().contains("`throttle` is no fault"));
+    assert!(Script::parse(LATER).unwrap_err().to_string().contains("`throttle` is not a fault"));
     let script = Script::recorded(LATER).unwrap();
     assert_eq!(script.to_string(), LATER, "its place on an axis stays the same");
     assert_eq!(script.killed_sides().collect::<Vec<_>>(), [(5 * SECOND, Target::Publishers)]);
@@ -539,6 +539,6 @@ fn a_study_with_faults_of_a_later_version_can_be_told_of_and_not_run() {
         assert_eq!(cells[place].faults.to_string(), LATER);
         assert!(place == 0 || cells[place].axes["fault"] == LATER);
         let errors = read(&text, &ReadOptions::default()).unwrap_err().to_string();
-        assert!(errors.contains("`throttle` is no fault"), "{errors}");
+        assert!(errors.contains("`throttle` is not a fault"), "{errors}");
     }
 }

@@ -83,7 +83,7 @@ fn every_mistake_is_told_at_once_with_its_line() {
     refused_rows(
         "sistem,payload,figure,figure,note\nalpha,1KB,latency_p50_ns,latency_p50_ns,\n",
         &[
-            "1:1 the column `sistem` is no axis of this study | did you mean `system`?",
+            "1:1 the column `sistem` is not an axis of this study | did you mean `system`?",
             "1:1 the column `figure` is there twice",
             "1:1 there is no column `value`",
         ],
@@ -102,10 +102,10 @@ fn every_mistake_is_told_at_once_with_its_line() {
         &[
             "2:1 unknown system `gamma` | `pubmark systems` lists them",
             "3:1 payload: `1XB` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
-            "4:1 `latency_p50` is no figure | did you mean `latency_p50_ns`?",
-            "5:1 `fast` is no number from 0 on",
-            "6:1 `NaN` is no number from 0 on",
-            "7:1 `-1` is no number from 0 on",
+            "4:1 `latency_p50` is not a figure | did you mean `latency_p50_ns`?",
+            "5:1 `fast` is not a number from 0 on",
+            "6:1 `NaN` is not a number from 0 on",
+            "7:1 `-1` is not a number from 0 on",
             "8:1 3 fields, where the first line has 4",
             "10:1 `latency_p50_ns` of this place is in line 9 already",
         ],
@@ -124,7 +124,7 @@ fn a_study_that_was_cut_down_may_have_lost_an_axis() {
     refused_rows(
         text,
         &[
-            "1:1 the column `subscribers` is no axis of this study | known: system, payload, rate, options.depth, figure, value, note",
+            "1:1 the column `subscribers` is not an axis of this study | known: system, payload, rate, options.depth, figure, value, note",
         ],
     );
     assert_eq!(read_as(text, None).unwrap()[0].axes["subscribers"], 8);

@@ -232,7 +232,7 @@ fn figures_are_multiples_of_the_floor_in_the_same_block() {
     let near = |one: f64, other: f64| (one / other - 1.0).abs() < 0.003;
     assert!(near(floor("alpha qos=0").value, 3.0), "{:?}", floor("alpha qos=0"));
     let interval = floor("alpha qos=0").interval.unwrap();
-    assert!(interval.lo > 2.6 && interval.hi < 3.6, "the slow block is no noise: {interval:?}");
+    assert!(interval.lo > 2.6 && interval.hi < 3.6, "the slow block is not a noise: {interval:?}");
     assert!(near(floor("alpha qos=1").value, 4.0));
     assert_eq!(floor("alpha qos=1").interval, None);
     assert_eq!(floor("kernel qos=0").value, 1.0);

@@ -63,8 +63,8 @@ fn constraints_that_mean_nothing_are_errors_with_a_way_out() {
     assert_eq!(error("qos = 2"), "no cell has qos = 2; it has 0, 1");
     assert!(error("p5 < 3ms").contains("did you mean `p50`?"));
     assert!(error("p50 < 3MB").contains("write a time"));
-    assert!(error("").contains("is no objective"));
-    assert!(error("p50 < 1ms and").contains("is no objective"));
+    assert!(error("").contains("is not an objective"));
+    assert!(error("p50 < 1ms and").contains("is not an objective"));
 }
 
 #[test]

@@ -84,7 +84,8 @@ fn a_winner_leads_by_a_bound_below_the_ratio_of_the_medians_and_others_do_not_le
     let mut lab = Lab::new(STUDY);
     let mut same = times(10);
     same.rotate_left(1);
-    for (label, times) in [("alpha 64B", times(10)), ("beta 64B", times(20)), ("alpha 1KiB", times(10)), ("beta 1KiB", same)]
+    for (label, times) in
+        [("alpha 64B", times(10)), ("beta 64B", times(20)), ("alpha 1KiB", times(10)), ("beta 1KiB", same)]
     {
         lab.latencies(label, &times);
     }

@@ -72,7 +72,7 @@ fn a_binding_is_withheld_where_its_language_scatters_by_more() {
         let finding = Finding { reason: Reason::GeneratorSaturated, evidence, figures: FigureGroup::all() };
         run.verdict = Verdict { valid: false, reasons: vec![finding], notes: Vec::new() };
     }
-    assert_eq!(figure(&lab.report(), "bound", Figure::BINDING), None, "what may not be quoted is no floor");
+    assert_eq!(figure(&lab.report(), "bound", Figure::BINDING), None, "what may not be quoted is not a floor");
 }
 
 /// The floor of a language is the same however messages travel; the kernel's is not.

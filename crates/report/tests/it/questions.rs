@@ -79,7 +79,7 @@ fn pairs_are_looked_at_after_certain_numbers_of_blocks_alone() {
         let report = lab.report();
         (placing(&report, 0), placing(&report, 1))
     };
-    assert_eq!(of(4), of(5), "5 is no look");
+    assert_eq!(of(4), of(5), "5 is not a look");
     assert_eq!(of(6), of(7), "and neither is 7");
     assert_eq!(of(6).0, Placing::Winner("alpha".into()));
 }
@@ -309,7 +309,7 @@ fn why_runs_do_not_count_is_told_and_whether_it_was_the_machine() {
     assert_eq!(why("alpha 64B", p50), ("noisy-machine, generator-saturated".into(), true));
     assert_eq!(why("beta 64B", p50), ("messages-lost, noisy-machine".into(), false), "it was in one of four");
     assert_eq!(why("gamma 64B", p99), ("noisy-machine".into(), true));
-    assert_eq!(why("gamma 64B", p50), ("failed".into(), false), "what touches another figure is no reason here");
+    assert_eq!(why("gamma 64B", p50), ("failed".into(), false), "what touches another figure is not a reason here");
 }
 
 /// A bound needs no second system, and a ratio of two parts has one cell in each: such claims are

@@ -47,13 +47,13 @@ fn a_folder_without_them_has_none_and_a_bad_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     assert!(load(dir.path(), None).unwrap().reference().is_none());
     let error = load(dir.path(), Some("system,figure,value\nalpha,speed,x\n")).unwrap_err().to_string();
-    assert!(error.contains("reference.csv:2:1: `speed` is no figure"), "{error}");
-    assert!(error.contains("`x` is no number"), "{error}");
+    assert!(error.contains("reference.csv:2:1: `speed` is not a figure"), "{error}");
+    assert!(error.contains("`x` is not a number"), "{error}");
 }
 
 #[test]
 fn an_author_is_told_of_columns_that_the_study_does_not_have() {
     let csv = "subscribers,figure,value\n4,delivered_per_s,9\n";
     let error = Reference::check("reference.csv", csv, &systems, &Lab::new(STUDY).study).unwrap_err();
-    assert!(error.to_string().contains("`subscribers` is no axis of this study"), "{error}");
+    assert!(error.to_string().contains("`subscribers` is not an axis of this study"), "{error}");
 }

@@ -54,7 +54,7 @@ fn adjusted_p_agree_with_their_definition() {
         }
     }
     assert_eq!(holm(&[]), Vec::<f64>::new());
-    assert_eq!(holm(&[0.001, f64::NAN]), [0.002, 1.0], "what is unknown is no change");
+    assert_eq!(holm(&[0.001, f64::NAN]), [0.002, 1.0], "what is unknown is not a change");
 }
 
 /// By hand: means 10 and 14, variances 4 and 16 over 2 each; t = 4 / √10, and one degree of

@@ -23,7 +23,7 @@ fn what_is_no_history_says_nothing() {
     assert_eq!(change_point(&[5.0; 20]).unwrap().p, 1.0, "nothing has changed");
     let mut last = vec![1.0, 1.1, 1.2, 1.3, 1.05, 1.15, 1.25, 1.17, 1.08];
     last.push(9.0);
-    assert!(change_point(&last).unwrap().p > FALSE_ALARM, "one bad day is no change");
+    assert!(change_point(&last).unwrap().p > FALSE_ALARM, "one bad day is not a change");
 }
 
 /// If nothing changes, a change is called in at most 5 of 100 cases, with noise of every kind.

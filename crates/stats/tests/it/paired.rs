@@ -86,7 +86,7 @@ fn counts_of_zero_are_held_against_amounts() {
 fn equal_values_are_not_without_noise() {
     let test = PairedTest::new(1);
     let bucket = |b: f64| test.decide(&readings(&[(100.0, b); 3], 0.001), RISE(0.0)).unwrap().outcome;
-    assert_eq!(bucket(100.1), PairedOutcome::Open, "the next bucket is no change");
+    assert_eq!(bucket(100.1), PairedOutcome::Open, "the next bucket is not a change");
     assert_eq!(bucket(150.0), PairedOutcome::Beyond);
 }
 

@@ -31,7 +31,7 @@ fn what_cannot_be_said_is_not_said() {
         assert_eq!(of(&[1.0, bad], 0.0), None);
     }
     let huge = of(&[f64::MIN_POSITIVE, f64::MAX], 0.0).unwrap();
-    assert_eq!(huge.interval, None, "an end that is no number is not shown");
+    assert_eq!(huge.interval, None, "an end that is not a number is not shown");
 }
 
 /// Two runs in one bucket of a histogram are not free of noise: half of their interval is t of 1

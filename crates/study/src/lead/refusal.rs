@@ -21,7 +21,7 @@ pub enum Refusal {
         end: String,
     },
     /// The agent sent a line that is no event.
-    #[error("agent {agent} said what is no word of the protocol: {line}")]
+    #[error("agent {agent} said what is not a word of the protocol: {line}")]
     Garbage {
         /// Name of the agent.
         agent: String,

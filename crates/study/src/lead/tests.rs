@@ -359,7 +359,7 @@ fn clients_are_killed_at_their_instant_and_the_window_goes_on_to_its_end() {
 fn an_agent_whose_clients_are_killed_is_held_to_its_words() {
     let cell = cell("pattern = \"fan-out\"\n[faults]\nfault = \"kill publishers at 500ms\"");
     for (way, says) in [
-        (Way::Garbage, "agent publishers said what is no word"),
+        (Way::Garbage, "agent publishers said what is not a word"),
         (Way::Twice, "agent publishers said out of turn"),
         (Way::Lie, "agent publishers does not answer for what it was told"),
         (Way::Death, "agent publishers ended in mid-run"),

@@ -29,7 +29,7 @@ pub enum RefusedFile {
     },
     /// Its name cannot be a system's.
     #[error(
-        "{}: a system is called as its file is, and this is no name: up to 64 letters, digits, `-`, `_` and `.`, \
+        "{}: a system is called as its file is, and this is not a name: up to 64 letters, digits, `-`, `_` and `.`, \
          and `.{EXTENSION}` behind them",
         printable(&path.display().to_string())
     )]
@@ -157,7 +157,7 @@ mod tests {
         let wrong = said(write("wrong.toml", FILE.replace("about", "abut").as_bytes()));
         assert!(wrong.contains("wrong.toml:2:1: unknown key `abut`"), "{wrong}");
         assert!(said(write("latin.toml", b"title = \"x\"\nabout = \"\xe9\"")).contains("UTF-8 from line 2 on"));
-        assert!(said(write("a b.toml", FILE.as_bytes())).contains("this is no name"));
+        assert!(said(write("a b.toml", FILE.as_bytes())).contains("this is not a name"));
         assert!(said(write("\u{1b}[2J.toml", FILE.as_bytes())).contains("\\u{1b}[2J"));
         assert!(said(write("large.toml", &vec![b'#'; 2 << 20])).contains("larger than 1 MiB"));
         std::fs::create_dir(folder.path().join("folder.toml")).unwrap();

@@ -238,7 +238,7 @@ fn filters<'a>(reader: &mut Reader<'a>, v5: bool, with_options: bool) -> Result<
         let filter = reader.text("a filter")?;
         if !is_filter(filter) {
             return Err(Malformed::new(format!(
-                "{filter:?} is no filter: wildcards stand alone in a level, # at the end"
+                "{filter:?} is not a filter: wildcards stand alone in a level, # at the end"
             )));
         }
         if with_options {

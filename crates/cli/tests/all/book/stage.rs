@@ -269,7 +269,7 @@ fn instead(place: &Place, words: &[String], what: Instead) -> Result<(), String>
 fn attached(place: &Place, mut words: Vec<String>) -> (Vec<String>, Option<Peer>) {
     let target = words.get(1).cloned().unwrap_or_default();
     let Some((scheme, _)) = target.split_once("://") else { return (words, None) };
-    assert!(Endpoint::parse(&target).is_ok(), "{target} is no endpoint");
+    assert!(Endpoint::parse(&target).is_ok(), "{target} is not an endpoint");
     if !["mqtt", "nats", "redis"].contains(&scheme) {
         words.push("--help".into());
         return (words, None);

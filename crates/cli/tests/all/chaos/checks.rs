@@ -42,7 +42,7 @@ pub fn records(path: &Path) -> Vec<RunRecord> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let parse = |(index, line): (usize, &str)| {
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("line {} is no record: {error}", index + 1))
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("line {} is not a record: {error}", index + 1))
     };
     whole.lines().enumerate().map(parse).collect()
 }

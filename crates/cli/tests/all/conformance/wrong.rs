@@ -181,7 +181,7 @@ pub const WRONG: &[Wrong] = &[
         "publisher.sent // 2 for publisher in self.publishers),",
     ),
     wrong(
-        "it prints what is no word of the protocol",
+        "it prints what is not a word of the protocol",
         "send-progress",
         "            say(\"progress\", sent",
         "            print(\"so far so good\", flush=True)\n            say(\"progress\", sent",

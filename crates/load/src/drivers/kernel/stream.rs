@@ -170,7 +170,7 @@ impl<S: Read + Write + AsFd> StreamWire<S> {
         if length + PREFIX > self.limit {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("a message claims {length} bytes: the peer is no pubmark publisher"),
+                format!("a message claims {length} bytes: the peer is not a pubmark publisher"),
             ));
         }
         if rest.len() < PREFIX + length {

@@ -32,7 +32,7 @@ pub trait Wire: Send {
 }
 
 pub fn unsupported(endpoint: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is not an endpoint of this transport"))
 }
 
 /// Binds the first free candidate port, at the address of `tcp://ADDRESS:0` or

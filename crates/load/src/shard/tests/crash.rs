@@ -137,7 +137,7 @@ fn a_subscriber_that_is_killed_hears_nothing_more_and_nobody_misses_it() {
         assert_eq!((losses(&subscriber), world.accepted), ((0, 0, 0), 2));
         assert!(!world.parted.contains(&dead), "it took no leave");
         let stalls = subscriber.flows[0].stalls.unwrap();
-        assert!(stalls.longest_ns < 60 * SECOND, "the rest of the window is no silence: {stalls:?}");
+        assert!(stalls.longest_ns < 60 * SECOND, "the rest of the window is not a silence: {stalls:?}");
         if qos == Qos::AtLeastOnce {
             let missing = messages(&subscriber.flows[0].missing);
             assert_eq!(missing, (ledger.delivered..total.sent).collect::<Vec<_>>(), "all that came later");

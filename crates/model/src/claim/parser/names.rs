@@ -55,7 +55,7 @@ impl Parser<'_> {
         self.take();
         if name == "system" || name == "part" || !crate::study::axis::known_axis(&name) {
             let known: Vec<&str> = crate::study::axis::axis_names().filter(|name| *name != "system").collect();
-            self.error(at, format!("`{name}` is no axis with an order"), Some(suggestion(&name, known)));
+            self.error(at, format!("`{name}` is not an axis with an order"), Some(suggestion(&name, known)));
         }
         Ok(name)
     }
@@ -102,7 +102,7 @@ impl Parser<'_> {
         self.take();
         if !crate::study::axis::known_axis(&axis) {
             let known: Vec<&str> = crate::study::axis::axis_names().collect();
-            self.error(at, format!("`{axis}` is no axis"), Some(suggestion(&axis, known)));
+            self.error(at, format!("`{axis}` is not an axis"), Some(suggestion(&axis, known)));
             return Ok((axis, Value::Null));
         }
         let value = (self.names.value)(&axis, &text).unwrap_or_else(|(message, help)| {

@@ -214,7 +214,7 @@ fn literal(text: &str) -> Result<(f64, Option<Dimension>), String> {
             (None, Ok(ns)) => (ns as f64 * 1e-9, Some(Dimension::TIME)),
             (None, Err(_)) => match parse_size(text) {
                 Ok(bytes) => (bytes as f64, Some(Dimension::BYTES)),
-                Err(_) => return Err(format!("`{text}` is no number with a unit that is known here")),
+                Err(_) => return Err(format!("`{text}` is not a number with a unit that is known here")),
             },
         },
     })

@@ -74,7 +74,7 @@ fn a_result_is_checked_and_the_agent_and_the_field_are_named() {
         "agent subscribers does not answer for what it was told to play: its result has 0 flows, and there is 1"
     );
     let said = says(|result| result.flows[0].histograms.latency = Some(PackedHistogram::V2("abc".into())), false);
-    assert!(said.starts_with("agent subscribers: `flows[0].histograms.latency` of its result is no hist"), "{said}");
+    assert!(said.starts_with("agent subscribers: `flows[0].histograms.latency` of its result is not a hist"), "{said}");
     assert!(says(|_| (), true).contains("its hello says that it tells `pauses`, and its result has none"));
     assert_eq!(handed_in(|result| result.pauses = Some(Stalls::default()), true), None);
 }

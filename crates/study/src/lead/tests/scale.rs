@@ -134,7 +134,7 @@ fn among_ten_thousand_who_is_lost_late_or_wrong_is_named() {
     for (wrong, says) in [
         (vec![(sends[4_321], 3, Way::Death)], format!("agent {} ended in mid-run: signal: 9", name(sends[4_321]))),
         (vec![(hears[77], 4, Way::Lie)], format!("agent {} does not answer for what", name(hears[77]))),
-        (vec![(sends[9], 1, Way::Garbage)], format!("agent {} said what is no word", name(sends[9]))),
+        (vec![(sends[9], 1, Way::Garbage)], format!("agent {} said what is not a word", name(sends[9]))),
         (
             vec![(hears[7], 3, Way::Silence), (hears[4_999], 3, Way::Silence)],
             format!("agents ({}, {}) did not drain in time", name(hears[7]), name(hears[4_999])),

@@ -83,7 +83,7 @@ fn what_is_not_acknowledged_comes_again_in_order_and_nothing_else_does() {
         assert_eq!(client.ack(encode::puback, 1), [Said::Acknowledged(0)]);
         assert!(client.publish(5) && client.publish(6) && client.publish(7), "there is room again");
         assert_eq!(client.packets(), ["6 new message", "7 new message", "8 new message"]);
-        assert_eq!(client.ack(encode::puback, 1), [], "an old identifier is no new message");
+        assert_eq!(client.ack(encode::puback, 1), [], "an old identifier is not a new message");
     }
 }
 

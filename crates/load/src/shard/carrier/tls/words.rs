@@ -48,7 +48,7 @@ pub fn of(error: &Error) -> String {
 pub fn of_pem(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => error.to_string(),
-        other => format!("it is no PEM file: {}", spelled(other)),
+        other => format!("it is not a PEM file: {}", spelled(other)),
     }
 }
 
@@ -86,7 +86,7 @@ fn of_certificate(error: &CertificateError) -> String {
                     .into()
             }
             Some(webpki::Error::EndEntityUsedAsCa) => {
-                "its issuer is no CA: make the issuer's with basicConstraints=CA:TRUE".into()
+                "its issuer is not a CA: make the issuer's with basicConstraints=CA:TRUE".into()
             }
             Some(why) => format!("{}: make it anew", spelled(why)),
             None => other.0.to_string(),
