@@ -165,6 +165,8 @@ function ordered(context: Context, question: Question, cells: Cell[], point: Poi
   return rows.sort((a, b) => place(a) - place(b) || (better === "higher" ? b.value - a.value : a.value - b.value));
 }
 
+/** Systems without a value that are named for the same reason. */
+const ABSENT_NAMED_MAX = 3;
 /** More repeats than that nobody makes. */
 const REPEATS_SAID_MAX = 100;
 
@@ -176,8 +178,13 @@ function hint(context: Context, point: Point | undefined, key: string, shown: Ce
   const why = rank?.kind === "open" && rank.why !== null && more === null ? `${label(rank.why, 120)}.` : "";
   const decides = rank?.kind === "open" && more !== null ? (more > REPEATS_SAID_MAX ? `Too close: over ${REPEATS_SAID_MAX} more repeats needed.` : `About ${more} more ${more === 1 ? "repeat" : "repeats"} may decide.`) : "";
   const absent = point.cells.map((index) => context.result.cells[index]!).filter((cell) => competes(context, cell) && !shown.includes(cell));
-  const missing = absent.map((cell) => `${label(cell.system, 24)}: ${cell.status === "failed" || cell.status === "skipped" ? cell.status : absence(cell)}`);
-  return [decides, capitalised(why), missing.length === 0 ? "" : `Not shown: ${missing.slice(0, 3).join("; ")}${missing.length > 3 ? `; ${missing.length - 3} more` : ""}.`].filter((part) => part !== "").join(" ");
+  const missing = new Map<string, string[]>();
+  for (const cell of absent) {
+    const reason = cell.status === "failed" || cell.status === "skipped" ? cell.status : absence(cell);
+    missing.set(reason, [...(missing.get(reason) ?? []), label(cell.system, 24)]);
+  }
+  const left = [...missing].map(([reason, systems]) => `${systems.length > ABSENT_NAMED_MAX ? `${systems.length} systems` : systems.join(", ")}: ${reason}`);
+  return [decides, capitalised(why), left.length === 0 ? "" : `Not shown: ${left.join("; ")}.`].filter((part) => part !== "").join(" ");
 }
 
 const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

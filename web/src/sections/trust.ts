@@ -26,7 +26,7 @@ export function trustWords({ runs, cells }: Pick<Result, "runs" | "cells">): str
 /** The groups of figures that reasons touch in these cells; empty where one touches all. */
 function groupsOf(cells: readonly Pick<Cell, "reasons">[]): string[] {
   const touched = cells.flatMap(({ reasons }) => reasons.map(({ touches }) => touches));
-  return touched.includes("") ? [] : [...new Set(touched.flatMap((words) => words.split(", ")))];
+  return touched.includes("") ? [] : [...new Set(touched.flatMap((words) => words.split(/, | and /)))];
 }
 
 /** One line on the runs, which opens to the list of those that are not ok. */

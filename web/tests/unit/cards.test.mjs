@@ -18,8 +18,8 @@ const touching = (...touches) => touches.map((touches) => ({ reasons: [{ reason:
 test("the line of trust counts, and names the figures where few are touched", () => {
   assert.equal(trustWords({ runs: runs({ valid: 72 }), cells: [] }), "72 runs: 72 ok");
   assert.equal(trustWords({ runs: runs({ valid: 71, partly: 1 }), cells: touching("p99") }), "72 runs: 71 ok, 1 unreliable for p99");
-  assert.equal(trustWords({ runs: runs({ valid: 1, partly: 2 }), cells: touching("p99", "p50, p99") }), "3 runs: 1 ok, 2 unreliable for p99 and p50");
-  assert.equal(trustWords({ runs: runs({ partly: 2 }), cells: touching("rates, p50, p99") }), "2 runs: 0 ok, 2 unreliable");
+  assert.equal(trustWords({ runs: runs({ valid: 1, partly: 2 }), cells: touching("p99", "p50 and p99") }), "3 runs: 1 ok, 2 unreliable for p99 and p50");
+  assert.equal(trustWords({ runs: runs({ partly: 2 }), cells: touching("rates, p50 and p99") }), "2 runs: 0 ok, 2 unreliable");
   assert.equal(trustWords({ runs: runs({ valid: 1, partly: 1, invalid: 1, failed: 1, missing: 6 }), cells: touching("p99", "") }), "4 runs: 1 ok, 2 unreliable, 1 failed, 6 missing");
   assert.equal(trustWords({ runs: runs({ missing: 32 }), cells: [] }), "0 of 32 runs made");
 });
