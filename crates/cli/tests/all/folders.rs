@@ -194,9 +194,9 @@ fn advice_is_what_the_command_can_do() {
         (output.status.code(), stderr(&output))
     };
     for (code, advice, more) in [
-        (3, "go on with the same command and --out r --resume", &[][..]),
+        (3, "to continue, use the same command with --out r --resume", &[][..]),
         (2, "or go on with --resume", &[]),
-        (3, "go on with the same command and --out r --resume", &["--resume"]),
+        (3, "to continue, use the same command with --out r --resume", &["--resume"]),
     ] {
         let (found, said) = bench(more);
         assert_eq!(found, Some(code), "{said}");

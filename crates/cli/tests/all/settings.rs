@@ -24,7 +24,10 @@ fn a_record_lists_each_difference_from_the_makers_with_its_reason() {
     assert_eq!((&saved["value"], &saved["stock"]), (&json!(1), &json!(1800)));
     assert!(differences.iter().all(|one| one["why"].as_str().is_some_and(|why| !why.is_empty())), "{differences:?}");
     assert!(shown.contains("· settings tuned ·"), "{shown}");
-    assert!(shown.contains("mosquitto autosave_interval_s 1 (1800)"), "what is said of losses names it: {shown}");
+    assert!(
+        shown.contains("mosquitto autosave_interval_s=1 (default: 1800)"),
+        "what is said of losses names it: {shown}"
+    );
 
     let (record, shown) = measured(&Place::new(), &["--settings", "stock", "--set", "options.max_queued_messages=7"]);
     assert_eq!(record["settings"]["use"], "stock");
