@@ -449,6 +449,11 @@ fn systems_are_listed_and_shown_with_the_reasons_for_their_tuning() {
         assert!(stdout(&list).contains(&system.name), "{}", system.name);
         assert!(json.to_string().contains(&format!("\"{}\"", system.name)), "{}", system.name);
     }
+    // The mock is here on every machine, and no server of another's is installed.
+    let groups: Vec<String> = stdout(&list).split("\n\n").map(str::to_owned).collect();
+    let of = |name: &str| groups.iter().find(|group| group.contains(name)).unwrap_or_else(|| panic!("{groups:#?}"));
+    assert!(of("\nmock ").starts_with("INSTALLED\n"), "{groups:#?}");
+    assert!(of("pubmark bench PROTOCOL://HOST:PORT").starts_with("RUNNING ELSEWHERE: "), "{groups:#?}");
     let shown = stdout(&place.run(&["systems", "mosquitto"]));
     for wanted in ["mosquitto -c", "max_queued_messages", "it drops acknowledged messages", "EPL-2.0"] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");

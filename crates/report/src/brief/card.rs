@@ -158,7 +158,7 @@ mod tests {
         // 25 bins from 10 µs on: three bins a row.
         let mut shares = [0.0; 25];
         (shares[0], shares[1], shares[5], shares[24]) = (0.25, 0.25, 0.499, 0.0005);
-        let rows = lines(80, &shares, 80);
+        let rows = lines(80, &shares, 100);
         assert_eq!(rows.len(), 9);
         assert_eq!(rows[0], format!(" 10.0 µs to 14.1 µs   50.0 %  {}", "█".repeat(50)));
         assert_eq!(rows[1], format!(" 14.1 µs to 20.0 µs   49.9 %  {}", "█".repeat(50)));
