@@ -1,4 +1,4 @@
-//! Arguments as typed. What they mean is resolved elsewhere, against the files.
+//! Arguments as typed. The commands resolve and validate them against the files.
 
 mod ab;
 mod capacity;
@@ -18,8 +18,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 pub use workload::WorkloadArgs;
 
-/// Measures messaging systems, brokers and brokerless libraries, by the same
-/// patterns, on the same clock, and says which figure may be believed.
+/// pubmark measures message brokers and libraries under the same load, and marks unreliable figures.
 #[derive(Parser)]
 #[command(
     name = "pubmark",
@@ -27,86 +26,87 @@ pub use workload::WorkloadArgs;
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "\
-Exit codes: 0 done; 1 a gate, or a claim that is a gate, failed; 2 bad usage or bad file;
-3 a cell has no answer, or it was interrupted.
+Exit codes: 0 done; 1 a gate failed; 2 usage error or bad file; 3 a result is missing or \
+unreliable, or the command was interrupted (docs/exit-codes.md).
 
 Examples:
   pubmark run quickstart
-  pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
-  pubmark doctor"
+  pubmark bench mosquitto --pairs 10 --rate 100 --qos 1
+  pubmark capacity nats --pairs 10 --until 'p99 < 10ms and lost = 0'
+
+Glossary: docs/glossary.md"
 )]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: PubmarkCommand,
-    /// Say only what was asked for: no progress.
-    #[arg(short, long, global = true)]
+    /// Print results and errors only, no progress.
+    #[arg(short, long, global = true, display_order = 900)]
     pub quiet: bool,
-    /// Say more: each verdict's reasons as they come.
-    #[arg(short, long, global = true)]
+    /// Print every run, and the reasons why figures are unreliable.
+    #[arg(short, long, global = true, display_order = 901)]
     pub verbose: bool,
-    /// A folder with system files of one's own, looked at before ./systems and
-    /// ~/.config/pubmark/systems; several times for several.
-    #[arg(long, value_name = "DIR", global = true)]
+    /// Search this folder for system files first; repeatable.
+    #[arg(long, value_name = "DIR", global = true, display_order = 902)]
     pub systems: Vec<PathBuf>,
 }
 
-/// The subcommands.
+/// The subcommands, in the order of the help: measure, compare and report, prepare, then the
+/// programs that pubmark starts itself.
 #[derive(Subcommand)]
 pub enum PubmarkCommand {
-    /// Run a study: systems crossed with workloads.
+    /// Run a study: several systems under several workloads.
     Run(RunArgs),
-    /// Measure one system by one workload, without a file.
+    /// Measure one system under one workload.
     Bench(Box<BenchArgs>),
-    /// Measure two settings in turns until it is decided whether a change goes too far.
-    Ab(Box<AbArgs>),
-    /// Find the highest load at which an objective holds, and what gives out first.
+    /// Find the highest load that meets an objective, and the factor that limits it.
     Capacity(Box<CapacityArgs>),
-    /// List the systems: what is here, which version, how to get the rest.
-    Systems(SystemsArgs),
-    /// List the studies that come with pubmark.
-    Studies(StudiesArgs),
-    /// Make the report of a results folder again, or one of several side by side.
-    Report(ReportArgs),
-    /// Print what became of a study's claims: holds, fails, open or not tested here.
-    Claims(ClaimsArgs),
-    /// Compare two results: what has changed, and what is only noise.
+    /// Compare two settings in alternating runs, until every gate is decided.
+    Ab(Box<AbArgs>),
+    /// Compare two results, or find a change in the history of many.
     Compare(CompareArgs),
-    /// Find what on this machine would spoil a measurement.
-    Doctor(DoctorArgs),
-    /// Measure what this machine and pubmark's own generator can do.
+    /// Print the outcome of a study's claims: holds, fails, open or not tested here.
+    Claims(ClaimsArgs),
+    /// Write the report of a result again, or one of several results side by side.
+    Report(ReportArgs),
+    /// List the included studies, or print one.
+    Studies(StudiesArgs),
+    /// List systems and their versions, install one, or describe your own.
+    Systems(SystemsArgs),
+    /// Measure the limits of this machine and of pubmark's load generator.
     Calibrate(CalibrateArgs),
-    /// Play clients for a coordinator, on standard input and output.
+    /// Check this machine or other hosts for anything that disturbs a measurement.
+    Doctor(DoctorArgs),
+    /// Play clients on standard input and output; pubmark starts it.
     Agent,
-    /// Try an agent, case by case: whether it may measure.
+    /// Test an agent against the agent protocol, case by case.
     AgentCheck(AgentCheckArgs),
+    /// Run agents and servers on this host for a coordinator; pubmark starts it.
+    Host,
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
-    /// Serve a coordinator on another machine, on standard input and output: start agents and
-    /// servers for it, watch them, and end them when it is gone.
-    Host,
-    /// Keep a server for a coordinator, and end it when that is gone.
+    /// Keep a server for a coordinator, and stop it when the coordinator exits.
     #[command(hide = true)]
     Keep,
-    /// Become a server under limits.
+    /// Start a server under limits.
     #[command(hide = true)]
     Launch(LaunchArgs),
-    /// Remove what a run has left at a server; the run is read from standard input.
+    /// Remove the leftovers of a run from a server; reads the run from standard input.
     #[command(hide = true)]
     Remove,
     /// Keep every processor awake.
     #[command(hide = true)]
     Awake(AwakeArgs),
-    /// Be a broker whose delays and faults are scripted, to check a measurement against.
+    /// Act as a broker with scripted delays and faults, to check a measurement against.
     #[command(hide = true)]
     Peer(PeerArgs),
     /// Play clients through an agent that writes rows, on standard input and output.
     #[command(hide = true)]
     Rows(RowsArgs),
-    /// Take MQTT messages and throw them away.
+    /// Receive MQTT messages and discard them.
     #[command(hide = true)]
     Sink(SinkArgs),
-    /// Send or receive MQTT messages with the least that it takes.
+    /// Send or receive MQTT messages in a bare loop.
     #[command(hide = true)]
     Bare(BareArgs),
 }
@@ -117,106 +117,99 @@ pub enum PubmarkCommand {
 Examples:
   pubmark run quickstart
   pubmark run brokerless --quick
-  pubmark run brokerless --budget 30m
-  pubmark run my/study.toml --only system=zeromq,nng --set payload=64B \\
-      --repeats 5
-  pubmark run brokerless --out results/overnight --resume
-  pubmark run brokerless --watch --metrics 9464")]
+  pubmark run brokerless --budget 30m --watch
+  pubmark run my/study.toml --only system=zeromq,nng --set payload=64B
+  pubmark run brokerless --out results/overnight --resume")]
 pub struct RunArgs {
-    /// A study's name (see `pubmark studies`), a study file, or a folder with a study.toml.
+    /// Name of a study (`pubmark studies` lists them), study file, or folder with a study.toml.
     pub study: String,
-    /// Make only these points of an axis.
-    #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
+    /// Run only these values of an axis, such as rate=100,1000.
+    #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
-    /// Whose defaults the systems have: stock (their makers') or tuned (pubmark's) [default: tuned].
+    /// Use stock (vendor) or tuned (recommended) settings [default: tuned].
     #[arg(long, value_name = "stock|tuned")]
     pub settings: Option<String>,
-    /// Set a key of the study, or an axis to one value.
+    /// Set a key of the study file, or an axis to one value.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Runs of each cell.
+    /// Run each cell N times [default: from the study].
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
-    /// Make blocks until each question of the study is decided (its claims, and who is best at each
-    /// point), or this time is over. Error rates hold over all looks.
+    /// Run until every claim and ranking is decided, or this time is over.
     #[arg(long, value_name = "T", conflicts_with = "repeats")]
     pub budget: Option<String>,
-    /// Add the runs of an earlier results folder of this study on this machine: the tables use them
-    /// together with the new ones. Repeatable.
+    /// Add the runs of an earlier results folder of this study and machine. Repeatable.
     #[arg(long, value_name = "DIR")]
     pub with: Vec<PathBuf>,
-    /// Cut the study down to a coffee break; the result says so.
+    /// Shorten the study to a few minutes; its figures are not for quoting.
     #[arg(long)]
     pub quick: bool,
     /// Print all tables instead of the short result.
     #[arg(long, conflicts_with = "json")]
     pub all: bool,
-    /// What makes it fail.
-    #[command(flatten)]
-    pub gates: GateArgs,
-    /// Machines, results, output.
+    /// Results, hosts and output.
     #[command(flatten)]
     pub measure: MeasureArgs,
+    /// Gates.
+    #[command(flatten, next_help_heading = "Gates and objectives")]
+    pub gates: GateArgs,
 }
 
 /// `pubmark bench`
 #[derive(Args)]
 #[command(after_help = "\
-With --json: one object of cell, runs and summary.
+Options of the workload and the server take lists: `--rate 500,1000` measures both rates.
 
 Examples:
   pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
-  pubmark bench nng --transport ipc --pattern request-reply --rate max \\
-      --payload 64B
-  pubmark bench zeromq --transport inproc --pattern pipeline --rate max \\
-      --repeats 5 --json
-  pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 \\
-      --rate 1000
-  pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 \\
-      --memory 2GB
-  pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s \\
-      --fault 'stop server at 5s for 1s'
-  pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1
   pubmark bench nats --pairs 10 --rate 500,1000,2000 --payload 64B,1KiB
+  pubmark bench mosquitto --pairs 1000 --rate 10 --cpus 1 --memory 2GB
   pubmark bench mosquitto --pairs 10 --precision 'p99 ±5%' --budget 10m
-  pubmark bench ./my-broker.toml --pairs 10 --rate 100")]
+  pubmark bench mosquitto --rate 100 --fault 'stop server at 2s for 1s'
+  pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1
+  pubmark bench ./my-broker.toml --require 'p99 < 5ms and lost = 0'")]
 pub struct BenchArgs {
-    /// A system's name (`pubmark systems` lists them), a system file of one's own, or the endpoint of a broker that is
-    /// there already: mqtt:// or mqtts://, ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, zenoh://.
+    /// Name or file of a system (`pubmark systems` lists them), or URL of a running server: mqtt(s)://,
+    /// ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, zenoh://.
     pub target: String,
-    /// Who sends what to whom.
+    /// Workload and server.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Length of the measured window [default: 5s].
+    /// Measure for this long [default: 5s].
     #[arg(long, value_name = "T", conflicts_with = "count")]
     pub duration: Option<String>,
-    /// Instead of a duration: messages of each publisher in the window.
-    #[arg(long, value_name = "N")]
-    pub count: Option<String>,
-    /// Runs [default: 3].
+    /// Run each cell N times [default: 3].
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
-    /// Repeat the run until a figure is known this precisely, at 95 % confidence, or --budget is over: ±2%, or
-    /// 'p99 ±5%'. Without a name it is the median latency, at --rate max messages delivered a second. ± may
-    /// be written +-.
-    #[arg(long, value_name = "[FIGURE] ±X%", conflicts_with = "repeats", allow_hyphen_values = true)]
+    /// Measure N messages of each publisher, instead of a duration.
+    #[arg(long, value_name = "N", help_heading = "Measuring")]
+    pub count: Option<String>,
+    /// Repeat until a 95 % interval is this narrow: 'p99 ±5%', or ±2% of p50 (of delivered_per_s with
+    /// --rate max); +- means ±.
+    #[arg(
+        long,
+        value_name = "±X%",
+        conflicts_with = "repeats",
+        allow_hyphen_values = true,
+        help_heading = "Measuring"
+    )]
     pub precision: Option<String>,
     /// Stop --precision after this time [default: 5m].
-    #[arg(long, value_name = "T", requires = "precision")]
+    #[arg(long, value_name = "T", requires = "precision", help_heading = "Measuring")]
     pub budget: Option<String>,
-    /// After the runs, search for how many times this load holds (p99 < 10ms and lost = 0), up to 10 times; a minute
-    /// at most. Its steps are no runs, and stand in headroom/ within the results folder.
-    #[arg(long)]
+    /// Search for the highest load with p99 < 10ms and lost = 0, up to 10 times this one, for 1m at
+    /// most (stored in headroom/).
+    #[arg(long, help_heading = "Measuring")]
     pub headroom: bool,
     /// Print all tables instead of the short result.
     #[arg(long, conflicts_with = "json")]
     pub all: bool,
-    /// What makes it fail.
-    #[command(flatten)]
-    pub gates: GateArgs,
-    /// Machines, results, output.
+    /// Results, hosts and output.
     #[command(flatten)]
     pub measure: MeasureArgs,
+    /// Gates.
+    #[command(flatten, next_help_heading = "Gates and objectives")]
+    pub gates: GateArgs,
 }
 
 /// `pubmark systems`
@@ -228,21 +221,27 @@ Examples:
   pubmark systems --hosts hosts.toml
   pubmark systems my-broker --new --protocol mqtt")]
 pub struct SystemsArgs {
-    /// One system, in full: its name, or a system file.
+    /// Print the details of this system: its name, or a system file.
     pub name: Option<String>,
-    /// Install it: Debian packages, and pinned downloads in a cache folder.
+    /// Install it: Debian packages, or pinned downloads in a cache folder.
     #[arg(long, requires = "name")]
     pub install: bool,
-    /// Write systems/NAME.toml for a system of one's own, to be filled in.
+    /// Write systems/NAME.toml, a template for a system of your own.
     #[arg(long, requires = "name", conflicts_with = "install")]
     pub new: bool,
-    /// With --new: a broker that speaks this.
-    #[arg(long, value_parser = protocols::of_sessions(), requires = "new")]
+    /// With --new: describe a broker of this protocol.
+    #[arg(
+        long,
+        value_parser = protocols::of_sessions(),
+        requires = "new",
+        hide_possible_values = true,
+        help = format!("With --new: describe a broker of this protocol: {}", protocols::spoken_names())
+    )]
     pub protocol: Option<Protocol>,
-    /// With --new: a program of one's own that plays clients by the agent protocol.
+    /// With --new: describe a program that speaks the agent protocol.
     #[arg(long, requires = "new", conflicts_with = "protocol")]
     pub agent: bool,
-    /// Ask these machines, or install it there: a file with a table [hosts.NAME] each.
+    /// List or install on the hosts in this file (docs/several-machines.md).
     #[arg(long, value_name = "FILE", conflicts_with = "new")]
     pub hosts: Option<PathBuf>,
     /// Print JSON.
@@ -252,8 +251,12 @@ pub struct SystemsArgs {
 
 /// `pubmark studies`
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark studies
+  pubmark studies quickstart > my-study.toml")]
 pub struct StudiesArgs {
-    /// Print this study's file, to start one's own from.
+    /// Print the file of this study, as a start for your own.
     pub name: Option<String>,
 }
 
@@ -266,17 +269,17 @@ Examples:
   pubmark report results/slow-rates results/fast-rates --join
   pubmark report results/brokers --where 'p99 < 20ms and server_memory < 100MB'")]
 pub struct ReportArgs {
-    /// Results folders; several are shown side by side on one page.
+    /// Results folders; the page shows several side by side.
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// The page [default: report.html in the folder; of several, comparison.html in the first, joined.html with --join].
+    /// Write the page to this file [default: report.html; for several folders comparison.html or
+    /// joined.html, in the first].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Take several folders for one result: those of one study that differ in the values of one axis, as two sweeps
-    /// of rates do. What was measured in both has the repeats of both.
+    /// Join folders of one study whose values of one axis differ, into one result.
     #[arg(long)]
     pub join: bool,
-    /// Print all tables, with every row and every reason why cells were not run, instead of the short result.
+    /// Print all tables, with every row and every skipped cell, instead of the short result.
     #[arg(long)]
     pub all: bool,
     /// Print Markdown.
@@ -288,8 +291,8 @@ pub struct ReportArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print which systems meet these constraints instead: bounds of figures, values of axes, and the licence, as in
-    /// 'p99 < 20ms and server_memory < 100MB and qos = 1 and licence = MIT'.
+    /// Print instead the systems that meet these bounds of figures, values of axes and licence:
+    /// 'p99 < 20ms and qos = 1 and licence = MIT'.
     #[arg(long = "where", value_name = "CONSTRAINTS", conflicts_with_all = ["csv", "all"])]
     pub constraints: Option<String>,
 }
@@ -297,13 +300,13 @@ pub struct ReportArgs {
 /// `pubmark claims`
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 done; 1 a claim with `gate = true` fails; 2 bad usage or bad file.
+Exit codes: 0 done; 1 a claim with `gate = true` fails; 2 usage error or bad file.
 
 Examples:
   pubmark claims results/brokerless-20260101-120000
   pubmark claims results/brokerless-20260101-120000 --markdown")]
 pub struct ClaimsArgs {
-    /// A results folder.
+    /// Results folder.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// Print Markdown.
@@ -317,39 +320,36 @@ pub struct ClaimsArgs {
 /// `pubmark compare`
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 no gate failed; 1 a gate failed; 2 bad usage; 3 none failed, and of a comparison
-under a gate nothing can be said (a single run, no valid run).
+Exit codes: 0 every gate passed; 1 a gate failed; 2 usage error or bad file; 3 a gate is too noisy \
+to decide, or has no usable runs.
 
 Examples:
   pubmark compare results/before results/after
   pubmark compare results/main results/branch \\
       --fail-on 'p99 > +5%, delivered_per_s < -2%' --markdown
-  pubmark compare results/before results/after --only payload=1KiB \\
-      --fail-on 'lost > 0'
+  pubmark compare results/before results/after --only payload=1KiB
   pubmark compare results/before results/after \\
       --require 'p99 < 5ms and lost = 0' --junit gates.xml
   pubmark compare results/brokers --across system=mosquitto,nats
   pubmark compare --history results/nightly-* --fail-on 'p99 > +10%'")]
 pub struct CompareArgs {
-    /// The baseline, a results folder, and the results that are to be judged by it; with --across one folder may be
-    /// both; with --history six or more, in any order.
+    /// Baseline folder A, then B (with --across one folder, with --history six or more).
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// Hold the cells of A that have the first value of an axis against those of B that have the second, and are
-    /// alike otherwise: system=mosquitto,nats.
+    /// Compare cells that differ only in this axis: value A with value B.
     #[arg(long, value_name = "AXIS=A,B", conflicts_with = "history")]
     pub across: Option<String>,
-    /// Look for a change within many folders, by the time of their runs, and say since when it is there.
+    /// Find when a figure changed, over folders in the order of their runs.
     #[arg(long)]
     pub history: bool,
-    /// What makes the comparison fail: a change where it is beyond the noise.
+    /// Gates on changes and figures.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// Let a gate pass that is too noisy to see its own threshold [otherwise: exit code 3].
+    /// Pass gates that are too noisy to decide, instead of exit code 3.
     #[arg(long)]
     pub allow_noisy: bool,
-    /// Compare only these points of an axis.
-    #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
+    /// Compare only these values of an axis, such as rate=100,1000.
+    #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
     /// Print Markdown, for a pull request.
     #[arg(long, conflicts_with = "json")]
@@ -362,18 +362,21 @@ pub struct CompareArgs {
 /// `pubmark doctor`
 #[derive(Args)]
 #[command(after_help = "\
+Exit codes: 0 ready; 1 a measurement would be disturbed, or leftovers could not be removed; \
+2 usage error or bad file.
+
 Examples:
   pubmark doctor
-  pubmark doctor mqtt://broker:1883
-  pubmark doctor mqtt://user:password@broker:1883 --remove")]
+  pubmark doctor --hosts hosts.toml
+  pubmark doctor mqtt://broker.example:1883 --remove")]
 pub struct DoctorArgs {
-    /// List what runs that were killed have left at this server, instead of examining the machine.
+    /// List the leftovers of killed runs on this server, instead of checking the machine.
     #[arg(value_name = "ENDPOINT", conflicts_with = "hosts")]
     pub endpoint: Option<String>,
-    /// Remove it.
+    /// Remove these leftovers.
     #[arg(long, requires = "endpoint")]
     pub remove: bool,
-    /// Look at these machines instead, and at the ways to them: a file with a table [hosts.NAME] each.
+    /// Check the hosts in this file, and the way to them, instead of this machine.
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
     /// Print JSON.
@@ -384,52 +387,55 @@ pub struct DoctorArgs {
 /// `pubmark agent-check`
 #[derive(Args)]
 #[command(after_help = "\
+Write the options before the command: everything after its first word belongs to the agent.
+
+Exit codes: 0 every case passed; 1 a case failed; 2 usage error.
+
 Examples:
   pubmark agent-check -- pubmark agent
   pubmark agent-check --system nng
   pubmark agent-check --system ./my-library.toml --transport tcp
   pubmark agent-check --transport tcp -- node my-agent.mjs --verbose
   pubmark agent-check --only send-schedule,receive-latency -- python3 agent.py
-  pubmark agent-check --list
-
---driver, --transport, --only and the others stand before the command: all that is behind it is the agent's own.")]
+  pubmark agent-check --list")]
 pub struct AgentCheckArgs {
-    /// The agent of this system (its name, or its file), with its options, instead of a command.
+    /// Test the agent of this system (name or file), instead of a command.
     #[arg(long, value_name = "SYSTEM", conflicts_with = "command")]
     pub system: Option<String>,
-    /// The driver to try [default: the first that the agent names that needs no server, or else the
-    /// first; never the mock].
-    #[arg(long)]
+    /// Test this driver [default: the first that needs no server, or the first].
+    #[arg(long, value_name = "NAME")]
     pub driver: Option<String>,
-    /// The transport to try: inproc, ipc, tcp or udp [default: all of the driver's system, or
-    /// tcp where pubmark knows none].
-    #[arg(long)]
+    /// Test inproc, ipc, tcp or udp [default: all of the driver's system, or tcp].
+    #[arg(long, value_name = "NAME")]
     pub transport: Option<String>,
-    /// Cases to try, by name or by the beginning of their names [default: all].
+    /// Test these cases, by name or beginning of a name [default: all].
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// One JSON object instead of lines.
+    /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Names the cases, with what is sent and what is due, and tries nothing.
+    /// List the cases with input and expected output, and test nothing.
     #[arg(long)]
     pub list: bool,
-    /// The agent's command, with its arguments.
+    /// Command of the agent, with its arguments.
     #[arg(trailing_var_arg = true, required_unless_present_any = ["list", "system"], allow_hyphen_values = true)]
     pub command: Vec<String>,
 }
 
 /// `pubmark completions`
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark completions bash > pubmark.bash")]
 pub struct CompletionsArgs {
-    /// bash, zsh, fish, elvish or powershell.
+    /// Print the script for this shell.
     pub shell: clap_complete::Shell,
 }
 
 /// `pubmark awake`
 #[derive(Args)]
 pub struct AwakeArgs {
-    /// The coordinator's process; this one dies with it.
+    /// Process id of the coordinator; the spinner exits with it.
     #[arg(long, value_name = "PID")]
     pub parent: i32,
 }
@@ -437,16 +443,16 @@ pub struct AwakeArgs {
 /// `pubmark launch`
 #[derive(Args)]
 pub struct LaunchArgs {
-    /// The keeper's process; the command dies with it.
+    /// Process id of the keeper; the command exits with it.
     #[arg(long, value_name = "PID")]
     pub parent: i32,
-    /// A control group to join.
+    /// Control group to join; repeatable.
     #[arg(long, value_name = "DIR")]
     pub group: Vec<PathBuf>,
-    /// A processor to be bound to.
+    /// Processor to bind the command to; repeatable.
     #[arg(long, value_name = "N")]
     pub cpu: Vec<usize>,
-    /// The command.
+    /// Command of the server, with its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<String>,
 }
@@ -454,13 +460,13 @@ pub struct LaunchArgs {
 /// `pubmark peer`
 #[derive(Args)]
 pub struct PeerArgs {
-    /// Protocol to speak; zeromq is ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    /// Speak this protocol; zeromq is ZMTP 3.0 over TCP, for PUB and SUB of libzmq.
     #[arg(long, value_parser = protocols::of_peer(), default_value = "mqtt")]
     pub protocol: PeerProtocol,
-    /// What to do to messages and connections [default: a plain relay].
+    /// Apply this script of delays and faults [default: relay every message].
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// The loopback port; 0 for any that is free.
+    /// Listen on this loopback port; 0 means any free port.
     #[arg(long, default_value_t = 0)]
     pub port: u16,
 }
@@ -474,13 +480,13 @@ Examples:
   pubmark calibrate --connections 100000
   pubmark calibrate --relay mqtt://127.0.0.1:1883")]
 pub struct CalibrateArgs {
-    /// About a quarter of the time, and rougher figures; the result says so.
+    /// Take a quarter of the time, with rougher figures.
     #[arg(long)]
     pub quick: bool,
-    /// Idle connections to try, 10 to 1000000.
+    /// Open N idle connections, 10 to 1000000.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     pub connections: u32,
-    /// An MQTT broker that runs already, to relay messages instead of pubmark's own relay.
+    /// Relay messages through this MQTT broker, instead of pubmark's relay.
     #[arg(long, value_name = "ENDPOINT")]
     pub relay: Option<String>,
     /// Print JSON.
@@ -491,7 +497,7 @@ pub struct CalibrateArgs {
 /// `pubmark rows`
 #[derive(Args)]
 pub struct RowsArgs {
-    /// The agent's command and its arguments.
+    /// Command of the agent, with its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -499,52 +505,52 @@ pub struct RowsArgs {
 /// `pubmark sink`
 #[derive(Args)]
 pub struct SinkArgs {
-    /// Processes that share the port.
+    /// Share the port among N processes.
     #[arg(long, default_value_t = 1)]
     pub processes: u32,
-    /// The port; 0 is any that is free.
+    /// Listen on this port; 0 means any free port.
     #[arg(long, default_value_t = 0)]
     pub port: u16,
 }
 
-/// The bare loops.
+/// The bare loops of `pubmark bare`.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum BareLoop {
-    /// By a schedule.
+    /// Send by a schedule.
     Send,
-    /// And throw away.
+    /// Receive and discard.
     Receive,
-    /// As fast as it goes.
+    /// Send as fast as possible.
     Flood,
 }
 
 /// `pubmark bare`
 #[derive(Args)]
 pub struct BareArgs {
-    /// Which loop.
+    /// Run this loop.
     pub what: BareLoop,
-    /// The server.
+    /// Connect to this address.
     #[arg(long)]
     pub to: SocketAddr,
-    /// The first part of the topics.
+    /// Use this as the first part of every topic.
     #[arg(long, default_value = "bare")]
     pub run: String,
-    /// Connections.
+    /// Open this many connections.
     #[arg(long)]
     pub connections: u32,
-    /// Messages a second over all connections.
+    /// Send this many messages per second, over all connections.
     #[arg(long, default_value_t = 1)]
     pub rate: u64,
-    /// Bytes of a message's payload.
+    /// Send payloads of this many bytes.
     #[arg(long)]
     pub payload: usize,
-    /// Least time between two wake-ups, ns.
+    /// Sleep at least this long between two wake-ups, in ns.
     #[arg(long, default_value_t = 0)]
     pub quantum_ns: u64,
-    /// From the start to the window, ns.
+    /// Begin the window this long after the start, in ns.
     #[arg(long)]
     pub warmup_ns: u64,
-    /// The window, ns.
+    /// Length of the window, in ns.
     #[arg(long)]
     pub window_ns: u64,
 }

@@ -411,7 +411,7 @@ mod tests {
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"b1\"\n", "`b1` is not an IP address"),
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nrole = \"x\"\n", "unknown key `role`"),
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nroles = [\"broker\"]\n", "broker"),
-            ("[hosts.\"a b\"]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\n", "no name of a host"),
+            ("[hosts.\"a b\"]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\n", "not a valid host name"),
             ("[hosts.local]\nmay_cut = \"x\"\n", "neither true nor false"),
             ("[hosts.local]\nbandwidth = \"100mbit\"\n", "`100mbit` is not a size a second"),
             ("[hosts.local]\nbandwidth = \"10B\"\n", "from 1 kB to 1 TB"),

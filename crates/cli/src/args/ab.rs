@@ -8,48 +8,42 @@ use clap::Args;
 /// `pubmark ab`
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 every gate held; 1 a gate is broken; 2 bad usage; 3 undecided in the time (the
-last lines say how much more would tell), interrupted, or no run counts.
-
-With --json: one object of a, b, blocks, gates and comparisons.
+Exit codes: 0 every gate holds; 1 a gate is broken; 2 usage error or bad file; 3 a gate is open \
+after the budget, no run is usable, or the command was interrupted.
 
 Examples:
-  pubmark ab mosquitto --pairs 5 --rate 400 --qos 1 --duration 3s \\
+  pubmark ab mosquitto --pairs 5 --rate 400 --qos 1 \\
       --a options.max_inflight_messages=20 --b options.max_inflight_messages=1 \\
       --fail-on 'p99 > +10%'
   pubmark ab zeromq --transport tcp --a options.library=/opt/old/libzmq.so \\
-      --b options.library=/opt/new/libzmq.so \\
-      --fail-on 'p99 > +5%, delivered_per_s < -1%' --budget 20m
+      --b options.library=/opt/new/libzmq.so --fail-on 'p99 > +5%' --budget 20m
   pubmark ab my/study.toml --a system=./old.toml --b system=./new.toml \\
-      --fail-on 'p99 > +10%' \\
-      --require 'p99 < 5ms and lost = 0' --junit gate.xml")]
+      --fail-on 'p99 > +10%' --require 'lost = 0' --junit gates.xml")]
 pub struct AbArgs {
-    /// A system's name, a system file of one's own, or an endpoint, as of `bench`; or a study: its name, its file, or
-    /// a folder with a study.toml.
+    /// Name or file of a system, URL of a running server, or name, file or folder of a study.
     pub target: String,
-    /// What A, the baseline, sets: a key of a study, options.NAME, or system. Several times for several; what only
-    /// the other arm sets is as the study has it.
+    /// Set a key in A, the baseline: a study key, options.NAME or system.
     #[arg(long, value_name = "KEY=VALUE")]
     pub a: Vec<String>,
-    /// The same of B, which is judged by A.
+    /// Set a key in B, which is compared with A.
     #[arg(long, value_name = "KEY=VALUE")]
     pub b: Vec<String>,
-    /// What makes it fail.
+    /// Gates on changes and figures.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// How long it may take. It ends sooner where every gate is decided, or the next look would not come in time.
+    /// Stop after this time, or when every gate is decided.
     #[arg(long, value_name = "T", default_value = "10m")]
     pub budget: String,
-    /// Length of the measured window of each run [default: 3s; of a study its own].
+    /// Measure each run for this long [default: the study's, or 3s].
     #[arg(long, value_name = "T")]
     pub duration: Option<String>,
-    /// Of a study: only these points of an axis.
-    #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
+    /// Use only these values of a study's axis, such as rate=100,1000.
+    #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
-    /// Who sends what to whom; of a study what is given here holds for all of its cells.
+    /// Workload; for a study it applies to every cell.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Machines, results, output.
+    /// Results, hosts and output.
     #[command(flatten)]
     pub measure: MeasureArgs,
 }

@@ -1,5 +1,4 @@
-//! The protocols that an option can name, read from the tables of those that
-//! speak them.
+//! The protocols that an option accepts, from the tables of the agent and of the peer.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pubmark_load::drivers::{DriverKind, REGISTRY};
@@ -16,6 +15,11 @@ pub fn spoken() -> impl Iterator<Item = Protocol> {
     let is_spoken =
         |name: &str| REGISTRY.iter().any(|(driver, kind)| *driver == name && matches!(kind, DriverKind::Sessions(_)));
     Protocol::ALL.iter().copied().filter(move |protocol| is_spoken(protocol.word()))
+}
+
+/// Returns their names for a help text. Names alone keep it on one line.
+pub fn spoken_names() -> String {
+    spoken().map(Protocol::word).collect::<Vec<_>>().join(", ")
 }
 
 /// Parses a protocol that the reference peer speaks.

@@ -1,75 +1,80 @@
-//! What is measured of a system, as `bench` and `capacity` are told it.
+//! The workload of a system, for the commands that take it as options.
 
 use clap::Args;
 
-/// What is measured of a system, for commands that take no study.
+/// Workload and server of `bench`, `ab` and `capacity`.
 #[derive(Args)]
 pub struct WorkloadArgs {
-    /// Who sends to whom: pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline, tree [default: pairs].
-    #[arg(long)]
+    /// Use this pattern: pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline (shared
+    /// subscriptions), tree (wildcards) [default: pairs].
+    #[arg(long, value_name = "NAME")]
     pub pattern: Option<String>,
-    /// For libraries: inproc, ipc, tcp (udp for the kernel) [default: the first that the system has].
-    #[arg(long)]
+    /// Use inproc, ipc, tcp or udp (libraries) [default: the system's first].
+    #[arg(long, value_name = "NAME")]
     pub transport: Option<String>,
-    /// Pairs of one publisher and one subscriber [default: 1].
+    /// Run N pairs of one publisher and one subscriber [default: 1].
     #[arg(long, value_name = "N")]
     pub pairs: Option<String>,
-    /// Publishers [default: 1].
+    /// Run N publishers [default: 1].
     #[arg(long, value_name = "N")]
     pub publishers: Option<String>,
-    /// Subscribers [default: 1].
+    /// Run N subscribers [default: 1].
     #[arg(long, value_name = "N")]
     pub subscribers: Option<String>,
-    /// Messages per second and publisher, or max [default: 1000].
+    /// Send R messages per second and publisher, or max [default: 1000].
     #[arg(long, value_name = "R|max")]
     pub rate: Option<String>,
-    /// When messages are due: uniform, poisson or burst:K [default: uniform].
-    #[arg(long)]
-    pub arrival: Option<String>,
-    /// Bytes of a message, its 16-byte header included [default: 1KiB].
+    /// Send messages of this size, with their 16-byte header [default: 1KiB].
     #[arg(long, value_name = "SIZE")]
     pub payload: Option<String>,
-    /// Quality of service: 0, 1 or 2 [default: 0].
+    /// Use quality of service 0, 1 or 2 [default: 0].
     #[arg(long)]
     pub qos: Option<String>,
-    /// Subscriptions, and what waits for them, outlive connections and the server: true or false.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    /// Space messages by uniform, poisson or burst:K [default: uniform].
+    #[arg(long, value_name = "KIND", help_heading = "Workload")]
+    pub arrival: Option<String>,
+    /// Keep sessions and queued messages over restarts [default: false].
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        help_heading = "Workload"
+    )]
     pub durable: Option<String>,
-    /// Connections to a broker that are opened in a second [default: 1000].
-    #[arg(long, value_name = "N")]
-    pub connect_rate: Option<String>,
-    /// Processes a side that play clients [default: what the system's file says, or 1].
-    #[arg(long, value_name = "N")]
-    pub agents: Option<String>,
-    /// Time from the start to the measured window [default: what the system's file says, or 1s].
-    #[arg(long, value_name = "T")]
-    pub warmup: Option<String>,
-    /// Processors that the server may use.
-    #[arg(long, value_name = "N")]
-    pub cpus: Option<String>,
-    /// Memory that the server may use.
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// The processes of a server that was there already: 'process NAME', 'pid N' or 'container NAME', with 'on HOST' behind it where needed.
-    #[arg(long, value_name = "WHAT")]
-    pub server: Option<String>,
-    /// What happens to a part in the window: "stop server at 5s for 1s" (it stands still and goes on),
-    /// "kill server at 10s for 2s" (it ends at once, and is started again), "cut link at 5s for 2s",
-    /// "stop publishers at …", "stop subscribers at …", "kill publishers at 5s", "kill subscribers at …"
-    /// (for good); several with commas.
-    #[arg(long, value_name = "FAULT")]
+    /// Inject faults (docs/study-file.md): 'stop server at 5s for 1s', 'kill server at 10s for 2s',
+    /// 'kill publishers at 5s', 'cut link at 5s for 2s'.
+    #[arg(long, value_name = "FAULT", help_heading = "Workload")]
     pub fault: Vec<String>,
-    /// Whose defaults the system has: stock (its makers') or tuned (pubmark's) [default: tuned].
-    #[arg(long, value_name = "stock|tuned")]
-    pub settings: Option<String>,
-    /// Any other key of a study, or an option of the system as options.NAME.
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Open N connections per second to a broker [default: 1000].
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub connect_rate: Option<String>,
+    /// Play the clients of a side in N processes [default: the system's, or 1].
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub agents: Option<String>,
+    /// Send for this long before the window [default: the system's, or 1s].
+    #[arg(long, value_name = "T", help_heading = "Workload")]
+    pub warmup: Option<String>,
+    /// Set another key of a study file, or an option of a system: options.NAME.
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Workload")]
     pub set: Vec<String>,
+    /// Limit the server to N processors.
+    #[arg(long, value_name = "N", help_heading = "Server")]
+    pub cpus: Option<String>,
+    /// Limit the server to this much memory.
+    #[arg(long, value_name = "SIZE", help_heading = "Server")]
+    pub memory: Option<String>,
+    /// Use stock (vendor) or tuned (recommended) settings [default: tuned].
+    #[arg(long, value_name = "stock|tuned", help_heading = "Server")]
+    pub settings: Option<String>,
+    /// Watch a running server: 'process NAME', 'pid N' or 'container NAME', followed by 'on HOST' if it
+    /// runs on another host.
+    #[arg(long, value_name = "PROCESS", help_heading = "Server")]
+    pub server: Option<String>,
 }
 
 impl WorkloadArgs {
-    /// The keys of a study that have flags of their own here, as far as they were
-    /// given.
+    /// Returns the study keys that were given by options of their own, with their values.
     pub fn typed(&self) -> Vec<(String, String)> {
         let fault = (!self.fault.is_empty()).then(|| self.fault.join(", "));
         let given = [
