@@ -9,7 +9,7 @@ mod workload;
 
 pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use gates::GateArgs;
 pub use measure::MeasureArgs;
 use pubmark_model::wire_protocol::Protocol;
@@ -49,6 +49,32 @@ pub struct Arguments {
     /// Search this folder for system files first; repeatable.
     #[arg(long, value_name = "DIR", global = true, display_order = 902)]
     pub systems: Vec<PathBuf>,
+}
+
+impl Arguments {
+    /// Parses the command line. `--help` shows every option, `-h` those without a heading: the
+    /// common ones, which fit on one screen.
+    pub fn read() -> Result<Arguments, clap::Error> {
+        if std::env::args_os().all(|word| word != "-h") {
+            return Arguments::try_parse();
+        }
+        let command = Arguments::command().mut_subcommands(common_options);
+        Arguments::from_arg_matches(&command.try_get_matches()?)
+    }
+}
+
+/// Hides the options that have a heading.
+fn common_options(command: Command) -> Command {
+    if command.get_arguments().all(|option| option.get_help_heading().is_none()) {
+        return command;
+    }
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let after = format!("{after}\n\nAll options: pubmark {} --help", command.get_name());
+    let hide = |option: clap::Arg| {
+        let hidden = option.is_hide_set() || option.get_help_heading().is_some();
+        option.hide(hidden)
+    };
+    command.mut_args(hide).after_help(after)
 }
 
 /// The subcommands, in the order of the help: measure, compare and report, prepare, then the

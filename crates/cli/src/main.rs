@@ -9,11 +9,10 @@ mod output;
 mod progress;
 mod serve;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let done = match args::Arguments::try_parse() {
+    let done = match args::Arguments::read() {
         Ok(arguments) => commands::dispatch(arguments),
         Err(refusal) => Ok(output::refusal(&refusal)),
     };

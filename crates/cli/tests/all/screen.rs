@@ -121,6 +121,24 @@ fn help_has_examples_for_the_main_commands() {
 }
 
 #[test]
+fn help_of_every_command_fits_two_screens_and_its_short_form_one() {
+    let help = |words: &[&str]| stdout(&pubmark().args(words).env("COLUMNS", "100").output().unwrap());
+    let top = help(&["--help"]);
+    let commands = top.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let names = commands.lines().filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let mut seen = 0;
+    for name in names {
+        let (short, long) = (help(&[name, "-h"]), help(&[name, "--help"]));
+        assert!(short.lines().count() <= 50, "{name} -h has {} lines", short.lines().count());
+        assert!(long.lines().count() <= 90, "{name} --help has {} lines", long.lines().count());
+        let shows = |text: &str| text.contains("\nOutput:\n");
+        assert!(!shows(&short) && (!shows(&long) || short.contains(&format!("pubmark {name} --help"))), "{short}");
+        seen += 1;
+    }
+    assert!(seen >= 15, "{top}");
+}
+
+#[test]
 fn doctor_looks_at_what_matters() {
     let output = pubmark().args(["doctor", "--json"]).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)));

@@ -144,7 +144,7 @@ fn a_study_of_two_questions_fits_a_screen_and_says_who_is_best() {
     let rows: Vec<String> = throughput[1..6].iter().map(|line| words(line)).collect();
     assert_eq!(rows[1], "alpha 902k (100 %) behind 1.72M (24.0 %) 80.2k (100 %) winner");
     assert_eq!(rows[2], "beta ≥1.20M (100 %) winner 867k (97.0 %) 40.1k (100 %) behind");
-    assert_eq!(rows[3], "gamma 301k (100 %) behind 278k (38.0 %) failed");
+    assert_eq!(rows[3], "gamma 301k (100 %) behind 278k (38.0 %) behind failed");
     let says = words(&throughput[6..].join(" "));
     assert!(says.contains("64B: beta wins: alpha delivers at least 1.3× fewer, gamma"), "{says}");
     let shares = "1KiB: not comparable, because the delivered shares differ (24.0 % to 97.0 %).";
@@ -332,7 +332,7 @@ fn a_folder_says_what_spoils_figures_and_how_to_be_surer() {
     let text = report.brief(&places(), 200, false);
     assert!(line(&text, "⚠ ").contains("before the runs, load: 1.86 over the last minute"), "{text}");
     assert!(line(&text, "alpha, beta · ").ends_with(" · --quick: do not publish"), "{text}");
-    assert!(text.contains("The last record breaks off"), "{text}");
+    assert!(text.contains("The last record is incomplete"), "{text}");
     let again = line(&text, "More certain: ");
     let study = dir.path().join("study.toml");
     assert!(again.starts_with(&format!("More certain: pubmark run {} --repeats ", study.display())), "{text}");
