@@ -194,7 +194,7 @@ def put_block(text, marks, block):
 def pages(check):
     """Writes all pages and generated blocks; with `check` only compares them. Returns the files that differ."""
     reasons = tomllib.loads((PAGES / "reasons.toml").read_text())
-    texts, heads = {}, ["| study | published benchmark | claims |", "|---|---|---|"]
+    texts, heads, listed = {}, [], []
     with tempfile.TemporaryDirectory() as scratch:
         for packed in sorted(PAGES.glob("*.tar.gz")):
             study = packed.name.removesuffix(".tar.gz")
@@ -204,18 +204,21 @@ def pages(check):
             texts[PAGES / f"{study}.md"], rows = page(study, folder, reasons)
             title = tomllib.loads((folder / "study.toml").read_text()).get("title", study)
             heads.append(f"| [{study}](docs/evidence/{study}.md) | {title} | {tally(rows)} |")
+            listed.append(f"  - [{study}](evidence/{study}.md)")
             table = ["| claim | here |", "|---|---|"]
             table += [f"| {escaped(says)} | {OUTCOMES[outcome]} |" for _, says, outcome, _ in rows]
             block = "\n".join([f"{tally(rows)} ([evidence](../../docs/evidence/{study}.md)).", "", *table])
             readme = ROOT / "studies" / study / "README.md"
             texts[readme] = put_block(readme.read_text(), RESULT, block)
-    index = "\n".join(heads)
-    texts[ROOT / "README.md"] = put_block((ROOT / "README.md").read_text(), HEADS, index)
-    texts[PAGES / "index.md"] = (
-        "# Evidence\n\nOne page per published benchmark: what its claims became on one machine.\n\n"
-        + index.replace("docs/evidence/", "")
-        + "\n"
-    )
+    if heads:
+        table = "\n".join(["| study | published benchmark | claims |", "|---|---|---|", *heads])
+        says = "One page per published benchmark shows the outcome of each claim on one machine, with the records behind it."
+        readme, summary = ROOT / "README.md", ROOT / "docs/SUMMARY.md"
+        texts[PAGES / "index.md"] = f"# Evidence\n\n{says}\n\n{table.replace('docs/evidence/', '')}\n"
+        block = f"## Published benchmarks, repeated\n\n{says}\n\n{table}"
+        texts[readme] = put_block(readme.read_text(), HEADS, block)
+        block = "\n".join(["# Evidence", "", "- [Published benchmarks](evidence/index.md)", *listed])
+        texts[summary] = put_block(summary.read_text(), HEADS, block)
     differ = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     if not check:
         for path, text in texts.items():
