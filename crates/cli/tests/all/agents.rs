@@ -45,7 +45,7 @@ fn check(place: &Place, script: &str, flags: &[&str]) -> (Option<i32>, String) {
 fn an_agent_that_talks_nonsense_is_found_out() {
     let place = Place::new();
     for (script, wanted) in
-        [("echo hello there; cat >/dev/null", "no event of the protocol"), ("read line; exit 7", "exit status: 7")]
+        [("echo hello there; cat >/dev/null", "not an event of the protocol"), ("read line; exit 7", "exit status: 7")]
     {
         let (code, said) = check(&place, script, &[]);
         assert_eq!(code, Some(1), "{script}");

@@ -47,8 +47,8 @@ fn unknown_names_suggest_known_ones() {
     assert_error(&place, &["bench", "mock", "--set", "options.lose_evry=1"], 2, &["did you mean `lose_every`?"]);
     assert_error(&place, &["bench", "http://127.0.0.1:1883"], 2, &["not a scheme that is known", "mqtt://"]);
     assert_error(&place, &["run", "quickstart", "--only", "transport=udp"], 2, &["inproc, ipc, tcp"]);
-    assert_error(&place, &["run", "quickstart", "--only", "payload=1KB"], 2, &["no axis of this study"]);
-    assert_error(&place, &["report", "nowhere"], 2, &["no results folder"]);
+    assert_error(&place, &["run", "quickstart", "--only", "payload=1KB"], 2, &["not an axis of this study"]);
+    assert_error(&place, &["report", "nowhere"], 2, &["not a results folder"]);
     assert_error(&place, &["agent-check", "/no/such/agent"], 2, &["cannot be started"]);
 }
 
