@@ -185,7 +185,7 @@ fn bad_usage_says_the_way_out() {
     for (arguments, wanted) in [
         (&["--b", "options.delay=1ms"][..], "--fail-on 'p99 > +10%'"),
         (&["--b", "options.dely=1ms", "--fail-on", "p99 > +1%"], "did you mean `delay`"),
-        (&["--b", "seed=2", "--fail-on", "p99 > +1%"], "not a key of which two settings"),
+        (&["--b", "seed=2", "--fail-on", "p99 > +1%"], "no key of which two settings"),
         (&["--b", "system=mosquito", "--fail-on", "p99 > +1%"], "mosquitto"),
         (&["--a", "rate=1000", "--b", "rate=1_000", "--fail-on", "p99 > +1%"], "the same"),
         (&["--b", "options.delay=1ms", "--fail-on", "p99 < 5ms"], "--require 'p99 < 5ms'"),
