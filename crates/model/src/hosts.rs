@@ -103,7 +103,8 @@ impl Hosts {
     pub(crate) fn read(&mut self, name: &str, table: &Table, errors: &mut Vec<Diagnostic>) {
         let sound = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || !name.chars().all(sound) {
-            errors.push(Diagnostic::at(table.at, format!("`{name}` is not a valid host name: letters, digits, - and _")));
+            errors
+                .push(Diagnostic::at(table.at, format!("`{name}` is not a valid host name: letters, digits, - and _")));
         }
         let unknown = table.entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str()));
         errors.extend(unknown.map(|entry| entry.unknown("a host", KEYS)));

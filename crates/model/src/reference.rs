@@ -184,13 +184,14 @@ impl Reader<'_, '_> {
                 Column::Figure if self.figures.contains(&field) => row.figure = field.to_owned(),
                 Column::Figure => {
                     let help = suggestion(&shown(field), self.figures.iter().copied());
-                    self.errors.push(Diagnostic::at_value(at, format!("`{}` is not a figure", shown(field))).help(help));
+                    self.errors
+                        .push(Diagnostic::at_value(at, format!("`{}` is not a figure", shown(field))).help(help));
                 }
                 Column::Value => match field.parse::<f64>() {
                     Ok(value) if value.is_finite() && value >= 0.0 => row.value = value,
-                    _ => {
-                        self.errors.push(Diagnostic::at_value(at, format!("`{}` is not a number from 0 on", shown(field))))
-                    }
+                    _ => self
+                        .errors
+                        .push(Diagnostic::at_value(at, format!("`{}` is not a number from 0 on", shown(field)))),
                 },
                 Column::Note => row.note = Some(field.to_owned()),
                 Column::Wrong => {}

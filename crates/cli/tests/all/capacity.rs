@@ -251,7 +251,7 @@ fn what_cannot_be_asked_is_said_at_once() {
         (["--until", "nobody p99 < 10ms"], "there is no figure `nobody p99`"),
         (["--until", "delivered_ratio >= 999"], "a share, such as 99.9%"),
         (["--within", "80%"], "1% to 50%"),
-        (["--over", "weather"], "none of rate, pairs"),
+        (["--over", "weather"], "not one of rate, pairs"),
         (["--rate", "max"], "begins at a number"),
         (["--rate", "100,200"], "--rate: a search begins at one load"),
         (["--budget", "5s"], "--budget no shorter"),

@@ -107,7 +107,9 @@ fn the_published_figures_go_with_the_results_and_a_bad_file_is_refused() {
     let refused = place.run(&["run", file, "--out", "s"]);
     assert_eq!(refused.status.code(), Some(2));
     let said = stderr(&refused);
-    for part in ["reference.csv:1:1", "did you mean `system`?", "reference.csv:2:1", "`speed` is not a figure", "`fast`"] {
+    for part in
+        ["reference.csv:1:1", "did you mean `system`?", "reference.csv:2:1", "`speed` is not a figure", "`fast`"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!place.path("s").exists());

@@ -22,7 +22,7 @@ const REASONS_MAX: usize = 3;
 /// Lines about skipped cells.
 const SKIPPED_MAX: usize = 2;
 /// Longest error, in characters.
-const ERROR_CHARS: usize = 300;
+const ERROR_CHARS: usize = 240;
 /// Longest value of a setting, in characters.
 const VALUE_CHARS: usize = 24;
 /// Most repeats that are suggested; more take too long to be good advice.
@@ -58,7 +58,9 @@ pub(crate) fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<
     let counts = report.counts();
     let is_ok = counts.partly + counts.invalid + counts.failed + counts.missing == 0;
     let mut lines = two.lines(&trust(report), if is_ok { Tone::Plain } else { Tone::Warning });
-    lines.extend(failure(report).iter().flat_map(|text| two.lines(text, Tone::Warning)));
+    // Its end has the last lines of a log, and must not be cut off.
+    let error = Wrapping { lines_max: 5, ..two };
+    lines.extend(failure(report).iter().flat_map(|text| error.lines(text, Tone::Warning)));
     lines.extend(claims(report, places).iter().flat_map(|text| one.lines(text, Tone::Plain)));
     lines.extend(clocks(report).iter().flat_map(|text| two.lines(text, Tone::Warning)));
     lines.extend(settings(report, width).iter().flat_map(|text| one.lines(text, Tone::Plain)));
