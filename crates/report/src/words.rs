@@ -126,7 +126,7 @@ impl CellVerdict {
             CellVerdict::Failed => "all its runs failed",
             CellVerdict::Missing => "it has not run yet",
             CellVerdict::Skipped => {
-                "not run: the study leaves it out, or something it needs is not available; the reasons are at the end"
+                "not run: the study skips it, or something it needs is not available; the reasons are at the end"
             }
         }
     }

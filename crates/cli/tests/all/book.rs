@@ -206,7 +206,7 @@ fn every_reason_of_a_verdict_is_explained() {
 fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\
-         What `pubmark --help` prints for itself and for each of its commands. A test compares this page with the \
+         The output of `pubmark --help` and of each command with `--help`. A test compares this page with the \
          program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew.\n\n\
          See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
     );

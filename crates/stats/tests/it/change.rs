@@ -214,7 +214,7 @@ fn how_large_a_change_is_found() {
     const TRIALS: usize = 4_000;
     const CHANGES: [f64; 5] = [0.05, 0.1, 0.2, 0.5, 1.0];
     let mut noise = Noise(2);
-    let mut table = String::from("| runs a cell | comparisons |");
+    let mut table = String::from("| runs per cell | comparisons |");
     for change in CHANGES {
         table.push_str(&format!(" +{:.0} % |", change * 100.0));
     }
