@@ -122,7 +122,7 @@ test("a name in a card opens its evidence", async () => {
   await at("large", { hash: HASH }, async (tab) => {
     await card(tab, "Latency").getByRole("button", { name: "nanomsg" }).click();
     const dialog = tab.getByRole("dialog");
-    await dialog.getByText("Make these runs again").waitFor();
+    await dialog.getByText("Repeat these runs").waitFor();
     assert.match(await dialog.getByRole("heading", { level: 2 }).textContent(), /^nanomsg 1KiB.*rate=2000/);
   });
 });
