@@ -56,7 +56,7 @@ test("the curve through the knee: steps that held and failed differ in shape, an
     for (const panel of ["messages: delivered, offered (dashed)", "latency: p99, p50 (dashed)", "server: processors", "server: memory"]) assert.ok(text.includes(panel), panel);
     assert.match(text, /\/s \(.*\/s to .*\/s\)/, "the interval stands above the curve");
     const caption = await figure.locator("figcaption").textContent();
-    for (const said of ["disc: the objective held", "cross: it did not hold", "hollow diamond: the step says nothing", "Ringed", "Shaded", "p99 < 10ms and lost = 0"]) assert.ok(caption.includes(said), caption);
+    for (const said of ["disc: the objective held", "cross: it did not hold", "hollow diamond: the step shows nothing", "Ringed", "Shaded", "p99 < 10ms and lost = 0"]) assert.ok(caption.includes(said), caption);
   });
 });
 
