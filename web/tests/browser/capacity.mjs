@@ -66,7 +66,13 @@ test("a mark of the curve opens the evidence of its step", async () => {
     await drawAll(tab);
     const marks = chart(tab, 0).locator('.plot svg path[transform][fill]:not([fill="none"]):not([fill="transparent"])');
     await marks.first().scrollIntoViewIfNeeded();
-    const box = await marks.first().boundingBox();
+    // Charts that are drawn while the page is idle move what is below them.
+    let box = await marks.first().boundingBox();
+    for (let before; before?.y !== box.y; ) {
+      before = box;
+      await tab.evaluate(() => new Promise((idle) => requestIdleCallback(() => requestAnimationFrame(idle))));
+      box = await marks.first().boundingBox();
+    }
     await tab.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
     const dialog = tab.getByRole("dialog");
     await dialog.waitFor();
