@@ -29,6 +29,23 @@ pub enum Status {
     Skipped,
 }
 
+/// Adds up counts of the same reason, and returns the reasons with most runs first.
+pub(crate) fn merged(counts: impl Iterator<Item = ReasonCount>) -> Vec<ReasonCount> {
+    let mut all: Vec<ReasonCount> = Vec::new();
+    for count in counts {
+        match all.iter_mut().find(|other| other.reason == count.reason) {
+            None => all.push(count),
+            Some(other) => {
+                other.runs += count.runs;
+                other.figures.extend(&count.figures);
+                tidy(&mut other.figures);
+            }
+        }
+    }
+    all.sort_by_key(|count| std::cmp::Reverse(count.runs));
+    all
+}
+
 /// A reason against runs of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReasonCount {
@@ -103,19 +120,7 @@ impl CellResult {
 
     /// All reasons against figures of its runs, each once, most frequent first.
     pub fn all_reasons(&self) -> Vec<ReasonCount> {
-        let mut all: Vec<ReasonCount> = Vec::new();
-        for count in self.reasons.iter().flatten() {
-            match all.iter_mut().find(|other| other.reason == count.reason) {
-                None => all.push(count.clone()),
-                Some(other) => {
-                    other.runs += count.runs;
-                    other.figures.extend(&count.figures);
-                    tidy(&mut other.figures);
-                }
-            }
-        }
-        all.sort_by_key(|count| std::cmp::Reverse(count.runs));
-        all
+        merged(self.reasons.iter().flatten().cloned())
     }
 }
 

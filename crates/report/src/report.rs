@@ -1,6 +1,6 @@
 //! The report: a results folder read and analysed.
 
-use crate::analysis::{CellResult, ReasonCount, analyse};
+use crate::analysis::{CellResult, ReasonCount, analyse, merged};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::{command, command_with_repeats};
@@ -405,16 +405,7 @@ impl Report {
     /// its runs and, unless these are all, its figures:
     /// `9 runs: 6 ok, 3 unreliable, 0 failed. Reasons: noisy-machine 2 (p99), clock 1.`
     pub fn states(&self, reasons_max: usize) -> String {
-        let mut reasons: Vec<ReasonCount> = Vec::new();
-        for found in self.cells.iter().flat_map(CellResult::all_reasons) {
-            match reasons.iter_mut().find(|known| known.reason == found.reason) {
-                None => reasons.push(found),
-                Some(known) => {
-                    known.runs += found.runs;
-                    known.figures.extend(found.figures);
-                }
-            }
-        }
+        let mut reasons = merged(self.cells.iter().flat_map(CellResult::all_reasons));
         reasons.sort_by_key(|found| (std::cmp::Reverse(found.runs), found.reason.to_string()));
         let said = |found: &ReasonCount| {
             let figures = words::figures(&found.figures);

@@ -73,7 +73,7 @@ impl RunOrder {
 /// Additional variance between two groups that were measured one after the other, as a multiple of
 /// the variance between runs of one group; it is half of their standard deviation. An assumption:
 /// two groups cannot show it. docs/compare.md has an experiment.
-const APART: f64 = 0.25;
+pub const APART: f64 = 0.25;
 
 impl Change {
     /// Returns the smallest change that this comparison would have found in 80 of 100 cases, at a

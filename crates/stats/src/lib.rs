@@ -37,7 +37,7 @@ pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, arte
 pub use better::Better;
 pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
 pub use capacity_ranking::{CapacityStanding, KnownCapacity, rank_capacities};
-pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
+pub use change::{APART, Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
 pub use change_point::{ChangePoint, HISTORY_MIN, change_point};
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};

@@ -2,7 +2,7 @@
 
 use super::block::NAME_CHARS;
 use super::line::{Line, Tone, Wrapping};
-use crate::analysis::Status;
+use crate::analysis::{CellResult, ReasonCount, Status, merged};
 use crate::claims::ClaimOutcome;
 use crate::document::Rows;
 use crate::findings::machine::is_busy;
@@ -12,7 +12,7 @@ use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::text::{clean, clean_ends, counted, time};
 use pubmark_model::figure::Figure;
-use pubmark_model::record::{FigureGroup, Reason, RunRecord};
+use pubmark_model::record::{Reason, RunRecord};
 use pubmark_model::tuning::{SettingDifference, Use};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -93,19 +93,10 @@ fn trust(report: &Report) -> String {
 /// Returns the reasons of unreliable runs, the most frequent first, each with its figures
 /// and the number of runs.
 fn reasons(report: &Report) -> Vec<String> {
-    let mut found: Vec<(Reason, usize, Vec<FigureGroup>)> = Vec::new();
-    for count in report.cells().iter().flat_map(|result| result.all_reasons()) {
-        match found.iter_mut().find(|(reason, ..)| *reason == count.reason) {
-            Some((_, runs, figures)) => {
-                *runs += count.runs;
-                figures.extend(count.figures);
-            }
-            None => found.push((count.reason, count.runs, count.figures)),
-        }
-    }
-    found.sort_by_key(|(_, runs, _)| std::cmp::Reverse(*runs));
+    let found = merged(report.cells().iter().flat_map(CellResult::all_reasons));
     let more = found.len().saturating_sub(REASONS_MAX);
-    let said = |(reason, runs, mut figures): (Reason, usize, Vec<FigureGroup>)| {
+    let said = |ReasonCount { reason, runs, mut figures, .. }: ReasonCount| {
+        // A single count lists its figures as its runs came.
         figures.sort();
         figures.dedup();
         let figures = match touched(&figures) {

@@ -4,7 +4,8 @@ use crate::figures::Observation;
 use pubmark_model::claim::Operator;
 use pubmark_model::objective::Relation;
 use pubmark_stats::{
-    Interval, PairedBound, PairedOutcome, PairedReading, PairedTest, Runs, median, student_two_sided_t, typical_run,
+    APART, Interval, PairedBound, PairedOutcome, PairedReading, PairedTest, Runs, median, student_two_sided_t,
+    typical_run,
 };
 
 /// Most repeats that a study is told to need.
@@ -313,17 +314,13 @@ struct Spread {
     n: usize,
 }
 
-/// The variance between sessions as a multiple of that within one: an assumption, as in
-/// [`pubmark_stats::rank_table`] of few comparisons.
-const BETWEEN_SESSIONS: f64 = 0.25;
-
 /// Returns by how much the standard error of a mean grows where its values are of several sessions.
 fn session_factor(sessions: &[u32]) -> f64 {
     let n = sessions.len() as f64;
     let of = |session: &u32| sessions.iter().filter(|other| *other == session).count() as f64;
     // The sum over sessions of the squared share of each is the mean share over the values.
     let concentration = sessions.iter().map(|session| of(session) / n).sum::<f64>() / n;
-    if concentration < 1.0 { (1.0 + BETWEEN_SESSIONS * n * concentration).sqrt() } else { 1.0 }
+    if concentration < 1.0 { (1.0 + APART * n * concentration).sqrt() } else { 1.0 }
 }
 
 impl Spread {

@@ -3,7 +3,7 @@
 
 use super::pairs::{Differences, Pairs};
 use super::table::BLOCKS_MIN;
-use crate::change::Scale;
+use crate::change::{APART, Scale};
 use crate::gamma::ln_gamma;
 use crate::student::student_two_sided_t;
 
@@ -22,10 +22,7 @@ const DEGREES_STEPS: u32 = 18;
 /// disturbed ones.
 const DEGREES_OF_VARIANCE: f64 = 2.0;
 
-/// The variance between sessions where they cannot show it, as a multiple of that of a
-/// difference within one ([`crate::change`] assumes the same of two results folders), and
-/// the degrees of freedom that this counts for.
-const BETWEEN: f64 = 0.25;
+/// The degrees of freedom for which the assumption [`APART`] counts beside the sessions of a table.
 const BETWEEN_DEGREES: f64 = 4.0;
 
 /// Newton's steps for a table's variance: four or five are enough.
@@ -144,7 +141,7 @@ impl Noise {
 
 impl Between {
     /// Moments of the sessions' means, over all pairs that have several, moderated by
-    /// [`BETWEEN`] as by [`BETWEEN_DEGREES`] further degrees.
+    /// [`APART`] as by [`BETWEEN_DEGREES`] further degrees.
     fn of(points: &[Pairs]) -> Between {
         let (mut excess, mut scale, mut degrees) = (0.0, 0.0, 0.0);
         for pairs in points {
@@ -159,11 +156,11 @@ impl Between {
             }
         }
         let seen = if scale > 0.0 { (excess / scale).max(0.0) } else { 0.0 };
-        if seen > BETWEEN {
+        if seen > APART {
             return Between { ratio: seen, degrees };
         }
         let all = BETWEEN_DEGREES + degrees;
-        Between { ratio: (BETWEEN_DEGREES * BETWEEN + degrees * seen) / all, degrees: all }
+        Between { ratio: (BETWEEN_DEGREES * APART + degrees * seen) / all, degrees: all }
     }
 
     /// Adds to the variance of a mean within sessions what lies between them. A table of
