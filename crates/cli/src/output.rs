@@ -40,7 +40,7 @@ pub fn print(text: &str) {
 /// The first error of standard output.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Records an error. A reader that has gone away, as `head` does, is no error.
+/// Records an error. A reader that has gone away, as `head` does, is not an error.
 fn note_lost(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe

@@ -110,8 +110,7 @@ fn fitting(report: &Report, width: usize, room: usize) -> (Vec<Section>, usize) 
     let mut screen = Screen { left: room, sections: Vec::new() };
     let card = card::only_cell(report);
     if let Some(cell) = card {
-        let lines = card::lines(report, cell, width);
-        let is_unreliable = lines.iter().any(|line| line.render(false).contains('!'));
+        let (lines, is_unreliable) = card::lines(report, cell, width);
         screen.add(0, Section { lines, points: 1, legend: None, is_unreliable }, true);
     }
     for lines in tables::sections(report, width) {

@@ -72,7 +72,7 @@ impl CellFigures {
     }
 
     /// What each of the runs that may be quoted says of the figure, those that
-    /// say nothing left out. Empty for figures that are no single run's.
+    /// say nothing left out. Empty for figures that are not single run's.
     pub fn each(&self, column: Figure) -> &[Observation] {
         match self.value(column) {
             Some(value) if value.is_quotable => &value.readings,

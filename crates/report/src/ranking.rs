@@ -95,7 +95,7 @@ pub enum Placing {
 pub enum Why {
     /// Fewer than two systems have a figure that may be compared.
     TooFew,
-    /// These have a value that is no number.
+    /// These have a value that is not a number.
     Unusable(Vec<String>),
     /// These share fewer than two blocks with a rival.
     TooFewBlocks(Vec<String>),

@@ -61,7 +61,7 @@ impl Reference {
     /// Reads a `reference.csv` as a study's author has it, strictly.
     ///
     /// # Errors
-    /// All that is wrong with it: columns that are no axes of the study, what
+    /// All that is wrong with it: columns that are not axes of the study, what
     /// is no figure, no number, or there twice.
     pub fn check(
         file: &str,

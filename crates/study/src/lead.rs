@@ -65,7 +65,7 @@ impl Brief<'_> {
 pub enum Said {
     /// An event of the protocol.
     Event(Event),
-    /// A line that is no event, and why.
+    /// A line that is not an event, and why.
     Garbage(String),
     /// Its output has ended; the text says how the agent ended.
     Closed(String),

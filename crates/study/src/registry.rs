@@ -143,7 +143,7 @@ impl Registry {
         self.systems().iter().map(|system| system.name.clone()).collect()
     }
 
-    /// Returns true if a name is that of a system, or of a user's file that is no valid one.
+    /// Returns true if a name is that of a system, or of a user's file that is not a valid one.
     pub fn knows(&self, name: &str) -> bool {
         self.file(name).is_some() || self.find(name).is_some()
     }

@@ -23,7 +23,7 @@ use pubmark_study::strategy::Decided;
 use pubmark_study::turns::{Turns, TurnsEnd, TurnsLook};
 use std::path::Path;
 
-/// Default window of a run of a target that is no study.
+/// Default window of a run of a target that is not a study.
 const WINDOW: &str = "3s";
 
 /// Measures two arms in turns, and decides gates.

@@ -32,7 +32,7 @@ pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<C
     measure::prepare(&mut plan, &args.measure, &measure::planned, voice)?;
     let system = plan.study().axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let target = StudyTarget { name: &format!("bench-{system}"), reference: None, earlier: Vec::new(), asked };
-    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
+    let Some(measured) = measure_study(&plan, target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
     let result = (&measured.report, measured.folder());

@@ -35,7 +35,7 @@ pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code,
     measure::prepare(&mut plan, &args.measure, &wrong, voice)?;
     let (plan, earlier) = with_earlier(plan, args, (&wrong, &registry))?;
     let target = StudyTarget { name: &name, reference: reference.as_deref(), earlier, asked };
-    let Some(measured) = measure_study(&plan, &target, budget_ns, &args.measure, (&registry, voice))? else {
+    let Some(measured) = measure_study(&plan, target, budget_ns, &args.measure, (&registry, voice))? else {
         return Ok(Code::Done);
     };
     let result = (&measured.report, measured.folder());

@@ -107,7 +107,7 @@ pub fn pairs(typed: &[String], flag: &str) -> Result<Vec<(String, String)>, Fail
         let (key, value) = text.split_once('=').filter(|(key, _)| !key.trim().is_empty())?;
         Some((key.trim().to_owned(), value.trim().to_owned()))
     };
-    // Text that is no pair may be a secret as well.
+    // Text that is not a pair may be a secret as well.
     let key = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let bad = |text: &String| {
         Failure::usage(format!("{flag} {}…: write {flag} KEY=VALUE", text.chars().take_while(key).collect::<String>()))

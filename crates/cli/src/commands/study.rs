@@ -46,7 +46,7 @@ pub struct MeasuredStudy<'a> {
 /// Returns `None` if only the plan was requested.
 pub fn measure_study<'a>(
     plan: &StudyPlan,
-    target: &StudyTarget<'_>,
+    target: StudyTarget<'_>,
     budget_ns: Option<Ns>,
     args: &'a MeasureArgs,
     (registry, voice): (&'a Registry, Voice),
@@ -63,7 +63,7 @@ pub fn measure_study<'a>(
     }
     let begun_ns = clock::now();
     let mut measurement = Measurement::begin(args, target.name, registry, voice)?;
-    measurement.earlier.clone_from(&target.earlier);
+    measurement.earlier = target.earlier;
     let (mut ending, budget) = match budget_ns {
         None => (measurement.measure(plan, target.reference, &mut Repeats::new(plan))?, None),
         Some(budget_ns) => {

@@ -125,7 +125,7 @@ fn code(tone: Tone) -> Option<&'static str> {
     }
 }
 
-/// Writes in one piece, so that no half picture is visible. A terminal that is gone is no error.
+/// Writes in one piece, so that no half picture is visible. A terminal that is gone is not an error.
 fn show(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());

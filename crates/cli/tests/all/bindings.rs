@@ -332,7 +332,7 @@ fn messages_that_go_in_batches_are_each_accounted_for() {
         return;
     }
     let place = Place::new();
-    // A count that is no multiple of a batch: the end marker flushes the last ones.
+    // A count that is not a multiple of a batch: the end marker flushes the last ones.
     let set = ["options.batch=16", "count=1003", "drain=30s"].map(|set| ["--set", set]).concat();
     let usual = ["bench", "zeromq-cpp", "--transport", "tcp", "--pattern", "pipeline", "--rate", "2000", "--out", "r"];
     let output = place.run(&[&usual[..], &["--payload", "64B", "--repeats", "1", "-q"], &set].concat());

@@ -74,7 +74,7 @@ fn lock_files_outside_the_workspace_have_the_dependencies_of_its_crates() {
     }
 }
 
-/// Names and declarations of a file that is no test.
+/// Names and declarations of a file that is not a test.
 #[derive(Default)]
 struct Code {
     /// Every path, including imports: `a::b`.
@@ -172,7 +172,7 @@ fn meant(path: &str, own: &[String], files: &BTreeSet<String>) -> Option<String>
     (!place.is_empty()).then(|| place.join("::"))
 }
 
-/// Returns the files of a crate that are no tests, by their modules' paths.
+/// Returns the files of a crate that are not tests, by their modules' paths.
 fn modules(of: &str) -> BTreeMap<String, PathBuf> {
     let src = crates().join(of).join("src");
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();

@@ -32,7 +32,7 @@ enum Manner {
     Closes,
 }
 
-/// A listener that is no broker.
+/// A listener that is not a broker.
 struct Impostor {
     address: SocketAddr,
     over: Arc<AtomicBool>,
@@ -360,7 +360,7 @@ fn the_death_of_a_server_of_its_own_is_told_with_its_status() {
     place.assert_swept();
 }
 
-/// Its server dies with it, which is no fault of the server.
+/// Its server dies with it, which is not a fault of the server.
 #[test]
 fn the_death_of_a_keeper_is_a_failure_of_pubmarks_and_is_repeated() {
     let place = Place::new();

@@ -97,7 +97,7 @@ impl Speech for RespServer {
 }
 
 impl RespServer {
-    /// Returns the first byte of a message that is no answer.
+    /// Returns the first byte of a message that is not an answer.
     fn unasked(&self) -> u8 {
         if self.three { b'>' } else { b'*' }
     }

@@ -24,29 +24,28 @@ pub(crate) fn only_cell(report: &Report) -> Option<(usize, &CellResult)> {
     run.next().is_none().then_some(only)
 }
 
-/// Returns the card of a cell.
-pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), width: usize) -> Vec<Line> {
+/// Returns the card of a cell, and whether a figure on it is unreliable.
+pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), width: usize) -> (Vec<Line>, bool) {
     let without_figure = match result.status {
         Status::Failed => Some("failed"),
         Status::Missing => Some("missing"),
         _ => None,
     };
     if let Some(word) = without_figure {
-        return vec![Line::of(format!("No figures: {word}"), Tone::Warning)];
+        return (vec![Line::of(format!("No figures: {word}"), Tone::Warning)], false);
     }
     let latency = match result.cell.workload.pattern.round_trip() {
         true => "round trip",
         false => "latency",
     };
-    let mut lines: Vec<Line> = [
-        row(latency, latencies(result)),
-        row("delivered", delivered(result)),
-        row("CPU", with_server(result, Figure::CPU_CORES, Figure::SERVER_CPU)),
-        row("memory", with_server(result, Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let rows = [
+        (latency, latencies(result)),
+        ("delivered", delivered(result)),
+        ("CPU", with_server(result, Figure::CPU_CORES, Figure::SERVER_CPU)),
+        ("memory", with_server(result, Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
+    ];
+    let is_unreliable = rows.iter().flat_map(|(_, figures)| figures).any(|(_, is_unreliable)| *is_unreliable);
+    let mut lines: Vec<Line> = rows.into_iter().filter_map(|(name, figures)| row(name, figures)).collect();
     if let Some(Curve { distribution, .. }) = report.curves(index).get("latency") {
         let of = if result.runs_for(FigureGroup::LatencyP99) > 0 { "ok" } else { "unreliable" };
         let load = rate(&result.cell.workload);
@@ -54,7 +53,7 @@ pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), widt
         lines.push(Line::of(format!("{} at {load}, all {of} runs", latency.to_uppercase()), Tone::Heading));
         lines.extend(histogram(distribution, width));
     }
-    lines
+    (lines, is_unreliable)
 }
 
 /// Returns a row of a name and figures; none if there is no figure.

@@ -78,7 +78,7 @@ fn between(a: &Value, b: &Value) -> Vec<EnvironmentDifference> {
         .collect()
 }
 
-/// Every value that is no object, by the path to it; nulls are left out.
+/// Every value that is not an object, by the path to it; nulls are left out.
 fn leaves(value: &Value) -> BTreeMap<String, String> {
     fn collect(value: &Value, path: String, into: &mut BTreeMap<String, String>) {
         match value {

@@ -20,7 +20,7 @@ pub enum Refusal {
         /// Description of its end, with the end of its log.
         end: String,
     },
-    /// The agent sent a line that is no event.
+    /// The agent sent a line that is not an event.
     #[error("agent {agent} said what is not a word of the protocol: {line}")]
     Garbage {
         /// Name of the agent.

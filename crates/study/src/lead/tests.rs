@@ -25,7 +25,7 @@ enum Way {
     Late(Ns),
     /// It dies instead.
     Death,
-    /// It sends a line that is no event.
+    /// It sends a line that is not an event.
     Garbage,
     /// It sends an event too early.
     Early,
