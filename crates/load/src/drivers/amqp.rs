@@ -33,7 +33,7 @@ use settings::CHANNEL;
 use std::collections::VecDeque;
 
 /// Name of the expected peer in the error for a foreign one.
-const EXPECTED: &str = "AMQP 0-9-1 server";
+const EXPECTED: &str = "AMQP 0-9-1";
 const DIRECT: &str = "amq.direct";
 const TOPIC: &str = "amq.topic";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);

@@ -8,7 +8,7 @@ const SHOWN_BYTES: usize = 40;
 /// Makes the error for a peer that does not speak `expected`. It shows the peer's first
 /// bytes.
 pub fn foreign(expected: &str, bytes: &[u8], why: &str) -> SessionError {
-    SessionError::Foreign(format!("this is not a {expected}: it sent \"{}\" ({why})", printable(bytes)))
+    SessionError::Foreign(format!("the server does not speak {expected}: it sent \"{}\" ({why})", printable(bytes)))
 }
 
 /// Returns the first bytes as text, with a dot for each that cannot be printed.

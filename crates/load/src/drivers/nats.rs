@@ -108,7 +108,7 @@ impl Session for Nats {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
-            let item = FromServer::decode(rest).map_err(|why| foreign("NATS server", rest, &why.0))?;
+            let item = FromServer::decode(rest).map_err(|why| foreign("NATS", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
                 FromServer::Message { payload, .. } => heard(SessionEvent::Message(payload)),
@@ -193,7 +193,7 @@ impl Nats {
             return Ok(());
         }
         let info: Map<String, Value> =
-            serde_json::from_slice(info).map_err(|why| foreign("NATS server", info, &format!("INFO: {why}")))?;
+            serde_json::from_slice(info).map_err(|why| foreign("NATS", info, &format!("INFO: {why}")))?;
         let flag = |name: &str| info.get(name).and_then(Value::as_bool).unwrap_or_default();
         if flag("tls_required") && !settings.tls {
             return Err(SessionError::Denied("the server demands TLS: write tls:// in place of nats://".into()));

@@ -123,7 +123,7 @@ impl Session for Redis {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
-            let item = Item::decode(rest).map_err(|why| foreign("Redis server", rest, &why.0))?;
+            let item = Item::decode(rest).map_err(|why| foreign("the Redis protocol", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
                 Item::Push(values) => told(values, heard),
@@ -134,7 +134,7 @@ impl Session for Redis {
                 },
                 Item::Simple(_) if matches!(self.state, State::Selecting) => self.connected(heard),
                 _ if matches!(self.state, State::Greeting) => {
-                    return Err(foreign("Redis server", rest, "that does not answer HELLO"));
+                    return Err(foreign("the Redis protocol", rest, "that does not answer HELLO"));
                 }
                 // The answer to PUBLISH: the number of receivers.
                 Item::Integer(_) => self.replies.count(),

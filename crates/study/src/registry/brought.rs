@@ -156,7 +156,7 @@ mod tests {
         assert!(replaces.system.unwrap().replaces);
         let wrong = said(write("wrong.toml", FILE.replace("about", "abut").as_bytes()));
         assert!(wrong.contains("wrong.toml:2:1: unknown key `abut`"), "{wrong}");
-        assert!(said(write("latin.toml", b"title = \"x\"\nabout = \"\xe9\"")).contains("UTF-8 from line 2 on"));
+        assert!(said(write("latin.toml", b"title = \"x\"\nabout = \"\xe9\"")).contains("UTF-8 text from line 2 on"));
         assert!(said(write("a b.toml", FILE.as_bytes())).contains("this is not a name"));
         assert!(said(write("\u{1b}[2J.toml", FILE.as_bytes())).contains("\\u{1b}[2J"));
         assert!(said(write("large.toml", &vec![b'#'; 2 << 20])).contains("larger than 1 MiB"));

@@ -316,7 +316,7 @@ fn refusals_are_told_apart() {
     assert!(matches!(&fault, SessionError::Foreign(words) if words.contains("refuses AMQP 0-9-1 and offers")));
     let fault = say(b"HTTP/1.1 400 Bad Request\r\n");
     assert!(
-        matches!(&fault, SessionError::Foreign(words) if words.contains("no AMQP 0-9-1 server: it sent \"HTTP/1.1 400"))
+        matches!(&fault, SessionError::Foreign(words) if words.contains("does not speak AMQP 0-9-1: it sent \"HTTP/1.1 400"))
     );
     for bytes in [tune(), [start(), start()].concat(), word(1, Method::ConfirmSelectOk {})] {
         assert!(matches!(say(&bytes), SessionError::Foreign(words) if words.contains("out of turn")));

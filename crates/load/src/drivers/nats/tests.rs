@@ -104,7 +104,9 @@ fn refusals_are_told_apart() {
         assert!(matches!(&fault, SessionError::Busy(words) if words.contains(text)), "{fault:?}");
     }
     let http = fault(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    assert!(matches!(&http, SessionError::Foreign(words) if words.contains("no NATS server: it sent \"HTTP/1.1 400")));
+    assert!(
+        matches!(&http, SessionError::Foreign(words) if words.contains("does not speak NATS: it sent \"HTTP/1.1 400"))
+    );
     for bytes in [&b"INFO []\r\n"[..], b"INFO {\r\n", b"\x00\x00", b"-ERR 'Parser Error'\r\n"] {
         assert!(matches!(fault(bytes), SessionError::Foreign(_)), "{}", bytes.escape_ascii());
     }

@@ -127,7 +127,7 @@ fn refusals_are_told_apart() {
     assert!(matches!(&fault, SessionError::Foreign(words) if words.contains("POP3 ready..")), "{fault:?}");
     let fault = say(&three, b"HTTP/1.1 400 Bad Request\r\n").unwrap_err();
     assert!(
-        matches!(&fault, SessionError::Foreign(words) if words.contains("no Redis server: it sent \"HTTP/1.1 400 Bad"))
+        matches!(&fault, SessionError::Foreign(words) if words.contains("does not speak the Redis protocol: it sent \"HTTP/1.1 400 Bad"))
     );
 }
 
