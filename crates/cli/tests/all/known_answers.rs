@@ -74,10 +74,6 @@ impl Run {
     /// Returns the number of latencies above a bound: by the record's own histogram, and as a range by the peer's
     /// counts.
     fn slower_than(&self, bound_ns: Ns) -> (u64, RangeInclusive<u64>) {
-        let above = |text: &Value, bound_ns: Ns| {
-            let histogram = Histogram::decode(text.as_str().unwrap()).unwrap();
-            histogram.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
-        };
         let (begun, ended) = (&self.account["begun_histogram"], &self.account["latency_histogram"]);
         let found = above(&self.bench.record["histograms"]["latency"], bound_ns);
         (found, above(begun, bound_ns)..=above(ended, bound_ns - READER_LATE))
@@ -86,6 +82,12 @@ impl Run {
     fn reported(&self) -> Reported {
         PERCENTILES.map(|(name, _)| self.bench.record["latency_ns"][name].as_u64().unwrap())
     }
+}
+
+/// Returns the number of times above a bound in the text of a histogram.
+fn above(text: &Value, bound_ns: Ns) -> u64 {
+    let histogram = Histogram::decode(text.as_str().unwrap()).unwrap();
+    histogram.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
 }
 
 /// Returns a script that counts the window's messages only.
@@ -511,6 +513,13 @@ fn stalled_for(protocol: &str, arguments: &[&str], may_be: bool) -> bool {
         return true;
     }
     assert!(done.contains(&found), "{found} latencies above 50.5 ms; 951 were scripted, {done:?} made");
+    if arguments.contains(&"--qos") {
+        // No acknowledgement leaves in the stall either; outside it they do not wait for the delivery.
+        let record = &run.bench.record;
+        assert_eq!(record["ack_latency_ns"]["count"], truth.offered);
+        let found = above(&record["histograms"]["ack_latency"], bound);
+        assert!((950..=*done.end()).contains(&found), "{found} acknowledgements after 50.5 ms; 950 were scripted");
+    }
 
     let stalls = &run.bench.record["stalls"];
     let longest = stalls["longest_ns"].as_u64().unwrap();

@@ -83,6 +83,7 @@ times! {
     "send_lag", "send_lag ", "send lag", "time from due to send";
     "own_lag", "own_lag ", "generator delay", "generator delay: how late the load generator itself sent";
     "receive_lag", "receive_lag ", "receive lag", "upper bound of the wait for the busy receiving loop of the load generator";
+    "ack_latency", "ack_latency ", "time to acknowledgement", "time from due until the publisher had the server's acknowledgement, without the generator delay";
 }
 
 /// A table of numbers: the constant, the key, other names, the part of a run that it describes, the
