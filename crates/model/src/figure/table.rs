@@ -180,6 +180,14 @@ named_times! {
     OWN_LAG_P50 = 4 P50;
     /// 99th percentile of generator delay.
     OWN_LAG_P99 = 4 P99;
+    /// Median time to acknowledgement.
+    ACK_P50 = 6 P50;
+    /// 95th percentile of the time to acknowledgement.
+    ACK_P95 = 6 P95;
+    /// 99th percentile of the time to acknowledgement.
+    ACK_P99 = 6 P99;
+    /// Greatest time to acknowledgement.
+    ACK_MAX = 6 Max;
     /// Median receive lag.
     RECEIVE_LAG_P50 = 5 P50;
     /// 99th percentile of receive lag.
