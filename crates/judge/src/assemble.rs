@@ -137,6 +137,9 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         }
         (record.deployment, record.server, exit_reason) = (Some(server.deployment), server.usage, server.exit_reason);
     }
+    if let (Some(server), Some(series)) = (&mut record.server, &record.usage_series) {
+        server.cpu_cores_stddev = series.server_cpu_stddev(record.window_ns);
+    }
     if let (Some(report), Some(figures)) = (measured.link, &mut record.link) {
         figures.usage = report.usage;
         record.versions.extend(report.version.map(|version| ("toxiproxy".to_owned(), version.into())));
@@ -273,6 +276,7 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
         voluntary_switches: sum(|usage| usage.voluntary_switches),
         involuntary_switches: sum(|usage| usage.involuntary_switches),
         busiest_thread_cores: None,
+        cpu_cores_stddev: None,
     }
 }
 

@@ -180,6 +180,10 @@ named_times! {
     OWN_LAG_P50 = 4 P50;
     /// 99th percentile of generator delay.
     OWN_LAG_P99 = 4 P99;
+    /// Median receive lag.
+    RECEIVE_LAG_P50 = 5 P50;
+    /// 99th percentile of receive lag.
+    RECEIVE_LAG_P99 = 5 P99;
     /// Median time to acknowledgement.
     ACK_P50 = 6 P50;
     /// 95th percentile of the time to acknowledgement.
@@ -188,10 +192,6 @@ named_times! {
     ACK_P99 = 6 P99;
     /// Greatest time to acknowledgement.
     ACK_MAX = 6 Max;
-    /// Median receive lag.
-    RECEIVE_LAG_P50 = 5 P50;
-    /// 99th percentile of receive lag.
-    RECEIVE_LAG_P99 = 5 P99;
 }
 
 const fn number(read: fn(&RunRecord) -> Option<f64>) -> Source {
@@ -422,6 +422,10 @@ numbers! {
     SERVER_CPU = "server_cpu_cores" ["server_cpu"] Server Cost Cores LOWER, "server CPU",
         number(|run| server(run, |usage| usage.cpu_cores)),
         "CPUs used by the server";
+    /// Standard deviation of the processors used by the server.
+    SERVER_CPU_STDDEV = "server_cpu_stddev_cores" ["server_cpu_stddev"] Server Cost Cores LOWER, "server CPU, standard deviation",
+        number(|run| run.server.as_ref()?.cpu_cores_stddev),
+        "standard deviation of the CPUs used by the server, from slice to slice of the window";
     /// Largest resident set of generator and server together, bytes.
     MEMORY_MAX = "rss_bytes_max" ["memory_max"] Machine Cost Bytes LOWER, "memory, largest",
         number(|run| together(run, |usage| usage.rss_bytes_max as f64)), step |_| PAGE,
