@@ -335,6 +335,9 @@ pub struct ClaimsArgs {
     /// Results folder.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Print every part of every claim with its evidence, instead of one line per claim.
+    #[arg(long)]
+    pub all: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
@@ -377,6 +380,9 @@ pub struct CompareArgs {
     /// Compare only these values of an axis, such as rate=100,1000.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
+    /// Print every comparison instead of the short result.
+    #[arg(long)]
+    pub all: bool,
     /// Print Markdown, for a pull request.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,

@@ -119,6 +119,19 @@ impl Note {
     }
 }
 
+impl Table {
+    /// Returns the table with its first rows, one after another without gaps, and a remark on how
+    /// many more there are and what prints them.
+    pub(crate) fn first_rows(mut self, most: usize, all: &str) -> Table {
+        let rows: usize = self.groups.iter().map(Vec::len).sum();
+        self.groups = self.groups.into_iter().flatten().take(most).map(|row| vec![row]).collect();
+        if rows > most {
+            self.notes.push(Note::on_rows(format!("… and {} more: {all}", rows - most)));
+        }
+        self
+    }
+}
+
 impl Entry {
     pub(crate) fn plain(text: String) -> Entry {
         Entry { text, spread: String::new() }

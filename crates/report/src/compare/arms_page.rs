@@ -9,10 +9,16 @@ use crate::words::{OPEN, UNRELIABLE};
 use crate::{markdown, terminal};
 use pubmark_stats::PairedOutcome;
 
+/// Rows of each table on a screen.
+const BRIEF_ROWS_MAX: usize = 12;
+
 impl ArmsResult {
-    /// Tables for a terminal of so many columns.
+    /// Returns what fits on a screen of so many columns.
     pub fn terminal(&self, title: &str, width: usize, colour: bool) -> String {
-        terminal::render(&self.document(title), width, colour)
+        let whole = self.document(title);
+        let brief = |table: Table| table.first_rows(BRIEF_ROWS_MAX, "--json");
+        let (tables, claims) = (whole.tables.into_iter().map(brief).collect(), whole.claims.map(brief));
+        terminal::render(&Document { tables, claims, ..whole }, width, colour)
     }
 
     /// The same as GitHub Markdown, for a comment: how it came out first.
