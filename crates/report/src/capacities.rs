@@ -1,5 +1,4 @@
-//! All capacities of a report: which there are, how they rank, and what a study asks
-//! of them.
+//! Capacities of a report: their list, their ranking, and the questions of a study about them.
 
 use crate::analysis::Status;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
@@ -35,7 +34,7 @@ impl Report {
         all
     }
 
-    /// What a study that asks for capacities asks: one question for each cell.
+    /// Returns the questions of a study that asks for capacities: one per cell.
     pub(crate) fn capacity_questions(&self) -> Vec<StudyQuestion> {
         let Some((goal, _)) = self.study().asked_capacity() else { return Vec::new() };
         let found = self.capacities();
@@ -98,7 +97,7 @@ pub(crate) fn best_of<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Op
     })
 }
 
-/// Those whose steps are the report's own runs.
+/// Returns the capacities whose steps are runs of the report itself.
 fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
     let mut all: Vec<CapacityResult> = Vec::new();
     for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
@@ -122,7 +121,8 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
     all
 }
 
-/// Those of a search that has a folder of its own: its steps are no cells of the study.
+/// Returns the capacities of a search with a folder of its own, whose steps are not cells of the
+/// study.
 fn of_part(part: &Option<String>, search: &Report) -> Vec<CapacityResult> {
     let mut all = search.capacities();
     for result in &mut all {
@@ -198,7 +198,7 @@ fn state(result: Option<&CapacityResult>) -> QuestionState {
     }
 }
 
-/// What ≥ and ≤ of these mean: why an end of an interval is not known.
+/// Returns the legend of ≥ and ≤: why an end of an interval is not known.
 fn signs(all: &[CapacityResult]) -> String {
     let cause = |result: &CapacityResult| result.answer().bound_by.map(bound);
     let mut causes: Vec<&str> = all.iter().filter_map(cause).collect();
@@ -207,7 +207,7 @@ fn signs(all: &[CapacityResult]) -> String {
     if causes.is_empty() { String::new() } else { format!("; ≥ and ≤: {}", causes.join(", or ")) }
 }
 
-/// All of them, a row each, where there are several.
+/// Returns a table with one row per capacity, if there are several.
 pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let first = all.first().filter(|_| all.len() > 1)?;
     let varies =

@@ -49,8 +49,8 @@ impl Comparison {
         terminal::render(&page::brief(self, names), width, colour)
     }
 
-    /// The same as GitHub Markdown for a comment: how it came out first, then
-    /// what has changed, the rest folded away.
+    /// Returns GitHub Markdown for a comment: the summary first, then the changes, and the rest
+    /// folded.
     pub fn markdown(&self, names: [&str; 2]) -> String {
         markdown::render(self, names)
     }

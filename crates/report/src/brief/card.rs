@@ -1,4 +1,4 @@
-//! One cell on a card: its figures, and its latencies as a histogram.
+//! Card of one cell: its figures, and its latencies as a histogram.
 
 use super::block::{grouped, rate};
 use super::line::{Line, Tone};

@@ -1,4 +1,4 @@
-//! What became of a study's claims: for a terminal, as Markdown and as JSON.
+//! Outcomes of a study's claims: for a terminal, as Markdown and as JSON.
 
 use super::{ClaimOutcome, ClaimResult, PartResult, PointResult};
 use crate::report::Report;
@@ -19,7 +19,7 @@ const OUTCOMES: [ClaimOutcome; 4] =
     [ClaimOutcome::Holds, ClaimOutcome::Fails, ClaimOutcome::Open, ClaimOutcome::Untested];
 
 impl ClaimOutcome {
-    /// As JSON writes it.
+    /// Returns its name in JSON.
     pub fn key(self) -> &'static str {
         match self {
             ClaimOutcome::Holds => "holds",
@@ -31,7 +31,7 @@ impl ClaimOutcome {
 }
 
 impl Report {
-    /// What became of the claims, as JSON.
+    /// Returns the outcomes of the claims as JSON.
     pub fn claims_json(&self) -> Value {
         json!({ "claims": self.claims().iter().map(claim_json).collect::<Vec<Value>>() })
     }
@@ -101,7 +101,7 @@ impl Report {
         out
     }
 
-    /// The same as Markdown.
+    /// Returns the outcomes of the claims as Markdown.
     pub fn claims_markdown(&self) -> String {
         let mut out = format!("## Claims: {}\n\n", escape(&clean(&self.study().title, PROSE_CHARS)));
         out.push_str("| claim | outcome | says | what it rests on |\n| --- | --- | --- | --- |\n");
@@ -181,7 +181,7 @@ fn point_json(point: &PointResult) -> Value {
     })
 }
 
-/// What a claim says: of one with several parts each says its own.
+/// Returns the statement of a claim; if its parts differ, only their number.
 fn says(claim: &ClaimResult) -> String {
     let alike = claim.parts.iter().all(|part| part.says == claim.says);
     match claim.parts.len() {
@@ -190,7 +190,7 @@ fn says(claim: &ClaimResult) -> String {
     }
 }
 
-/// What a part rests on: its counts, and its points, those first that decide it.
+/// Returns the evidence of a part: its counts, and its points, the deciding ones first.
 fn lines(part: &PartResult) -> Vec<String> {
     if part.points.is_empty() {
         return vec![part.counts()];

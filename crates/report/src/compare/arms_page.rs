@@ -21,7 +21,7 @@ impl ArmsResult {
         terminal::render(&Document { tables, claims, ..whole }, width, colour)
     }
 
-    /// The same as GitHub Markdown, for a comment: how it came out first.
+    /// Returns GitHub Markdown for a comment: the result first.
     pub fn markdown(&self, title: &str) -> String {
         markdown::render(&self.document(title))
     }
@@ -43,7 +43,7 @@ impl ArmsResult {
         }
     }
 
-    /// What became of the gates.
+    /// Returns the table of gates.
     pub(crate) fn gate_table(&self) -> Option<Table> {
         gate_table(&self.gates, OPEN)
     }
@@ -73,7 +73,7 @@ impl ArmsResult {
         (!rows.is_empty()).then(|| table("A and B in turns", heads, vec![rows], Vec::new(), false))
     }
 
-    /// How the outcomes came about.
+    /// Returns the remarks on how the outcomes came about.
     fn closing(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "{} blocks, each a run of A followed by one of B. A and B are medians over blocks; the change is the mean \

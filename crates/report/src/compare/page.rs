@@ -59,7 +59,7 @@ pub(super) fn brief(comparison: &Comparison, names: [&str; 2]) -> Document {
     Document { tables: tables.into_iter().flatten().collect(), claims, closing, ..document(comparison, names) }
 }
 
-/// What is not the same beside the figures.
+/// Returns the table of differences other than figures.
 pub(super) fn environment(comparison: &Comparison) -> Option<Table> {
     let all = &comparison.environment;
     let text = |value: &Option<String>| value.clone().map_or_else(Entry::none, Entry::plain);
@@ -76,7 +76,7 @@ pub(super) fn environment(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then(|| table("Not the same in A and B", heads.into(), vec![rows], notes, true))
 }
 
-/// What has changed, the cells that became worse first.
+/// Returns the table of changes; cells with a change for the worse come first.
 pub(super) fn changed(comparison: &Comparison) -> Option<Table> {
     let is_changed = |change: &FigureChange| {
         matches!(change.outcome, ChangeOutcome::Worse | ChangeOutcome::Better | ChangeOutcome::Differs)
@@ -84,7 +84,7 @@ pub(super) fn changed(comparison: &Comparison) -> Option<Table> {
     figures(comparison, "Changed", is_changed)
 }
 
-/// What is within the noise.
+/// Returns the table of figures without a difference.
 pub(super) fn alike(comparison: &Comparison) -> Option<Table> {
     figures(comparison, "No difference", |change| change.outcome == ChangeOutcome::NoDifference)
 }
@@ -134,7 +134,7 @@ fn figure_row(cell: &CellChange, change: &FigureChange) -> Row {
     }
 }
 
-/// Of what nothing can be said, and why.
+/// Returns the table of open comparisons with their reasons.
 pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
     let mut rows: Vec<Row> = Vec::new();
     for cell in &comparison.same {
@@ -155,7 +155,7 @@ pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then(|| table("Open", heads, vec![rows], Vec::new(), true))
 }
 
-/// What became of the gates.
+/// Returns the table of gates.
 pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
     gate_table(&comparison.gates, TOO_NOISY)
 }

@@ -13,7 +13,7 @@ pub fn chosen(report: &Report) -> Vec<usize> {
     kept::chosen(report.cells_of_runs(), report.cells().len())
 }
 
-/// What is not in the page, and where it is.
+/// Returns a remark on data that is not in the page, and where to find it.
 pub fn left_out(report: &Report) -> Option<String> {
     let (all, shown) = (report.runs().len(), chosen(report).len());
     (shown < all).then(|| {

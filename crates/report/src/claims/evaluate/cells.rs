@@ -9,8 +9,8 @@ use crate::words::SKIPPED;
 use serde_json::{Map, Value};
 
 impl<'a> Evaluation<'a> {
-    /// Whether a leaf leaves an axis free. What a part that it names sets to one value
-    /// comes with that part.
+    /// Returns a predicate for axes that a leaf leaves free. If the leaf names a part, the values
+    /// that this part sets are fixed.
     pub(super) fn is_free<'b>(&'b self, leaf: Leaf<'b>) -> impl Fn(&str) -> bool + 'b {
         let over = leaf.over.map(|over| if over.is_empty() { self.searched() } else { over });
         let part = leaf.at.get("part").and_then(Value::as_str);
@@ -35,7 +35,7 @@ impl<'a> Evaluation<'a> {
         self.evidence.study.capacity.as_ref().map_or("", |goal| goal.over.key())
     }
 
-    /// Whether a cell is one that a leaf reads at a point, skipped or not.
+    /// True if a leaf reads a cell at a point, skipped or not.
     fn is_read(&self, leaf: Leaf<'_>, point: &Map<String, Value>, index: usize) -> bool {
         let result = self.cell(index);
         let axes = &result.cell.axes;
