@@ -2,13 +2,13 @@
 
 mod flow;
 mod losses;
-mod packed;
+mod merge;
 
-use crate::blank::blank;
+use crate::empty_record::blank;
 use crate::calibration::Calibration;
 use crate::verdict;
 use flow::UnitedFlow;
-use packed::{add_counts, merge};
+use merge::{add_counts, merge};
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, Flow, FlowResult, PackedHistogram, Role};
@@ -16,7 +16,7 @@ use pubmark_model::record::{
     AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
     Recovery, RunRecord, Untold, Usage, UsageSeries, WireFigures,
 };
-use pubmark_model::reported::{LinkReport, ServerReport};
+use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::{Rate, Workload};

@@ -6,12 +6,12 @@
 
 mod counts;
 mod part;
-mod seen;
+mod usage;
 mod times;
 
 use crate::protocol::{FlowHistograms, FlowResult};
 pub use part::{Against, Contradiction, Part, RunSpan};
-pub use seen::SeenUsage;
+pub use usage::SeenUsage;
 
 /// One relation.
 pub struct FigureRelation {

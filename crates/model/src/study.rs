@@ -1,16 +1,16 @@
 //! A study: systems combined with workload axes, the number of repeats, and the claims.
 
-mod asks;
+mod questions;
 pub(crate) mod axis;
-mod earlier;
+mod upgrade;
 mod goal;
-mod named;
+mod system_names;
 mod parse;
 mod resolve;
 mod write;
 
 use crate::ab::ArmsGoal;
-use crate::asked::AskedQuestions;
+use crate::question::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal};
 use crate::claim::{Claim, Condition};
 use crate::figure::Figure;
@@ -20,7 +20,7 @@ use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
 use crate::system::{System, Systems};
 use crate::workload::Transport;
-pub use named::{has_quick_table, named_systems};
+pub use system_names::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Length of windows that the requested figures need, for studies that are measured until their
 //! questions are decided.
 
-use crate::asked::AskedQuestions;
+use crate::question::AskedQuestions;
 use crate::capacity::AskedCapacity;
 use crate::claim::{Claim, Statement};
 use crate::figure::Figure;

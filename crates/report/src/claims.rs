@@ -7,7 +7,7 @@ mod output;
 mod words;
 
 use crate::analysis::{CellResult, Status, by_cell};
-use crate::bounded_runs::Kept;
+use crate::bound_check::Kept;
 use crate::points::Point;
 use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;

@@ -16,7 +16,7 @@ mod decide;
 mod difference;
 mod figure;
 mod gate;
-mod gated;
+mod gate_evaluation;
 mod gates;
 mod history;
 mod junit;

@@ -3,7 +3,7 @@
 
 use crate::analysis::{CellResult, by_cell};
 use crate::axes::axis_value;
-use crate::bounded_runs::{BoundVerdict, BoundedRuns};
+use crate::bound_check::{BoundVerdict, BoundedRuns};
 use crate::compare::Only;
 use crate::document::{Document, Entry, Head, Mark, Row, table};
 use crate::report::Report;

@@ -3,7 +3,7 @@
 use crate::document::Rows;
 use crate::layout::document;
 use crate::report::{Report, ReportError};
-use crate::{bounded, csv, json, markdown, page, terminal};
+use crate::{csv, json, long_output, markdown, page, terminal};
 use pubmark_files as files;
 use serde_json::Value;
 use std::io;
@@ -16,7 +16,7 @@ impl Report {
     /// than 200 lines it is the beginning of each table, and the way to the rest. Cells
     /// that were not to be run have no row: they are counted, with their reasons.
     pub fn terminal(&self, width: usize, colour: bool) -> String {
-        bounded::render(|| document(self, Rows::ToBeRun), width, colour)
+        long_output::render(|| document(self, Rows::ToBeRun), width, colour)
     }
 
     /// Returns the report with all rows and all reasons.

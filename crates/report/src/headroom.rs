@@ -5,7 +5,7 @@ use crate::analysis::CellResult;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
-use crate::searched::SearchedPart;
+use crate::searches::SearchedPart;
 use crate::text::{clean, clean_ends, count};
 use pubmark_model::capacity::{CapacityAnswer, CapacityLimit, HEADROOM_MOST, LoadAxis};
 use serde_json::{Map, Value, json};

@@ -4,7 +4,7 @@
 use crate::analysis::{CellResult, ReasonCount};
 use crate::axes::{axis_name, axis_value};
 use crate::document::Rows;
-use crate::made;
+use crate::build_info;
 use crate::modes;
 use crate::not_run;
 use crate::points::Point;
@@ -229,7 +229,7 @@ const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load g
 /// Returns remarks on the whole report.
 pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     let mut lines = settings::lines(report);
-    lines.extend(made::lines(report));
+    lines.extend(build_info::lines(report));
     lines.extend(not_run::lines(report.cells(), rows));
     lines.extend(records(report));
     if report.study().quick {

@@ -5,7 +5,7 @@
 //! compressed one by one, and the page unpacks those that are asked for. Their
 //! histograms stay in `runs.jsonl`: the curves made of them are in the data.
 
-mod beside;
+mod side_by_side;
 mod capacity;
 mod data;
 pub(crate) mod explain;
@@ -13,7 +13,7 @@ mod records;
 #[cfg(test)]
 mod typescript;
 
-use crate::bounded;
+use crate::long_output;
 use crate::document::Rows;
 use crate::layout::document;
 use crate::report::Report;
@@ -91,7 +91,7 @@ fn records(reports: &[&Report]) -> Vec<Vec<String>> {
 
 /// Returns the text for a browser without scripts.
 fn plain(reports: &[&Report]) -> String {
-    reports.iter().map(|report| bounded::render(|| document(report, Rows::ToBeRun), PLAIN_WIDTH, false)).collect()
+    reports.iter().map(|report| long_output::render(|| document(report, Rows::ToBeRun), PLAIN_WIDTH, false)).collect()
 }
 
 /// The blocks of JSON in the page: what writes each.

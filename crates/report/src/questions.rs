@@ -9,7 +9,7 @@ use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked, Standing, Why};
 use crate::report::Report;
 use crate::text::clean;
-use pubmark_model::asked::Precision;
+use pubmark_model::question::Precision;
 use pubmark_model::cell::label;
 use pubmark_model::claim::Statement;
 use pubmark_model::figure::Figure;

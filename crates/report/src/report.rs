@@ -5,14 +5,14 @@ use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::{command, command_with_repeats};
 use crate::curves::Curves;
-use crate::kept::{self, Kept, Unread};
+use crate::light_records::{self, Kept, Unread};
 use crate::languages;
 use crate::points::group::points;
 use crate::points::{Point, headline};
 use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
-use crate::searched::{self, SearchedPart};
+use crate::searches::{self, SearchedPart};
 use crate::text::counted;
 use crate::words::{self, FAILED, OK, UNRELIABLE};
 use pubmark_files::{self as files, Links};
@@ -212,10 +212,10 @@ impl Report {
         report.reference = reference(dir, &report, &known)?;
         let load = |folder: &Path| Report::load(folder, &systems);
         if report.study.headroom() {
-            report.searched_headroom = searched::read(&dir.join(HEADROOM), &report.study, &load)?;
+            report.searched_headroom = searches::read(&dir.join(HEADROOM), &report.study, &load)?;
         }
         if report.study.asked_capacity().is_some() {
-            report.searched_capacity = searched::read(&dir.join(CAPACITY), &report.study, &load)?;
+            report.searched_capacity = searches::read(&dir.join(CAPACITY), &report.study, &load)?;
             report.decide_claims();
         }
         Ok(report)
@@ -253,7 +253,7 @@ impl Report {
         kept.tell_once();
         let cells_of_runs: Vec<usize> = analysis.cells_of_runs.into_iter().flatten().collect();
         let curves = kept.curves(analysis.cells.iter().map(|result| &result.cell), &cells_of_runs)?;
-        let evidence = kept.evidence(&kept::chosen(&cells_of_runs, analysis.cells.len()))?;
+        let evidence = kept.evidence(&light_records::chosen(&cells_of_runs, analysis.cells.len()))?;
         let brought = |run: &RunRecord| run.system_file.as_ref().is_some_and(|file| !file.built_in);
         let mut report = Report {
             claims: Vec::new(),
@@ -373,7 +373,7 @@ impl Report {
     /// that the page does not have.
     pub(crate) fn evidence(&self, run: usize) -> Cow<'_, [u8]> {
         match &self.evidence {
-            None => Cow::Owned(kept::evidence(self.runs[run].clone())),
+            None => Cow::Owned(light_records::evidence(self.runs[run].clone())),
             Some(held) => Cow::Borrowed(held.get(&run).map(Vec::as_slice).unwrap_or_default()),
         }
     }

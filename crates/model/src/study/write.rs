@@ -2,7 +2,7 @@
 
 use super::axis::PART;
 use super::{Axis, Study};
-use crate::asked::AUTO;
+use crate::question::AUTO;
 use crate::claim::{Condition, Statement};
 use crate::figure::Figure;
 use crate::secret::recorded_text;

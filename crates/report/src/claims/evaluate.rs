@@ -2,14 +2,14 @@
 
 mod along;
 mod cells;
-mod failing;
+mod failure;
 mod leaf;
 
 use super::amount::{Amount, Certainty, Compared, Ends};
 use super::outcome::{ClaimOutcome, Evidence, best_outcome, wanted};
 use super::words::{amount, label_of, quantity, sign};
 use crate::analysis::{CellResult, by_cell};
-use crate::bounded_runs::speaks_of;
+use crate::bound_check::speaks_of;
 use crate::capacity::CapacityResult;
 use crate::figures::{Observation, Sign, is_counted, observed};
 use crate::ranking::Ranked;

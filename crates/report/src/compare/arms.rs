@@ -8,7 +8,7 @@ use super::bound::BoundGate;
 use super::figure::signed_percent;
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::gates::{Gates, GatesError};
-use crate::bounded_runs::BoundVerdict;
+use crate::bound_check::BoundVerdict;
 use crate::figures::{Observation, comparable, quoted, shown};
 use crate::report::Report;
 use crate::text::clean;

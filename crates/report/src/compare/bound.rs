@@ -2,7 +2,7 @@
 
 use super::gate::GateResult;
 use crate::analysis::by_cell;
-use crate::bounded_runs::{BoundVerdict, BoundedRuns};
+use crate::bound_check::{BoundVerdict, BoundedRuns};
 use crate::text::clean;
 use pubmark_model::objective::ObjectiveTerm;
 use pubmark_model::record::RunRecord;

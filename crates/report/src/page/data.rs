@@ -1,7 +1,7 @@
 //! The data that the page shows at once, as JSON. The front end's types
 //! (`web/src/page.ts`) are generated from those here.
 
-use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
+use super::side_by_side::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::capacity::{CapacityView, capacities};
 use super::explain::{self, Explanation};
 use super::records;
@@ -16,7 +16,7 @@ use crate::curves::{self, Curves};
 use crate::document::Rows;
 use crate::figures::{Sign, allows};
 use crate::findings::{Sentence, findings};
-use crate::made::{Made, made};
+use crate::build_info::{Made, made};
 use crate::modes;
 use crate::notes;
 use crate::points::Point;
