@@ -11,7 +11,7 @@ mod write;
 
 use crate::ab::ArmsGoal;
 use crate::question::AskedQuestions;
-use crate::capacity::{AskedCapacity, CapacityGoal};
+use crate::capacity::{AskedCapacity, CapacityGoal, LoadAxis};
 use crate::claim::{Claim, Condition};
 use crate::figure::Figure;
 use crate::hosts::Hosts;
@@ -251,6 +251,16 @@ impl Study {
     /// Returns the capacity of its cells that it asks a search for.
     pub fn asked_capacity(&self) -> Option<(&CapacityGoal, &AskedCapacity)> {
         self.capacity.as_ref().and_then(|goal| Some((goal, goal.asked.as_ref()?)))
+    }
+
+    /// Returns the load over which the capacity of a part is searched; `None` if the study has no
+    /// capacity.
+    pub fn searched_over(&self, part: Option<&str>) -> Option<LoadAxis> {
+        let goal = self.capacity.as_ref()?;
+        let more = goal.asked.iter().flat_map(|asked| asked.more.iter().copied());
+        let own = self.parts.iter().find(|own| Some(own.name.as_str()) == part);
+        let is_set = |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == over.key()));
+        Some(std::iter::once(goal.over).chain(more).find(is_set).unwrap_or(goal.over))
     }
 
     /// Returns the capacity that is computed from its own records: steps of a search, or a study's

@@ -9,7 +9,7 @@ use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
 use crate::report::Report;
 use crate::text::clean;
 use crate::words::OPEN;
-use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, StepOutcome};
+use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, LoadAxis, StepOutcome};
 use pubmark_model::cell::label;
 use pubmark_stats::{CapacityStanding, KnownCapacity, rank_capacities};
 use serde_json::{Map, Value};
@@ -42,7 +42,8 @@ impl Report {
             .into_iter()
             .map(|place| {
                 let result = found.iter().find(|result| result.axes == place);
-                let text = format!("how far `{}` holds over {}: {}", goal.until, goal.over, label(&place));
+                let over = self.searched_over(&place).unwrap_or(goal.over);
+                let text = format!("how far `{}` holds over {over}: {}", goal.until, label(&place));
                 StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Capacity, state: state(result) }
             })
             .collect()
@@ -63,11 +64,17 @@ impl Report {
     /// The place of a cell without what its search turns up; none where its capacity is
     /// not asked for.
     pub(crate) fn place_of_search(&self, axes: &Map<String, Value>) -> Option<Map<String, Value>> {
-        let (goal, asked) = self.study().asked_capacity()?;
+        let (_, asked) = self.study().asked_capacity()?;
         let is_asked = asked.searches(axes.get("part").and_then(Value::as_str));
+        let over = self.searched_over(axes)?;
         let mut place = axes.clone();
-        place.retain(|name, _| name != goal.over.key() && !OF_RUNS.contains(&name.as_str()));
+        place.retain(|name, _| name != over.key() && !OF_RUNS.contains(&name.as_str()));
         is_asked.then_some(place)
+    }
+
+    /// Returns the load over which the capacity of a cell is searched.
+    fn searched_over(&self, axes: &Map<String, Value>) -> Option<LoadAxis> {
+        self.study().searched_over(axes.get("part").and_then(Value::as_str))
     }
 }
 

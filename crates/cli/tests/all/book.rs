@@ -11,7 +11,7 @@ use pubmark_model::system::System;
 use pubmark_peer::PeerScript;
 use pubmark_study::registry;
 use stage::{Stage, file_of, help, help_flags, pages};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -207,18 +207,30 @@ fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\
          The output of `pubmark --help` and of each command with `--help`. A test compares this page with the \
-         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew.\n\n\
+         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew. Groups \
+         of options that an earlier command has too are not repeated.\n\n\
          See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
     );
     let top = help("");
     let commands = top.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let mut groups: HashMap<String, &str> = HashMap::new();
     for name in std::iter::once("").chain(names) {
         let text = help(name);
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+        let text = lines.join("\n");
+        let blocks = text.split("\n\n").map(|block| {
+            let head = block.lines().next().filter(|line| line.ends_with(':') && *line != "Examples:");
+            let words = block.split_whitespace().collect::<Vec<_>>().join(" ");
+            match head.map(|head| (head, *groups.entry(words).or_insert(name))) {
+                Some((head, first)) if first != name => format!("{head} as for pubmark {first}"),
+                _ => block.to_owned(),
+            }
+        });
+        let shown = blocks.collect::<Vec<_>>().join("\n\n");
         let heading = format!("pubmark {name}");
-        page.push_str(&format!("\n## {}\n\n```text\n{}\n```\n", heading.trim_end(), lines.join("\n")));
+        page.push_str(&format!("\n## {}\n\n```text\n{shown}\n```\n", heading.trim_end()));
     }
     page
 }

@@ -524,7 +524,7 @@ impl<'a> Evaluation<'a> {
 
     /// The search of a system at a point.
     fn search(&self, at: &NamedPlaces, point: &Map<String, Value>) -> Found<&'a CapacityResult> {
-        let cells = self.cells_at(Leaf { at, over: Some(self.searched()), all_systems: false }, point)?;
+        let cells = self.cells_at(Leaf { at, over: Some(""), all_systems: false }, point)?;
         let agrees = |axes: &Map<String, Value>, own: &Map<String, Value>| {
             own.iter().all(|(axis, value)| axes.get(axis).is_none_or(|known| known == value))
         };
