@@ -317,10 +317,26 @@ pub struct ReportArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print the format of another tool (docs/other-tools.md).
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["markdown", "csv", "json", "all", "constraints"])]
+    pub format: Option<ReportFormat>,
     /// Print instead the systems that meet these bounds of figures, values of axes and licence:
     /// 'p99 < 20ms and qos = 1 and licence = MIT'.
     #[arg(long = "where", value_name = "CONSTRAINTS", conflicts_with_all = ["csv", "all"])]
     pub constraints: Option<String>,
+}
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReportFormat {
+    /// Bencher Metric Format, JSON.
+    Bencher,
+    /// Entries of github-action-benchmark, JSON for its tool customSmallerIsBetter.
+    GithubBenchmark,
+    /// Percentiles of each cell's latency, as HdrHistogram's tools print them, in µs.
+    Hgrm,
+    /// HdrHistogram interval log, a line per run.
+    Hlog,
 }
 
 /// `pubmark claims`

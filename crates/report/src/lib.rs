@@ -14,6 +14,7 @@
 
 mod analysis;
 mod axes;
+mod benchmark_json;
 mod bars;
 mod long_output;
 mod bound_check;
@@ -33,6 +34,7 @@ mod figures;
 mod findings;
 mod floor;
 mod headroom;
+mod histogram_text;
 mod join;
 mod json;
 mod light_records;
@@ -66,6 +68,7 @@ pub use claims::{ClaimOutcome, ClaimResult, PartResult, PointResult};
 pub use constraint::{ConstraintError, Constraints};
 pub use figures::{CellFigures, Observation, Sign};
 pub use floor::REFERENCES;
+pub use histogram_text::{HistogramTextError, interval_log, percentile_tables};
 pub use join::{JoinError, earlier_runs};
 pub use knee::{Knee, KneeEnd};
 pub use points::Point;
