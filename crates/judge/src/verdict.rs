@@ -27,6 +27,7 @@ use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
 use finding::{Found, Judge, words};
 use pubmark_model::fault::Target;
 use pubmark_model::header::FREE_LEN;
+use pubmark_model::profile::Profile;
 use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, format_size};
@@ -96,7 +97,9 @@ pub fn judge(
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());
     // A fault moves the figures, and is no trend.
-    let trend = || if record.faults.is_empty() { steady_state::trending(record) } else { None };
+    // A trend is expected of faults, and of a rate that changes.
+    let is_even = record.workload.rate.profile().is_none_or(Profile::is_constant) && record.faults.is_empty();
+    let trend = || if is_even { steady_state::trending(record) } else { None };
     // Messages that no subscriber takes are no backlog.
     let backlog = if kill::deaf(record) { None } else { steady_state::backlog(record, unlimited) };
     judge.result(Reason::NotSteady, backlog.or_else(trend));

@@ -209,7 +209,7 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         (Some(text), _) => fraction(text)?,
         (None, goal) => goal.as_ref().map_or(WITHIN_USUAL, |goal| goal.within),
     };
-    if over == LoadAxis::Rate && given.rate.as_deref() == Some("max") {
+    if over == LoadAxis::Rate && given.rate.as_deref().is_some_and(|rate| rate.contains(char::is_alphabetic)) {
         return Err(Failure::usage("--rate: a search over rates begins at a number, and not at max"));
     }
     let asked_start = study

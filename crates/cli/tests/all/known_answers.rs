@@ -564,6 +564,24 @@ fn a_stall_is_found_over_amqp() {
     stall("amqp", &["--qos", "1"]);
 }
 
+/// By hand: a ramp of 100 to 300 messages/s in 2 s sends 100 t + 50 t² messages by t, and 300/s from then on. The
+/// window is from 0.2 s to 2.2 s.
+#[test]
+fn a_ramp_offers_the_area_below_it() {
+    let _alone = alone();
+    let ramp = ["--rate", "ramp 100 to 300 in 2s"];
+    let run = Run::new("nats", "delay = { fixed = \"1ms\" }", 2_000, &ramp);
+    let counts = ["offered", "sent", "delivered", "lost"].map(|name| run.bench.count(name));
+    assert_eq!(counts, [438, 438, 438, 0], "{}", run.bench.record["counts"]);
+    assert_eq!(run.bench.record["workload"]["rate"], "ramp 100 to 300 in 2s");
+    let sent: Vec<u64> = serde_json::from_value(run.bench.record["series"]["sent"].clone()).unwrap();
+    let half = sent.len() / 2;
+    let [early, late] = [&sent[..half], &sent[half..]].map(|slices| slices.iter().sum::<u64>());
+    // 170 and 268 by the schedule; what is sent a little late moves on.
+    assert!((420..=438).contains(&(early + late)) && (150..=170).contains(&early), "{sent:?}");
+    assert!(run.bench.evidence("not-steady").is_none(), "{}", run.bench.record["verdict"]);
+}
+
 #[test]
 fn a_stalled_subscriber_is_told_from_the_others() {
     let _alone = alone();
