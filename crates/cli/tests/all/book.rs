@@ -13,6 +13,7 @@ use pubmark_study::registry;
 use stage::{Stage, file_of, help, help_flags, pages};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 
 /// Pages that are played at a time: most of it is waiting.
@@ -244,6 +245,15 @@ fn the_command_line_is_that_of_the_program() {
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(there == wanted, "docs/command-line.md is not what --help says: write it anew with PUBMARK_WRITE_DOCS=1");
+}
+
+/// Figures on evidence pages, and in what is generated from them, are those of the kept records.
+#[test]
+fn evidence_pages_are_those_of_their_records() {
+    let mut check = Command::new("python3");
+    check.args(["tools/evidence.py", "pages", "--check"]).current_dir(root());
+    let output = check.env("PUBMARK", env!("CARGO_BIN_EXE_pubmark")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A line that the terminal's width breaks is another command when it is pasted.
