@@ -135,7 +135,7 @@ test-all: test long chaos heavy test-agents mutants test-containers test-wheel t
 # A study's claims on this machine. Let nothing else run meanwhile.
 evidence: build
 	@[ -n "$(STUDY)" ] && [ -n "$(BUDGET)" ] || { echo "say which study and how long: make evidence STUDY=brokerless BUDGET=20m"; exit 2; }
-	python3 tools/evidence.py run $(STUDY) $(BUDGET)
+	python3 tools/evidence.py run $(STUDY) $(BUDGET) $(MORE)
 
 # Pictures in README.md, and the result in it: of a run of the quickstart. Let nothing else run meanwhile.
 PICTURES := target/pictures

@@ -180,7 +180,9 @@ def page(study, folder, reasons):
         out += ["", f"### {name}: {OUTCOMES[outcome]}", "", f"{escaped(says)}.", "", *evidence(parts)]
         if name in reasons:
             out += ["", f"Why this may differ: {reasons[name]}"]
-    out += ["", f"Made by `make evidence STUDY={study} BUDGET={how['budget']}`.", ""]
+    more = how["command"].partition(f"--budget {how['budget']}")[2].strip()
+    more = f" MORE='{more}'" if more else ""
+    out += ["", f"Made by `make evidence STUDY={study} BUDGET={how['budget']}{more}`.", ""]
     return "\n".join(out), rows
 
 

@@ -70,6 +70,7 @@ export interface RunRecord {
   send_lag_ns: Summary | null;
   own_lag_ns: Summary | null;
   receive_lag_ns: Summary | null;
+  ack_latency_ns?: Summary | null;
   pacing: { budget_cores: number; spent_cores: number; margin_ns: number } | null;
   jitter_ns: number | null;
   server: Usage | null;

@@ -9,7 +9,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_load::agent::{AgentInfo, serve};
 use pubmark_load::drivers::DriverKind;
-use pubmark_load::drivers::made::in_rust;
+use pubmark_load::drivers::build_info::in_rust;
 use std::collections::BTreeMap;
 use std::io::{BufReader, BufWriter};
 use std::process::ExitCode;

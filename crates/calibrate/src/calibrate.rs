@@ -8,7 +8,7 @@ use pubmark_host::{clock, machine};
 use pubmark_judge::calibration::{Calibration, SCHEMA};
 use pubmark_judge::verdict::quiet;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_study::calibrated;
+use pubmark_study::calibration_file;
 use pubmark_study::context::RunError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -99,7 +99,7 @@ pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     let (connections, bytes_per_connection) = how.connections()?;
     let mut calibration = Calibration {
         schema: SCHEMA,
-        machine: calibrated::here(),
+        machine: calibration_file::here(),
         time,
         quick: how.quick,
         relay,

@@ -6,7 +6,7 @@ use pubmark_host::machine;
 use pubmark_judge::calibration::Connected;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
-use pubmark_study::calibrated;
+use pubmark_study::calibration_file;
 use pubmark_study::context::RunError;
 
 /// Maximum number of connections of one agent for the slope.
@@ -66,7 +66,7 @@ impl Calibrator<'_> {
         self.drained(sink)?;
         let connections = record.connections.unwrap_or_default();
         // An unreadable earlier calibration does not matter any more.
-        let stale = calibrated::remark();
+        let stale = calibration_file::remark();
         self.remarks.extend(record.remarks.into_iter().filter(|remark| Some(remark) != stale.as_ref()));
         let per_s = if connections.ramp_s > 0.0 { connections.opened as f64 / connections.ramp_s } else { 0.0 };
         Ok(Connected {

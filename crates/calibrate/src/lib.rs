@@ -16,7 +16,7 @@ mod helper;
 mod most;
 mod ours;
 pub mod sink;
-mod unthrottled;
+mod max_rate;
 mod wake;
 
 pub use calibrate::{Calibrator, calibrate};

@@ -317,10 +317,26 @@ pub struct ReportArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print the format of another tool (docs/other-tools.md).
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["markdown", "csv", "json", "all", "constraints"])]
+    pub format: Option<ReportFormat>,
     /// Print instead the systems that meet these bounds of figures, values of axes and licence:
     /// 'p99 < 20ms and qos = 1 and licence = MIT'.
     #[arg(long = "where", value_name = "CONSTRAINTS", conflicts_with_all = ["csv", "all"])]
     pub constraints: Option<String>,
+}
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReportFormat {
+    /// Bencher Metric Format, JSON.
+    Bencher,
+    /// Entries of github-action-benchmark, JSON for its tool customSmallerIsBetter.
+    GithubBenchmark,
+    /// Percentiles of each cell's latency, as HdrHistogram's tools print them, in µs.
+    Hgrm,
+    /// HdrHistogram interval log, a line per run.
+    Hlog,
 }
 
 /// `pubmark claims`
@@ -335,6 +351,9 @@ pub struct ClaimsArgs {
     /// Results folder.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Print every part of every claim with its evidence, instead of one line per claim.
+    #[arg(long)]
+    pub all: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
@@ -377,6 +396,9 @@ pub struct CompareArgs {
     /// Compare only these values of an axis, such as rate=100,1000.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
+    /// Print every comparison instead of the short result.
+    #[arg(long)]
+    pub all: bool,
     /// Print Markdown, for a pull request.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,

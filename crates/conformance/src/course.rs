@@ -3,7 +3,7 @@
 use crate::wrong::Wrong;
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
-use pubmark_host::talk::Talk;
+use pubmark_host::conversation::Talk;
 use pubmark_model::protocol::{AgentResult, FlowResult};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::thread;

@@ -6,7 +6,7 @@ use crate::server::Meeting;
 use crate::subject::Subject;
 use crate::wrong::Wrong;
 use pubmark_host::clock;
-use pubmark_host::talk::Talk;
+use pubmark_host::conversation::Talk;
 use pubmark_model::protocol::{Command, FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Workload;

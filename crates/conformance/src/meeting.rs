@@ -9,7 +9,7 @@ use crate::server::{Meeting, scripted};
 use crate::subject::Subject;
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
-use pubmark_host::talk::Talk;
+use pubmark_host::conversation::Talk;
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::topology::bind_answers_at;

@@ -8,7 +8,7 @@ use crate::subject::Subject;
 use crate::tap::{Answers, Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
-use pubmark_host::talk::Talk;
+use pubmark_host::conversation::Talk;
 use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;

@@ -8,7 +8,7 @@ use crate::subject::Subject;
 use crate::tap::{Answers, Heard, Taps, Unanswered, narrowed};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
-use pubmark_host::talk::Talk;
+use pubmark_host::conversation::Talk;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};

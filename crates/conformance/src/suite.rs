@@ -8,7 +8,7 @@ use crate::subject::{Asked, Known, Subject};
 use crate::tap;
 use crate::wrong::Wrong;
 use pubmark_host::agent::AgentCommand;
-use pubmark_host::talk::{ANSWER, Talk};
+use pubmark_host::conversation::{ANSWER, Talk};
 use pubmark_model::protocol::AgentHello;
 use pubmark_model::workload::Transport;
 use std::cell::OnceCell;

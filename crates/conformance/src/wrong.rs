@@ -1,6 +1,6 @@
 //! Faults of an agent.
 
-use pubmark_host::talk::TalkError;
+use pubmark_host::conversation::TalkError;
 
 /// Reason why an agent fails a case, or could not be tried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Finds what is installed, and installs the rest.
 
-mod carried;
+mod sources;
 mod execute;
 mod gather;
 pub mod library;
@@ -161,7 +161,7 @@ pub fn agent_missing(system: &System) -> Option<String> {
     if system.agent.built_in() {
         return None;
     }
-    if !carried::is_there(system) || system.install.cached() && !gather::is_whole(system) {
+    if !sources::is_there(system) || system.install.cached() && !gather::is_whole(system) {
         return Some(format!("{} is not installed: {}", system.name, way(system)));
     }
     let lacking = [true, false].into_iter().zip(agent_programs(system)).find(|(_, found)| found.is_none());
@@ -307,7 +307,7 @@ fn python_makes_environments() -> bool {
 /// If a command fails, a tool is missing, or the user has to install the agent; the text
 /// is that of its file.
 pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
-    carried::put(system)?;
+    sources::put(system)?;
     if !can(system) && commands(system).is_empty() {
         return Err(HostError::Failed(match system.install.manual.as_str() {
             "" => format!("{} needs no installation", system.name),

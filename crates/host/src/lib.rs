@@ -5,10 +5,10 @@
 #![deny(missing_docs)]
 
 pub mod agent;
-pub mod awake;
+pub mod spinner;
 pub mod cache;
 mod cut;
-pub mod deployed;
+pub mod deployment;
 mod devices;
 pub mod doctor;
 pub mod environment;
@@ -35,11 +35,11 @@ pub mod scratch;
 pub mod serve;
 pub mod server;
 mod shape;
-pub mod silence;
+pub mod heartbeat;
 pub mod standing;
 pub mod system_file;
-pub mod talk;
-pub mod travel;
+pub mod conversation;
+pub mod bootstrap;
 pub mod usage;
 
 pub use pubmark_clock as clock;

@@ -2,7 +2,7 @@
 //! machine each is a line of JSON. A host knows nothing of runs: agents have names, and
 //! their lines are passed on unread.
 
-use crate::deployed::{DeployPlan, MemberAnswer};
+use crate::deployment::{DeployPlan, MemberAnswer};
 use crate::doctor::Checkup;
 use crate::error::HostError;
 use crate::folder::FolderOnItsWay;
@@ -18,7 +18,7 @@ use pubmark_model::host::ClockSighting;
 use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::link::Link;
 use pubmark_model::record::UsageSeries;
-use pubmark_model::reported::{LinkReport, ServerReport};
+use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::server::ServerEndpoints;
 use pubmark_model::units::Ns;
 use pubmark_model::watch::Watchee;

@@ -1,10 +1,10 @@
 //! This machine as a host: the processes of a run that are here.
 
 use crate::agent::{Agent, AgentCommand};
-use crate::awake::Awake;
+use crate::spinner::Awake;
 use crate::clock;
 use crate::cut::Cut;
-use crate::deployed::{Deployed, Here};
+use crate::deployment::{Deployed, Here};
 use crate::doctor;
 use crate::error::HostError;
 use crate::exchange::{ClockServer, ClockWatch, compare};

@@ -13,7 +13,7 @@ use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::link::Link;
 use pubmark_model::record::Usage;
-use pubmark_model::reported::LinkReport;
+use pubmark_model::server_reports::LinkReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::Places;
 use pubmark_model::units::{MILLISECOND, Ns};

@@ -1,7 +1,7 @@
 //! A host on this or another machine: this machine is used by calls, another one over its
 //! host connection.
 
-use crate::deployed::DeployPlan;
+use crate::deployment::DeployPlan;
 use crate::doctor::Checkup;
 use crate::error::HostError;
 use crate::folder::{FolderOnItsWay, kept_at};
@@ -30,7 +30,7 @@ use pubmark_model::line::JsonLine;
 use pubmark_model::link::Link;
 use pubmark_model::protocol::Command;
 use pubmark_model::record::UsageSeries;
-use pubmark_model::reported::{LinkReport, ServerReport};
+use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::ServerEndpoints;
 use pubmark_model::system::System;

@@ -4,8 +4,8 @@
 use crate::clock;
 use crate::error::HostError;
 use crate::lines::{FromHost, GetFacts, Request, RequestLine, TRANSFER};
-use crate::silence;
-use crate::travel::{self, Greeted, Program};
+use crate::heartbeat;
+use crate::bootstrap::{self, Greeted, Program};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::host::{ClockOffset, HostSpec};
@@ -87,7 +87,7 @@ impl Remote {
         lost: impl FnOnce() + Send + 'static,
     ) -> Result<Remote, HostError> {
         let program = Program::own(program)?;
-        let silence = silence::allowed(silence::OF_HOST)?;
+        let silence = heartbeat::allowed(heartbeat::OF_HOST)?;
         let cannot =
             HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.shown_reach().join(" ")));
         let mut command = Command::new(&spec.reach[0]);
@@ -148,7 +148,7 @@ impl Remote {
         loop {
             match self.heard.recv_timeout(patience) {
                 Ok(Heard::Shell(Greeted::Here)) => return Ok(()),
-                Ok(Heard::Shell(Greeted::Wanted(machine))) if machine == travel::this_machine() => {
+                Ok(Heard::Shell(Greeted::Wanted(machine))) if machine == bootstrap::this_machine() => {
                     self.write(program.bytes.clone())?;
                     patience = TRANSFER;
                 }
@@ -156,7 +156,7 @@ impl Remote {
                     return Err(HostError::Failed(format!(
                         "host {} is {machine}, and this pubmark is built for {}: begin on a machine of its kind",
                         self.name,
-                        travel::this_machine()
+                        bootstrap::this_machine()
                     )));
                 }
                 Ok(Heard::Shell(Greeted::Not(why))) => {

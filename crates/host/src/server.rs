@@ -5,11 +5,11 @@
 //! server: the kernel's tables show whether it listens.
 
 pub mod accounts;
-pub mod attached;
+pub mod attachment;
 pub mod container;
-mod exhausted;
+mod exhaustion;
 pub mod keeper;
-mod kept;
+mod keeper_client;
 pub mod launch;
 mod layout;
 pub mod limits;
@@ -25,9 +25,9 @@ use crate::log;
 use crate::programs::find_program;
 use accounts::Accounts;
 use container::{Engine, EngineError, Named, Network};
-use exhausted::LogSearch;
+use exhaustion::LogSearch;
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
-use kept::{FromKeeper, Kept};
+use keeper_client::{FromKeeper, Kept};
 use limits::{Applied, Group};
 use log_watch::LogWatch;
 use nix::libc::RLIM_INFINITY;
@@ -398,7 +398,7 @@ impl Server {
         let exit_reason = self.ended();
         let own_failure = exit_reason.clone().filter(|_| matches!(self.exited, Some(Exit::Keeping(_))));
         let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
-        let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
+        let out_of_memory = exhaustion::said(&self.log, &self.out_of_memory_log);
         let limit_reached = self.limit_reached();
         let throttled_s = throttled_ns as f64 / SECOND as f64;
         ServerEnd { oom_kills, throttled_s, exit_reason, own_failure, out_of_memory, limit_reached }

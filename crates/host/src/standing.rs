@@ -1,6 +1,6 @@
 //! A server that outlives the run for which it was started, so that it can serve others.
 
-use crate::deployed::Deployed;
+use crate::deployment::Deployed;
 use crate::scratch::Scratch;
 use std::thread;
 use std::time::{Duration, Instant};

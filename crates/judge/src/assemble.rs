@@ -2,13 +2,13 @@
 
 mod flow;
 mod losses;
-mod packed;
+mod merge;
 
-use crate::blank::blank;
+use crate::empty_record::blank;
 use crate::calibration::Calibration;
 use crate::verdict;
 use flow::UnitedFlow;
-use packed::{add_counts, merge};
+use merge::{add_counts, merge};
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, Flow, FlowResult, PackedHistogram, Role};
@@ -16,7 +16,7 @@ use pubmark_model::record::{
     AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
     Recovery, RunRecord, Untold, Usage, UsageSeries, WireFigures,
 };
-use pubmark_model::reported::{LinkReport, ServerReport};
+use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::{Rate, Workload};
@@ -136,6 +136,9 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             record.versions.insert("server".into(), version.into());
         }
         (record.deployment, record.server, exit_reason) = (Some(server.deployment), server.usage, server.exit_reason);
+    }
+    if let (Some(server), Some(series)) = (&mut record.server, &record.usage_series) {
+        server.cpu_cores_stddev = series.server_cpu_stddev(record.window_ns);
     }
     if let (Some(report), Some(figures)) = (measured.link, &mut record.link) {
         figures.usage = report.usage;
@@ -273,6 +276,7 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
         voluntary_switches: sum(|usage| usage.voluntary_switches),
         involuntary_switches: sum(|usage| usage.involuntary_switches),
         busiest_thread_cores: None,
+        cpu_cores_stddev: None,
     }
 }
 

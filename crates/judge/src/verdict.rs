@@ -5,28 +5,29 @@ mod artefacts;
 mod bounds;
 mod clocks;
 mod cuts;
-mod found;
-mod killed;
+mod finding;
+mod kill;
 mod limit;
 mod loops;
 mod machine;
 mod pauses;
 mod promises;
-mod steady;
+mod steady_state;
 #[cfg(test)]
 mod tests;
-mod throttled;
-mod untold;
+mod throttling;
+mod support;
 
 pub use bounds::P99_SAMPLES;
 pub use machine::quiet;
-pub use steady::steady_after_ns;
+pub use steady_state::steady_after_ns;
 
 use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
-use found::{Found, Judge, words};
+use finding::{Found, Judge, words};
 use pubmark_model::fault::Target;
 use pubmark_model::header::FREE_LEN;
+use pubmark_model::profile::Profile;
 use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, format_size};
@@ -51,18 +52,18 @@ pub fn judge(
         (false, true) => Component::Link,
         (false, false) => part,
     };
-    let affected = blamed(killed::only(record));
+    let affected = blamed(kill::only(record));
     // The server acknowledged and did not deliver, unless no subscriber was left.
-    let owes = blamed(killed::deaf(record));
+    let owes = blamed(kill::deaf(record));
     let latencies = !unlimited || record.workload.pattern.round_trip();
     let outpaced = unlimited && record.counts.lost > 0;
     let asked = !record.faults.is_empty();
     let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };
 
     judge.note(owes, promises::forgotten(record));
-    judge.note(Component::Generator, killed::noted(record));
+    judge.note(Component::Generator, kill::noted(record));
     judge.against(Reason::ServerDied, exit_reason.map(Found::all));
-    match killed::only(record) {
+    match kill::only(record) {
         // A killed client loses no connection: the server ended the lost ones.
         true => judge.against(Reason::ServerDied, disconnected(record)),
         false => judge.result(Reason::ServerDied, disconnected(record)),
@@ -79,7 +80,7 @@ pub fn judge(
         judge.note(Component::Generator, short.map(|found| found.evidence.clone()));
     }
     judge.against(Reason::GeneratorSaturated, paused);
-    judge.against(Reason::GeneratorSaturated, throttled::throttled(record));
+    judge.against(Reason::GeneratorSaturated, throttling::throttled(record));
     if unlimited {
         judge.note(Component::Generator, at_limit(record));
     } else {
@@ -96,14 +97,16 @@ pub fn judge(
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());
     // A fault moves the figures, and is no trend.
-    let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
+    // A trend is expected of faults, and of a rate that changes.
+    let is_even = record.workload.rate.profile().is_none_or(Profile::is_constant) && record.faults.is_empty();
+    let trend = || if is_even { steady_state::trending(record) } else { None };
     // Messages that no subscriber takes are no backlog.
-    let backlog = if killed::deaf(record) { None } else { steady::backlog(record, unlimited) };
+    let backlog = if kill::deaf(record) { None } else { steady_state::backlog(record, unlimited) };
     judge.result(Reason::NotSteady, backlog.or_else(trend));
     promises::refused(record).into_iter().for_each(|(reason, found)| judge.result(reason, found));
     promises::broken(&mut judge, record, system);
     judge.note(Component::Generator, promises::untold(record));
-    judge.note(Component::Generator, untold::noted(record));
+    judge.note(Component::Generator, support::noted(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
     judge.against(Reason::Clock, clocks::apart(record));
@@ -148,13 +151,13 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: 
     let stalled = (stalls.longest_at_ns, stalls.longest_at_ns.saturating_add(stalls.longest_ns));
     let cut = cuts::overlaps(record, stalled);
     let own_ns = record.times.own_lag.as_ref().map_or(0, |own| own.max);
-    let unsure = untold::of(record, &[Untold::Pauses, Untold::OwnLag]);
+    let unsure = support::of(record, &[Untold::Pauses, Untold::OwnLag]);
     let server_faults = record.fault_log.iter().any(|event| event.who == Target::Server);
     if stood_still {
         judge.note(Component::Generator, [format!("{silence}{times}")]);
     } else if cut {
         judge.note(Component::Link, [format!("{silence}, when the link was cut{times}")]);
-    } else if let Some(killed) = killed::during(record, stalled) {
+    } else if let Some(killed) = kill::during(record, stalled) {
         judge.note(Component::Generator, [format!("{silence}{times}: {killed}")]);
     } else if own_ns >= stalls.longest_ns / 2 {
         let evidence = format!("{silence}{times}; generator delay of a publisher: up to {}", words(own_ns));

@@ -5,11 +5,11 @@ pub mod amqp;
 #[cfg(test)]
 pub(crate) mod conversation;
 mod czmq;
-mod foreign;
+mod foreign_peer;
 mod interrupt;
 mod kernel;
 mod leaves;
-pub mod made;
+pub mod build_info;
 pub mod mqtt;
 mod nanomsg;
 pub mod nats;

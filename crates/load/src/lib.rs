@@ -6,7 +6,7 @@ pub mod agent;
 pub mod control;
 pub mod drivers;
 pub mod ledger;
-mod occupied;
+mod occupancy;
 pub mod outcome;
 pub mod pacing;
 pub mod publisher;

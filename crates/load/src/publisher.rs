@@ -8,7 +8,7 @@ use crate::pacing::Pacer;
 use crate::refusals::RefusalTally;
 use crate::seal::seal;
 use crate::session::MessageRefusal;
-use crate::window::{Slicer, Window, measures_latency};
+use crate::window::{Slicer, Window};
 use messages::write;
 pub use messages::{InFlight, Marker};
 use pubmark_model::counts::RefusalCount;
@@ -51,7 +51,6 @@ pub struct SendRecorder {
 impl SendRecorder {
     /// Makes an empty recorder for a run with this window.
     pub fn new(workload: &Workload, window: Window) -> SendRecorder {
-        let timed = workload.rate != Rate::Max && measures_latency(workload);
         SendRecorder {
             slicer: Slicer::new(window),
             first_sent_ns: None,
@@ -59,7 +58,7 @@ impl SendRecorder {
             acked: 0,
             refusals: RefusalTally::default(),
             sent_slices: vec![0; window.slices],
-            times: if timed { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
+            times: if workload.times_sends() { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
             sent: 0,
             own_lag_max_ns: None,
             pacing: None,
@@ -325,14 +324,22 @@ impl Outgoing {
         self.free_ns = self.free_ns.max(ended);
     }
 
-    /// Records that the server acknowledged the message of this sequence.
-    pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32) {
+    /// Records that the server acknowledged the message of this sequence. `sent` is its header, and
+    /// `now` is when the acknowledgement arrived; without the header, the time is not recorded.
+    pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32, sent: Option<Header>, now: Ns) {
         let Some(acked) = &mut self.acked else { return };
         // A message that comes back to its publisher is acknowledged too (basic.return of AMQP).
         let refused = self.refused.as_ref().is_some_and(|refused| refused.seen.holds(sequence));
         if u64::from(sequence) < self.sequence && !refused && acked.seen.mark(sequence) == Some(true) {
             acked.count += 1;
-            recorder.acked += u64::from(self.first.is_some_and(|first| u64::from(sequence) >= first));
+            if self.first.is_some_and(|first| u64::from(sequence) >= first) {
+                recorder.acked += 1;
+                if let (Some(times), Some(sent)) = (&mut recorder.times.ack_latency, sent) {
+                    let sent = sent.ahead_by(-self.ahead_ns);
+                    let own_lag_ns = sent.own_lag_ns().unwrap_or(0);
+                    times.record(now.saturating_sub(sent.intended_ns).saturating_sub(own_lag_ns));
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Replays the rows of an agent through the state machines of pubmark's own agent. Lost,
 //! late and out of order mean the same for every agent, because the same code decides.
 
-use crate::occupied::Occupied;
+use crate::occupancy::Occupied;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{Next, Outgoing, SendRecorder, give_up_ns};
 use crate::rows::{

@@ -438,7 +438,7 @@ impl<'a, S: Session> Shard<'a, S> {
             }
             SessionEvent::Acknowledged(sequence) => {
                 changes.room = true;
-                outbound.acknowledged(index, sequence);
+                outbound.acknowledged(index, sequence, now);
             }
             SessionEvent::Refused(sequence, refusal) => {
                 changes.room = true;

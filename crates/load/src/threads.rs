@@ -2,13 +2,13 @@
 //! socket, schedule, recorder and ledger; during a run threads share only a few flags
 //! that they read.
 
-mod answered;
+mod echo_publisher;
 mod echo;
 
 use crate::clock::{self, NAP};
 use crate::control::{Control, Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
-use crate::occupied::Occupied;
+use crate::occupancy::Occupied;
 use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};

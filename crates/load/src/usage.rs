@@ -6,7 +6,7 @@ use crate::window::Window;
 use nix::sys::resource::{UsageWho, getrusage};
 use pubmark_model::protocol::{AgentUsage, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::used::{UsageReading, UsageReadings, Used};
+use pubmark_model::window_usage::{UsageReading, UsageReadings, Used};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;

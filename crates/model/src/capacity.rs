@@ -194,6 +194,9 @@ pub struct CapacityGoal {
 pub struct AskedCapacity {
     /// The parts whose cells are searched; empty means all.
     pub parts: Vec<String>,
+    /// Further loads: a part is searched over the first that it sets, of the goal's load and
+    /// these.
+    pub more: Vec<LoadAxis>,
     /// The load at which the searches begin. Default: the lowest load of the cells.
     pub start: Option<f64>,
     /// Time limit for the search of a cell if the command gives none, ns.

@@ -5,7 +5,7 @@
 
 pub mod ab;
 pub mod arms;
-pub mod asked;
+pub mod question;
 pub mod capacity;
 pub mod cell;
 pub mod claim;
@@ -32,7 +32,7 @@ pub mod record;
 pub mod redactor;
 pub mod reference;
 pub mod relations;
-pub mod reported;
+pub mod server_reports;
 pub mod role;
 pub mod rows;
 pub mod schedule;
@@ -47,7 +47,7 @@ mod toml_values;
 pub mod topology;
 pub mod tuning;
 pub mod units;
-pub mod used;
+pub mod window_usage;
 pub mod value;
 pub mod watch;
 pub mod windows;

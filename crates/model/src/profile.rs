@@ -5,7 +5,10 @@
 //! A new profile is a variant of [`Profile`] and its spelling in [`Rate`]; all other code asks for
 //! messages, instants, or the bounds of the rate.
 
+mod course;
+
 use crate::units::{Ns, UnitError, parse_thousandths, thousandths};
+pub use course::Course;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -25,6 +28,8 @@ pub enum Profile {
         /// Messages per 1,000 s.
         per_ks: NonZeroU64,
     },
+    /// A rate that changes.
+    Varying(Course),
 }
 
 impl Profile {
@@ -43,6 +48,7 @@ impl Profile {
                 Some(product) => product / per_ks,
                 None => clamped(u128::from(index) * u128::from(KILOSECOND) / u128::from(per_ks.get())),
             },
+            Profile::Varying(course) => course.due(index),
         }
     }
 
@@ -52,6 +58,7 @@ impl Profile {
             Profile::Constant { per_ks } => {
                 clamped((u128::from(at_ns) * u128::from(per_ks.get())).div_ceil(u128::from(KILOSECOND)))
             }
+            Profile::Varying(course) => course.due_before(at_ns),
         }
     }
 
@@ -60,6 +67,7 @@ impl Profile {
     pub fn expected(self, at_ns: Ns) -> f64 {
         match self {
             Profile::Constant { per_ks } => at_ns as f64 * (per_ks.get() as f64 / KILOSECOND as f64),
+            Profile::Varying(course) => course.expected(at_ns),
         }
     }
 
@@ -69,6 +77,7 @@ impl Profile {
     pub fn after(self, at_ns: f64, messages: f64) -> f64 {
         match self {
             Profile::Constant { per_ks } => at_ns + messages * (KILOSECOND as f64 / per_ks.get() as f64),
+            Profile::Varying(course) => course.after(at_ns, messages),
         }
     }
 
@@ -76,7 +85,13 @@ impl Profile {
     pub fn per_ks(self) -> RangeInclusive<u64> {
         match self {
             Profile::Constant { per_ks } => per_ks.get()..=per_ks.get(),
+            Profile::Varying(course) => course.per_ks(),
         }
+    }
+
+    /// True if the rate does not change.
+    pub fn is_constant(self) -> bool {
+        matches!(self, Profile::Constant { .. })
     }
 
     /// Returns its highest rate, messages per second.
@@ -105,11 +120,15 @@ impl Rate {
         Rate::Due(Profile::constant(messages))
     }
 
-    /// Parses messages per second (`10`, `0.5`, `50_000`) or `max`.
+    /// Parses messages per second (`10`, `0.5`, `50_000`), `max`, or a rate that changes (see
+    /// [`Course::parse`]).
     pub fn parse(text: &str) -> Result<Rate, UnitError> {
         let text = text.trim();
         if text == "max" {
             return Ok(Rate::Max);
+        }
+        if let Some(course) = Course::parse(text) {
+            return Ok(Rate::Due(Profile::Varying(course)));
         }
         let rate = parse_thousandths(text).filter(|rate| (1..=FASTEST_PER_KS).contains(rate));
         rate.map(Rate::per_kilosecond).ok_or_else(|| UnitError::Rate(text.to_owned()))
@@ -128,6 +147,7 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Rate::Due(Profile::Constant { per_ks }) => write!(f, "{}", per_ks.get() as f64 / 1e3),
+            Rate::Due(Profile::Varying(course)) => course.fmt(f),
             Rate::Max => f.write_str("max"),
         }
     }
@@ -137,6 +157,7 @@ impl From<Rate> for serde_json::Value {
     fn from(rate: Rate) -> Self {
         match rate {
             Rate::Due(Profile::Constant { per_ks }) => thousandths(per_ks.get()),
+            Rate::Due(Profile::Varying(course)) => course.to_string().into(),
             Rate::Max => "max".into(),
         }
     }
@@ -184,7 +205,18 @@ mod tests {
 
     /// Generates every possible profile.
     fn profiles() -> impl Strategy<Value = Profile> {
-        (0u32..40, 1u64..=1 << 40).prop_map(|(shift, per_ks)| Profile::constant(per_ks >> shift))
+        let constant = (0u32..40, 1u64..=1 << 40).prop_map(|(shift, per_ks)| Profile::constant(per_ks >> shift));
+        // Rates at most 10,000 apart: a float holds the messages of one to well within a ns of another.
+        let rates = proptest::collection::vec(100_000u64..=1_000_000_000, 2..=6);
+        let varying = (rates, 1u64..=14_000_000, any::<bool>()).prop_map(|(rates, ms, is_ramp)| {
+            let rates: Vec<String> = rates.iter().map(|per_ks| (*per_ks as f64 / 1e3).to_string()).collect();
+            let text = match is_ramp {
+                true => format!("ramp {} to {} in {ms}ms", rates[0], rates[1]),
+                false => format!("steps {} each {ms}ms", rates.join(" ")),
+            };
+            Rate::parse(&text).unwrap().profile().unwrap()
+        });
+        prop_oneof![constant, varying]
     }
 
     proptest! {

@@ -4,10 +4,10 @@
 
 mod answer;
 mod hello;
-mod packed;
+mod histograms;
 mod ranges;
 mod result;
-mod seen;
+mod sequences;
 
 pub use crate::counts::{LedgerCounts, PublisherTotal};
 use crate::options::Options;
@@ -15,14 +15,14 @@ pub use crate::role::Role;
 use crate::units::Ns;
 use crate::workload::Workload;
 pub use answer::{NoSuchDriver, UnknownOption};
-pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT};
-pub use packed::{PackedError, PackedHistogram};
+pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT, VARYING};
+pub use histograms::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{
     AgentResult, AgentUsage, BadHistogram, Connections, FlowHistograms, FlowResult, PacingFigures, ResultHistograms,
     RuntimeFigures, RuntimePauses, SliceSeries, Stalls,
 };
-pub use seen::SeenBits;
+pub use sequences::SeenBits;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The protocol version of this crate.

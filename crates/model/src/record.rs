@@ -235,6 +235,10 @@ pub struct Usage {
     /// as for agents, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_thread_cores: Option<f64>,
+    /// Standard deviation of `cpu_cores` over the slices of the window; `None` for agents, with fewer
+    /// than two slices, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_cores_stddev: Option<f64>,
 }
 
 /// Result of a pilot run, which is not measured: the time until the figures of a cell are steady.
@@ -507,6 +511,20 @@ pub struct UsageSeries {
     pub generator: Option<UsageOverTime>,
 }
 
+impl UsageSeries {
+    /// Returns the standard deviation of the server's busy processors over the whole slices of a
+    /// window of this length; `None` with fewer than two.
+    pub fn server_cpu_stddev(&self, window_ns: Ns) -> Option<f64> {
+        let slice_ns = self.slice_ns.max(1);
+        let warmup = self.start_ns.min(0).unsigned_abs().div_ceil(slice_ns) as usize;
+        let window = (window_ns / slice_ns) as usize;
+        let cores: Vec<f64> = self.server.as_ref()?.cpu_cores.iter().skip(warmup).take(window).copied().collect();
+        let mean = cores.iter().sum::<f64>() / cores.len() as f64;
+        let squares: f64 = cores.iter().map(|used| (used - mean).powi(2)).sum();
+        (cores.len() >= 2).then(|| (squares / (cores.len() - 1) as f64).sqrt())
+    }
+}
+
 /// Usage of a part, by slice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsageOverTime {
@@ -530,4 +548,20 @@ pub struct Phases {
     pub window_ns: Ns,
     /// From the window's end until all expected messages had arrived, or the wait ended, ns.
     pub drain_ns: Ns,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_of_a_servers_processors_is_that_of_the_window() {
+        let server = UsageOverTime { cpu_cores: vec![9.0, 9.0, 1.0, 2.0, 3.0, 9.0], ..UsageOverTime::default() };
+        let series = UsageSeries { start_ns: -200, slice_ns: 100, server: Some(server), generator: None };
+        assert_eq!(series.server_cpu_stddev(350), Some(1.0), "the half slice at the end does not count");
+        assert_eq!(series.server_cpu_stddev(199), None);
+        let before = UsageSeries { start_ns: -250, ..series.clone() };
+        assert_eq!(before.server_cpu_stddev(200), Some(0.5f64.sqrt()), "a slice half before the window does not count");
+        assert_eq!(UsageSeries { server: None, ..series }.server_cpu_stddev(350), None);
+    }
 }

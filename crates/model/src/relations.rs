@@ -6,12 +6,12 @@
 
 mod counts;
 mod part;
-mod seen;
+mod usage;
 mod times;
 
 use crate::protocol::{FlowHistograms, FlowResult};
 pub use part::{Against, Contradiction, Part, RunSpan};
-pub use seen::SeenUsage;
+pub use usage::SeenUsage;
 
 /// One relation.
 pub struct FigureRelation {
@@ -47,6 +47,7 @@ relations! {
     "send-lag-count", Itself, times::send_lag_count;
     "latency-order", Itself, times::latency_order;
     "lag-order", Itself, times::lag_order;
+    "ack-count", Itself, times::ack_count;
     "jitter", Itself, times::jitter;
     "instants", Run, times::instants;
     "durations", Run, times::durations;

@@ -171,7 +171,7 @@ keys! {
     tree_devices: Count<u32, 1, MOST_CLIENTS>;
     /// pattern tree: parameters per device, which are topics used in turn, 1 to 1,000,000 (10)
     tree_parameters: Count<u32, 1, MOST_CLIENTS>;
-    /// messages/s per publisher, or max
+    /// messages/s per publisher, max, or a rate over time
     rate: Rate = Rate::per_kilosecond(1_000_000);
     /// uniform, poisson or burst:K
     arrival: Arrival = Arrival::Uniform;

@@ -1,17 +1,17 @@
 //! A study: systems combined with workload axes, the number of repeats, and the claims.
 
-mod asks;
+mod questions;
 pub(crate) mod axis;
-mod earlier;
+mod upgrade;
 mod goal;
-mod named;
+mod system_names;
 mod parse;
 mod resolve;
 mod write;
 
 use crate::ab::ArmsGoal;
-use crate::asked::AskedQuestions;
-use crate::capacity::{AskedCapacity, CapacityGoal};
+use crate::question::AskedQuestions;
+use crate::capacity::{AskedCapacity, CapacityGoal, LoadAxis};
 use crate::claim::{Claim, Condition};
 use crate::figure::Figure;
 use crate::hosts::Hosts;
@@ -20,7 +20,7 @@ use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
 use crate::system::{System, Systems};
 use crate::workload::Transport;
-pub use named::{has_quick_table, named_systems};
+pub use system_names::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -251,6 +251,16 @@ impl Study {
     /// Returns the capacity of its cells that it asks a search for.
     pub fn asked_capacity(&self) -> Option<(&CapacityGoal, &AskedCapacity)> {
         self.capacity.as_ref().and_then(|goal| Some((goal, goal.asked.as_ref()?)))
+    }
+
+    /// Returns the load over which the capacity of a part is searched; `None` if the study has no
+    /// capacity.
+    pub fn searched_over(&self, part: Option<&str>) -> Option<LoadAxis> {
+        let goal = self.capacity.as_ref()?;
+        let more = goal.asked.iter().flat_map(|asked| asked.more.iter().copied());
+        let own = self.parts.iter().find(|own| Some(own.name.as_str()) == part);
+        let is_set = |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == over.key()));
+        Some(std::iter::once(goal.over).chain(more).find(is_set).unwrap_or(goal.over))
     }
 
     /// Returns the capacity that is computed from its own records: steps of a search, or a study's

@@ -97,6 +97,9 @@ times! {
     /// Time for which messages can have waited for the busy receiving loop: from when it last
     /// listened with nothing to do until a message's arrival time was taken. An upper bound.
     receive_lag = "receive_lag_ns" by Subscriber, one way false;
+    /// From the due time until the server's acknowledgement reached the publisher, less the generator
+    /// delay. Null where nothing is acknowledged.
+    ack_latency = "ack_latency_ns" by Publisher, one way false;
 }
 
 impl<'a, T> TimeFigures<Vec<&'a T>> {

@@ -1,7 +1,7 @@
 //! Length of windows that the requested figures need, for studies that are measured until their
 //! questions are decided.
 
-use crate::asked::AskedQuestions;
+use crate::question::AskedQuestions;
 use crate::capacity::AskedCapacity;
 use crate::claim::{Claim, Statement};
 use crate::figure::Figure;
@@ -71,6 +71,10 @@ impl MessagesAsked {
     /// at `max`, is unchanged.
     pub(crate) fn shorten(&self, workload: &mut Workload) {
         let (Extent::TimeNs(whole_ns), Rate::Due(profile)) = (workload.extent, workload.rate) else { return };
+        // A rate that changes has its own length.
+        if !profile.is_constant() {
+            return;
+        }
         let each = self.messages.div_ceil(u64::from(workload.publishers));
         let needed_ns = profile.due(each).next_multiple_of(MILLISECOND).max(WINDOW_MIN);
         workload.extent = Extent::TimeNs(whole_ns.min(needed_ns));

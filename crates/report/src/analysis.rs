@@ -10,7 +10,7 @@ use pubmark_model::study::Study;
 use pubmark_stats::Estimate;
 use std::collections::HashMap;
 
-/// What can be said of a cell.
+/// State of a cell's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Every figure that it has may be quoted: of each there are runs whose
@@ -19,7 +19,7 @@ pub enum Status {
     /// Some figures may be quoted and others not; those are of runs that do not
     /// count for them.
     Partly,
-    /// It has runs, and no figure of them may be quoted.
+    /// It has runs, but no figure of them is reliable.
     Invalid,
     /// No run of it could be made.
     Failed,
@@ -51,11 +51,11 @@ pub(crate) fn merged(counts: impl Iterator<Item = ReasonCount>) -> Vec<ReasonCou
 pub struct ReasonCount {
     /// Which.
     pub reason: Reason,
-    /// How many runs it speaks against.
+    /// Number of runs with this reason.
     pub runs: usize,
     /// The figures that it touches in any of them.
     pub figures: Vec<FigureGroup>,
-    /// What was seen in the first of them, as recorded.
+    /// Evidence of the first of these runs, as recorded.
     pub evidence: String,
 }
 
@@ -64,12 +64,11 @@ pub struct ReasonCount {
 pub struct CellResult {
     /// The cell.
     pub cell: Cell,
-    /// Whether its system is one that others are held against, and that is never
-    /// ranked.
+    /// True if its system is a reference, which is never ranked.
     pub is_reference: bool,
     /// The system that is the floor of its agent's language, if it has one.
     pub floor: Option<String>,
-    /// What can be said of it.
+    /// State of the results.
     pub status: Status,
     /// Records, the failed ones included.
     pub runs: usize,
@@ -90,10 +89,10 @@ pub struct CellResult {
     /// The reasons against figures of its runs, most frequent first: those
     /// against partly valid runs, then those against invalid ones.
     pub reasons: [Vec<ReasonCount>; 2],
-    /// What its counted runs found that speaks not against them: of the first
-    /// that has found something, as recorded.
+    /// Notes on the counted runs that do not make figures unreliable: those of the first run that
+    /// has any, as recorded.
     pub notes: Vec<Note>,
-    /// How many of them have found something.
+    /// Number of runs with notes.
     pub noted_runs: usize,
     /// Why the first failed run could not be made, as recorded.
     pub error: Option<String>,
@@ -118,7 +117,7 @@ impl CellResult {
         self.figures.quotable(column)
     }
 
-    /// All reasons against figures of its runs, each once, most frequent first.
+    /// Returns all reasons against figures of its runs, each once, the most frequent first.
     pub fn all_reasons(&self) -> Vec<ReasonCount> {
         merged(self.reasons.iter().flatten().cloned())
     }
@@ -153,7 +152,7 @@ pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord]) -> An
     Analysis { cells: results, cells_of_runs }
 }
 
-/// What belongs to each cell, in its order.
+/// Groups items by cell, in their order.
 pub(crate) fn by_cell<T: Clone>(cells: usize, each: impl Iterator<Item = (usize, T)>) -> Vec<Vec<T>> {
     let mut all = vec![Vec::new(); cells];
     each.for_each(|(cell, one)| all[cell].push(one));
@@ -270,7 +269,7 @@ fn relate_to_floor(cells: &mut [CellResult]) {
             let is_floor = result.cell.system.name == FLOOR;
             let (value, sign) = match (result.figures.sign(figure), of_floor) {
                 _ if is_floor => (Some(Estimate { value: 1.0, interval: None }), Sign::Equal),
-                // Of two bounds on the same side there is no quotient.
+                // Two bounds on the same side have no quotient.
                 (Sign::AtLeast, Sign::AtLeast) => (None, Sign::Equal),
                 (own, of_floor) => {
                     let sign = if *of_floor == Sign::AtLeast { Sign::AtMost } else { own };

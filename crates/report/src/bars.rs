@@ -20,8 +20,7 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 pub(crate) struct Scale {
     /// The figure's name.
     pub name: &'static str,
-    /// Where a bar begins and ends: 0 or a power of ten, and the greatest
-    /// value or a power of ten.
+    /// Start and end of the bars: 0 or a power of ten, and the greatest value or a power of ten.
     from: f64,
     to: f64,
     is_log: bool,
@@ -45,7 +44,7 @@ impl Scale {
         Some(Scale { name, from, to, is_log, show })
     }
 
-    /// What stands above the bars: where they begin and end.
+    /// Returns the line above the bars, with their start and end.
     pub(crate) fn head(&self) -> String {
         let to = (self.show)(self.to);
         if self.is_log { format!("log {}…{to}", (self.show)(self.from)) } else { format!("0…{to}") }

@@ -6,7 +6,7 @@
 mod block;
 mod card;
 mod conclusion;
-mod elapsed;
+mod duration;
 mod footer;
 mod grid;
 mod header;

@@ -1,5 +1,4 @@
-//! All capacities of a report: which there are, how they rank, and what a study asks
-//! of them.
+//! Capacities of a report: their list, their ranking, and the questions of a study about them.
 
 use crate::analysis::Status;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
@@ -10,7 +9,7 @@ use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
 use crate::report::Report;
 use crate::text::clean;
 use crate::words::OPEN;
-use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, StepOutcome};
+use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, LoadAxis, StepOutcome};
 use pubmark_model::cell::label;
 use pubmark_stats::{CapacityStanding, KnownCapacity, rank_capacities};
 use serde_json::{Map, Value};
@@ -35,7 +34,7 @@ impl Report {
         all
     }
 
-    /// What a study that asks for capacities asks: one question for each cell.
+    /// Returns the questions of a study that asks for capacities: one per cell.
     pub(crate) fn capacity_questions(&self) -> Vec<StudyQuestion> {
         let Some((goal, _)) = self.study().asked_capacity() else { return Vec::new() };
         let found = self.capacities();
@@ -43,7 +42,8 @@ impl Report {
             .into_iter()
             .map(|place| {
                 let result = found.iter().find(|result| result.axes == place);
-                let text = format!("how far `{}` holds over {}: {}", goal.until, goal.over, label(&place));
+                let over = self.searched_over(&place).unwrap_or(goal.over);
+                let text = format!("how far `{}` holds over {over}: {}", goal.until, label(&place));
                 StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Capacity, state: state(result) }
             })
             .collect()
@@ -64,11 +64,17 @@ impl Report {
     /// The place of a cell without what its search turns up; none where its capacity is
     /// not asked for.
     pub(crate) fn place_of_search(&self, axes: &Map<String, Value>) -> Option<Map<String, Value>> {
-        let (goal, asked) = self.study().asked_capacity()?;
+        let (_, asked) = self.study().asked_capacity()?;
         let is_asked = asked.searches(axes.get("part").and_then(Value::as_str));
+        let over = self.searched_over(axes)?;
         let mut place = axes.clone();
-        place.retain(|name, _| name != goal.over.key() && !OF_RUNS.contains(&name.as_str()));
+        place.retain(|name, _| name != over.key() && !OF_RUNS.contains(&name.as_str()));
         is_asked.then_some(place)
+    }
+
+    /// Returns the load over which the capacity of a cell is searched.
+    fn searched_over(&self, axes: &Map<String, Value>) -> Option<LoadAxis> {
+        self.study().searched_over(axes.get("part").and_then(Value::as_str))
     }
 }
 
@@ -98,7 +104,7 @@ pub(crate) fn best_of<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Op
     })
 }
 
-/// Those whose steps are the report's own runs.
+/// Returns the capacities whose steps are runs of the report itself.
 fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
     let mut all: Vec<CapacityResult> = Vec::new();
     for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
@@ -122,7 +128,8 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
     all
 }
 
-/// Those of a search that has a folder of its own: its steps are no cells of the study.
+/// Returns the capacities of a search with a folder of its own, whose steps are not cells of the
+/// study.
 fn of_part(part: &Option<String>, search: &Report) -> Vec<CapacityResult> {
     let mut all = search.capacities();
     for result in &mut all {
@@ -198,7 +205,7 @@ fn state(result: Option<&CapacityResult>) -> QuestionState {
     }
 }
 
-/// What ≥ and ≤ of these mean: why an end of an interval is not known.
+/// Returns the legend of ≥ and ≤: why an end of an interval is not known.
 fn signs(all: &[CapacityResult]) -> String {
     let cause = |result: &CapacityResult| result.answer().bound_by.map(bound);
     let mut causes: Vec<&str> = all.iter().filter_map(cause).collect();
@@ -207,7 +214,7 @@ fn signs(all: &[CapacityResult]) -> String {
     if causes.is_empty() { String::new() } else { format!("; ≥ and ≤: {}", causes.join(", or ")) }
 }
 
-/// All of them, a row each, where there are several.
+/// Returns a table with one row per capacity, if there are several.
 pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let first = all.first().filter(|_| all.len() > 1)?;
     let varies =

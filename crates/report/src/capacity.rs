@@ -22,20 +22,20 @@ pub(crate) const OF_STEPS: [&str; 2] = ["part", "duration"];
 pub struct CapacityResult {
     /// Which, in words.
     pub label: String,
-    /// The same as places on axes, without the one that is turned up.
+    /// Position on the axes, without the axis that is searched.
     pub(crate) axes: Map<String, Value>,
     /// Its steps, and what they say.
     pub climb: CapacityClimb,
     /// The cell of each step, as an index into the report's; empty where the search has
     /// a folder of its own.
     pub(crate) cells: Vec<usize>,
-    /// Whether its system is never ranked.
+    /// True if its system is never ranked.
     pub(crate) is_reference: bool,
-    /// Where its system stands among those of its point; none where it has no answer.
+    /// Standing of its system at its point; `None` without a result.
     pub(crate) standing: Option<CapacityStanding>,
 }
 
-/// What the steps at one load say together: the median of each figure.
+/// Median of each figure over the steps at one load.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "CapacityLoad"))]
 pub(crate) struct LoadFigures {
@@ -52,7 +52,7 @@ pub(crate) struct LoadFigures {
 }
 
 impl CapacityResult {
-    /// What the steps say together.
+    /// Returns the result of all steps.
     pub fn answer(&self) -> CapacityAnswer {
         self.climb.answer()
     }
@@ -128,7 +128,7 @@ impl CapacityResult {
         ends.map_or_else(String::new, |(lo, hi)| format!("{} to {}", self.shown(lo), self.shown(hi)))
     }
 
-    /// As JSON: the answer, what was asked, and each step.
+    /// Returns JSON: the result, the question, and each step.
     pub fn json(&self) -> Value {
         let goal = self.climb.goal();
         let mut all = json!(self.answer());
@@ -254,7 +254,7 @@ pub(crate) fn standing(result: &CapacityResult) -> &'static str {
     }
 }
 
-/// What was not kept to in a step, or what was seen of what gave out.
+/// Returns which bound a step broke, or what limited it.
 pub(crate) fn why(step: &CapacityStep, chars: usize) -> String {
     clean(step.unmet.first().or(step.evidence.as_ref()).map_or("", String::as_str), chars)
 }

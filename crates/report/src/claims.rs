@@ -7,7 +7,7 @@ mod output;
 mod words;
 
 use crate::analysis::{CellResult, Status, by_cell};
-use crate::bounded_runs::Kept;
+use crate::bound_check::Kept;
 use crate::points::Point;
 use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;
@@ -20,16 +20,15 @@ use pubmark_model::objective::Objective;
 use pubmark_model::record::FigureGroup;
 use pubmark_stats::PairedTest;
 
-/// What the records say of one part of a claim: at how many points a claimed
-/// system is best, by the ranking that the tables show, or how many cells keep to
-/// its bounds.
+/// Result of one part of a claim: the number of points at which a claimed system is best, by the
+/// ranking of the tables, or the number of cells that meet its bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartResult {
-    /// What it says, in words.
+    /// The statement in words.
     pub says: String,
     /// The sentence of the document that it restates.
     pub restates: Option<String>,
-    /// What follows from the counts.
+    /// Outcome that follows from the counts.
     pub outcome: ClaimOutcome,
     /// Points at which a claimed system is best, or cells that keep to its bounds.
     pub won: usize,
@@ -45,16 +44,16 @@ pub struct PartResult {
     pub share: f64,
     /// The expression, where it is one.
     pub expr: Option<String>,
-    /// What is said at each point of an expression.
+    /// Result at each point of an expression.
     pub points: Vec<PointResult>,
 }
 
-/// What the records say of an expression at a point.
+/// Result of an expression at one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointResult {
     /// Where, as places on axes; empty where nothing is free.
     pub at: String,
-    /// What follows.
+    /// Outcome at this point.
     pub outcome: ClaimOutcome,
     /// The figures with their intervals and runs, or what is missing.
     pub words: String,
@@ -67,20 +66,20 @@ pub struct PointResult {
 /// A claim with what the records say of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimResult {
-    /// Which published statement.
+    /// Number of the published statement.
     pub id: String,
     /// The statement in words.
     pub says: String,
-    /// Whether the exit code says that it fails.
+    /// True if a failure of the claim sets the exit code.
     pub gate: bool,
-    /// It holds if all parts do, and fails if any does.
+    /// Outcome: it holds if all parts hold, and fails if any part fails.
     pub outcome: ClaimOutcome,
     /// Its parts, in the study's order.
     pub parts: Vec<PartResult>,
 }
 
 impl ClaimResult {
-    /// What it says, with the sentence that it restates, where it has one part.
+    /// Returns the statement, with the sentence that it restates if it has one part.
     pub fn sentence(&self) -> String {
         match self.parts.as_slice() {
             [part] => part.sentence(),
@@ -108,7 +107,7 @@ impl ClaimResult {
         self.parts.iter().map(|part| part.untested).sum()
     }
 
-    /// Whether it fails, and the exit code has to say so.
+    /// True if it fails and is a gate.
     pub fn breaks(&self) -> bool {
         self.gate && self.outcome == ClaimOutcome::Fails
     }
@@ -166,7 +165,7 @@ impl PartResult {
         }
     }
 
-    /// What it says, with the sentence that it restates.
+    /// Returns the statement, with the sentence that it restates.
     pub fn sentence(&self) -> String {
         match &self.restates {
             Some(restates) => format!("{} (restates: {restates})", self.says),
@@ -201,7 +200,7 @@ pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResul
                 parts: vec![part],
             }),
         }
-        // What one entry says of itself is of the claim.
+        // The statement of a single entry is that of the claim.
         if let Some(result) = results.iter_mut().find(|result| result.id == claim.id) {
             result.gate |= claim.gate;
         }
@@ -265,7 +264,7 @@ fn part(claim: &Claim, evidence: Evidence<'_>) -> PartResult {
     PartResult { says, restates, outcome, won, lost, open, untested, share: claim.share, expr, points }
 }
 
-/// Whether a cell is one of those that a claim is about.
+/// True if a claim covers a cell.
 fn is_met(claim: &Claim, result: &CellResult) -> bool {
     result.status != Status::Skipped
         && claim.conditions.iter().all(|(axis, condition)| {
@@ -319,7 +318,7 @@ pub(crate) struct OpenClaim {
     pub blocks_more: Option<u32>,
 }
 
-/// Where a part of a claim is open.
+/// Returns the points at which a part of a claim is open.
 pub(crate) fn open_points(claim: &Claim, evidence: Evidence<'_>) -> Vec<OpenClaim> {
     match &claim.statement {
         Statement::Best { figure, best, among } => {
@@ -348,7 +347,7 @@ struct BestClaim<'a> {
     among: &'a [String],
 }
 
-/// What is said of it at a point.
+/// Result of an expression at a point, with its parts.
 struct AtPoint<'a> {
     point: &'a Point,
     systems: Vec<&'a str>,
@@ -407,7 +406,7 @@ impl<'a> BestClaim<'a> {
         }
     }
 
-    /// What has to be measured where it is open.
+    /// Returns the cells to measure where the claim is open.
     fn open(self, at: &AtPoint<'_>, cells: &[CellResult]) -> OpenClaim {
         let wanted = wanted(self.best, &at.systems, &at.ranks);
         let cell = |name: &&str| at.point.members.iter().copied().find(|index| cells[*index].cell.system.name == *name);

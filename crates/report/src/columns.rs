@@ -1,4 +1,4 @@
-//! What the tables show of a cell.
+//! Columns of the tables.
 
 use crate::analysis::{CellResult, Status};
 use crate::axes::NAME_CHARS;
@@ -10,7 +10,7 @@ use crate::text;
 use crate::words::{CellVerdict, UNRELIABLE};
 use pubmark_model::figure::Figure;
 
-/// How a column shows a cell.
+/// Content of a column.
 pub(crate) enum Show {
     /// The system's name.
     System,
@@ -24,11 +24,11 @@ pub(crate) enum Show {
     CountBeside(Figure),
     /// A count or a rate.
     Count(Figure),
-    /// What all publishers of a cell owe together: in tables of cells with several, where
-    /// the rate is that of each.
+    /// Rate of all publishers of a cell together, in tables of cells with several publishers, where
+    /// `rate` is that of each.
     Offered,
-    /// What became of messages, to the last one: in tables of cells where that
-    /// matters first, and there at every width.
+    /// Counts of messages, exact: in tables of cells where delivery matters first, and there at
+    /// every width.
     Delivery(Figure),
     /// A share.
     Percent(Figure),
@@ -50,7 +50,7 @@ pub(crate) enum Show {
 pub(crate) struct Spec {
     /// Its heading.
     pub name: &'static str,
-    /// What it shows.
+    /// Content of the column.
     pub show: Show,
     /// 0 stays whatever the width; of the others the greatest goes first.
     pub expendable: u8,
@@ -79,11 +79,10 @@ pub(crate) const REFUSED: &str = "refused";
 /// The name of the column with the latency from actual send time.
 pub(crate) const SERVICE: &str = "service p99";
 
-/// So much more than the other, in proportion and in ns, makes a latency another story.
+/// Ratio and difference, ns, from which two latencies of a cell are both shown.
 const APART: (f64, f64) = (2.0, 1e6);
 
-/// Whether a cell needs both latencies side by side: faults were asked for, or
-/// they differ much.
+/// True if a cell needs both latencies side by side: it has faults, or they differ much.
 pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
     let figure = |column| result.figures.get(column).map(|estimate| estimate.value);
     let pair = figure(Figure::LATENCY_P99).zip(figure(Figure::SERVICE_P99));
@@ -91,8 +90,7 @@ pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
     !result.cell.faults.is_empty() || result.cell.link.is_some() || pair.is_some_and(apart)
 }
 
-/// What stands right behind the system, where what becomes of each message
-/// matters more than any latency.
+/// Columns right after the system if delivery matters more than latency.
 const DELIVERY: &[Spec] = &[
     spec("acked", Show::Delivery(Figure::ACKED), 0),
     spec(REFUSED, Show::Delivery(Figure::REFUSED), 0),
@@ -126,9 +124,8 @@ pub(crate) fn columns<'a>(specs: &'a [Spec], shown: &[&CellResult]) -> Vec<&'a S
     columns
 }
 
-/// How soon a column goes where there is no room for all. Where delivery comes
-/// first, the other figures make room for it, the throughput before the share
-/// that it may not stand without.
+/// Returns how early a column is dropped if there is too little room. If delivery comes first, the
+/// other figures are dropped before it, and the throughput before the share that belongs to it.
 pub(crate) fn expendable(spec: &Spec, columns: &[&Spec]) -> u8 {
     let delivery_first = columns.iter().any(|spec| matches!(spec.show, Show::Delivery(_)));
     // At a given rate it follows from the share that was delivered.
@@ -230,12 +227,12 @@ pub(crate) const LANGUAGES: &[Spec] = &[
 ];
 
 impl Show {
-    /// Whether it reads as text rather than as a number.
+    /// True if it contains text and not numbers.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Show::System | Show::Verdict)
     }
 
-    /// Whether it is left out where no cell tells two stories.
+    /// True if it is omitted unless a cell needs both latencies.
     pub(crate) fn is_second_story(&self) -> bool {
         matches!(self, Show::Beside(_) | Show::CountBeside(_))
     }
@@ -245,7 +242,7 @@ impl Show {
         let is_spoiled = !result.figures.may_be_quoted(column)
             && match result.status {
                 Status::Partly => true,
-                // What became of messages is a fact of the runs, whatever else spoils them.
+                // Counts of messages are facts of the runs, even if other figures are unreliable.
                 Status::Invalid => !matches!(self, Show::Delivery(_)),
                 _ => false,
             };
@@ -257,7 +254,7 @@ impl Show {
         format!("{}{sign}", if is_spoiled { NOT_QUOTED } else { "" })
     }
 
-    /// What stands in the table.
+    /// Returns the entry of a cell.
     pub(crate) fn entry(&self, result: &CellResult, point: &Point) -> Entry {
         let figure = |column: Figure, text: &dyn Fn(f64) -> String| {
             let estimate = result.figures.get(column);
@@ -309,8 +306,8 @@ fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
     }
 }
 
-/// How a row is to be marked, and its verdict in words. Where some of the runs
-/// do not count for the figure that ranks, it says how many do.
+/// Returns the mark of a row and its verdict. If some runs do not count for the ranked figure, the
+/// verdict has the number that do.
 pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
     let word = CellVerdict::of(result, point);
     let mark = match word {

@@ -30,7 +30,7 @@ pub(crate) fn command_with_repeats(folder: &Path, repeats: u32, brought: bool) -
     format!("pubmark run {study} --repeats {repeats}{systems}")
 }
 
-/// As it is typed, whole.
+/// Returns a value as it is typed on the command line.
 fn typed(axis: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -16,7 +16,7 @@ mod decide;
 mod difference;
 mod figure;
 mod gate;
-mod gated;
+mod gate_evaluation;
 mod gates;
 mod history;
 mod junit;
@@ -38,14 +38,19 @@ pub use select::{Across, Only, Selection, SelectionError};
 use crate::terminal;
 
 impl Comparison {
-    /// Tables for a terminal of so many columns. `names` are what A and B are
+    /// Returns all tables for a terminal of so many columns. `names` are what A and B are
     /// called.
     pub fn terminal(&self, names: [&str; 2], width: usize, colour: bool) -> String {
         terminal::render(&page::document(self, names), width, colour)
     }
 
-    /// The same as GitHub Markdown for a comment: how it came out first, then
-    /// what has changed, the rest folded away.
+    /// Returns the same on one screen: what changed, the worst first, and the gates.
+    pub fn brief(&self, names: [&str; 2], width: usize, colour: bool) -> String {
+        terminal::render(&page::brief(self, names), width, colour)
+    }
+
+    /// Returns GitHub Markdown for a comment: the summary first, then the changes, and the rest
+    /// folded.
     pub fn markdown(&self, names: [&str; 2]) -> String {
         markdown::render(self, names)
     }

@@ -1,8 +1,9 @@
-//! Which systems of a report meet constraints: `p99 < 20ms and server_memory < 100MB`.
+//! Constraints on systems, such as `p99 < 20ms and server_memory < 100MB`, and which systems meet
+//! them.
 
 use crate::analysis::{CellResult, by_cell};
 use crate::axes::axis_value;
-use crate::bounded_runs::{BoundVerdict, BoundedRuns};
+use crate::bound_check::{BoundVerdict, BoundedRuns};
 use crate::compare::Only;
 use crate::document::{Document, Entry, Head, Mark, Row, table};
 use crate::report::Report;
@@ -18,7 +19,7 @@ const CHARS: usize = 160;
 /// Facts of a system's file that can be asked for.
 const FACTS: [&str; 4] = ["system", "licence", "license", "language"];
 
-/// What a system has to meet.
+/// A constraint on a system.
 #[derive(Clone, Debug)]
 pub struct Constraints {
     text: String,
@@ -46,17 +47,17 @@ pub enum ConstraintError {
     Value {
         /// The axis.
         name: String,
-        /// What was asked for.
+        /// The requested value.
         value: String,
-        /// What there is.
+        /// The existing values.
         there: String,
     },
 }
 
-/// Whether a cell meets the constraints, and what says so.
+/// Result of the constraints for a cell, with its evidence.
 struct Fit<'a> {
     result: &'a CellResult,
-    /// None where its runs show neither.
+    /// `None` if its runs show neither.
     meets: Option<bool>,
     why: String,
 }
@@ -106,7 +107,7 @@ fn values(report: &Report, axis: &str) -> String {
 }
 
 impl Constraint {
-    /// Whether a cell is one of those that are looked at.
+    /// True if a cell is among the selected ones.
     fn is_at(&self, result: &CellResult) -> bool {
         if let Constraint::Axis(only) = self { only.holds(result) } else { true }
     }

@@ -14,10 +14,10 @@ use std::collections::HashMap;
 /// Longest axis value that is written, characters.
 const VALUE_CHARS: usize = 1_000;
 
-/// What stands behind the figures where the study names an objective: the answer of
-/// the search that the cell is a step of, the cell's load, and in how many of its
-/// steps that count the objective held. Where the study asks for capacities: that of the
-/// cell without its load, of which no step is a run of the study.
+/// Columns of a study with an objective: the result of the search that the cell is a step of, the
+/// cell's load, and the number of its counted steps in which the objective held. If a study asks
+/// for capacities, the result is that of the cell without its load, because no step is a run of the
+/// study.
 const CAPACITY: [&str; 9] = [
     "capacity_estimate",
     "capacity_lo",
@@ -30,7 +30,7 @@ const CAPACITY: [&str; 9] = [
     "capacity_steps",
 ];
 
-/// What stands there where the study asks for its headroom.
+/// Columns of a study that asks for its headroom.
 const HEADROOM: [&str; 4] = ["headroom_times", "headroom_lo", "headroom_hi", "headroom_limited_by"];
 
 /// The table as text: the axes, the runs, the verdict, then each figure with
@@ -96,8 +96,8 @@ fn written(number: Option<f64>) -> String {
     number.map_or_else(String::new, |number| number.to_string())
 }
 
-/// What stands in the columns of [`CAPACITY`], by the index of the cell; nothing of
-/// cells without a step.
+/// Returns the entries of the columns [`CAPACITY`], by the index of the cell; none for cells
+/// without a step.
 fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
     let mut rows = HashMap::new();
     let all = report.capacities();
@@ -133,8 +133,8 @@ fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
     rows
 }
 
-/// What is said of a capacity: estimate, ends, whether it is a lower bound, what gave
-/// out first, and where its system stands.
+/// Returns the entries of a capacity: estimate, ends, whether it is a lower bound, the limiting
+/// factor, and the standing of the system.
 fn answered(found: &CapacityResult) -> [String; 6] {
     let (answer, [estimate, lo, hi]) = (found.answer(), found.amounts());
     [

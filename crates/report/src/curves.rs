@@ -45,7 +45,7 @@ pub struct Curve {
     pub distribution: Distribution,
 }
 
-/// Those of a cell, by kind; absent where no run measured it.
+/// Curves of a cell, by kind; a kind that no run measured is absent.
 pub type Curves = BTreeMap<&'static str, Curve>;
 
 /// The histogram of a kind of latency, among those of a run.
@@ -75,7 +75,7 @@ impl Merging {
             match merged {
                 _ if !counts => {}
                 None => *merged = Some(read),
-                // Of different precision: the first stands.
+                // Histograms of different precision cannot be merged: the first one counts.
                 Some(all) => drop(all.merge(&read)),
             }
         }

@@ -3,16 +3,15 @@
 use crate::bars::Scale;
 use crate::text::{NO_SPREAD, NONE};
 
-/// All that a report shows. Every string in it is clean of control characters
-/// and bounded in length.
+/// Content of a report. All strings are free of control characters and of limited length.
 pub(crate) struct Document {
     /// The study's title.
     pub title: String,
     /// The question that it answers; may be empty.
     pub question: String,
-    /// What is the same in all cells, key and value.
+    /// Values that are the same in all cells, as key and value.
     pub constants: String,
-    /// What the records answer, in sentences.
+    /// Results in sentences.
     pub answers: Vec<String>,
     /// The tables of figures.
     pub tables: Vec<Table>,
@@ -22,12 +21,12 @@ pub(crate) struct Document {
     pub closing: Vec<String>,
 }
 
-/// Which cells have a row.
+/// Selection of the cells that have a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// Those that were to be run; of the others it is said how many there are, and why.
+    /// Cells that were to be run; the skipped ones are counted, with their reasons.
     ToBeRun,
-    /// All of them.
+    /// All cells.
     All,
 }
 
@@ -41,9 +40,9 @@ pub(crate) struct Table {
     pub groups: Vec<Vec<Row>>,
     /// Remarks beneath it.
     pub notes: Vec<Note>,
-    /// Whether the last column is prose, to be wrapped.
+    /// True if the last column is prose, to be wrapped.
     pub ends_in_prose: bool,
-    /// Where to find the columns for which there is no room.
+    /// Option that prints the columns for which there is too little room.
     pub whole: &'static str,
     /// Bars that may stand beside a column, and which.
     pub bars: Option<(Scale, usize)>,
@@ -53,11 +52,11 @@ pub(crate) struct Table {
 pub(crate) struct Note {
     /// In words.
     pub text: String,
-    /// What it is about.
+    /// Subject of the remark.
     pub about: About,
 }
 
-/// What a remark is about, and without which it says nothing.
+/// Subject of a remark. If it is not shown, the remark is omitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     /// The rows.
@@ -72,9 +71,9 @@ pub(crate) enum About {
 pub(crate) struct Head {
     /// Its name.
     pub name: String,
-    /// Whether it holds figures.
+    /// True if it contains figures.
     pub is_figure: bool,
-    /// Whether it says where a group lies, the same in all its rows.
+    /// True if it contains the position of a group, which is the same in all its rows.
     pub is_axis: bool,
     /// 0 stays whatever the width; of the others the greatest goes first.
     pub expendable: u8,
@@ -84,7 +83,7 @@ pub(crate) struct Head {
 pub(crate) struct Row {
     /// An entry a column.
     pub entries: Vec<Entry>,
-    /// How it stands out.
+    /// Mark of the row.
     pub mark: Mark,
     /// The value of its bar; a row that may not be quoted has none.
     pub bar: Option<f64>,
@@ -95,11 +94,11 @@ pub(crate) struct Row {
 pub(crate) struct Entry {
     /// The figure or text.
     pub text: String,
-    /// How far the figure is sure; may be empty.
+    /// Uncertainty of the figure; may be empty.
     pub spread: String,
 }
 
-/// How a row stands out.
+/// Mark of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Not at all.
@@ -119,6 +118,19 @@ impl Note {
     }
 }
 
+impl Table {
+    /// Returns the table with its first rows, one after another without gaps, and a remark on how
+    /// many more there are and what prints them.
+    pub(crate) fn first_rows(mut self, most: usize, all: &str) -> Table {
+        let rows: usize = self.groups.iter().map(Vec::len).sum();
+        self.groups = self.groups.into_iter().flatten().take(most).map(|row| vec![row]).collect();
+        if rows > most {
+            self.notes.push(Note::on_rows(format!("… and {} more: {all}", rows - most)));
+        }
+        self
+    }
+}
+
 impl Entry {
     pub(crate) fn plain(text: String) -> Entry {
         Entry { text, spread: String::new() }
@@ -132,7 +144,7 @@ impl Entry {
         Entry::plain(self.text)
     }
 
-    /// What is counted and the same in all runs needs no interval to say so.
+    /// Omits the interval of a count that is the same in all runs.
     pub(crate) fn without_zero_spread(self) -> Entry {
         if self.spread == NO_SPREAD { self.without_spread() } else { self }
     }

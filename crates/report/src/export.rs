@@ -3,7 +3,7 @@
 use crate::document::Rows;
 use crate::layout::document;
 use crate::report::{Report, ReportError};
-use crate::{bounded, csv, json, markdown, page, terminal};
+use crate::{csv, json, long_output, markdown, page, terminal};
 use pubmark_files as files;
 use serde_json::Value;
 use std::io;
@@ -16,20 +16,20 @@ impl Report {
     /// than 200 lines it is the beginning of each table, and the way to the rest. Cells
     /// that were not to be run have no row: they are counted, with their reasons.
     pub fn terminal(&self, width: usize, colour: bool) -> String {
-        bounded::render(|| document(self, Rows::ToBeRun), width, colour)
+        long_output::render(|| document(self, Rows::ToBeRun), width, colour)
     }
 
-    /// The same with all rows, however many, and with all reasons.
+    /// Returns the report with all rows and all reasons.
     pub fn terminal_whole(&self, width: usize, colour: bool) -> String {
         terminal::render(&document(self, Rows::All), width, colour)
     }
 
-    /// The same tables, all columns, as GitHub Markdown.
+    /// Returns the tables with all columns as GitHub Markdown.
     pub fn markdown(&self) -> String {
         markdown::render(&document(self, Rows::ToBeRun))
     }
 
-    /// The same with a row for every cell, and with all reasons.
+    /// Returns GitHub Markdown with a row for every cell, and with all reasons.
     pub fn markdown_whole(&self) -> String {
         markdown::render(&document(self, Rows::All))
     }
@@ -67,9 +67,9 @@ impl Report {
         json::summary(self)
     }
 
-    /// What `--json` prints: [`Report::summary_json`], and of a study that is measured
-    /// until its questions are decided an object of these rows (`summary`) and what the
-    /// records answer (`questions`).
+    /// Returns the output of `--json`: [`Report::summary_json`]; for a study that is measured until
+    /// its questions are decided, an object of these rows (`summary`) and the results
+    /// (`questions`).
     pub fn json(&self) -> Value {
         json::whole(self)
     }

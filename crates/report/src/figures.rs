@@ -20,31 +20,30 @@ const ROUNDING: f64 = 1e-12;
 pub struct CellFigures {
     /// By figure.
     values: Vec<Value>,
-    /// Whether a loop of the generator was at its limit in a run of which the
-    /// delivered rate is.
+    /// True if a loop of the generator was at its limit in a run of the delivered rate.
     is_lower_bound: bool,
-    /// Whether a run was not caught up with a fault when its window ended.
+    /// True if a run had not caught up with a fault when its window ended.
     is_behind: bool,
-    /// How the multiple of the floor's delivered rate is to be read.
+    /// Sign of the multiple of the floor's delivered rate.
     over_floor: Sign,
 }
 
-/// What a cell's runs say of one figure.
+/// Values of one figure over the runs of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Value {
     estimate: Option<Estimate>,
     readings: Vec<Observation>,
     is_quotable: bool,
-    /// Of the runs that may be compared, where they are not those of `readings`.
+    /// Values of the runs that can be compared, if they differ from `readings`.
     compared: Option<Vec<Observation>>,
-    /// As a multiple of the floor's.
+    /// Multiple of the floor's value.
     over_floor: Option<Estimate>,
 }
 
-/// How a figure is to be read.
+/// Meaning of a figure's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sign {
-    /// As it stands.
+    /// The exact value.
     #[default]
     Equal,
     /// The system reaches at least so much: a loop of the generator was at its
@@ -66,13 +65,13 @@ impl CellFigures {
         self.get(column).filter(|_| self.may_be_quoted(column))
     }
 
-    /// Whether there is a run whose verdict allows the figure.
+    /// True if a run's verdict allows the figure.
     pub fn may_be_quoted(&self, column: Figure) -> bool {
         self.value(column).is_some_and(|value| value.is_quotable)
     }
 
-    /// What each of the runs that may be quoted says of the figure, those that
-    /// say nothing left out. Empty for figures that are not single run's.
+    /// Returns the values of the runs in which the figure is reliable, without runs that lack it.
+    /// Empty for figures that no single run has.
     pub fn each(&self, column: Figure) -> &[Observation] {
         match self.value(column) {
             Some(value) if value.is_quotable => &value.readings,
@@ -95,14 +94,14 @@ impl CellFigures {
         self.value(column).is_some_and(|value| value.compared.is_some())
     }
 
-    /// What clocks may have added to the figure or taken from it in a run that it is
-    /// of, at most, in its unit; none where one clock measured each.
+    /// Returns the largest error that clocks may cause in the figure, in its unit; `None` if one
+    /// clock measured each run.
     pub fn clock_bound(&self, column: Figure) -> Option<f64> {
         Some(ClockBlur::of(self.shown(column)).amount).filter(|bound| *bound > 0.0)
     }
 
-    /// How a figure is to be read: at `max`, messages a second may be a lower
-    /// bound, and so may the time until a fault is caught up.
+    /// Returns the sign of a figure: at `max`, a rate may be a lower bound, and so may the time to
+    /// catch up with a fault.
     pub fn sign(&self, column: Figure) -> Sign {
         match column {
             Figure::DELIVERED | Figure::DELIVERED_BYTES if self.is_lower_bound => Sign::AtLeast,
@@ -116,7 +115,7 @@ impl CellFigures {
         self.values.get(column.index())
     }
 
-    /// What the runs say, whether or not they may be quoted.
+    /// Returns the values of all runs, reliable or not.
     pub(crate) fn shown(&self, column: Figure) -> &[Observation] {
         self.value(column).map_or(&[], |value| &value.readings)
     }
@@ -190,7 +189,7 @@ impl Value {
     }
 }
 
-/// Whether a run may be quoted for these figures.
+/// True if these figures of a run are reliable.
 pub(crate) fn allows(run: &RunRecord, group: FigureGroup) -> bool {
     let verdict = &run.verdict;
     run.error.is_none() && (verdict.valid || (!verdict.reasons.is_empty() && verdict.allows(group)))
@@ -207,12 +206,12 @@ pub(crate) fn comparable(column: Figure, run: &RunRecord) -> Option<Observation>
     Observation::of(column, run).filter(|_| compares(run, column.group()))
 }
 
-/// What a run says of a figure, whatever its verdict.
+/// Returns the value of a figure in a run, whatever its verdict.
 pub(crate) fn observed(column: Figure, run: &RunRecord) -> Option<Observation> {
     Observation::of(column, run)
 }
 
-/// What a run says of a figure, where its verdict allows it.
+/// Returns the value of a figure in a run if its verdict allows it.
 pub(crate) fn quoted(column: Figure, run: &RunRecord) -> Option<Observation> {
     Observation::of(column, run).filter(|_| allows(run, column.group()))
 }
@@ -239,8 +238,8 @@ pub(crate) fn shown(figure: Figure, value: f64) -> String {
     }
 }
 
-/// Whether messages are counted for it, and no clock or sample is read: its noise is
-/// all between runs.
+/// True for counts of messages, which have no error of a clock or sample: all their noise is
+/// between runs.
 pub(crate) fn is_counted(figure: Figure) -> bool {
     matches!(figure.group(), FigureGroup::Counts | FigureGroup::Rates) || figure == Figure::LATE
 }
@@ -259,7 +258,7 @@ pub(crate) fn typical(column: Figure, readings: &[Observation]) -> Option<Estima
     }
     let Estimate { value, interval } = typical_run(Runs { values: &values, step })?;
     let most = if column == Figure::DELIVERED_RATIO { 1.0 } else { f64::INFINITY };
-    // Of equal values, logarithms and back leave a last digit.
+    // For equal values, the logarithm and its inverse leave a rounding error.
     let end = |end: f64| if (end - value).abs() <= value.abs() * ROUNDING { value } else { end };
     let within = |Interval { lo, hi }| Interval { lo: end(lo.max(0.0).min(value)), hi: end(hi.min(most).max(value)) };
     Some(Estimate { value, interval: interval.map(within) })

@@ -1,5 +1,5 @@
-//! What the records support, in sentences: who is best where and by how much,
-//! or that it cannot be told.
+//! Conclusions from the records in sentences: the best system at each point and its distance, or
+//! that it is open.
 
 mod delivery;
 pub(crate) mod machine;
@@ -25,10 +25,11 @@ use std::collections::BTreeMap;
 /// A question that systems are compared by.
 struct Question {
     about: &'static str,
-    /// What the winner has.
+    /// Text for the winner's property.
     has: &'static str,
     figure: Figure,
-    /// Whether it is asked of cells with a given rate, of unthrottled ones, or of both.
+    /// `Some(true)` if the question is about unthrottled cells only, `Some(false)` for cells with a
+    /// rate only, `None` for both.
     unthrottled: Option<bool>,
 }
 
@@ -66,13 +67,13 @@ pub(crate) fn findings(report: &Report) -> Vec<Sentence> {
     first.chain(answers).chain(validity(report)).collect()
 }
 
-/// What the points say to a question.
+/// Results of the points for a question.
 struct Answers<'a> {
     question: &'a Question,
     cells: &'a [CellResult],
     /// The points that ask it, each with who is best there.
     asked: Vec<(&'a Point, &'a Ranked)>,
-    /// What a tie is, as a fraction.
+    /// Bound of a tie, as a fraction.
     tie: f64,
 }
 
@@ -214,13 +215,13 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Where a point lies among those that are asked.
+    /// Returns the place of a point among the points of the question.
     fn place(&self, point: &Point) -> String {
         let all: Vec<&Point> = self.asked.iter().map(|(point, _)| *point).collect();
         clean(&cell::label(&varying(point, &all)), NAME_CHARS)
     }
 
-    /// What is said of the points that nobody wins.
+    /// Describes the points without a winner.
     fn rest(&self) -> String {
         let part = |count: usize, word: &str| if count == 0 { String::new() } else { format!("; {count} {word}") };
         let ties = self.count(|placing| matches!(placing, Placing::Tie(_)));
@@ -265,7 +266,7 @@ impl<'a> Answers<'a> {
         Sentence { about, outcome, text }
     }
 
-    /// What is known of points of which none has a winner, and what would tell more.
+    /// Describes points of which none has a winner, and what would decide them.
     fn open(&self) -> String {
         let open = |ranked: &Ranked| match &ranked.placing {
             Placing::Open { why, .. } => Some(why.clone()),

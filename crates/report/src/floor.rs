@@ -12,7 +12,7 @@ pub const REFERENCES: [&str; 2] = [FLOOR, "mock"];
 /// its language.
 const NULL: &str = "null";
 
-/// Whether a system is a reference rather than a competitor.
+/// True if a system is a reference and not a competitor.
 pub(crate) fn is_reference(system: &System) -> bool {
     REFERENCES.contains(&system.name.as_str()) || system.driver == NULL
 }

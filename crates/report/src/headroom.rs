@@ -1,10 +1,11 @@
-//! How far the given loads lie from what holds, by the search that followed the runs.
+//! Headroom: the ratio of the highest load that holds to the given load, from the search after the
+//! runs.
 
 use crate::analysis::CellResult;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
-use crate::searched::SearchedPart;
+use crate::searches::SearchedPart;
 use crate::text::{clean, clean_ends, count};
 use pubmark_model::capacity::{CapacityAnswer, CapacityLimit, HEADROOM_MOST, LoadAxis};
 use serde_json::{Map, Value, json};
@@ -19,11 +20,11 @@ const OF_STEPS: [&str; 4] = ["part", "duration", "count", "rate"];
 pub(crate) struct CellHeadroom {
     /// Due, messages a second of all publishers together.
     pub offered_per_s: f64,
-    /// None where nothing failed, or nothing held.
+    /// `None` if nothing failed, or nothing held.
     pub times: Option<f64>,
-    /// Where nothing failed, the highest that held.
+    /// Lower end; if nothing failed, the highest load that held.
     pub lo: Option<f64>,
-    /// None where it holds at least so often.
+    /// Upper end; `None` if the multiple is a lower bound.
     pub hi: Option<f64>,
     answer: CapacityAnswer,
 }
@@ -40,12 +41,12 @@ impl CellHeadroom {
         }
     }
 
-    /// What was at its limit, as a word.
+    /// Returns the limiting factor as a word.
     pub(crate) fn limited_by(&self) -> Option<&'static str> {
         self.answer.limited_by.map(|limit| limit.word())
     }
 
-    /// As JSON.
+    /// Returns JSON.
     pub(crate) fn json(&self) -> Value {
         json!({"times": self.times, "lo": self.lo, "hi": self.hi, "limited_by": self.limited_by()})
     }
@@ -67,7 +68,8 @@ impl CellHeadroom {
         }
     }
 
-    /// What gave out first. Of the generator it is said that it is not the system.
+    /// Describes the limiting factor. If it is the generator, the text says that it is not the
+    /// system.
     fn gave_out(&self) -> String {
         let Some(by) = self.limited_by() else { return "no limit found".into() };
         let evidence = clean_ends(self.answer.evidence.as_deref().unwrap_or_default(), EVIDENCE_CHARS);

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What makes a machine another one.
+/// Keys that identify a machine.
 const MACHINE: [&str; 4] = ["processor", "cores", "memory_bytes", "kernel"];
 
 /// Keys that say how often each cell was measured, and in which order.
@@ -43,7 +43,7 @@ pub enum JoinError {
     NotAdded {
         /// The folder.
         folder: PathBuf,
-        /// What is not the same.
+        /// The difference.
         what: String,
     },
 }
@@ -184,8 +184,8 @@ fn same_values(one: &[Value], other: &[Value]) -> bool {
     one.len() == other.len() && one.iter().all(|value| other.contains(value))
 }
 
-/// What has to be the same, as text: all but the values of axes, how often each cell
-/// was measured and in which order, and the words about it.
+/// Returns the parts of a study that have to be equal, as text: all but the values of axes,
+/// repeats, order, title and question.
 fn bare(study: &Study) -> String {
     let mut bare = study.clone();
     let of_parts = bare.parts.iter_mut().flat_map(|part| &mut part.axes);

@@ -28,12 +28,12 @@ pub(crate) fn whole(report: &Report) -> Value {
     all
 }
 
-/// What the study asks, in the order in which it is told: how each stands.
+/// Returns the questions of the study in their order, with the state of each.
 fn questions(report: &Report) -> Value {
     report.questions().into_iter().map(question).collect()
 }
 
-/// One of them. Each has all keys; what does not apply is null.
+/// Returns one question. It has all keys; those that do not apply are null.
 fn question(asked: StudyQuestion) -> Value {
     let (state, answer, why, blocks_more) = match asked.state {
         QuestionState::Decided(answer) => ("decided", Some(answer), None, None),

@@ -30,7 +30,7 @@ pub struct Knee {
     pub load: Option<f64>,
     /// The 99th percentile of latency there, ns.
     pub p99_ns: Option<f64>,
-    /// How large it may be, ns.
+    /// Largest allowed value, ns.
     pub bound_ns: Option<f64>,
     /// The first load above it that is not sustained, and why; none where all are.
     pub end: Option<(f64, KneeEnd)>,
@@ -62,7 +62,7 @@ impl KneeEnd {
         }
     }
 
-    /// Whether it says something of the system.
+    /// True if it shows something about the system.
     fn is_its_own(self) -> bool {
         matches!(self, KneeEnd::Lossy | KneeEnd::Late)
     }
@@ -240,7 +240,7 @@ mod tests {
             found(vec![load(500.0, 100.0), doubtful(1_000.0)]),
             (Some(500.0), Some((1_000.0, KneeEnd::NotValid)), vec![])
         );
-        // What is shown to fail above says more than what nothing may be said of.
+        // A load that is shown to fail says more than one that shows nothing.
         assert_eq!(
             found(vec![load(500.0, 100.0), doubtful(1_000.0), load(2_000.0, 5_000.0)]),
             (Some(500.0), Some((2_000.0, KneeEnd::Late)), vec![])

@@ -1,4 +1,4 @@
-//! What a binding costs beyond the floor of its language, and beside a baseline.
+//! Cost of a binding beyond the floor of its language, and compared with a baseline.
 
 use crate::analysis::{CellResult, Status, in_blocks, point_key, within_blocks};
 use crate::figures::{Observation, typical};
@@ -41,8 +41,8 @@ pub(crate) fn relate(cells: &mut [CellResult], baseline: Option<&str>) {
     }
 }
 
-/// What is above the floor in each block; nothing where the floor scatters by
-/// more, or lies above.
+/// Returns the difference from the floor in each repeat; empty if the floor scatters by more, or
+/// lies above.
 fn beyond(own: &[Observation], floor: &[Observation]) -> Vec<Observation> {
     let beyond: Vec<Observation> = in_blocks(own, floor).map(|(own, floor)| own.less(floor)).collect();
     let scatter = typical(Figure::LANGUAGE_FLOOR, floor).and_then(|floor| floor.interval);
@@ -51,7 +51,7 @@ fn beyond(own: &[Observation], floor: &[Observation]) -> Vec<Observation> {
     if shown { beyond } else { Vec::new() }
 }
 
-/// How long a message takes, by run, ns; and whether it may be quoted.
+/// Returns the time per message by run, ns, and whether it is reliable.
 fn message_time(result: &CellResult) -> (Vec<Observation>, bool) {
     let workload = &result.cell.workload;
     let read = |column, change: &dyn Fn(f64) -> f64| {
@@ -85,7 +85,8 @@ pub(crate) fn beside(cells: &[CellResult]) -> Vec<Vec<usize>> {
     cells.iter().map(of).collect()
 }
 
-/// What has to be the same in a cell of a floor: all but how messages travel.
+/// Returns the properties that a cell shares with its floor: all but the way in which messages
+/// travel.
 fn work(cell: &Cell) -> String {
     let work = &cell.workload;
     format!(

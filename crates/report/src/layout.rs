@@ -68,14 +68,13 @@ pub(crate) fn document(report: &Report, rows: Rows) -> Document {
     }
 }
 
-/// What was lost of what was acknowledged, and who is best by the figures that
-/// rank.
+/// Returns sentences on acknowledged and lost messages, and on the best systems.
 fn answers(report: &Report) -> Vec<String> {
     let shown = |about: &str| ["machine", "arms", "capacity", "delivery", "latency", "throughput"].contains(&about);
     findings(report).into_iter().filter(|finding| shown(finding.about)).map(|finding| finding.text).collect()
 }
 
-/// What a table shows, and of which cells.
+/// Kind of a table.
 #[derive(Clone, Copy)]
 struct Kind {
     title: &'static str,
@@ -84,7 +83,7 @@ struct Kind {
 }
 
 impl Kind {
-    /// Whether it tells bindings from their languages; the other tables are of all
+    /// True for the table that separates bindings from their languages; the other tables are of all
     /// cells.
     fn of_languages(self) -> bool {
         self.specs.iter().any(|spec| spec.name == BINDING)
@@ -144,7 +143,7 @@ fn table(report: &Report, kind: Kind, part: Option<&str>, rows: Rows) -> Option<
         title: titled(report, kind.title, first, varies),
         notes: legend(&heads, &groups)
             .into_iter()
-            // Of the same cells there is another table.
+            // The same cells have another table with this note.
             .chain(beneath.into_iter().map(Note::on_rows).filter(|_| !kind.of_languages()))
             .collect(),
         heads,
@@ -193,8 +192,8 @@ fn titled(report: &Report, title: &str, first: &Point, varies: impl Fn(&str) -> 
     title
 }
 
-/// Whether a column shows what a cell's limit holds down, and some row has a figure: it
-/// is shown wherever there is a limit.
+/// True if a column shows the value that a cell's limit bounds, and a row has that figure: it is
+/// shown if there is a limit.
 fn is_limited(spec: &Spec, shown: &[&CellResult]) -> bool {
     let limited = |result: &&CellResult| result.cell.limits.memory_bytes.is_some();
     matches!(spec.show, Show::Bytes(Figure::SERVER_MEMORY))
@@ -215,7 +214,7 @@ fn drop_empty(heads: &mut Vec<Head>, groups: &mut [Vec<Row>]) {
     }
 }
 
-/// What the signs in the table mean.
+/// Returns the meaning of the signs in a table.
 fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     let mut notes = Vec::new();
     let rows = || groups.iter().flatten();

@@ -1,10 +1,10 @@
-//! What a report says in words: what is the same everywhere, what is wrong
-//! with which runs, and how far the whole can be trusted.
+//! Notes of a report: values that are the same everywhere, problems of runs, and how reliable the
+//! whole is.
 
 use crate::analysis::{CellResult, ReasonCount};
 use crate::axes::{axis_name, axis_value};
 use crate::document::Rows;
-use crate::made;
+use crate::build_info;
 use crate::modes;
 use crate::not_run;
 use crate::points::Point;
@@ -49,7 +49,8 @@ const SHOWN: [(&str, &str); 17] = [
     ("fault", fault::NONE),
 ];
 
-/// What is the same in all cells: `pattern pairs · payload 1KiB · 3 runs a cell`.
+/// Returns the values that are the same in all cells: `pattern pairs · payload 1KiB · 3 runs a
+/// cell`.
 pub(crate) fn constants(report: &Report) -> String {
     let study = report.study();
     let constant_axes = || study.axes.iter().filter(|axis| axis.values.len() == 1);
@@ -86,8 +87,8 @@ fn runs(count: usize) -> String {
     text::counted(count, "run")
 }
 
-/// What is wrong beneath a table: with the ranking, then with the runs.
-/// `is_busy`: the report says at its beginning that others used the machine.
+/// Returns the notes below a table: on the ranking, then on the runs. `is_busy`: the report says at
+/// its beginning that others used the machine.
 pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point], is_busy: bool) -> Vec<String> {
     let mut notes = standing(points);
     let told: Vec<String> = cells.iter().flat_map(|result| problems(result, is_busy)).collect();
@@ -167,7 +168,7 @@ fn against(reasons: &[ReasonCount]) -> String {
     }
 }
 
-/// What is wrong with the runs of a cell, and what they found.
+/// Returns the problems of a cell's runs, and their notes.
 fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
     let label = clean(&result.cell.label(), LABEL_CHARS);
     let of_all = |count: usize| format!("{count} of {}", runs(result.runs));
@@ -202,8 +203,7 @@ fn problems(result: &CellResult, is_busy: bool) -> Vec<String> {
         let first = if result.noted_runs > 1 { ", the first" } else { "" };
         let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
         let found = found.collect::<Vec<_>>().join("; ");
-        // What was acknowledged and lost is the first of it, and goes before
-        // the reasons; nothing else does.
+        // Acknowledged and lost messages come before the reasons, other notes after them.
         let lossy = result.figures.get(Figure::ACKED_LOST).is_some_and(|lost| lost.value > 0.0);
         let place = if lossy { 0 } else { notes.len() };
         notes.insert(place, format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
@@ -222,14 +222,14 @@ pub(crate) fn counted(report: &Report) -> String {
     format!("{}{missing}{again}.", counts.words())
 }
 
-/// What is to be known of records of the first layout.
+/// Warning about records of schema 1.
 const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load generator's own timer (send lag): \
     compare them with latencies from the due time only.";
 
-/// What is to be known of the whole.
+/// Returns remarks on the whole report.
 pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     let mut lines = settings::lines(report);
-    lines.extend(made::lines(report));
+    lines.extend(build_info::lines(report));
     lines.extend(not_run::lines(report.cells(), rows));
     lines.extend(records(report));
     if report.study().quick {

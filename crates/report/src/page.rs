@@ -5,7 +5,7 @@
 //! compressed one by one, and the page unpacks those that are asked for. Their
 //! histograms stay in `runs.jsonl`: the curves made of them are in the data.
 
-mod beside;
+mod side_by_side;
 mod capacity;
 mod data;
 pub(crate) mod explain;
@@ -13,7 +13,7 @@ mod records;
 #[cfg(test)]
 mod typescript;
 
-use crate::bounded;
+use crate::long_output;
 use crate::document::Rows;
 use crate::layout::document;
 use crate::report::Report;
@@ -30,25 +30,24 @@ static FRONT_END: LazyLock<String> = LazyLock::new(|| {
     let _ = DeflateDecoder::new(include_bytes!(concat!(env!("OUT_DIR"), "/page")).as_slice()).read_to_string(&mut text);
     text
 });
-/// Where the data goes.
+/// Placeholder of the data.
 const PLACE: &str = "<!--pubmark:data-->";
 /// Columns of the tables that a browser without scripts shows.
 const PLAIN_WIDTH: usize = 120;
 
-/// What a page holds, made once for each form in which it is wanted.
+/// Content of a page, computed once for all output formats.
 pub struct Content {
-    /// What is shown at once, JSON.
+    /// Data that the page shows at once, JSON.
     page: String,
     /// The records, packed, JSON.
     records: String,
-    /// What a browser without scripts shows, text.
+    /// Text for a browser without scripts.
     plain: String,
 }
 
 impl Content {
-    /// Of these reports, side by side where there are several. A `live` page
-    /// asks the server that it came from for what is new; another never asks
-    /// anybody for anything.
+    /// Makes the content of these reports, side by side if there are several. A `live` page asks
+    /// its server for news; any other page makes no requests.
     pub fn of(reports: &[&Report], live: bool) -> Content {
         Content { page: json(&Page::of(reports, live)), records: json(&records(reports)), plain: plain(reports) }
     }
@@ -65,7 +64,7 @@ impl Content {
         String::from_utf8(page).unwrap_or_default()
     }
 
-    /// What a live page asks for: the data and the records, `{page, records}`.
+    /// Returns the data for a live page: `{page, records}`.
     pub fn data_json(&self) -> String {
         format!("{{\"page\":{},\"records\":{}}}", self.page, self.records)
     }
@@ -90,9 +89,9 @@ fn records(reports: &[&Report]) -> Vec<Vec<String>> {
     reports.iter().map(|report| records::packed(report)).collect()
 }
 
-/// What a browser without scripts shows.
+/// Returns the text for a browser without scripts.
 fn plain(reports: &[&Report]) -> String {
-    reports.iter().map(|report| bounded::render(|| document(report, Rows::ToBeRun), PLAIN_WIDTH, false)).collect()
+    reports.iter().map(|report| long_output::render(|| document(report, Rows::ToBeRun), PLAIN_WIDTH, false)).collect()
 }
 
 /// The blocks of JSON in the page: what writes each.
@@ -123,7 +122,7 @@ pub fn html(reports: &[&Report], live: bool) -> String {
     Content::of(reports, live).html()
 }
 
-/// What the live page of these reports asks for.
+/// Returns the data for the live page of these reports.
 pub fn data_json(reports: &[&Report]) -> String {
     Content::of(reports, true).data_json()
 }

@@ -14,7 +14,7 @@ pub struct Point {
     pub axes: Map<String, Value>,
     /// Its cells, as indices into the report's, in the study's order of systems.
     pub members: Vec<usize>,
-    /// Whether messages are sent as fast as they go (`rate = "max"`).
+    /// True if messages are sent as fast as possible (`rate = "max"`).
     pub unthrottled: bool,
     /// Systems that are to be ranked here, measured or not.
     pub(crate) rivals: usize,
@@ -29,7 +29,7 @@ pub(crate) fn headline(unthrottled: bool) -> Figure {
 }
 
 impl Point {
-    /// What is said of its systems by a figure.
+    /// Returns the ranking of its systems by a figure.
     pub fn by(&self, figure: Figure) -> Option<&Ranked> {
         self.ranks.iter().find(|(other, _)| *other == figure).map(|(_, ranked)| ranked)
     }
@@ -39,13 +39,12 @@ impl Point {
         self.ranks.iter().map(|(figure, ranked)| (*figure, ranked))
     }
 
-    /// Who is best: by median latency or, unthrottled, by messages delivered a
-    /// second.
+    /// Returns the ranking by median latency or, unthrottled, by delivered messages per second.
     pub fn best(&self) -> Option<&Ranked> {
         self.by(headline(self.unthrottled))
     }
 
-    /// Who uses least CPU time for a delivered message.
+    /// Returns the ranking by CPU time per delivered message.
     pub fn thriftiest(&self) -> Option<&Ranked> {
         self.by(Figure::CPU_PER_MESSAGE)
     }
@@ -55,7 +54,7 @@ impl Point {
         self.axes.get("part").and_then(Value::as_str)
     }
 
-    /// Whether the study leaves out every cell here.
+    /// True if the study skips every cell of the point.
     pub(crate) fn is_skipped(&self, cells: &[CellResult]) -> bool {
         let mut members = self.members.iter();
         members.all(|index| cells[*index].status == Status::Skipped)

@@ -9,7 +9,7 @@ use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked, Standing, Why};
 use crate::report::Report;
 use crate::text::clean;
-use pubmark_model::asked::Precision;
+use pubmark_model::question::Precision;
 use pubmark_model::cell::label;
 use pubmark_model::claim::Statement;
 use pubmark_model::figure::Figure;
@@ -31,29 +31,29 @@ const SETTLED_RUNS: usize = 3;
 pub struct StudyQuestion {
     /// In words.
     pub text: String,
-    /// What it is about.
+    /// Kind of the question.
     pub kind: QuestionKind,
-    /// How it stands.
+    /// State of the question.
     pub state: QuestionState,
 }
 
-/// What a question is about.
+/// Kind of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionKind {
-    /// Whether a claim of the study holds.
+    /// Does a claim of the study hold?
     Claim,
-    /// Who is best at a point.
+    /// Which system is best at a point?
     Best,
-    /// Which of two systems is better at a point.
+    /// Which of two systems is better at a point?
     Differ,
-    /// What a figure of a cell is, to within a share of it.
+    /// What is the value of a figure of a cell, within a given fraction?
     Within,
     /// The highest load of a cell at which an objective holds.
     Capacity,
 }
 
 impl QuestionKind {
-    /// As files write it.
+    /// Returns its name in files.
     pub fn word(self) -> &'static str {
         match self {
             QuestionKind::Claim => "claim",
@@ -65,21 +65,21 @@ impl QuestionKind {
     }
 }
 
-/// How a question stands.
+/// State of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestionState {
-    /// It has an answer.
+    /// It has a result.
     Decided(String),
     /// Further runs of these cells may decide it.
     Open {
-        /// As indices into [`Report::cells`], ascending.
+        /// Cells that it needs, as indices into [`Report::cells`], ascending.
         cells: Vec<usize>,
         /// The figures that runs have to be quotable for.
         groups: Vec<FigureGroup>,
-        /// Whether cells of one point are held against each other, so that one alone
-        /// says nothing.
+        /// True if cells of one point are compared with each other, so that one alone shows
+        /// nothing.
         compares: bool,
-        /// What stands in the way.
+        /// Reason why it is open.
         why: String,
         /// About how many more blocks would tell; none where that cannot be said.
         blocks_more: Option<u32>,
@@ -125,7 +125,7 @@ impl Report {
         let touching = all.iter().filter(|count| count.figures.iter().any(|figures| groups.contains(figures)));
         let touching: Vec<_> = touching.collect();
         let words: Vec<String> = touching.iter().map(|count| count.reason.to_string()).collect();
-        // What a noisy machine does to the generator is the machine's doing as well.
+        // The effects of a noisy machine on the generator are caused by the machine as well.
         let most = touching.iter().map(|count| count.runs).max().unwrap_or(0);
         let is_machine = touching.iter().any(|count| count.reason == Reason::NoisyMachine && count.runs == most);
         let words = if words.is_empty() { vec!["failed".to_owned()] } else { words };
@@ -187,7 +187,7 @@ impl Report {
         open((cells, compares), groups, evidence, blocks_more)
     }
 
-    /// None where there are not two systems that could be compared.
+    /// Returns the question of a point; `None` if fewer than two systems can be compared.
     fn of_point(&self, point: &Point, figure: Option<Figure>) -> Option<StudyQuestion> {
         let figure = figure.unwrap_or(headline(point.unthrottled));
         let ranked = point.by(figure).filter(|_| point.rivals > 1)?;
@@ -195,7 +195,7 @@ impl Report {
         Some(StudyQuestion { text, kind: QuestionKind::Best, state: self.at_point(point, ranked, figure) })
     }
 
-    /// None where one of the two is not measured.
+    /// Returns the question of a pair; `None` if one of the two is not measured.
     fn of_pair(&self, point: &Point, (one, other): (&str, &str)) -> Option<StudyQuestion> {
         let figure = headline(point.unthrottled);
         let ranked = point.by(figure)?;
@@ -226,7 +226,7 @@ impl Report {
         Some(StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Differ, state })
     }
 
-    /// None where there is no such figure.
+    /// Returns the question of a precision; `None` if there is no such figure.
     fn of_precision(&self, cell: usize, mut runs: Vec<&RunRecord>, precision: &Precision) -> Option<StudyQuestion> {
         let result = &self.cells()[cell];
         let figure = precision.figure(result.cell.workload.rate == Rate::Max);
@@ -291,7 +291,7 @@ impl Report {
     }
 }
 
-/// Where a point lies.
+/// Returns the place of a point.
 fn place(point: &Point) -> String {
     let place = label(&point.axes);
     if place.is_empty() { place } else { format!(" at {place}") }

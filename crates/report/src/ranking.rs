@@ -1,13 +1,12 @@
-//! Which systems are best at each point by a figure: a test within blocks,
-//! corrected for all comparisons of a table ([`pubmark_stats::rank_table`]).
+//! Ranking of the systems of each point by a figure: a test within repeats, corrected for all
+//! comparisons of a table ([`pubmark_stats::rank_table`]).
 //!
-//! Four things that a test cannot know are added. A system beats another by throughput only if
-//! it also delivers as large a share: what loses most may well be fastest.
-//! Where the generator was at its limit, what a system reached is a lower
-//! bound: it may win by it, and is never behind by it. What the clocks of two
-//! hosts may be wrong by is no noise: who differ by less are not told apart. And
-//! runs that other users of the machine disturbed show large differences, because
-//! a disturbance makes systems more alike; they show no tie and no upper bound.
+//! Four rules are added. A system beats another by throughput only if it also delivers as large a
+//! share, because losing messages is fast. If the generator was at its limit, a system's figure is
+//! a lower bound: it may win by it, and is never behind by it. The possible error of two hosts'
+//! clocks is not noise: systems that differ by less are not distinguished. And runs that other
+//! users of the machine disturbed can show large differences, because a disturbance makes systems
+//! more alike; they show no tie and no upper bound.
 
 pub(crate) mod decide;
 
@@ -24,24 +23,24 @@ const NAMES_CHARS: usize = 80;
 pub(crate) struct RankingRules {
     /// Systems tie that are shown to differ by less than this fraction.
     pub tie: f64,
-    /// Whether blocks were made until questions were decided, and so records were
-    /// looked at while they came.
+    /// True if runs were made until questions were decided, so that the records were looked at
+    /// repeatedly.
     pub until_decided: bool,
 }
 
 impl RankingRules {
-    /// Those of a study.
+    /// Returns the rules of a study.
     pub(crate) fn of(study: &Study) -> RankingRules {
         RankingRules { tie: study.tie(), until_decided: study.until_decided() }
     }
 }
 
-/// What is said of the systems of a point by a figure.
+/// Ranking of the systems of a point by a figure.
 #[derive(Clone, Debug)]
 pub struct Ranked {
-    /// Who is best.
+    /// The best systems.
     pub placing: Placing,
-    /// Those that have a figure that may be compared.
+    /// Systems with a figure that can be compared.
     systems: Vec<Contender>,
     /// By all runs that may be compared.
     tested: RankedPoint,
@@ -57,15 +56,15 @@ pub struct Ranked {
 #[derive(Clone, Debug)]
 struct Contender {
     name: String,
-    /// Whether it reached at least what its figure says.
+    /// True if its figure is a lower bound.
     is_lower_bound: bool,
     /// The share that it delivered, where the figure is no figure without it.
     share: Option<f64>,
-    /// What clocks leave open of its figure.
+    /// Error of its figure due to clocks.
     blur: ClockBlur,
 }
 
-/// Who is best at a point.
+/// The best systems of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Placing {
     /// This one is shown to be better than each other.
@@ -80,7 +79,7 @@ pub enum Placing {
         /// About how many more repeats would tell; none where that cannot be said.
         repeats_more: Option<u32>,
     },
-    /// Those that none beats delivered different shares of their messages, from the least to the
+    /// The unbeaten systems delivered different shares of their messages, from the least to the
     /// greatest: their figures are not of the same work.
     Unranked {
         /// The least share.
@@ -111,7 +110,7 @@ pub enum Why {
     Clock(Vec<String>),
 }
 
-/// Where a system stands.
+/// Standing of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It is the winner.
@@ -128,8 +127,8 @@ pub enum Standing {
     Alone,
 }
 
-/// How far a system is from the best one of its point: how many times as much it takes, or
-/// how many times less it reaches. Both ends hold for the whole table at once.
+/// Distance of a system from the best one of its point: the factor by which it takes longer, or
+/// reaches less. Both ends hold for the whole table at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// At least this factor; 1 for a system that may be the best.
@@ -139,7 +138,7 @@ pub struct Distance {
 }
 
 impl Ranked {
-    /// Where a system stands; none where it has no figure that may be compared.
+    /// Returns the standing of a system; `None` if it has no figure that can be compared.
     pub fn standing(&self, system: &str) -> Option<Standing> {
         let place = self.place(system)?;
         Some(match &self.placing {
@@ -195,24 +194,24 @@ impl Ranked {
         (if mine.is_lower_bound { 0.0 } else { least }, if theirs.is_lower_bound { f64::INFINITY } else { most })
     }
 
-    /// Whether one is shown to be better than another.
+    /// True if one system is shown to be better than another.
     pub fn beats(&self, one: &str, other: &str) -> bool {
         self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.at_beats(one, other))
     }
 
-    /// Whether more runs can tell of these two which is better: neither is shown to
-    /// be, nor that they are the same, and no bound stands in the way.
+    /// True if more runs can decide between two systems: neither is shown to be better, they are
+    /// not shown to be equal, and no bound prevents it.
     pub(crate) fn is_open(&self, one: &str, other: &str) -> bool {
         let Some((one, other)) = self.place(one).zip(self.place(other)) else { return true };
         !(self.quoted().same(one, other) || self.tested.beats(one, other) || self.tested.beats(other, one))
     }
 
-    /// Whether two are shown to differ by less than the bound.
+    /// True if two systems are shown to differ by less than the bound of a tie.
     pub(crate) fn same(&self, one: &str, other: &str) -> bool {
         self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.quoted().same(one, other))
     }
 
-    /// Whether a system has a figure that may be compared.
+    /// True if a system has a figure that can be compared.
     pub fn has(&self, system: &str) -> bool {
         self.place(system).is_some()
     }
@@ -257,7 +256,7 @@ impl Ranked {
         places
     }
 
-    /// Whether two systems differ by more than clocks may have made of it.
+    /// True if two systems differ by more than the possible error of clocks.
     fn is_beyond_clocks(&self, one: usize, other: usize) -> bool {
         self.widened(&self.tested, one, other).is_none_or(|Interval { lo, hi }| {
             let equal = if self.tested.scale() == Scale::Ratio { 1.0 } else { 0.0 };
@@ -277,7 +276,8 @@ impl Ranked {
         Some(interval.map_or(unknown, |interval| blur.widen(of_other, by.scale(), interval)))
     }
 
-    /// Whether two are shown to differ by less than this fraction, whatever clocks made of it.
+    /// True if two systems are shown to differ by less than this fraction, including the possible
+    /// error of clocks.
     fn ties(&self, one: usize, other: usize, tie: f64) -> bool {
         // On a scale of differences a tie is a share of what is not known here.
         let within = |Interval { lo, hi }: Interval| {
@@ -322,7 +322,7 @@ impl Ranked {
         if !bounded.is_empty() {
             return open(Why::LowerBound(names(&bounded)));
         }
-        // What was shown to tie at an earlier look still does, whoever looks best by now.
+        // Systems that were shown to tie at an earlier look still do, whichever looks best now.
         let ties = |one: usize| unbeaten.iter().all(|other| *other == one || self.ties(one, *other, tie));
         if !self.systems[ahead].is_lower_bound && unbeaten.iter().any(|one| ties(*one)) {
             return Placing::Tie(names(unbeaten));

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 pub struct Records {
     /// The runs in the order in which they ended, one for each cell and repeat.
     pub runs: Vec<RunRecord>,
-    /// Whether the last line breaks off, as it does where the program was
-    /// killed while writing it. That run is not among the records.
+    /// True if the last line is incomplete because the program was killed while writing it. That
+    /// run is not among the records.
     pub torn: bool,
     /// Records left out because a later one is of the same cell and repeat.
     pub superseded: usize,
@@ -47,7 +47,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the problem.
         source: serde_json::Error,
     },
     /// A record has a layout that this version does not know.
@@ -110,7 +110,7 @@ fn collected(
     Ok(Records { superseded: read - runs.len(), runs, torn })
 }
 
-/// Where a record stands in its file.
+/// Place of a record in its file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     /// Its number, from 1.
@@ -129,7 +129,7 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    /// That of a folder; none where there is no run yet.
+    /// Opens the records of a folder; `None` if there is no run yet.
     pub fn open(dir: &Path) -> Result<Option<RecordFile>, ReadError> {
         let path = dir.join("runs.jsonl");
         match files::open(&path, Links::Refuse) {
@@ -152,7 +152,7 @@ impl RecordFile {
 
     /// The histograms of a record, without the rest of it.
     pub fn histograms(&self, line: Line) -> Result<TimeFigures<Option<String>>, ReadError> {
-        /// What of a record says which histogram is which.
+        /// Fields of a record that name its histograms.
         #[derive(Deserialize)]
         struct Distributions {
             schema: u32,
@@ -209,7 +209,7 @@ fn each_record(mut input: impl BufRead, path: &Path, each: &mut dyn FnMut(RunRec
 }
 
 fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadError> {
-    /// What every layout has in common.
+    /// Fields that every schema has.
     #[derive(Deserialize)]
     struct Layout {
         schema: u64,
@@ -235,13 +235,13 @@ fn understood(mut run: RunRecord) -> RunRecord {
     run
 }
 
-/// Whether the headline latency of a record of this layout counts from the due time,
-/// by whether it has one that does beside it.
+/// True if the headline latency of a record counts from the due time: in schema 1, unless it also
+/// has one that does.
 fn counts_from_due_time(schema: u32, has_intended: bool) -> bool {
     schema < SCHEMA && !has_intended
 }
 
-/// Which records count: of several of one cell and repeat the last, where it stands.
+/// Returns which records count: of several of one cell and repeat, the last.
 pub(crate) fn latest(runs: &[RunRecord]) -> Vec<bool> {
     let mut last = HashMap::new();
     for (index, run) in runs.iter().enumerate() {

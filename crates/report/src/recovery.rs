@@ -1,4 +1,4 @@
-//! What it cost that a server ended, stood still, or was cut off: a row a cell.
+//! Cost of a server that ended, stood still, or was cut off: one row per cell.
 
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
@@ -64,7 +64,7 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         })
         .collect();
     let known = |show: &Show| match show {
-        // Where all was sent there is nothing to say.
+        // The column is omitted if everything was sent.
         Show::Delivery(Figure::NOT_SENT) => shown.iter().any(|(_, result)| not_sent(result)),
         show => shown.iter().any(|(point, result)| entry(show, result, point).text != NONE),
     };
@@ -99,12 +99,12 @@ fn title(shown: &[&CellResult]) -> &'static str {
     }
 }
 
-/// Whether messages that were due were never taken.
+/// True if due messages were never taken.
 fn not_sent(result: &CellResult) -> bool {
     result.figures.get(Figure::NOT_SENT).is_some_and(|found| found.value > 0.0)
 }
 
-/// What stands in the table. Clients that never came back have no time.
+/// Returns the entry of a cell. Clients that never came back have no time.
 fn entry(show: &Show, result: &CellResult, point: &Point) -> Entry {
     let of = |column| result.figures.get(column).map_or(0.0, |found| found.value);
     match show {

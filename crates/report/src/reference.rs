@@ -11,25 +11,24 @@ use serde_json::{Map, Value};
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceRow {
-    /// Where it holds, by axis; what is not named may be anything.
+    /// Cells that it is about, by axis; an axis that is not named may have any value.
     pub axes: Map<String, Value>,
     /// Which.
     pub figure: Figure,
     /// The figure, in the column's unit.
     pub value: f64,
-    /// What is to be known of it. Text of a file: not to be trusted.
+    /// Remark from the file: untrusted text.
     pub note: Option<String>,
 }
 
 /// The published figures of a study. All its texts come from files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
-    /// Where they come from, and what they were measured on.
+    /// Origin of the figures, and the machine that they were measured on.
     pub source: Source,
-    /// All of them, in the order of the file.
+    /// All rows, in the order of the file.
     pub rows: Vec<ReferenceRow>,
-    /// Which row is about which cell: the cell's index in the report, then the
-    /// row's. In the order of the cells.
+    /// Pairs of a cell's index in the report and a row's index, in the order of the cells.
     pub matched: Vec<(usize, usize)>,
     /// The rows that are about no cell, as where a study was cut down.
     pub unmatched: Vec<usize>,
@@ -79,7 +78,7 @@ impl Reference {
 }
 
 impl ReferenceRow {
-    /// Whether it is about the cell at this place on the axes.
+    /// True if it is about the cell with this position.
     pub fn is_about(&self, cell: &Map<String, Value>) -> bool {
         self.axes.iter().all(|(axis, value)| cell.get(axis) == Some(value))
     }

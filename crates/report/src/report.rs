@@ -5,14 +5,14 @@ use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::{command, command_with_repeats};
 use crate::curves::Curves;
-use crate::kept::{self, Kept, Unread};
+use crate::light_records::{self, Kept, Unread};
 use crate::languages;
 use crate::points::group::points;
 use crate::points::{Point, headline};
 use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
-use crate::searched::{self, SearchedPart};
+use crate::searches::{self, SearchedPart};
 use crate::text::counted;
 use crate::words::{self, FAILED, OK, UNRELIABLE};
 use pubmark_files::{self as files, Links};
@@ -54,7 +54,7 @@ pub enum ReportError {
     Environment {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         source: serde_json::Error,
     },
     /// The records cannot be read.
@@ -68,13 +68,13 @@ pub enum ReportError {
     Histogram {
         /// The cell in words.
         cell: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         source: HistogramError,
     },
     /// A file cannot be written.
     #[error("cannot write {path}: {source}", path = path.display())]
     Write {
-        /// Where to.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -90,7 +90,7 @@ impl From<Unread> for ReportError {
     }
 }
 
-/// How many runs there are.
+/// Number of runs by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// Runs of which every figure may be quoted.
@@ -144,9 +144,9 @@ pub struct Report {
     cells_of_runs: Vec<usize>,
     /// By cell.
     curves: Vec<Curves>,
-    /// What the page has of runs that are not whole, by run.
+    /// Data that the page needs of incomplete runs, by run.
     evidence: Option<BTreeMap<usize, Vec<u8>>>,
-    /// Whether the user brought the system of any run.
+    /// True if a system of any run is the user's own.
     has_brought: bool,
     /// The results folder as it was given; empty where the records came from memory.
     folder: PathBuf,
@@ -156,7 +156,7 @@ pub struct Report {
     reference: Option<Reference>,
     /// The searches for its headroom, which have folders of their own.
     pub(crate) searched_headroom: Vec<SearchedPart<Report>>,
-    /// Those for the capacities that it asks for.
+    /// Searches for the capacities that it asks for.
     pub(crate) searched_capacity: Vec<SearchedPart<Report>>,
     pub(crate) torn: bool,
     superseded: usize,
@@ -212,16 +212,16 @@ impl Report {
         report.reference = reference(dir, &report, &known)?;
         let load = |folder: &Path| Report::load(folder, &systems);
         if report.study.headroom() {
-            report.searched_headroom = searched::read(&dir.join(HEADROOM), &report.study, &load)?;
+            report.searched_headroom = searches::read(&dir.join(HEADROOM), &report.study, &load)?;
         }
         if report.study.asked_capacity().is_some() {
-            report.searched_capacity = searched::read(&dir.join(CAPACITY), &report.study, &load)?;
+            report.searched_capacity = searches::read(&dir.join(CAPACITY), &report.study, &load)?;
             report.decide_claims();
         }
         Ok(report)
     }
 
-    /// Where records that are in memory come from, and their name.
+    /// Sets environment and name of records that are in memory.
     pub(crate) fn set_origin(&mut self, environment: Value, name: String) {
         (self.environment, self.name) = (environment, name);
     }
@@ -243,7 +243,7 @@ impl Report {
         let rules = RankingRules::of(&study);
         let points = points(&analysis.cells, &study.ranked_figures(), rules);
         let deployed = |name: &str| kept.runs.iter().any(|run| run.system == name && run.deployment.is_some());
-        // Of a system that is not known any more, its runs tell.
+        // If a system is not known any more, its runs show whether it is a broker.
         let is_broker = |system: &System| system.broker() || system.driver.is_empty() && deployed(&system.name);
         let systems = analysis.cells.iter().map(|result| &result.cell.system).filter(|system| is_broker(system));
         let mut brokers: Vec<String> = systems.map(|system| system.name.clone()).collect();
@@ -253,7 +253,7 @@ impl Report {
         kept.tell_once();
         let cells_of_runs: Vec<usize> = analysis.cells_of_runs.into_iter().flatten().collect();
         let curves = kept.curves(analysis.cells.iter().map(|result| &result.cell), &cells_of_runs)?;
-        let evidence = kept.evidence(&kept::chosen(&cells_of_runs, analysis.cells.len()))?;
+        let evidence = kept.evidence(&light_records::chosen(&cells_of_runs, analysis.cells.len()))?;
         let brought = |run: &RunRecord| run.system_file.as_ref().is_some_and(|file| !file.built_in);
         let mut report = Report {
             claims: Vec::new(),
@@ -291,7 +291,7 @@ impl Report {
         &self.study
     }
 
-    /// Where it was measured, as recorded; null if it was not.
+    /// Returns the environment of the measurement, as recorded; null if there is none.
     pub fn environment(&self) -> &Value {
         &self.environment
     }
@@ -307,7 +307,7 @@ impl Report {
         &self.points
     }
 
-    /// What the records say of the study's claims.
+    /// Returns the results of the study's claims.
     pub fn claims(&self) -> &[ClaimResult] {
         &self.claims
     }
@@ -323,7 +323,7 @@ impl Report {
         &self.cells_of_runs
     }
 
-    /// What claims are held against.
+    /// Returns the records that claims are tested on.
     pub(crate) fn held<'a>(&'a self, capacities: &'a [CapacityResult]) -> Evidence<'a> {
         Evidence {
             points: &self.points,
@@ -373,7 +373,7 @@ impl Report {
     /// that the page does not have.
     pub(crate) fn evidence(&self, run: usize) -> Cow<'_, [u8]> {
         match &self.evidence {
-            None => Cow::Owned(kept::evidence(self.runs[run].clone())),
+            None => Cow::Owned(light_records::evidence(self.runs[run].clone())),
             Some(held) => Cow::Borrowed(held.get(&run).map(Vec::as_slice).unwrap_or_default()),
         }
     }
@@ -384,14 +384,13 @@ impl Report {
         self.reference.as_ref()
     }
 
-    /// Whether headline latencies contain the generator's own lag, as those of
-    /// records of layout 1 do.
+    /// True if headline latencies contain the generator delay, as in records of schema 1.
     pub fn has_timer_in_latency(&self) -> bool {
         self.runs.iter().any(|run| run.schema < OWN_LAG_APART)
     }
 
-    /// Whether headline latencies of the two mean the same, so that one may be
-    /// held against the other. Latencies from the due time always may.
+    /// True if headline latencies of the two reports have the same meaning and can be compared.
+    /// Latencies from the due time always have.
     pub fn means_the_same_by_latency(&self, other: &Report) -> bool {
         let layouts = |report: &Report| {
             let old = report.runs.iter().filter(|run| run.schema < OWN_LAG_APART).count();
@@ -417,7 +416,7 @@ impl Report {
         format!("{}.{said}", self.counts().words())
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs by state.
     pub fn counts(&self) -> RunCounts {
         let sum = |of: fn(&CellResult) -> usize| self.cells.iter().map(of).sum();
         RunCounts {

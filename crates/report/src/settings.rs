@@ -11,7 +11,7 @@ const NAMED_MAX: usize = 12;
 /// Longest value or name that is shown, characters.
 const VALUE_CHARS: usize = 40;
 
-/// What a system's runs had, where they had settings of their own.
+/// Settings of a system's runs.
 struct Had<'a> {
     system: &'a str,
     tuning: &'a Tuning,
@@ -29,8 +29,8 @@ fn had(report: &Report) -> Vec<Had<'_>> {
     all
 }
 
-/// Which of the two it was, for the line of what is the same in all cells; none
-/// where it is an axis, or no system has settings that are not its makers'.
+/// Returns whether settings are stock or tuned, for the line of values that are the same in all
+/// cells; `None` if that is an axis, or if no system has a setting other than the vendor's.
 pub(crate) fn constant(report: &Report) -> Option<String> {
     let mut asked: Vec<Use> =
         report.runs().iter().filter_map(|run| run.settings.as_ref()).map(|tuning| tuning.asked).collect();

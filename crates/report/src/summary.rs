@@ -1,4 +1,4 @@
-//! What `summary.csv` and its JSON have of a cell beside its figures.
+//! Facts of a cell in `summary.csv` and its JSON, beside its figures.
 
 use crate::analysis::CellResult;
 use crate::columns::{distance, repeats_more};
@@ -36,11 +36,11 @@ pub(crate) const HEADER: [&str; 16] = [
 
 /// A row: a cell with its point.
 pub(crate) struct Row<'a> {
-    /// Which of [`Report::cells`].
+    /// Index in [`Report::cells`].
     pub index: usize,
     pub result: &'a CellResult,
     point: &'a Point,
-    /// Of the loads that it is one of, the first axis's.
+    /// Knee over the first load axis that the cell is part of.
     knee: Option<Rc<Knee>>,
 }
 
@@ -77,7 +77,7 @@ impl Row<'_> {
         self.result.cell.skipped.is_some()
     }
 
-    /// What stands in the columns of [`HEADER`].
+    /// Returns the entries of the columns [`HEADER`].
     pub(crate) fn facts(&self) -> [Value; 16] {
         let Row { result, point, knee, .. } = self;
         let knee = knee.as_deref();

@@ -119,11 +119,11 @@ fn style(mark: Mark) -> Option<&'static str> {
     }
 }
 
-/// What of a table is shown.
+/// Parts of a table that are shown.
 struct Layout {
     /// Indices of the columns.
     columns: Vec<usize>,
-    /// Whether figures have their spread beside them.
+    /// True if figures have their spread beside them.
     spreads: bool,
     /// Width of the last column, where it is prose.
     prose: Option<usize>,
@@ -175,7 +175,7 @@ impl Layout {
         layout
     }
 
-    /// Where among the columns the bars stand.
+    /// Returns the place of the bars among the columns.
     fn bar_place(&self, table: &Table) -> Option<(usize, usize)> {
         let (_, beside) = table.bars.as_ref()?;
         let place = self.columns.iter().position(|column| column == beside)?;
@@ -190,7 +190,7 @@ impl Layout {
         }
     }
 
-    /// What is not shown, in words.
+    /// Returns a remark on the columns that are not shown.
     fn dropped(&self, table: &Table, width: usize) -> Option<String> {
         let heads = table.heads.iter().enumerate();
         let mut names: Vec<&str> =

@@ -2,7 +2,7 @@
 
 use pubmark_stats::Estimate;
 
-/// What stands where there is no figure.
+/// Placeholder for a missing figure.
 pub(crate) const NONE: &str = "–";
 
 /// The spread of a figure that is the same in all runs.
@@ -32,8 +32,8 @@ pub fn clean(text: &str, limit: usize) -> String {
     out
 }
 
-/// The same of a text whose end decides, as an error does that ends with the last lines of a log: of
-/// a longer one the beginning and the end.
+/// Cleans a text whose end matters, such as an error with the last lines of a log: of a longer text
+/// the beginning and the end remain.
 pub fn clean_ends(text: &str, limit: usize) -> String {
     let (head, tail) = (limit / 3, limit - limit / 3 - 3);
     let from = text.char_indices().rev().nth(tail.saturating_sub(1)).map(|(at, _)| at);
@@ -102,7 +102,7 @@ pub fn time(ns: f64) -> String {
     scaled(ns, TIMES, " ")
 }
 
-/// So many of something: `1 cell`, `2 cells`.
+/// Returns a count with its noun: `1 cell`, `2 cells`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -32,7 +32,7 @@ pub fn figures(groups: &[FigureGroup]) -> String {
     if words.len() == FigureGroup::ALL.len() { String::new() } else { words.join(", ") }
 }
 
-/// What is said of a cell.
+/// State of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellVerdict {
     /// Better than every other system.
@@ -101,7 +101,7 @@ impl CellVerdict {
         matches!(self, CellVerdict::Winner | CellVerdict::Tie | CellVerdict::Candidate | CellVerdict::Behind)
     }
 
-    /// What it means, in a sentence.
+    /// Returns its meaning in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             CellVerdict::Winner => "shown to be better than every other system here: the only candidate",

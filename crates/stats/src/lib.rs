@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod artefact;
-mod better;
+mod direction;
 mod capacity;
 mod capacity_ranking;
 mod change;
@@ -34,7 +34,7 @@ mod trend;
 mod typical;
 
 pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
-pub use better::Better;
+pub use direction::Better;
 pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
 pub use capacity_ranking::{CapacityStanding, KnownCapacity, rank_capacities};
 pub use change::{APART, Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};

@@ -32,12 +32,12 @@ mod looks;
 mod more;
 mod noise;
 mod pairs;
-mod ranked;
+mod results;
 mod table;
 mod verdict;
 
 use noise::Noise;
-pub use ranked::{Difference, PointOutcome, RankedPoint, RankedTable, SystemOutcome, UndecidedReason};
+pub use results::{Difference, PointOutcome, RankedPoint, RankedTable, SystemOutcome, UndecidedReason};
 pub use table::{BLOCKS_MIN, Blocks, Looks, PointInput, REPEATS_MORE_MAX, RankingInput, SAME_WITHIN};
 
 /// Ranks the systems of each point of a table.

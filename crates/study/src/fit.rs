@@ -3,7 +3,7 @@
 use crate::plan::StudyPlan;
 use crate::survey::{Room, Survey, tool_of};
 use pubmark_host::install;
-use pubmark_host::server::attached;
+use pubmark_host::server::attachment;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::diagnostic::Diagnostic;
@@ -175,7 +175,7 @@ fn addresses(cell: &Cell, host: &HostSpec) -> Option<usize> {
         return Some(given.split(',').count());
     }
     let endpoint = cell.options.text("endpoint")?;
-    let is_here = Endpoint::parse(endpoint).is_ok_and(|endpoint| attached::here(&endpoint));
+    let is_here = Endpoint::parse(endpoint).is_ok_and(|endpoint| attachment::here(&endpoint));
     (!is_here).then_some(1)
 }
 

@@ -2,16 +2,16 @@
 //! It has no process, clock or file, so that tests can play agents with every kind of fault in virtual time.
 
 mod checks;
-pub mod deal;
+pub mod assignment;
 pub mod hello;
 mod pacing;
 mod refusal;
-mod roll;
-mod seat;
-mod silence;
+mod pending;
+mod location;
+mod timeout;
 
 use crate::live::{Figures, Live};
-use deal::{AgentPlan, BoundEndpoints, connect, patience, pinning};
+use assignment::{AgentPlan, BoundEndpoints, connect, patience, pinning};
 use hello::{can_crash, fits, identity};
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
@@ -26,8 +26,8 @@ use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
 pub use refusal::Refusal;
-use roll::Roll;
-pub use seat::{Reached, Seat};
+use pending::Roll;
+pub use location::{Reached, Seat};
 use std::collections::VecDeque;
 
 /// Time limit for an agent's result.
@@ -283,7 +283,7 @@ impl<'a> Leader<'a> {
     /// Starts the schedule. Returns its instants.
     pub fn begin(&mut self, now: Ns) -> Times {
         let workload = &self.brief.cell.workload;
-        let start_ns = now + seat::lead_ns(&self.brief.seats);
+        let start_ns = now + location::lead_ns(&self.brief.seats);
         let from_ns = start_ns.saturating_add(workload.warmup_ns);
         let to_ns = workload.window_ns().map(|window_ns| from_ns.saturating_add(window_ns));
         self.times = Times { start_ns, from_ns, to_ns };

@@ -5,7 +5,7 @@
 
 pub mod ask;
 pub mod budget;
-pub mod calibrated;
+pub mod calibration_file;
 pub mod capacity;
 pub mod context;
 pub mod fit;

@@ -30,7 +30,7 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_judge::blank::blank;
+    use pubmark_judge::empty_record::blank;
     use pubmark_model::cell::{Cell, Limits};
     use pubmark_model::fault::Script;
     use pubmark_model::options::Options;

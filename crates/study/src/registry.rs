@@ -2,9 +2,9 @@
 //! agent that plays their clients, collected at build time; or users provide them. Studies come with pubmark, one
 //! folder each in `studies/`.
 
-pub mod brought;
+pub mod user_files;
 
-use brought::{BroughtFile, RefusedFile, is_path};
+use user_files::{BroughtFile, RefusedFile, is_path};
 use flate2::read::DeflateDecoder;
 use pubmark_host::cache;
 use pubmark_host::install::tools;
@@ -102,7 +102,7 @@ impl Registry {
     /// Returns the faults in the files that come with pubmark.
     pub fn load(folders: &[PathBuf]) -> Result<Registry, &'static Diagnostics> {
         built_in_systems().as_ref()?;
-        let files = folders.iter().flat_map(|folder| brought::of_folder(folder, &text_of));
+        let files = folders.iter().flat_map(|folder| user_files::of_folder(folder, &text_of));
         Ok(Registry { of_folders: files.map(Arc::new).collect(), ..Registry::default() })
     }
 
@@ -179,7 +179,7 @@ impl Registry {
         if self.find(name).is_some() {
             return Ok(());
         }
-        let Some(file) = brought::read(&base.join(name), &text_of) else {
+        let Some(file) = user_files::read(&base.join(name), &text_of) else {
             self.same.push(name.to_owned());
             return Ok(());
         };

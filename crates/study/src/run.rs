@@ -14,7 +14,7 @@ mod watch;
 mod wire;
 
 use crate::context::{RunContext, RunError, failed};
-use crate::lead::deal::{deal, layout};
+use crate::lead::assignment::{deal, layout};
 use crate::lead::{Brief, Leader};
 use crate::live::News;
 pub use machines::twins;

@@ -8,11 +8,11 @@ use crate::results::{Results, ResultsError};
 use crate::run::login;
 use crate::servers::Servers;
 use crate::strategy::{NextRun, Outlook, Strategy, StrategyError};
-use crate::{calibrated, redact, registry};
+use crate::{calibration_file, redact, registry};
 use pubmark_host::clock;
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, install, scratch, server};
-use pubmark_judge::blank::blank;
+use pubmark_judge::empty_record::blank;
 use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
@@ -334,6 +334,6 @@ fn environment(study: &Study, used: &[Arc<System>], folder: &Path) -> Value {
     });
     told.insert("systems".into(), Value::Object(files.collect()));
     told.insert("quick".into(), study.quick.into());
-    told.insert("calibration".into(), serde_json::json!(calibrated::of_this_machine()));
+    told.insert("calibration".into(), serde_json::json!(calibration_file::of_this_machine()));
     Value::Object(told)
 }

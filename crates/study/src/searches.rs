@@ -116,7 +116,9 @@ impl FollowingSearch {
             )));
         }
         let (over, within, until) = match (kind, &study.capacity) {
-            (SearchKind::Capacity, Some(goal)) => (goal.over, goal.within, goal.until.clone()),
+            (SearchKind::Capacity, Some(goal)) => {
+                (study.searched_over(part.as_deref()).unwrap_or(goal.over), goal.within, goal.until.clone())
+            }
             (_, goal) => (LoadAxis::Rate, NEAR, goal.as_ref().map_or_else(Objective::usual, |goal| goal.until.clone())),
         };
         let lowest = played().filter_map(|cell| over.load_of(&cell.workload, &cell.limits)).reduce(f64::min);
@@ -263,5 +265,21 @@ mod tests {
             let refused = searched(&format!("fault = \"stop server at 2s for 1s\"\n{search}")).err().unwrap();
             assert!(refused.contains("all cells have faults"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_part_is_searched_over_the_load_that_it_sets() {
+        let found = searched(
+            "[parts.many]\npairs = 5\n[parts.wide]\npattern = \"fan-out\"\npublishers = 1\nsubscribers = 7\n\
+             [parts.other]\npayload = 64\n[capacity]\nobjective = \"p99 < 5ms\"\nover = [\"pairs\", \"subscribers\"]\n",
+        )
+        .unwrap();
+        let over: Vec<(&str, LoadAxis, f64)> =
+            found.iter().map(|search| (search.part().unwrap(), search.goal.over, search.goal.start)).collect();
+        let wanted =
+            [("many", LoadAxis::Pairs, 5.0), ("wide", LoadAxis::Subscribers, 7.0), ("other", LoadAxis::Pairs, 1.0)];
+        assert_eq!(over, wanted);
+        let wrong = searched("[capacity]\nobjective = \"p99 < 5ms\"\nover = [\"pairs\", \"pears\"]\n").err().unwrap();
+        assert!(wrong.contains("pears"), "{wrong}");
     }
 }

@@ -1,7 +1,7 @@
 //! Tests what records imply for a load and for a capacity.
 #![allow(clippy::unwrap_used)]
 
-use pubmark_judge::blank::blank;
+use pubmark_judge::empty_record::blank;
 use pubmark_model::capacity::{
     BoundCause, CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };

@@ -47,6 +47,16 @@ export function square(result: Result, index: number, figure: Figure): Square {
   return { ...base, kind: kind ?? "none", why: cells.find((cell) => cell.status === kind)?.skipped ?? null };
 }
 
+/** The best system at a point by published figures; null where fewer than two systems have one. */
+export function publishedBest(result: Result, index: number, figure: Figure): string | null {
+  const cells = new Set(result.points[index]!.cells);
+  const rows = (result.reference?.values ?? []).filter((row) => row.figure === figure.key && cells.has(row.cell) && competes(result, result.cells[row.cell]!));
+  if (rows.length < 2) return null;
+  const isBetter = (one: number, other: number) => (figure.better === "higher" ? one > other : one < other);
+  const best = rows.reduce((best, row) => (isBetter(row.value, best.value) ? row : best));
+  return result.cells[best.cell]!.system;
+}
+
 function margin(result: Result, point: Point, winner: string | undefined, figure: Figure): number | null {
   const values = point.cells.map((index) => result.cells[index]!)
     .filter((cell) => competes(result, cell) && quotable(cell, figure.key))

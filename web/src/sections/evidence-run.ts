@@ -83,6 +83,7 @@ const KINDS: [string, string][] = [
   ["service_latency_ns", "service latency, from the actual send time"],
   ["send_lag_ns", "send lag: due until sent"],
   ["own_lag_ns", "generator delay: the load generator's part of it"],
+  ["ack_latency_ns", "time to acknowledgement: due until acknowledged, less the generator delay"],
   ["receive_lag_ns", "receive lag: waited for our loop at most"],
 ];
 const MARKS: (keyof Summary)[] = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p999", "max"];

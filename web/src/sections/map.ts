@@ -8,7 +8,7 @@ import { glyph } from "../charts/mark";
 import { present } from "../charts/slicing";
 import type { Entry, Table } from "../charts/table";
 import { theme as themeOf } from "../charts/theme";
-import { CAPACITY, mapAxes, marginShort, marginWords, square, squareWords, type Square } from "../charts/winners";
+import { CAPACITY, mapAxes, marginShort, marginWords, publishedBest, square, squareWords, type Square } from "../charts/winners";
 import type { Context, Section } from "../context";
 import { fill, h, type Child } from "../dom";
 import type { Axis, Cell, Figure, Point } from "../model";
@@ -116,7 +116,7 @@ function figure(context: Context): HTMLElement {
   const caption = h("figcaption");
   const dialog = h("dialog", { class: "card", "aria-label": "Point of the map" });
   const title = "Who is best where";
-  const table = (): Table => numbers(view(context));
+  const table = (): Table => numbers(context, view(context));
   const picture = () => {
     const theme = themeOf(context, false);
     const it = view(context);
@@ -135,12 +135,19 @@ function figure(context: Context): HTMLElement {
     refill(controls, ...choices(context, it));
     fill(legend, keys(context, it));
     refill(box, it.panels.map((panel) => grid(context, it, panel, dialog)));
-    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than what matters to the study (5 % unless it says otherwise). Where it is open, the candidates are named: the best one is among them. Press a square for all systems there.`);
+    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than what matters to the study (5 % unless it says otherwise). Where it is open, the candidates are named: the best one is among them. Press a square for all systems there.${publishedWords(context, it)}`);
     numbersBelow.renew();
   };
   redraw();
   follow(context, figure, [...SHARED, "mapx", "mapy", "mapby"], redraw);
   return figure;
+}
+
+/** Where published figures are shown beside the found ones, and of which machine they are. */
+function publishedWords(context: Context, it: MapView): string {
+  const { result } = context;
+  const has = squaresOf(it).some(({ point }) => point !== null && publishedBest(result, point, it.figure) !== null);
+  return has ? ` Published: the best by the published figures${result.reference?.source ? ` (${label(result.reference.source, 120)})` : ""}, which are of another machine.` : "";
 }
 
 function choices(context: Context, { x, y, by, all, facets, figure }: Shown): Child[] {
@@ -200,6 +207,7 @@ function button(context: Context, it: MapView, square: Square, where: string, di
   const { kind, systems, margin, point } = square;
   if (point === null) return h("span", { class: "square empty" }, h("span", { class: "unseen" }, "not in the study"));
   const looks = systems.map((system) => context.look(system));
+  const theirs = publishedBest(context.result, point, it.figure);
   const name = systems.map((system) => label(system, 18));
   const element = h(
     "button",
@@ -210,14 +218,15 @@ function button(context: Context, it: MapView, square: Square, where: string, di
         dialog.showModal();
       },
     },
-    h("span", { class: "unseen" }, `${where ? `${label(where, 80)}: ` : ""}${label(squareWords(square), 200)}`),
+    h("span", { class: "unseen" }, `${where ? `${label(where, 80)}: ` : ""}${label(squareWords(square), 200)}${theirs === null ? "" : `; published: ${label(theirs, 40)}`}`),
     h("span", { class: "seen", "aria-hidden": "true" }, kind === "winner"
       ? [h("span", { class: "who" }, glyph(looks[0]!), name[0]), margin !== null && h("span", { class: "margin" }, marginShort(margin))]
       : kind === "tie"
         ? [h("span", { class: "who" }, name.slice(0, 2).join(" = ")), h("span", { class: "margin" }, name.length > 2 ? `= ${name.length - 2} more` : "tie")]
         : kind === "open" && name.length > 0
           ? [h("span", { class: "who" }, name.slice(0, 2).join(" or ")), h("span", { class: "margin" }, name.length > 2 ? `or ${name.length - 2} more` : "open")]
-          : h("span", { class: "who" }, SHORT[kind])),
+          : h("span", { class: "who" }, SHORT[kind]),
+    theirs !== null && h("span", { class: "margin published" }, `published: ${label(theirs, 18)}`)),
   );
   if (kind === "winner") element.style.setProperty("--own", looks[0]!.colour);
   if (kind === "tie") looks.slice(0, 4).forEach(({ colour }, i) => element.style.setProperty(`--tie-${i}`, colour));
@@ -225,14 +234,17 @@ function button(context: Context, it: MapView, square: Square, where: string, di
   return element;
 }
 
-function numbers({ x, y, by, panels, figure }: MapView): Table {
-  const columns = [...(by ? [by.label] : []), ...(y ? [y.label] : []), x?.label ?? "", `best by ${figure.label}`, "systems", "ahead of the second"];
+function numbers({ result }: Context, it: MapView): Table {
+  const { x, y, by, panels, figure } = it;
+  const theirs = ({ point }: Square) => (point === null ? null : publishedBest(result, point, figure));
+  const isPublished = squaresOf(it).some((square) => theirs(square) !== null);
+  const columns = [...(by ? [by.label] : []), ...(y ? [y.label] : []), x?.label ?? "", `best by ${figure.label}`, "systems", "ahead of the second", ...(isPublished ? ["published best"] : [])];
   const rows = panels.flatMap(({ name, columns, rows, squares }) => rows.flatMap((row, i) => columns.map((column, j): Entry[] => {
     const square = squares[i]![j]!;
     const { kind, margin } = square;
     const where = [...(by ? [label(name)] : []), ...(y ? [label(row)] : []), label(column)];
     const outcome = kind === "winner" || kind === "tie" || kind === "open" ? kind : squareWords(square);
-    return [...where, outcome, square.systems.map((system) => label(system)).join(", "), { text: margin === null ? "–" : marginWords(margin), value: margin }];
+    return [...where, outcome, square.systems.map((system) => label(system)).join(", "), { text: margin === null ? "–" : marginWords(margin), value: margin }, ...(isPublished ? [label(theirs(square) ?? "–")] : [])];
   })));
   return { columns, rows };
 }

@@ -8,7 +8,7 @@ const { slices, loadAxes, wordAxes, amount, points } = await source("charts/slic
 const { spread } = await source("charts/over");
 const { csv, csvField } = await source("charts/table");
 const { label } = await source("charts/clean");
-const { square, mapAxes, squareWords, marginWords } = await source("charts/winners");
+const { square, mapAxes, squareWords, marginWords, publishedBest } = await source("charts/winners");
 const { receivers } = await source("charts/receivers");
 const { tick } = await source("charts/axes");
 const { timePanels, spans } = await source("charts/timepanels");
@@ -179,6 +179,15 @@ test("a winner's margin is to the best valid competitor, not to the floor", () =
   assert.equal(found.margin, 0.5);
   const alone = square(study([valid("a", 100), { ...valid("b", 150), status: "invalid" }], ranks), 0, figure);
   assert.equal(alone.margin, null);
+});
+
+test("the published best is that of the figure's better direction, among two systems at least", () => {
+  const values = (figure, ...values) => values.map(([cell, value]) => ({ cell, figure, value, note: null }));
+  const found = (values, better = "lower") => publishedBest({ ...study([valid("a", 1), valid("b", 1), valid("kernel", 1)], {}), reference: { source: "s", values } }, 0, { ...figure, better });
+  assert.equal(found(values("latency_p50_ns", [0, 30], [1, 20], [2, 1])), "b");
+  assert.equal(found(values("latency_p50_ns", [0, 30], [1, 20]), "higher"), "a");
+  assert.equal(found(values("latency_p50_ns", [0, 30], [2, 1])), null);
+  assert.equal(found(values("latency_p99_ns", [0, 30], [1, 20])), null);
 });
 
 test("a square without a rank says why, and is never a winner", () => {

@@ -6,7 +6,7 @@ use super::{budget, gates, measure};
 use crate::args::{BenchArgs, MeasureArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::Voice;
-use pubmark_model::asked::{AskedQuestions, Precision};
+use pubmark_model::question::{AskedQuestions, Precision};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;

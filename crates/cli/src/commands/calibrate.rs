@@ -10,7 +10,7 @@ use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
-use pubmark_study::calibrated;
+use pubmark_study::calibration_file;
 use pubmark_study::context::RunError;
 
 /// Measures, saves and prints.
@@ -34,7 +34,7 @@ pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
     } else {
         table(&calibration)
     });
-    let path = calibrated::save(&calibration)
+    let path = calibration_file::save(&calibration)
         .map_err(|error| Failure::run(format!("the calibration cannot be saved: {error}")))?;
     note(&format!("saved: {}", path.display()));
     Ok(Code::Done)

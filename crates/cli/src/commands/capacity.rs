@@ -153,8 +153,16 @@ struct Asked {
     pin: Option<Pin>,
 }
 
-/// Returns name and study of the target.
-fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<(String, Study), Failure> {
+/// The target of the command.
+struct Target {
+    name: String,
+    study: Study,
+    /// The load that the study searches, or the usual one.
+    over: LoadAxis,
+}
+
+/// Returns the target.
+fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<Target, Failure> {
     let repeats = ("repeats".to_owned(), "1".to_owned());
     if is_system(&args.target, registry) {
         if !args.only.is_empty() {
@@ -164,11 +172,13 @@ fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<(String, Study
         workload.set.push(repeats);
         let study = study_of(workload, registry)?;
         let name = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default().to_owned();
-        return Ok((name, study));
+        return Ok(Target { name, study, over: LoadAxis::Rate });
     }
     let (name, mut study) =
         study_at(&args.target, vec![repeats], &args.only, (&args.workload, &args.measure), registry)?;
     let asks = study.asked_capacity().map(|(_, asked)| asked.parts.join(", ")).filter(|parts| !parts.is_empty());
+    let part = study.chosen_parts().into_iter().next().flatten();
+    let over = study.searched_over(part.as_deref()).unwrap_or(LoadAxis::Rate);
     study.without_parts().map_err(|parts| {
         let asks = asks.map_or_else(String::new, |asks| {
             format!("; its [capacity] asks for {asks}: `pubmark run` searches all of these, each after the other")
@@ -179,13 +189,13 @@ fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<(String, Study
         ))
     })?;
     study.claims.clear();
-    Ok((name, study))
+    Ok(Target { name, study, over })
 }
 
 /// Returns the study to measure and the goal.
 fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure> {
     let given = &args.workload;
-    let (name, mut study) = target(args, registry)?;
+    let Target { name, mut study, over: over_of_study } = target(args, registry)?;
     let until = match (&args.until, &study.capacity) {
         (Some(text), _) => Objective::parse(text).map_err(|error| Failure::usage(format!("--until: {error}")))?,
         (None, Some(goal)) => goal.until.clone(),
@@ -193,13 +203,13 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     };
     let over = match (&args.over, &study.capacity) {
         (Some(text), _) => LoadAxis::parse(text).map_err(|error| Failure::usage(format!("--over: {error}")))?,
-        (None, goal) => goal.as_ref().map_or(LoadAxis::Rate, |goal| goal.over),
+        (None, _) => over_of_study,
     };
     let within = match (&args.within, &study.capacity) {
         (Some(text), _) => fraction(text)?,
         (None, goal) => goal.as_ref().map_or(WITHIN_USUAL, |goal| goal.within),
     };
-    if over == LoadAxis::Rate && given.rate.as_deref() == Some("max") {
+    if over == LoadAxis::Rate && given.rate.as_deref().is_some_and(|rate| rate.contains(char::is_alphabetic)) {
         return Err(Failure::usage("--rate: a search over rates begins at a number, and not at max"));
     }
     let asked_start = study

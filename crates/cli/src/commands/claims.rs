@@ -15,8 +15,10 @@ pub fn claims(args: &ClaimsArgs, registry: &Registry) -> Result<Code, Failure> {
         serde_json::to_string_pretty(&report.claims_json()).unwrap_or_default()
     } else if args.markdown {
         report.claims_markdown()
-    } else {
+    } else if args.all {
         report.claims_text(width())
+    } else {
+        report.claims_brief(width())
     };
     print(text.trim_end());
     let breaks = report.claims().iter().any(|claim| claim.breaks());

@@ -95,8 +95,10 @@ fn two(args: &CompareArgs, selection: &Selection, registry: &Registry) -> Result
         print(&serde_json::to_string_pretty(&compared).unwrap_or_default());
     } else if args.markdown {
         print(&comparison.markdown([name_a, name_b]));
-    } else {
+    } else if args.all {
         print(&comparison.terminal([name_a, name_b], width(), colour()));
+    } else {
+        print(&comparison.brief([name_a, name_b], width(), colour()));
     }
     gates::write_junit(args.gates.junit.as_deref(), "pubmark compare", &comparison.gates)?;
     Ok(comparison.gates_say())

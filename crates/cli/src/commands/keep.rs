@@ -6,7 +6,7 @@ use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
 use pubmark_host::server::keeper;
 use pubmark_host::server::launch::{self, Launch};
-use pubmark_host::{serve, silence, system_file};
+use pubmark_host::{heartbeat, serve, system_file};
 use pubmark_study::registry;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::BufReader;
@@ -35,7 +35,7 @@ pub fn host() -> Result<Code, Failure> {
     }
     raise_open_files();
     system_file::carries(registry::carried);
-    let silence = silence::allowed(silence::OF_COORDINATOR).map_err(Failure::run)?;
+    let silence = heartbeat::allowed(heartbeat::OF_COORDINATOR).map_err(Failure::run)?;
     let served = serve::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?, silence);
     served.map_err(Failure::run)?;
     Ok(Code::Done)
@@ -49,6 +49,6 @@ pub fn launch(args: LaunchArgs) -> Result<Code, Failure> {
 
 /// Keeps every processor awake until its input ends.
 pub fn awake(args: &AwakeArgs) -> Result<Code, Failure> {
-    pubmark_host::awake::stay(args.parent).map_err(Failure::run)?;
+    pubmark_host::spinner::stay(args.parent).map_err(Failure::run)?;
     Ok(Code::Done)
 }

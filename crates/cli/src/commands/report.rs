@@ -2,11 +2,12 @@
 
 use super::measure::{PAGE, load};
 use super::shared::has_results;
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
-use pubmark_report::{BriefPlaces, Constraints, Report};
+use pubmark_report::{BriefPlaces, Constraints, Report, interval_log, percentile_tables};
 use pubmark_study::registry::Registry;
+use serde_json::Value;
 use std::path::Path;
 
 /// Page of several folders that are read as one result, in the first of them.
@@ -20,6 +21,13 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
         ));
     }
     args.folders.iter().try_for_each(|folder| has_results(folder))?;
+    if let Some(format) = args.format {
+        let [folder] = args.folders.as_slice() else {
+            return Err(Failure::usage("--format is of one results folder: give them one at a time"));
+        };
+        print(formatted(format, folder, registry)?.trim_end());
+        return Ok(Code::Done);
+    }
     if let Some((first, others)) = args.folders.split_first().filter(|(_, others)| args.join && !others.is_empty()) {
         let joined = Report::joined(first, others, &|name| registry.find(name)).map_err(Failure::usage)?;
         let places =
@@ -40,6 +48,17 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
     Report::write_html(&all, &path).map_err(Failure::run)?;
     name_page(&all, args, &path);
     Ok(Code::Done)
+}
+
+/// Returns the results in the format of another tool.
+fn formatted(format: ReportFormat, folder: &Path, registry: &Registry) -> Result<String, Failure> {
+    let json = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default();
+    Ok(match format {
+        ReportFormat::Bencher => json(load(folder, registry)?.bencher_json()),
+        ReportFormat::GithubBenchmark => json(load(folder, registry)?.github_benchmark_json()),
+        ReportFormat::Hgrm => percentile_tables(folder).map_err(Failure::run)?,
+        ReportFormat::Hlog => interval_log(folder).map_err(Failure::run)?,
+    })
 }
 
 /// Says where the page is, unless the short result has said it.

@@ -20,6 +20,9 @@ use pubmark_study::repeats::Repeats;
 use pubmark_study::runner::Ending;
 use std::path::Path;
 
+/// Cells without a reliable figure that are named.
+const UNANSWERED_MAX: usize = 3;
+
 /// A study to be measured.
 pub struct StudyTarget<'a> {
     /// Name of its results folder.
@@ -103,7 +106,9 @@ impl MeasuredStudy<'_> {
             // Requested data must be the only output.
             if args.json || args.markdown { voice.note(&told) } else { print(&told) }
         }
-        let not_ok = answers::not_ok(&self.report).filter(|_| self.budget.is_some() || !self.ending.interrupted);
+        // The short result says it, too.
+        let is_data = args.json || args.markdown;
+        let not_ok = answers::not_ok(&self.report).filter(|_| is_data && (self.budget.is_some() || !self.ending.interrupted));
         not_ok.iter().for_each(|line| voice.note(line));
         let own = if self.budget.is_some() { self.questions_code(voice) } else { self.runs_code(voice) };
         let gate = gates::decide(&self.report, gates, gate_args, suite, voice)?;
@@ -121,7 +126,11 @@ impl MeasuredStudy<'_> {
             voice.note(&format!("some runs failed: {again}"));
         }
         let unanswered = answers::unanswered(&self.report);
-        unanswered.iter().for_each(|line| voice.note(line));
+        unanswered.iter().take(UNANSWERED_MAX).for_each(|line| voice.note(line));
+        let more = unanswered.len().saturating_sub(UNANSWERED_MAX);
+        if more > 0 {
+            voice.note(&format!("{more} more like this: see {}", self.measurement.folder().join("report.html").display()));
+        }
         let refuted = self.report.claims().iter().any(ClaimResult::breaks);
         let open = if unanswered.is_empty() { Code::Done } else { Code::Run };
         if refuted { open.worst(Code::Gate) } else { open }

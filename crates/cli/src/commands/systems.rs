@@ -10,7 +10,7 @@ use pubmark_model::secret::{HIDDEN, Secrets, is_secret_name, is_switch, recorded
 use pubmark_model::system::{AgentSpec, System};
 use pubmark_model::tuning::Stock;
 use pubmark_study::probe::probe;
-use pubmark_study::registry::brought::{BroughtFile, RefusedFile};
+use pubmark_study::registry::user_files::{BroughtFile, RefusedFile};
 use pubmark_study::registry::{Registry, origin};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -11,8 +11,9 @@ use pubmark_model::system::System;
 use pubmark_peer::PeerScript;
 use pubmark_study::registry;
 use stage::{Stage, file_of, help, help_flags, pages};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 
 /// Pages that are played at a time: most of it is waiting.
@@ -207,18 +208,30 @@ fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\
          The output of `pubmark --help` and of each command with `--help`. A test compares this page with the \
-         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew.\n\n\
+         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew. Groups \
+         of options that an earlier command has too are not repeated.\n\n\
          See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
     );
     let top = help("");
     let commands = top.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let mut groups: HashMap<String, &str> = HashMap::new();
     for name in std::iter::once("").chain(names) {
         let text = help(name);
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+        let text = lines.join("\n");
+        let blocks = text.split("\n\n").map(|block| {
+            let head = block.lines().next().filter(|line| line.ends_with(':') && *line != "Examples:");
+            let words = block.split_whitespace().collect::<Vec<_>>().join(" ");
+            match head.map(|head| (head, *groups.entry(words).or_insert(name))) {
+                Some((head, first)) if first != name => format!("{head} as for pubmark {first}"),
+                _ => block.to_owned(),
+            }
+        });
+        let shown = blocks.collect::<Vec<_>>().join("\n\n");
         let heading = format!("pubmark {name}");
-        page.push_str(&format!("\n## {}\n\n```text\n{}\n```\n", heading.trim_end(), lines.join("\n")));
+        page.push_str(&format!("\n## {}\n\n```text\n{shown}\n```\n", heading.trim_end()));
     }
     page
 }
@@ -232,6 +245,15 @@ fn the_command_line_is_that_of_the_program() {
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(there == wanted, "docs/command-line.md is not what --help says: write it anew with PUBMARK_WRITE_DOCS=1");
+}
+
+/// Figures on evidence pages, and in what is generated from them, are those of the kept records.
+#[test]
+fn evidence_pages_are_those_of_their_records() {
+    let mut check = Command::new("python3");
+    check.args(["tools/evidence.py", "pages", "--check"]).current_dir(root());
+    let output = check.env("PUBMARK", env!("CARGO_BIN_EXE_pubmark")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A line that the terminal's width breaks is another command when it is pasted.

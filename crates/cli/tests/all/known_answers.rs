@@ -74,10 +74,6 @@ impl Run {
     /// Returns the number of latencies above a bound: by the record's own histogram, and as a range by the peer's
     /// counts.
     fn slower_than(&self, bound_ns: Ns) -> (u64, RangeInclusive<u64>) {
-        let above = |text: &Value, bound_ns: Ns| {
-            let histogram = Histogram::decode(text.as_str().unwrap()).unwrap();
-            histogram.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
-        };
         let (begun, ended) = (&self.account["begun_histogram"], &self.account["latency_histogram"]);
         let found = above(&self.bench.record["histograms"]["latency"], bound_ns);
         (found, above(begun, bound_ns)..=above(ended, bound_ns - READER_LATE))
@@ -86,6 +82,12 @@ impl Run {
     fn reported(&self) -> Reported {
         PERCENTILES.map(|(name, _)| self.bench.record["latency_ns"][name].as_u64().unwrap())
     }
+}
+
+/// Returns the number of times above a bound in the text of a histogram.
+fn above(text: &Value, bound_ns: Ns) -> u64 {
+    let histogram = Histogram::decode(text.as_str().unwrap()).unwrap();
+    histogram.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
 }
 
 /// Returns a script that counts the window's messages only.
@@ -511,6 +513,13 @@ fn stalled_for(protocol: &str, arguments: &[&str], may_be: bool) -> bool {
         return true;
     }
     assert!(done.contains(&found), "{found} latencies above 50.5 ms; 951 were scripted, {done:?} made");
+    if arguments.contains(&"--qos") {
+        // No acknowledgement leaves in the stall either; outside it they do not wait for the delivery.
+        let record = &run.bench.record;
+        assert_eq!(record["ack_latency_ns"]["count"], truth.offered);
+        let found = above(&record["histograms"]["ack_latency"], bound);
+        assert!((950..=*done.end()).contains(&found), "{found} acknowledgements after 50.5 ms; 950 were scripted");
+    }
 
     let stalls = &run.bench.record["stalls"];
     let longest = stalls["longest_ns"].as_u64().unwrap();
@@ -553,6 +562,24 @@ fn a_stall_is_found_over_amqp() {
         return;
     }
     stall("amqp", &["--qos", "1"]);
+}
+
+/// By hand: a ramp of 100 to 300 messages/s in 2 s sends 100 t + 50 t² messages by t, and 300/s from then on. The
+/// window is from 0.2 s to 2.2 s.
+#[test]
+fn a_ramp_offers_the_area_below_it() {
+    let _alone = alone();
+    let ramp = ["--rate", "ramp 100 to 300 in 2s"];
+    let run = Run::new("nats", "delay = { fixed = \"1ms\" }", 2_000, &ramp);
+    let counts = ["offered", "sent", "delivered", "lost"].map(|name| run.bench.count(name));
+    assert_eq!(counts, [438, 438, 438, 0], "{}", run.bench.record["counts"]);
+    assert_eq!(run.bench.record["workload"]["rate"], "ramp 100 to 300 in 2s");
+    let sent: Vec<u64> = serde_json::from_value(run.bench.record["series"]["sent"].clone()).unwrap();
+    let half = sent.len() / 2;
+    let [early, late] = [&sent[..half], &sent[half..]].map(|slices| slices.iter().sum::<u64>());
+    // 170 and 268 by the schedule; what is sent a little late moves on.
+    assert!((420..=438).contains(&(early + late)) && (150..=170).contains(&early), "{sent:?}");
+    assert!(run.bench.evidence("not-steady").is_none(), "{}", run.bench.record["verdict"]);
 }
 
 #[test]

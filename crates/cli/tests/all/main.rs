@@ -20,6 +20,7 @@ mod errors;
 mod fastdds;
 mod faults;
 mod folders;
+mod formats;
 mod fresh;
 mod guests;
 mod headroom;

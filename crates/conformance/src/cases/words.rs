@@ -6,7 +6,7 @@ use crate::course::until;
 use crate::order::{clients, places, prepare, workload};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
-use pubmark_host::talk::{ANSWER, Talk, TalkError};
+use pubmark_host::conversation::{ANSWER, Talk, TalkError};
 use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{Command, Prepare, Role, UPDATE_AGENT, VERSION};
 use pubmark_model::units::{MILLISECOND, SECOND};

@@ -2,7 +2,7 @@
 
 use super::{Presence, agent_missing, look, probe};
 use crate::agent::AgentCommand;
-use crate::talk::{Talk, TalkError};
+use crate::conversation::{Talk, TalkError};
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::system::{Install, System};

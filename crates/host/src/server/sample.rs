@@ -6,7 +6,7 @@ use super::processes::{self, Counters};
 use crate::clock;
 use pubmark_model::record::Usage;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::used::{self, UsageReading, UsageReadings, Used};
+use pubmark_model::window_usage::{self, UsageReading, UsageReadings, Used};
 use pubmark_stats::median_whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! One flow: combines the results of all agents.
 
 use super::losses;
-use super::packed::{add_counts, merge};
+use super::merge::{add_counts, merge};
 use pubmark_model::counts::{RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,

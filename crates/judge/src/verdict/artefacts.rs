@@ -1,7 +1,7 @@
 //! Steps in the latencies that a setting or a timer is known to leave: they are no reason against the run, but are
 //! noted, so that they are not taken for the system's speed.
 
-use super::found::words;
+use super::finding::words;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_stats::{Artefact, ArtefactStep, Histogram, artefacts};

@@ -1,7 +1,7 @@
 //! Clocks of different hosts: a latency from one to another is only as accurate as their comparison.
 
 use super::bounds::CLOCK;
-use super::found::{Found, words};
+use super::finding::{Found, words};
 use pubmark_model::host::LOCAL;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_model::units::Ns;

@@ -1,6 +1,6 @@
 //! Effects of link failures, so that the server is not blamed for them.
 
-use super::found::words;
+use super::finding::words;
 use pubmark_model::fault::Target;
 use pubmark_model::record::{FaultEvent, RunRecord};
 use pubmark_model::units::{MILLISECOND, Ns};

@@ -1,7 +1,7 @@
 //! Event loops at their limit. Each agent is judged by its own loops, whatever number another agent has.
 
 use super::bounds::{BUSY, IN_TIME};
-use super::found::Found;
+use super::finding::Found;
 use super::machine::quiet;
 use crate::calibration::{Calibration, Most};
 use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
@@ -99,7 +99,7 @@ fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blank::blank;
+    use crate::empty_record::blank;
     use pubmark_model::cell::{Cell, Limits};
     use pubmark_model::plan::Place;
     use pubmark_model::protocol::{PacingFigures, Role};

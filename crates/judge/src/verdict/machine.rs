@@ -1,7 +1,7 @@
 //! Load of the machine by other programs, and what could not be measured of it.
 
 use super::bounds::{Bounds, FOREIGN, FOREIGN_AT_MAX, LATE, LATE_NS, STEAL, STEAL_AT_MAX, touched};
-use super::found::{Found, words};
+use super::finding::{Found, words};
 use pubmark_model::record::{Attached, FigureGroup, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Rate;

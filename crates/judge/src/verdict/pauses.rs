@@ -1,7 +1,7 @@
 //! Parts that stood still: agents by their own report or by the script, the server by the script.
 
 use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, touched};
-use super::found::{Found, words};
+use super::finding::{Found, words};
 use super::loops::{receives, sends};
 use pubmark_model::fault::{Act, Target};
 use pubmark_model::protocol::RuntimePauses;

@@ -1,8 +1,8 @@
 //! A system's promises about its messages, and whether they were kept.
 
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
-use super::found::{Found, Judge};
-use super::killed;
+use super::finding::{Found, Judge};
+use super::kill;
 use pubmark_model::counts::RefusalCount;
 use pubmark_model::fault::Target;
 use pubmark_model::pattern::Topics;
@@ -32,7 +32,7 @@ pub fn forgotten(record: &RunRecord) -> Option<String> {
     let counts = &record.counts;
     (counts.acked_lost > Some(0)).then(|| {
         let share = counts.acked_lost_of_acked();
-        let why = killed::why(record, &[Target::Subscribers]);
+        let why = kill::why(record, &[Target::Subscribers]);
         format!("{share} acknowledged messages were lost: they had not arrived {}{why}", drained(record))
     })
 }
@@ -63,7 +63,7 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
                 "{lost} of {} expected messages had not arrived {}{}{unanswered}",
                 counts.expected,
                 drained(record),
-                killed::why(record, &killed::SIDES)
+                kill::why(record, &kill::SIDES)
             ),
         ),
     );
@@ -130,7 +130,7 @@ pub fn missed(record: &RunRecord) -> Option<Found> {
     let dying = record.killed_at_ns(Target::Publishers).map_or(0, |_| u64::from(record.workload.publishers));
     let few = (counts.sent as f64) < OFFERED * counts.offered as f64;
     (few && counts.offered.saturating_sub(counts.sent) > dying).then(|| {
-        let who = killed::during(record, (0, record.window_ns)).map_or(String::new(), |who| format!(": {who}"));
+        let who = kill::during(record, (0, record.window_ns)).map_or(String::new(), |who| format!(": {who}"));
         let mut figures = counts_without(counts.not_sent, counts.offered);
         figures.push(FigureGroup::Rates);
         let (sent, offered) = (counts.sent, counts.offered);

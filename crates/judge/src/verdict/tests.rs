@@ -1,5 +1,5 @@
 use super::*;
-use crate::blank::blank;
+use crate::empty_record::blank;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::plan::Place;

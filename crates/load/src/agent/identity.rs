@@ -4,7 +4,7 @@ use crate::drivers::{self, DriverKind};
 use crate::simulation;
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::pattern::Pattern;
-use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT};
+use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT, VARYING};
 use pubmark_model::workload::{Pacing, Transport, Verify};
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub fn features(crash: bool) -> Features {
         arrivals: texts(&["uniform", "poisson", "burst"]),
         verification: words(Verify::ALL, Verify::word),
         pacing: words(Pacing::ALL, Pacing::word),
-        profiles: texts(&[CONSTANT, MAX]),
+        profiles: texts(&[CONSTANT, VARYING, MAX]),
         faults: texts(&[RECONNECT]),
         flows: 1,
         pauses: true,

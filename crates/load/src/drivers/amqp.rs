@@ -18,7 +18,7 @@ mod settings;
 
 pub use settings::AmqpSettings;
 
-use super::foreign::{foreign, printable};
+use super::foreign_peer::{foreign, printable};
 use super::leaves::Leaves;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;

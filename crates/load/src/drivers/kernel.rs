@@ -6,7 +6,7 @@ mod ring;
 mod stream;
 mod wire;
 
-use super::made;
+use super::build_info;
 use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
@@ -66,7 +66,7 @@ impl Driver for Kernel {
     }
 
     fn made(&self) -> BTreeMap<String, String> {
-        made::in_rust(&[
+        build_info::in_rust(&[
             ("binding", "none: system calls, or a ring in memory"),
             ("library", "none"),
             ("call", "blocking"),

@@ -5,7 +5,7 @@
 
 mod login;
 
-use super::foreign::foreign;
+use super::foreign_peer::foreign;
 use super::leaves::Leaves;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};

@@ -5,7 +5,7 @@
 
 mod replies;
 
-use super::foreign::foreign;
+use super::foreign_peer::foreign;
 use super::leaves::Leaves;
 use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};

@@ -5,7 +5,7 @@
 //! compared by their paths.
 
 use super::socket::{DriverError, SocketSpec, WAIT_MS};
-use super::{made, port};
+use super::{build_info, port};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options};
@@ -144,7 +144,7 @@ impl SharedLibrary {
 pub(super) fn made(versions: &Map<String, Value>, copies: &str) -> BTreeMap<String, String> {
     let text = |key: &str| versions.get(key).and_then(Value::as_str).unwrap_or_default();
     let library = format!("{} {}", text("library"), text("version"));
-    made::in_rust(&[("binding", "none: C functions"), ("library", &library), ("call", "blocking"), ("copies", copies)])
+    build_info::in_rust(&[("binding", "none: C functions"), ("library", &library), ("call", "blocking"), ("copies", copies)])
 }
 
 fn load(name: &str) -> Result<Library, String> {

@@ -50,8 +50,8 @@ pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
     }
 }
 
-/// The unacknowledged messages of one publisher: the data needed to write each once more,
-/// byte for byte, at 48 bytes a message.
+/// The unacknowledged messages of one publisher: the data needed to time its acknowledgement,
+/// and to write it once more, byte for byte. They take 48 bytes a message.
 #[derive(Default)]
 pub struct InFlight(VecDeque<Header>);
 
@@ -62,13 +62,13 @@ impl InFlight {
     }
 
     /// Removes the message of this sequence, which was acknowledged or refused and is not
-    /// sent again.
-    pub fn settled(&mut self, sequence: u32) {
+    /// sent again, and returns its header.
+    pub fn settled(&mut self, sequence: u32) -> Option<Header> {
         if self.0.front().is_some_and(|front| front.sequence == sequence) {
-            self.0.pop_front();
-        } else if let Ok(at) = self.0.binary_search_by_key(&sequence, |header| header.sequence) {
-            self.0.remove(at);
+            return self.0.pop_front();
         }
+        let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
+        self.0.remove(at)
     }
 
     /// Returns the header of a message.

@@ -121,9 +121,41 @@ fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
     };
     let mut flight = InFlight::default();
     (0..5).for_each(|sequence| flight.sent(header(sequence)));
-    [3, 0, 0, 9].into_iter().for_each(|sequence| flight.settled(sequence));
+    let settled = [3, 0, 0, 9].map(|sequence| flight.settled(sequence));
+    assert_eq!(settled, [Some(header(3)), Some(header(0)), None, None]);
     let left: Vec<_> = (0..10).filter_map(|sequence| flight.header(sequence)).collect();
     assert_eq!(left, [header(1), header(2), header(4)]);
+}
+
+#[test]
+fn an_acknowledgement_is_timed_once_from_the_due_time_less_the_generator_delay() {
+    let workload = workload(&[("rate", "1000"), ("warmup", "1ms"), ("duration", "4ms"), ("qos", "1")]);
+    // A message of another host's clock, 5 ms ahead, is timed on the own one.
+    let window = Window { ahead_ns: 5_000_000, ..Window::new(&workload, 0) };
+    let mut outgoing = Outgoing::new(&workload, 0, 100);
+    let mut recorder = SendRecorder::new(&workload, window);
+    let mut message = vec![0; 64];
+    let headers: Vec<Header> = (0..5)
+        .map(|number| {
+            let now = number * 1_000_000 + 300;
+            assert_eq!(outgoing.next(&window, None, now), Next::Send);
+            let header = outgoing.write(now, &mut message);
+            outgoing.accepted(&mut recorder, now, now + 10);
+            header
+        })
+        .collect();
+    let mut acknowledge = |sequence: u32, now| {
+        outgoing.acknowledged(&mut recorder, sequence, Some(headers[sequence as usize]), now);
+    };
+    // The first is of the warm-up; one is acknowledged twice, two out of order, one never.
+    for (sequence, now) in [(0, 900_000), (3, 3_100_300), (3, 9_000_000), (1, 3_000_300)] {
+        acknowledge(sequence, now);
+    }
+    outgoing.acknowledged(&mut recorder, 2, None, 5_000_000);
+    let found: Vec<_> = recorder.times().ack_latency.as_ref().unwrap().nonzero().collect();
+    let near = |(ns, count): (Ns, u64), wanted: Ns| count == 1 && ns.abs_diff(wanted) <= wanted / 500;
+    assert!(found.len() == 2 && near(found[0], 100_000) && near(found[1], 2_000_000), "{found:?}");
+    assert_eq!(recorder.acked(), 3, "a message without its header is counted and not timed");
 }
 
 #[test]

@@ -83,6 +83,7 @@ times! {
     "send_lag", "send_lag ", "send lag", "time from due to send";
     "own_lag", "own_lag ", "generator delay", "generator delay: how late the load generator itself sent";
     "receive_lag", "receive_lag ", "receive lag", "upper bound of the wait for the busy receiving loop of the load generator";
+    "ack_latency", "ack_latency ", "time to acknowledgement", "time from due until the publisher had the server's acknowledgement, without the generator delay";
 }
 
 /// A table of numbers: the constant, the key, other names, the part of a run that it describes, the
@@ -183,6 +184,14 @@ named_times! {
     RECEIVE_LAG_P50 = 5 P50;
     /// 99th percentile of receive lag.
     RECEIVE_LAG_P99 = 5 P99;
+    /// Median time to acknowledgement.
+    ACK_P50 = 6 P50;
+    /// 95th percentile of the time to acknowledgement.
+    ACK_P95 = 6 P95;
+    /// 99th percentile of the time to acknowledgement.
+    ACK_P99 = 6 P99;
+    /// Greatest time to acknowledgement.
+    ACK_MAX = 6 Max;
 }
 
 const fn number(read: fn(&RunRecord) -> Option<f64>) -> Source {
@@ -413,6 +422,10 @@ numbers! {
     SERVER_CPU = "server_cpu_cores" ["server_cpu"] Server Cost Cores LOWER, "server CPU",
         number(|run| server(run, |usage| usage.cpu_cores)),
         "CPUs used by the server";
+    /// Standard deviation of the processors used by the server.
+    SERVER_CPU_STDDEV = "server_cpu_stddev_cores" ["server_cpu_stddev"] Server Cost Cores LOWER, "server CPU, standard deviation",
+        number(|run| run.server.as_ref()?.cpu_cores_stddev),
+        "standard deviation of the CPUs used by the server, from slice to slice of the window";
     /// Largest resident set of generator and server together, bytes.
     MEMORY_MAX = "rss_bytes_max" ["memory_max"] Machine Cost Bytes LOWER, "memory, largest",
         number(|run| together(run, |usage| usage.rss_bytes_max as f64)), step |_| PAGE,

@@ -48,7 +48,7 @@ pub struct Features {
     /// Waiting methods of its publishers. Minimum: `sleep` and `hybrid`, which only limits busy
     /// waiting to a budget, and may use none of it.
     pub pacing: Vec<String>,
-    /// Rates: `constant`, and `max`, as fast as the system permits. Minimum: `constant`.
+    /// Rates: `constant`, `varying`, and `max`, as fast as the system permits. Minimum: `constant`.
     pub profiles: Vec<String>,
     /// Reactions to faults: `reconnect`, with which clients of a broker come back with their
     /// session. Minimum: none.
@@ -106,6 +106,8 @@ impl Default for Features {
 
 /// A constant rate.
 pub const CONSTANT: &str = "constant";
+/// A rate that changes over time.
+pub const VARYING: &str = "varying";
 /// As fast as the system permits.
 pub const MAX: &str = "max";
 /// Clients of a broker reconnect when their connection ends.
@@ -162,7 +164,11 @@ impl Features {
     }
 
     fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
-        let rate = if workload.rate == Rate::Max { MAX } else { CONSTANT };
+        let rate = match workload.rate {
+            Rate::Max => MAX,
+            Rate::Due(profile) if profile.is_constant() => CONSTANT,
+            Rate::Due(_) => VARYING,
+        };
         let transport = workload.transport.map(|transport| transport.word());
         let tree_sizes = if self.tree_sizes { words(&[TREE_SIZES]) } else { Vec::new() };
         let needs: [(&'static str, Option<&str>, &Vec<String>); 8] = [

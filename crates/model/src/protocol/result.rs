@@ -1,12 +1,12 @@
 //! An agent's result.
 
-use super::packed::{PackedError, PackedHistogram};
+use super::histograms::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
-use super::seen::SeenBits;
+use super::sequences::SeenBits;
 use crate::counts::{LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
 use crate::units::Ns;
-use crate::used::{self, UsageReading, Used};
+use crate::window_usage::{self, UsageReading, Used};
 use pubmark_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -340,9 +340,9 @@ impl AgentUsage {
             return self.clone();
         }
         let Used { cpu_ns, user_ns, voluntary_switches, involuntary_switches } =
-            used::between(&self.course, from_ns, to_ns);
+            window_usage::between(&self.course, from_ns, to_ns);
         // The first sample is taken under load, however short the window is.
-        let samples = used::samples_by(&self.course, to_ns).max(1);
+        let samples = window_usage::samples_by(&self.course, to_ns).max(1);
         let taken = |samples_of: &[u64]| samples_of.iter().copied().take(samples).collect();
         AgentUsage {
             wall_ns: to_ns.saturating_sub(from_ns),

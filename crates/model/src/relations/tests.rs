@@ -233,6 +233,11 @@ const WRONG: &[(&str, Wrong, &str)] = &[
         |case| case.flow().histograms.own_lag = times(&[(10_000, 99), (30_000, 101)]),
         "`own_lag` is 30015 ns at the 49.5th percentile, but `send_lag` is 20015 ns",
     ),
+    (
+        "ack-count",
+        |case| case.flow().histograms.ack_latency = times(&[(30_000, 201)]),
+        "`ack_latency` has 201 times, but 0 messages were acknowledged",
+    ),
     ("jitter", |case| case.flow().jitter_pairs = 186, "`jitter_pairs` is 186, but `latency` has 185 times"),
     ("jitter", |case| case.flow().jitter_sum_ns = -1.0, "`jitter_sum_ns` is -1"),
     ("jitter", |case| case.flow().jitter_sum_ns = 2e10, "180 differences of latencies up to 90047 ns"),

@@ -109,6 +109,12 @@ pub fn lag_order(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -> R
     ordered(("own_lag", &histograms.times.own_lag), ("send_lag", &histograms.times.send_lag))
 }
 
+/// Checks that only acknowledged messages have a time to acknowledgement.
+pub fn ack_count(_: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
+    let (found, acked) = (histograms.count(|times| &times.ack_latency), flow.acked);
+    hold(found <= acked, || format!("`ack_latency` has {found} times, but {acked} messages were acknowledged"))
+}
+
 /// Checks two times of the same messages of which the first is never greater than the second; then
 /// it is not greater at any rank.
 fn ordered(
@@ -180,9 +186,12 @@ pub fn durations(part: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) -
     let slack = if part.is_spread { CLOCKS } else { 0 };
     let run_ns = handed_in_ns.saturating_sub(part.span.start_ns).saturating_add(slack);
     let times = &histograms.times;
-    for (name, times) in
-        [("intended_latency", &times.intended_latency), ("send_lag", &times.send_lag), ("latency", &times.latency)]
-    {
+    for (name, times) in [
+        ("intended_latency", &times.intended_latency),
+        ("send_lag", &times.send_lag),
+        ("latency", &times.latency),
+        ("ack_latency", &times.ack_latency),
+    ] {
         let longest = times.as_ref().map_or(0, Histogram::max);
         hold(longest <= above(run_ns), || {
             format!("`{name}` has a time of {longest} ns, but only {run_ns} ns have gone by since the start")

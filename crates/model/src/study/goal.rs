@@ -29,6 +29,19 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
             }
             continue;
         }
+        if let ("over", Some(asked)) = (entry.key.as_str(), &mut goal.asked) {
+            let mut all = Vec::new();
+            for value in &entry.values {
+                match LoadAxis::parse(&value.text) {
+                    Ok(over) => all.push(over),
+                    Err(error) => errors.push(Diagnostic::at_value(value.at, error.to_string())),
+                }
+            }
+            if let [first, more @ ..] = all.as_slice() {
+                (goal.over, asked.more) = (*first, more.to_vec());
+            }
+            continue;
+        }
         let Some(value) = entry.one(errors) else { continue };
         let text = value.text.as_str();
         let wrong = match entry.key.as_str() {

@@ -1,7 +1,7 @@
 //! Parses a study file: strictly, with every error of the file at once.
 
 use super::axis::{axis_value, known_axis, no_axis, plain};
-use super::earlier::in_words_of_today;
+use super::upgrade::in_words_of_today;
 use super::goal;
 use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::Condition;

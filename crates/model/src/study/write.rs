@@ -2,9 +2,10 @@
 
 use super::axis::PART;
 use super::{Axis, Study};
-use crate::asked::AUTO;
+use crate::capacity::LoadAxis;
 use crate::claim::{Condition, Statement};
 use crate::figure::Figure;
+use crate::question::AUTO;
 use crate::secret::recorded_text;
 use crate::setting::{KEYS, Section};
 use crate::toml_values::{list, texts, value};
@@ -145,9 +146,11 @@ impl Study {
     fn capacity_table(&self) -> Table {
         let Some(goal) = &self.capacity else { return Table::new() };
         let asked = goal.asked.as_ref();
+        let more = asked.map_or(&[][..], |asked| &asked.more);
+        let over: Vec<String> = std::iter::once(&goal.over).chain(more).map(LoadAxis::to_string).collect();
         let mut table = table([
             (if asked.is_some() { "objective" } else { "until" }, goal.until.to_string().into()),
-            ("over", goal.over.to_string().into()),
+            ("over", if let [over] = over.as_slice() { over.as_str().into() } else { texts(&over) }),
             ("within", format!("{}%", (goal.within * 1e8).round() / 1e6).into()),
         ]);
         let start = asked.map_or(Some(goal.start), |asked| asked.start).map(number);

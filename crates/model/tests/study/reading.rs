@@ -1,7 +1,7 @@
 //! Reading a study file, and every mistake in it.
 
 use crate::support::*;
-use pubmark_model::asked::{AskedQuestions, Precision};
+use pubmark_model::question::{AskedQuestions, Precision};
 use pubmark_model::claim::{Claim, Condition, Statement};
 use pubmark_model::diagnostic::line_column;
 use pubmark_model::fault::{Script, Target};

@@ -1,4 +1,4 @@
-//! One cell on a card: its figures, and its latencies as a histogram.
+//! Card of one cell: its figures, and its latencies as a histogram.
 
 use super::block::{grouped, rate};
 use super::line::{Line, Tone};
@@ -39,7 +39,8 @@ pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), widt
         false => "latency",
     };
     let rows = [
-        (latency, latencies(result)),
+        (latency, times(result, [Figure::LATENCY_P50, Figure::LATENCY_P95, Figure::LATENCY_P99, Figure::LATENCY_MAX])),
+        ("ack time", times(result, [Figure::ACK_P50, Figure::ACK_P95, Figure::ACK_P99, Figure::ACK_MAX])),
         ("delivered", delivered(result)),
         ("CPU", with_server(result, Figure::CPU_CORES, Figure::SERVER_CPU)),
         ("memory", with_server(result, Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
@@ -83,14 +84,9 @@ fn figure(result: &CellResult, name: &str, figure: Figure) -> Option<(String, bo
     Some((words.join(" "), is_unreliable))
 }
 
-fn latencies(result: &CellResult) -> Vec<(String, bool)> {
-    let all = [
-        ("p50", Figure::LATENCY_P50),
-        ("p95", Figure::LATENCY_P95),
-        ("p99", Figure::LATENCY_P99),
-        ("max", Figure::LATENCY_MAX),
-    ];
-    all.into_iter().filter_map(|(name, of)| figure(result, name, of)).collect()
+/// Returns the percentiles of a time that there are.
+fn times(result: &CellResult, percentiles: [Figure; 4]) -> Vec<(String, bool)> {
+    ["p50", "p95", "p99", "max"].into_iter().zip(percentiles).filter_map(|(name, of)| figure(result, name, of)).collect()
 }
 
 /// Returns the rate of delivery, its share, and how many messages were lost.

@@ -1,7 +1,7 @@
 //! Title, workload and warnings: the first lines of the short result.
 
 use super::block::{NAME_CHARS, grouped, rate};
-use super::elapsed::elapsed;
+use super::duration::elapsed;
 use super::line::{Line, Tone, Wrapping};
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};

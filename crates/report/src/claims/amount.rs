@@ -10,7 +10,7 @@ use pubmark_stats::{
 
 /// Most repeats that a study is told to need.
 const REPEATS_MAX: usize = 512;
-/// How often an interval may miss.
+/// Probability with which an interval may miss.
 const LEVEL: f64 = 0.05;
 
 /// A quantity at a point, in base units: seconds, bytes.
@@ -18,14 +18,14 @@ const LEVEL: f64 = 0.05;
 pub(super) enum Amount {
     /// A literal.
     Exact(f64),
-    /// What each repeat says.
+    /// Values by repeat.
     Runs {
         /// In the order of their repeats.
         values: Vec<Observation>,
-        /// Whether it may be more, or less, than it says: the generator was at its limit.
+        /// Ends that are only bounds, because the generator was at its limit.
         ends: Ends,
     },
-    /// What a search or an axis leaves open.
+    /// Interval that a search or an axis leaves.
     Between { value: f64, lo: f64, hi: f64 },
     /// There is none, and why: a crossing that never happens.
     Never(String),
@@ -49,10 +49,10 @@ impl Ends {
     }
 }
 
-/// What a comparison comes to.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Compared {
-    /// None where neither is shown.
+    /// `None` if neither is shown.
     pub outcome: Option<bool>,
     /// The left side over the right, or less it, with its 95 % interval.
     pub change: Option<Change>,
@@ -62,7 +62,7 @@ pub(super) struct Compared {
     pub repeats: usize,
 }
 
-/// How far the left side of a comparison is from the right.
+/// Distance of the left side of a comparison from the right.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Change {
     pub is_ratio: bool,
@@ -70,20 +70,20 @@ pub(super) struct Change {
     pub interval: Option<Interval>,
 }
 
-/// How sure a comparison has to be.
+/// Required certainty of a comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Certainty {
-    /// How often it may hold wrongly, and fail wrongly.
+    /// Probabilities with which it may hold wrongly, and fail wrongly.
     levels: [f64; 2],
-    /// Where records are looked at again and again: the test for these looks, and
-    /// whether it holds for both outcomes.
+    /// For repeated looks: the test for these looks, and whether it is used for both outcomes.
     looks: Option<(PairedTest, bool)>,
 }
 
 impl Certainty {
-    /// That of a claim with so many comparisons. Where all of them have to hold, each
-    /// holds at the level of one: the claim holds wrongly no more often than the one
-    /// that is wrong. It fails by any of them, and so by a level for all.
+    /// Returns the certainty for a claim with this number of comparisons. If all of them have to
+    /// hold, each one is tested at the level of a single one: the claim holds wrongly no more often
+    /// than its wrong comparison. It fails if any comparison fails, so that level is divided among
+    /// all.
     pub fn new(comparisons: usize, all_have_to_hold: bool, until_decided: bool) -> Certainty {
         let family = comparisons.max(1);
         let corrected = LEVEL / family as f64;
@@ -192,7 +192,7 @@ impl Amount {
         })
     }
 
-    /// Whether this stands so to another.
+    /// Compares this amount with another.
     pub fn compare(&self, relation: Relation, other: &Amount, certainty: &Certainty) -> Compared {
         let nothing = Compared { outcome: None, change: None, more: None, repeats: 0 };
         let pairs: Vec<(Observation, Observation)> = match (self, other) {
@@ -222,7 +222,7 @@ impl Amount {
         }
         let ends = self.ends().and(other.ends().reversed());
         let mut found = paired(&pairs, relation, certainty);
-        // What is only bounded may lie beyond what it says.
+        // A bound may lie beyond its value.
         let rises = matches!(relation, Relation::Above | Relation::AtLeast);
         let may_turn = |holds: bool| if holds == rises { ends.may_be_less } else { ends.may_be_more };
         if found.outcome.is_some_and(may_turn) {
@@ -262,7 +262,7 @@ impl Amount {
     }
 }
 
-/// Whether all runs have it: what is counted is a fact of each.
+/// Compares counts: every run has to have the same value.
 fn equal(pairs: &[(Observation, Observation)]) -> Compared {
     let differs = pairs.iter().any(|(one, other)| one.value != other.value);
     let outcome = (!pairs.is_empty()).then_some(!differs);
@@ -287,7 +287,7 @@ fn is_together(one: &Observation, other: &Observation) -> bool {
     one.repeat == other.repeat && one.session == other.session
 }
 
-/// Those of the same repeat.
+/// Returns the pairs of values of the same repeat.
 fn common<'a>(
     values: &'a [Observation],
     others: &'a [Observation],
@@ -307,7 +307,7 @@ fn joined(operator: Operator, one: &Observation, other: &Observation) -> Option<
     value.is_finite().then_some(Observation { value, step, clock, ..*one })
 }
 
-/// Where values lie.
+/// Position of values.
 struct Spread {
     mean: f64,
     deviation: f64,
@@ -403,7 +403,7 @@ fn of_longest_session(pairs: &[(Observation, Observation)]) -> Vec<(Observation,
     pairs.iter().filter(|(one, _)| Some(one.session) == longest).copied().collect()
 }
 
-/// The same where records were looked at while they came.
+/// Compares with repeated looks at growing records.
 fn at_looks(
     pairs: &[(Observation, Observation)],
     rises: bool,

@@ -1,15 +1,15 @@
-//! Whether an expression holds at each point of a study.
+//! Evaluates an expression at each point of a study.
 
 mod along;
 mod cells;
-mod failing;
+mod failure;
 mod leaf;
 
 use super::amount::{Amount, Certainty, Compared, Ends};
 use super::outcome::{ClaimOutcome, Evidence, best_outcome, wanted};
 use super::words::{amount, label_of, quantity, sign};
 use crate::analysis::{CellResult, by_cell};
-use crate::bounded_runs::speaks_of;
+use crate::bound_check::speaks_of;
 use crate::capacity::CapacityResult;
 use crate::figures::{Observation, Sign, is_counted, observed};
 use crate::ranking::Ranked;
@@ -28,7 +28,7 @@ const POINTS_MAX: usize = 10_000;
 /// Longest reason that is quoted, characters.
 const WHY_CHARS: usize = 200;
 
-/// What is said of an expression at a point.
+/// Result of an expression at a point.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     pub outcome: ClaimOutcome,
@@ -63,7 +63,7 @@ impl Said {
 
 /// Why there is no value.
 struct Gap {
-    /// Whether further runs may give one; else it is not tested here.
+    /// True if further runs may decide it; otherwise it is not tested here.
     is_open: bool,
     why: String,
     cells: Vec<usize>,
@@ -85,7 +85,7 @@ struct Evaluation<'a> {
     certainty: Certainty,
 }
 
-/// What is said of an expression at each of its points, with their places.
+/// Evaluates an expression at each of its points, and returns the results with their points.
 pub(crate) fn at_points(claim: &Claim, expression: &Expression, evidence: Evidence<'_>) -> Vec<(String, Said)> {
     let (runs, of) = evidence.runs;
     let mut evaluation = Evaluation {
@@ -102,7 +102,7 @@ pub(crate) fn at_points(claim: &Claim, expression: &Expression, evidence: Eviden
     points.into_iter().map(|point| (label(&point), evaluation.at(&expression.root, &point))).collect()
 }
 
-/// Whether all of it has to hold.
+/// True if all terms have to hold.
 fn is_conjunction(root: &Proposition) -> bool {
     match root {
         Proposition::All(each) => each.iter().all(is_conjunction),
@@ -210,7 +210,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What several say together, of which one decides if it is `decisive`.
+    /// Combines several results, of which one decides if it is `decisive`.
     fn together(
         &self,
         each: &[Proposition],
@@ -231,7 +231,7 @@ impl<'a> Evaluation<'a> {
         };
         let mut whole = Said { words: Vec::new(), more: Some(0), ..Said::new(outcome, String::new()) };
         for one in said {
-            // Of several that are open, the one that takes longest.
+            // Of several open results, the one that takes longest counts.
             if one.outcome == ClaimOutcome::Open {
                 whole.more = whole.more.zip(one.more).map(|(one, other)| one.max(other));
             }
@@ -363,7 +363,7 @@ impl<'a> Evaluation<'a> {
         Ok(said)
     }
 
-    /// Whether two cells are shown to differ by more than the bound of a tie.
+    /// True if two cells are shown to differ by more than the bound of a tie.
     fn differs(&self, figure: Figure, one: usize, other: usize) -> bool {
         let (Ok(one), Ok(other)) = (self.reading(figure, one), self.reading(figure, other)) else { return false };
         let Some(ratio) = one.with(Operator::Divide, other) else { return false };
@@ -377,7 +377,7 @@ impl<'a> Evaluation<'a> {
         let (own, ranks) = self.ranked(figure, at, &named, point)?;
         let mut cells = self.cells_at(Leaf { at, over: None, all_systems: true }, point)?;
         let name = |cell: &usize| self.cell(*cell).cell.system.name.as_str();
-        // What is claimed may be a reference, or left out of the conditions.
+        // A claimed system may be a reference, or be excluded by the conditions.
         cells.extend(own.into_iter().filter(|cell| !cells.contains(cell)).collect::<Vec<_>>());
         let systems: Vec<&str> = cells.iter().map(name).collect();
         let outcome = best_outcome(best, &systems, ranks);
@@ -517,14 +517,14 @@ impl<'a> Evaluation<'a> {
             }
             _ => (true, format!("{} of {what} is {UNRELIABLE}: {}", figure.short_name(), reasons.join(", "))),
         };
-        // Of what was made and says nothing, more of the same says no more.
+        // More runs of a cell without a reliable figure do not help.
         let cells = if is_open || result.runs == 0 { vec![cell] } else { Vec::new() };
         Gap { is_open, why, cells }
     }
 
     /// The search of a system at a point.
     fn search(&self, at: &NamedPlaces, point: &Map<String, Value>) -> Found<&'a CapacityResult> {
-        let cells = self.cells_at(Leaf { at, over: Some(self.searched()), all_systems: false }, point)?;
+        let cells = self.cells_at(Leaf { at, over: Some(""), all_systems: false }, point)?;
         let agrees = |axes: &Map<String, Value>, own: &Map<String, Value>| {
             own.iter().all(|(axis, value)| axes.get(axis).is_none_or(|known| known == value))
         };

@@ -1,4 +1,4 @@
-//! What is said of a claim, and what it is held against.
+//! Outcome of a claim, and the records that it is tested on.
 
 use crate::analysis::CellResult;
 use crate::capacity::CapacityResult;
@@ -8,7 +8,7 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
 use std::fmt;
 
-/// What the records say of a claim.
+/// Outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimOutcome {
     /// They bear it out.
@@ -17,7 +17,7 @@ pub enum ClaimOutcome {
     Fails,
     /// Neither, and more runs may.
     Open,
-    /// What it needs was not measured.
+    /// Something that it needs was not measured.
     Untested,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for ClaimOutcome {
     }
 }
 
-/// What claims are held against.
+/// Records that claims are tested on.
 #[derive(Clone, Copy)]
 pub(crate) struct Evidence<'a> {
     pub points: &'a [Point],
@@ -41,7 +41,7 @@ pub(crate) struct Evidence<'a> {
     pub runs: (&'a [RunRecord], &'a [usize]),
     pub rules: RankingRules,
     pub study: &'a Study,
-    /// What searches found.
+    /// Results of capacity searches.
     pub capacities: &'a [CapacityResult],
 }
 

@@ -1,4 +1,4 @@
-//! What became of a study's claims: for a terminal, as Markdown and as JSON.
+//! Outcomes of a study's claims: for a terminal, as Markdown and as JSON.
 
 use super::{ClaimOutcome, ClaimResult, PartResult, PointResult};
 use crate::report::Report;
@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 
 /// Longest sentence that is shown, characters.
 const PROSE_CHARS: usize = 1_000;
+/// Longest id that is shown, characters.
+const ID_CHARS: usize = 40;
+/// Least width of a claim's sentence, characters.
+const SAYS_WIDTH_MIN: usize = 20;
 /// Most points of a claim that are listed; JSON has all.
 const POINTS_SHOWN: usize = 6;
 
@@ -15,7 +19,7 @@ const OUTCOMES: [ClaimOutcome; 4] =
     [ClaimOutcome::Holds, ClaimOutcome::Fails, ClaimOutcome::Open, ClaimOutcome::Untested];
 
 impl ClaimOutcome {
-    /// As JSON writes it.
+    /// Returns its name in JSON.
     pub fn key(self) -> &'static str {
         match self {
             ClaimOutcome::Holds => "holds",
@@ -27,12 +31,50 @@ impl ClaimOutcome {
 }
 
 impl Report {
-    /// What became of the claims, as JSON.
+    /// Returns the outcomes of the claims as JSON.
     pub fn claims_json(&self) -> Value {
         json!({ "claims": self.claims().iter().map(claim_json).collect::<Vec<Value>>() })
     }
 
-    /// The same for a terminal of this width.
+    /// Returns one line for each claim, those with one id together.
+    pub fn claims_brief(&self, width: usize) -> String {
+        let mut ids: Vec<(&str, Vec<&PartResult>, bool)> = Vec::new();
+        for claim in self.claims() {
+            match ids.iter_mut().find(|(id, ..)| *id == claim.id) {
+                Some((_, parts, gate)) => {
+                    parts.extend(&claim.parts);
+                    *gate |= claim.gate;
+                }
+                None => ids.push((&claim.id, claim.parts.iter().collect(), claim.gate)),
+            }
+        }
+        let row = |(id, parts, gate): &(&str, Vec<&PartResult>, bool)| {
+            let outcome = together(parts);
+            let of_it = |part: &&&PartResult| part.outcome == outcome;
+            let count = parts.iter().filter(of_it).count();
+            let share = if parts.len() > count { format!(" ({count} of {})", parts.len()) } else { String::new() };
+            let says = parts.iter().find(of_it).map(|part| part.says.as_str()).unwrap_or_default();
+            let gate = if *gate { " (gate)" } else { "" };
+            [clean(id, ID_CHARS), format!("{outcome}{share}{gate}"), says.to_owned()]
+        };
+        let rows: Vec<[String; 3]> = ids.iter().map(row).collect();
+        let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+        let (id_width, outcome_width) = (widest(0), widest(1));
+        let left = width.saturating_sub(id_width + outcome_width + 4).max(SAYS_WIDTH_MIN);
+        let mut out = String::new();
+        for [id, outcome, says] in &rows {
+            out.push_str(&format!("{id:<id_width$}  {outcome:<outcome_width$}  {}\n", clean(says, left)));
+        }
+        let count = |outcome| ids.iter().filter(|(_, parts, _)| together(parts) == outcome).count();
+        let words: Vec<String> = OUTCOMES.iter().map(|outcome| format!("{} {outcome}", count(*outcome))).collect();
+        match ids.len() {
+            0 => out.push_str("the study has no claims\n"),
+            ids => out.push_str(&format!("\n{}: {}\nEvidence: --all\n", counted(ids, "claim"), words.join(", "))),
+        }
+        out
+    }
+
+    /// Returns every part of every claim with its evidence, for a terminal of this width.
     pub fn claims_text(&self, width: usize) -> String {
         let mut out = String::new();
         for claim in self.claims() {
@@ -59,7 +101,7 @@ impl Report {
         out
     }
 
-    /// The same as Markdown.
+    /// Returns the outcomes of the claims as Markdown.
     pub fn claims_markdown(&self) -> String {
         let mut out = format!("## Claims: {}\n\n", escape(&clean(&self.study().title, PROSE_CHARS)));
         out.push_str("| claim | outcome | says | what it rests on |\n| --- | --- | --- | --- |\n");
@@ -93,6 +135,14 @@ impl Report {
             claims => format!("{}: {}", counted(claims, "claim"), words.join(", ")),
         }
     }
+}
+
+/// Returns the outcome of parts that make up one claim: one that fails refutes it, and it holds if all
+/// of them do.
+fn together(parts: &[&PartResult]) -> ClaimOutcome {
+    let worst = [ClaimOutcome::Fails, ClaimOutcome::Open, ClaimOutcome::Untested];
+    let is_there = |outcome: &ClaimOutcome| parts.iter().any(|part| part.outcome == *outcome);
+    worst.into_iter().find(is_there).unwrap_or(ClaimOutcome::Holds)
 }
 
 fn claim_json(claim: &ClaimResult) -> Value {
@@ -131,7 +181,7 @@ fn point_json(point: &PointResult) -> Value {
     })
 }
 
-/// What a claim says: of one with several parts each says its own.
+/// Returns the statement of a claim; if its parts differ, only their number.
 fn says(claim: &ClaimResult) -> String {
     let alike = claim.parts.iter().all(|part| part.says == claim.says);
     match claim.parts.len() {
@@ -140,7 +190,7 @@ fn says(claim: &ClaimResult) -> String {
     }
 }
 
-/// What a part rests on: its counts, and its points, those first that decide it.
+/// Returns the evidence of a part: its counts, and its points, the deciding ones first.
 fn lines(part: &PartResult) -> Vec<String> {
     if part.points.is_empty() {
         return vec![part.counts()];

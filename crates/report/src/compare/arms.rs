@@ -8,7 +8,7 @@ use super::bound::BoundGate;
 use super::figure::signed_percent;
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::gates::{Gates, GatesError};
-use crate::bounded_runs::BoundVerdict;
+use crate::bound_check::BoundVerdict;
 use crate::figures::{Observation, comparable, quoted, shown};
 use crate::report::Report;
 use crate::text::clean;
@@ -26,16 +26,16 @@ use serde::Serialize;
 /// Longest name and reason, characters.
 const CHARS: usize = 160;
 
-/// What two arms came to.
+/// Result of two arms.
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct ArmsResult {
-    /// What A sets, in words.
+    /// Settings of A, in words.
     pub a: String,
-    /// What B sets.
+    /// Settings of B.
     pub b: String,
     /// Blocks that were made, of the place with the most.
     pub blocks: u32,
-    /// What became of each gate.
+    /// Results of the gates.
     pub gates: Vec<GateResult>,
     /// Each figure under a gate, at each place.
     pub comparisons: Vec<ArmsComparison>,
@@ -63,7 +63,7 @@ pub struct ArmsComparison {
     pub left_out: usize,
     /// Why, in words: each reason with how many runs it speaks against.
     pub left_out_for: String,
-    /// What the blocks say; none where there are none.
+    /// Statistics of the blocks; `None` without blocks.
     #[serde(flatten)]
     pub found: Option<PairedDecision>,
     /// Why nothing may be said; empty where something may.
@@ -73,10 +73,10 @@ pub struct ArmsComparison {
 }
 
 impl ArmsResult {
-    /// What the records of a study with two arms say. `None` where it has no arms.
+    /// Returns the result of a study with two arms; `None` for another study.
     ///
     /// # Errors
-    /// Where a gate of the study cannot be understood.
+    /// A gate of the study is invalid.
     pub fn of(study: &Study, cells: &[Cell], runs: &[&RunRecord]) -> Result<Option<ArmsResult>, GatesError> {
         let Some(goal) = &study.ab else { return Ok(None) };
         let gates = Gates::parse(&goal.fail_on, &goal.require, true)?;
@@ -90,14 +90,14 @@ impl ArmsResult {
         self.gates.iter().map(|gate| gate.outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(GateOutcome::Passed)
     }
 
-    /// How many blocks more would tell what is open, as far as can be seen; none
-    /// where that is more than may be made, or nothing is known yet.
+    /// Returns about how many more blocks are needed; `None` if that exceeds the maximum, or if it
+    /// cannot be estimated yet.
     pub fn more(&self) -> Option<usize> {
         let open = self.comparisons.iter().filter(|one| one.is_open());
         open.map(|one| one.found.and_then(|found| found.more)).try_fold(0, |most: usize, more| Some(most.max(more?)))
     }
 
-    /// As JSON, with what follows from it.
+    /// Returns JSON, with the values that follow from it.
     pub fn json(&self) -> serde_json::Value {
         let mut all = serde_json::json!(self);
         all["outcome"] = serde_json::json!(self.gates_say());
@@ -108,7 +108,7 @@ impl ArmsResult {
         all
     }
 
-    /// What it came to, in sentences: one for each gate.
+    /// Returns one sentence per gate.
     pub fn sentences(&self) -> Vec<String> {
         let told = |gate: &GateResult| {
             let mine = || self.comparisons.iter().filter(|one| one.gate == gate.gate);
@@ -171,7 +171,7 @@ fn amount(column: Figure, value: f64) -> String {
     }
 }
 
-/// What is looked at.
+/// Inputs of the comparison.
 struct Bench<'a> {
     goal: &'a ArmsGoal,
     cells: &'a [Cell],
@@ -235,7 +235,7 @@ impl Bench<'_> {
         wanted[point] = if wanted[point] == 0 { all } else { wanted[point].min(all) };
     }
 
-    /// Where a point lies, in words.
+    /// Returns the place of a point in words.
     fn place(&self, point: usize) -> String {
         let axes = &self.cells[self.points[point].a].axes;
         let here = label(&self.goal.place(axes));
@@ -301,7 +301,7 @@ impl Bench<'_> {
     }
 }
 
-/// What became of a gate, from what became of each figure under it.
+/// Returns the result of a gate from the results of its figures.
 fn became(gate: &Gate, all: &[ArmsComparison]) -> GateResult {
     let mut result = GateResult::new(&gate.text);
     for one in all {
@@ -316,7 +316,7 @@ fn became(gate: &Gate, all: &[ArmsComparison]) -> GateResult {
     result.settled()
 }
 
-/// What speaks against the runs that do not count for a figure, most frequent first.
+/// Returns the reasons against runs that do not count for a figure, the most frequent first.
 fn against(column: Figure, runs: &[&RunRecord]) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     let mut count = |reason: String| match counts.iter_mut().find(|(known, _)| *known == reason) {
@@ -353,8 +353,8 @@ fn why(column: Figure, runs: &[&RunRecord]) -> String {
 }
 
 impl Report {
-    /// What two arms came to, where the study has arms. `None` too where this
-    /// version does not understand its gates.
+    /// Returns the result of the arms, if the study has arms and this version understands its
+    /// gates.
     pub fn arms(&self) -> Option<ArmsResult> {
         self.study().ab.as_ref()?;
         let cells: Vec<Cell> = self.cells().iter().map(|result| result.cell.clone()).collect();

@@ -9,13 +9,19 @@ use crate::words::{OPEN, UNRELIABLE};
 use crate::{markdown, terminal};
 use pubmark_stats::PairedOutcome;
 
+/// Rows of each table on a screen.
+const BRIEF_ROWS_MAX: usize = 12;
+
 impl ArmsResult {
-    /// Tables for a terminal of so many columns.
+    /// Returns what fits on a screen of so many columns.
     pub fn terminal(&self, title: &str, width: usize, colour: bool) -> String {
-        terminal::render(&self.document(title), width, colour)
+        let whole = self.document(title);
+        let brief = |table: Table| table.first_rows(BRIEF_ROWS_MAX, "--json");
+        let (tables, claims) = (whole.tables.into_iter().map(brief).collect(), whole.claims.map(brief));
+        terminal::render(&Document { tables, claims, ..whole }, width, colour)
     }
 
-    /// The same as GitHub Markdown, for a comment: how it came out first.
+    /// Returns GitHub Markdown for a comment: the result first.
     pub fn markdown(&self, title: &str) -> String {
         markdown::render(&self.document(title))
     }
@@ -37,7 +43,7 @@ impl ArmsResult {
         }
     }
 
-    /// What became of the gates.
+    /// Returns the table of gates.
     pub(crate) fn gate_table(&self) -> Option<Table> {
         gate_table(&self.gates, OPEN)
     }
@@ -67,7 +73,7 @@ impl ArmsResult {
         (!rows.is_empty()).then(|| table("A and B in turns", heads, vec![rows], Vec::new(), false))
     }
 
-    /// How the outcomes came about.
+    /// Returns the remarks on how the outcomes came about.
     fn closing(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "{} blocks, each a run of A followed by one of B. A and B are medians over blocks; the change is the mean \

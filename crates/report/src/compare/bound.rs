@@ -2,7 +2,7 @@
 
 use super::gate::GateResult;
 use crate::analysis::by_cell;
-use crate::bounded_runs::{BoundVerdict, BoundedRuns};
+use crate::bound_check::{BoundVerdict, BoundedRuns};
 use crate::text::clean;
 use pubmark_model::objective::ObjectiveTerm;
 use pubmark_model::record::RunRecord;
@@ -13,24 +13,24 @@ const LABEL_CHARS: usize = 120;
 /// A bound that has to be kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundGate {
-    /// As typed, harmless.
+    /// Text as typed, cleaned.
     pub text: String,
-    /// What has to hold.
+    /// The bound.
     pub term: ObjectiveTerm,
 }
 
 impl BoundGate {
-    /// What has to hold, so as it was typed.
+    /// Makes a gate from a bound, with its text as typed.
     pub fn new(term: ObjectiveTerm) -> BoundGate {
         BoundGate { text: clean(term.text(), LABEL_CHARS), term }
     }
 
-    /// It and the runs of a cell.
+    /// Pairs the gate with the runs of a cell.
     pub(super) fn of<'a>(&'a self, runs: &'a [&'a RunRecord]) -> BoundedRuns<'a> {
         BoundedRuns { term: &self.term, runs }
     }
 
-    /// What became of it, over cells by their names.
+    /// Returns the result of the gate over named cells.
     pub(super) fn result(&self, cells: impl Iterator<Item = (String, BoundVerdict)>) -> GateResult {
         let mut result = GateResult::new(&self.text);
         for (label, verdict) in cells {
@@ -46,7 +46,7 @@ impl BoundGate {
         result.settled()
     }
 
-    /// What the runs of each cell of a report say of it.
+    /// Checks each cell of a report.
     pub(super) fn over(&self, report: &crate::report::Report, chosen: impl Fn(usize) -> bool) -> GateResult {
         let runs_of = by_cell(report.cells().len(), report.cells_of_runs().iter().copied().zip(report.runs()));
         let cells = report.cells().iter().enumerate();
@@ -55,7 +55,7 @@ impl BoundGate {
     }
 }
 
-/// What became of bounds that every cell of a report has to keep.
+/// Checks bounds that every cell of a report has to meet.
 pub fn bounds(report: &crate::report::Report, bounds: &[BoundGate]) -> Vec<GateResult> {
     bounds.iter().map(|bound| bound.over(report, |_| true)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a comparison says: of each cell, of each figure, and in sum.
+//! Result of a comparison: by cell, by figure, and in total.
 
 use super::difference::EnvironmentDifference;
 use super::figure::{sign, signed_percent};
@@ -14,7 +14,7 @@ use std::fmt;
 /// Two results, compared.
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// How many comparisons came out which way.
+    /// Number of comparisons by outcome.
     pub tally: ChangeCounts,
     /// The cells that both have, in A's order.
     pub same: Vec<CellChange>,
@@ -22,12 +22,11 @@ pub struct Comparison {
     pub only_a: Vec<String>,
     /// Labels of the cells that only B has.
     pub only_b: Vec<String>,
-    /// What else is not the same: machine, versions, settings. Where there is
-    /// any of it, a change may be its doing.
+    /// Other differences: machine, versions, settings. They may be the cause of a change.
     pub environment: Vec<EnvironmentDifference>,
-    /// How the runs of the two lie in time.
+    /// Order in which the runs of both were made.
     pub order: RunOrder,
-    /// What became of each gate.
+    /// Results of the gates.
     pub gates: Vec<GateResult>,
 }
 
@@ -36,15 +35,15 @@ pub struct Comparison {
 pub struct CellChange {
     /// Its place on each axis, by name.
     pub axes: Map<String, Value>,
-    /// The same in words, harmless and bounded in length.
+    /// The place in words, cleaned and of limited length.
     pub label: String,
-    /// Whether messages are sent as fast as they go (`rate = "max"`).
+    /// True if messages are sent as fast as possible (`rate = "max"`).
     pub unthrottled: bool,
     /// Its figures.
     pub changes: Vec<FigureChange>,
 }
 
-/// What has become of a figure of a cell.
+/// Change of a figure of a cell.
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct FigureChange {
     /// The figure; in JSON its column of `summary.csv`.
@@ -52,11 +51,11 @@ pub struct FigureChange {
     /// A typical run of A, in the figure's unit: the median over the runs that
     /// count for it. `None` where there is none.
     pub a: Option<Estimate>,
-    /// The same of B.
+    /// The same for B.
     pub b: Option<Estimate>,
     /// Valid runs of A that have the figure.
     pub runs_a: usize,
-    /// The same of B.
+    /// The same for B.
     pub runs_b: usize,
     /// B / A, where all values are above 0; its 95 % interval is of this
     /// comparison alone.
@@ -69,22 +68,22 @@ pub struct FigureChange {
     /// The smallest rise that would have been found in 80 of 100 cases among
     /// all the comparisons of its family: as `ratio`, or as `difference`.
     pub smallest: Option<f64>,
-    /// Whether a gate looks at it.
+    /// True if a gate covers it.
     pub gated: bool,
-    /// What may be said.
+    /// Outcome of the comparison.
     pub outcome: ChangeOutcome,
     /// Why nothing may be said; empty where something may.
     pub why: String,
     /// The comparison itself.
     #[serde(skip)]
     pub(super) found: Option<pubmark_stats::Change>,
-    /// Whether its latencies begin and end on two clocks: what these may be wrong
-    /// by is in the interval of the change.
+    /// True if its latencies begin and end on two clocks. The interval of the change contains their
+    /// possible error.
     #[serde(skip)]
     pub(super) may_be_clocks: bool,
 }
 
-/// What may be said of a figure from A to B.
+/// Outcome of a comparison of A and B.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeOutcome {
@@ -100,18 +99,18 @@ pub enum ChangeOutcome {
     Undecided,
 }
 
-/// How many comparisons came out which way.
+/// Number of comparisons by outcome.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
-    /// To the bad.
+    /// Changes for the worse.
     pub worse: usize,
-    /// To the good.
+    /// Changes for the better.
     pub better: usize,
     /// Changed, and neither way is better.
     pub differ: usize,
     /// Within the noise.
     pub no_difference: usize,
-    /// Of which nothing may be said.
+    /// Open comparisons.
     pub undecided: usize,
 }
 

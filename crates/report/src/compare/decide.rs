@@ -96,20 +96,20 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     comparison
 }
 
-/// What two reports have of arms, where both have them.
+/// Returns the arms of two reports, if both have the same.
 fn report_arms<'a>(a: &'a Report, b: &Report) -> Option<&'a ArmsGoal> {
     a.study().ab.as_ref().filter(|_| b.study().ab.is_some())
 }
 
-/// What holds for all comparisons of two reports.
+/// Conditions of all comparisons of two reports.
 #[derive(Clone, Copy)]
 struct How {
     order: RunOrder,
-    /// Whether the headline latency means the same in both.
+    /// True if the headline latency has the same meaning in both.
     same_latency: bool,
 }
 
-/// Whether all of one was measured before all of the other.
+/// Returns whether all runs of one report were made before all runs of the other.
 fn order(a: &Report, b: &Report) -> RunOrder {
     let span = |report: &'_ Report| {
         let started = || report.runs().iter().map(|run| run.started.clone()).filter(|started| !started.is_empty());
@@ -173,7 +173,7 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Figure], how: How, label
         }
     }
     let unthrottled = a.cell.workload.rate == Rate::Max;
-    // Of a cell without any figure at least this one tells that there is none.
+    // For a cell without any figure, this one shows that there is none.
     let leading = if unthrottled { Figure::DELIVERED } else { Figure::LATENCY_P50 };
     let changes = columns.into_iter().filter_map(|column| {
         let is_gated = gated.contains(&column);
@@ -184,8 +184,8 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Figure], how: How, label
     CellChange { label, unthrottled, changes: changes.collect(), axes: a.cell.axes.clone() }
 }
 
-/// What became of one figure; p is not adjusted yet, nor the outcome settled.
-/// `None` where neither has the figure and nobody asks for it.
+/// Compares one figure, before p is adjusted and the outcome is settled. `None` if neither report
+/// has the figure and no gate needs it.
 fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool, how: How) -> Option<FigureChange> {
     let (of_a, of_b) = (readings(a, column), readings(b, column));
     let is_measured = may_be_used(a, column) && may_be_used(b, column);
@@ -244,19 +244,18 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Figure, is_asked: bool,
     })
 }
 
-/// Whether a figure is of the headline latency, which had another meaning in
-/// records of layout 1.
+/// True for figures of the headline latency, which had another meaning in records of schema 1.
 fn is_headline(column: Figure) -> bool {
     let word = column.key();
     word.starts_with("latency_") || matches!(column, Figure::JITTER | Figure::LATE)
 }
 
-/// What the runs that count for the figure say of it.
+/// Returns the values of the runs that count for the figure.
 fn readings(cell: &CellResult, column: Figure) -> &[Observation] {
     cell.figures.each(column)
 }
 
-/// Whether the cell has runs that count for the figure.
+/// True if the cell has runs that count for the figure.
 fn may_be_used(cell: &CellResult, column: Figure) -> bool {
     cell.figures.may_be_quoted(column)
 }

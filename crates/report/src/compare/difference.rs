@@ -1,4 +1,4 @@
-//! What is not the same in A and B beside the figures.
+//! Differences between A and B other than figures.
 
 use crate::analysis::CellResult;
 use crate::report::Report;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
-/// What is of the moment, and always differs.
+/// Keys that differ between any two runs.
 const MOMENTARY: [&str; 4] = ["time", "load_average", "calibration", "doctor"];
 /// Longest key or value that is kept, characters.
 const CHARS: usize = 100;
@@ -19,9 +19,9 @@ const DIFFERENCES_MAX: usize = 500;
 pub struct EnvironmentDifference {
     /// What: a key of `environment.json`, or of the cells' settings.
     pub what: String,
-    /// What it is in A; `None` where A does not say.
+    /// Value in A; `None` if A does not have it.
     pub a: Option<String>,
-    /// What it is in B.
+    /// Value in B.
     pub b: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn differences(a: &Report, b: &Report, cells: &[(&CellResult, &CellRe
     found
 }
 
-/// What is recorded of the machine, and of the systems that are compared.
+/// Returns the recorded facts about the machine, and about the compared systems.
 fn environment(recorded: &Value, systems: &HashSet<&str>) -> Value {
     let Value::Object(recorded) = recorded else { return json!({}) };
     let mut kept: Map<String, Value> = recorded.clone();
@@ -55,7 +55,7 @@ fn environment(recorded: &Value, systems: &HashSet<&str>) -> Value {
     Value::Object(kept)
 }
 
-/// What was asked of a cell.
+/// Returns the settings of a cell.
 fn setup(result: &CellResult) -> Value {
     let cell = &result.cell;
     json!({

@@ -3,7 +3,7 @@
 use crate::text;
 use pubmark_model::figure::Figure;
 
-/// What is compared of every cell.
+/// Figures that are compared for every cell.
 pub(super) const HEADLINES: [Figure; 9] = [
     Figure::LATENCY_P50,
     Figure::LATENCY_P99,

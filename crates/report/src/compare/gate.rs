@@ -9,20 +9,20 @@ use serde::Serialize;
 /// Longest gate that is read, characters.
 const GATE_CHARS: usize = 200;
 
-/// What a figure may not do: `p99 > +5%`.
+/// A limit for the change of a figure: `p99 > +5%`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// As typed, harmless.
+    /// Text as typed, cleaned.
     pub text: String,
     /// The figure.
     pub figure: Figure,
-    /// Whether it may not rise; else it may not fall.
+    /// True if the figure must not rise; otherwise it must not fall.
     pub rise: bool,
     /// By more than this.
     pub threshold: Threshold,
 }
 
-/// How far a figure may go; not below 0 for a rise, not above for a fall.
+/// Largest allowed change: at least 0 for a rise, at most 0 for a fall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// Per cent of A.
@@ -31,36 +31,36 @@ pub enum Threshold {
     Amount(f64),
 }
 
-/// What became of a gate. The greater one counts.
+/// Outcome of a gate. Of several, the greatest counts.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum GateOutcome {
     /// No figure that it looks at has gone too far: each one's interval lies
     /// within the threshold.
     Passed = 0,
-    /// None is shown to have, and one may have: its interval reaches beyond.
+    /// No comparison is shown to be beyond the limit, but the interval of one reaches beyond it.
     TooNoisy = 1,
-    /// None is shown to have, and of some nothing can be said.
+    /// No comparison is shown to be beyond the limit, and some are open.
     Undecided = 2,
-    /// One has.
+    /// A comparison is beyond the limit.
     Failed = 3,
 }
 
-/// What became of a gate.
+/// Result of a gate.
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct GateResult {
     /// The gate as typed.
     pub gate: String,
-    /// What became of it.
+    /// Outcome.
     pub outcome: GateOutcome,
-    /// How many comparisons it looks at.
+    /// Number of comparisons.
     pub comparisons: usize,
-    /// Where it failed: label of the cell, and the change.
+    /// Comparisons beyond the limit: label of the cell, and the change.
     pub failed: Vec<String>,
-    /// Where it may have gone too far without being seen: label of the cell,
-    /// the interval, and the smallest change that would have been found.
+    /// Comparisons whose change could not have been seen: label of the cell, the interval, and the
+    /// smallest change that would have been found.
     pub too_noisy: Vec<String>,
-    /// Where nothing can be said: label of the cell, and why.
+    /// Open comparisons: label of the cell, and the reason.
     pub undecided: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl GateResult {
         }
     }
 
-    /// What became of it, in a line.
+    /// Returns the result in one line.
     pub fn sentence(&self) -> String {
         let (word, what) = match self.outcome {
             GateOutcome::Passed => (HELD, &self.failed),
@@ -89,7 +89,7 @@ impl GateResult {
         format!("`{}` {word}{first}", self.gate)
     }
 
-    /// The same with the outcome that follows from what it found.
+    /// Returns the result with the outcome that follows from its comparisons.
     pub(super) fn settled(mut self) -> GateResult {
         self.outcome = if !self.failed.is_empty() {
             GateOutcome::Failed
@@ -107,20 +107,20 @@ impl GateResult {
 /// Why a text is no gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
-    /// It does not have the form of one.
+    /// It does not have the form of a gate.
     #[error("`{gate}`: {what}; write FIGURE > +CHANGE or FIGURE < -CHANGE, as in 'p99 > +5%' or 'p99 > +2ms'")]
     Form {
         /// The gate as typed, harmless.
         gate: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         what: String,
     },
-    /// It names no figure.
+    /// It does not start with the name of a figure.
     #[error("`{gate}`: {source}")]
     Figure {
         /// The gate as typed, harmless.
         gate: String,
-        /// What is wrong with the name.
+        /// Description of the problem with the name.
         source: FigureNameError,
     },
 }

@@ -8,41 +8,41 @@ use pubmark_model::objective::{ObjectiveError, ObjectiveTerm, Relation};
 /// Longest gate that is repeated, characters.
 const GATE_CHARS: usize = 200;
 
-/// All gates of a command.
+/// The gates of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gates {
-    /// What may not become of a figure beside its baseline.
+    /// Limits for changes against a baseline.
     pub changes: Vec<Gate>,
-    /// What has to hold by itself.
+    /// Bounds that hold for a result by itself.
     pub bounds: Vec<BoundGate>,
 }
 
 /// Why a text is no gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GatesError {
-    /// It is read as a change, and is none.
+    /// It was read as a change, and is not one.
     #[error("--fail-on {0}")]
     Change(#[from] GateError),
-    /// It is read as a bound, and is none.
+    /// It was read as a bound, and is not one.
     #[error("{flag} {source}")]
     Bound {
         /// The flag.
         flag: &'static str,
-        /// What is wrong with it.
+        /// Description of the problem.
         source: ObjectiveError,
     },
     /// It is a change without a sign.
     #[error("--fail-on {source}; a change against the baseline has a sign: '{change}'")]
     Unsigned {
-        /// What is wrong with it as a bound.
+        /// Description of the problem as a bound.
         source: ObjectiveError,
-        /// How the change is written.
+        /// The change as it should be written.
         change: String,
     },
-    /// It says when all is well.
+    /// The gate would fail on good values.
     #[error("--fail-on `{gate}` would fail where all is well: what has to hold is written --require '{gate}'")]
     Wish {
-        /// As typed, harmless.
+        /// Text as typed, cleaned.
         gate: String,
     },
     /// There is nothing to hold it against.
@@ -51,7 +51,7 @@ pub enum GatesError {
          compare two results (`pubmark ab`, `pubmark compare`)"
     )]
     NoBaseline {
-        /// As typed, harmless.
+        /// Text as typed, cleaned.
         gate: String,
     },
 }
@@ -80,24 +80,23 @@ impl Gates {
         Ok(gates)
     }
 
-    /// Whether there is none.
+    /// True if there are no gates.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.bounds.is_empty()
     }
 }
 
-/// What is behind the sign of a gate.
+/// Returns the text after the sign of a gate.
 fn threshold(text: &str) -> &str {
     text.find(['<', '>', '=']).map_or("", |at| text[at..].trim_start_matches(['<', '>', '=', ' ']))
 }
 
-/// Whether there is a sign before the number: a change against the baseline. Without
-/// a sign it is a bound.
+/// True if the number has a sign: then it is a change against the baseline, otherwise a bound.
 fn is_change(text: &str) -> bool {
     threshold(text).starts_with(['+', '-'])
 }
 
-/// The same with the sign of a change.
+/// Returns the text with the sign of a change.
 fn signed(text: &str) -> String {
     let (name, limit) = text.split_at(text.len() - threshold(text).len());
     let sign = if name.contains('<') { '-' } else { '+' };

@@ -46,12 +46,12 @@ pub struct HistorySeries {
     pub since: Option<usize>,
     /// The median over the folders before the most likely change.
     pub before: Option<f64>,
-    /// The same from there on.
+    /// Value from that folder on.
     pub after: Option<f64>,
     /// The probability of such a change where there is none, adjusted for all that
     /// is looked at.
     pub p: Option<f64>,
-    /// Whether that is to the good; none where neither way is.
+    /// True if the change is for the better; `None` if neither direction is better.
     pub is_better: Option<bool>,
     #[serde(skip)]
     unthrottled: bool,
@@ -64,7 +64,7 @@ pub struct History {
     pub folders: Vec<HistoryFolder>,
     /// Figures, those that have changed first.
     pub series: Vec<HistorySeries>,
-    /// What became of each gate.
+    /// Results of the gates.
     pub gates: Vec<GateResult>,
 }
 
@@ -115,7 +115,7 @@ impl HistoryReader {
         self.series[index].values.push((folder, value));
     }
 
-    /// What the folders say together.
+    /// Evaluates all folders.
     pub fn history(self, gates: &[Gate]) -> History {
         let mut order: Vec<usize> = (0..self.folders.len()).collect();
         order.sort_by(|one, other| self.folders[*one].started.cmp(&self.folders[*other].started));
@@ -127,7 +127,7 @@ impl HistoryReader {
             one.values.sort_by_key(|(folder, _)| *folder);
             one.look();
         }
-        // Those under gates are one family, all others another.
+        // Figures of gates form one family, all others another.
         let is_gated = |one: &HistorySeries| gates.iter().any(|gate| gate.figure == one.column);
         for family in [true, false] {
             let mut members: Vec<&mut HistorySeries> =
@@ -210,7 +210,7 @@ impl History {
         terminal::render(&self.document(), width, colour)
     }
 
-    /// The same as GitHub Markdown.
+    /// Returns GitHub Markdown.
     pub fn markdown(&self) -> String {
         markdown::render(&self.document())
     }

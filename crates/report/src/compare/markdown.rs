@@ -9,7 +9,7 @@ use crate::text::clean;
 /// Longest name of a results folder that is shown, characters.
 const NAME_CHARS: usize = 200;
 
-/// How it came out, what has changed, and the rest folded away.
+/// Returns the summary, the changes, and the rest folded.
 pub(super) fn render(comparison: &Comparison, names: [&str; 2]) -> String {
     let [a, b] = names.map(|name| escape(&clean(name, NAME_CHARS)));
     let mut out = format!("**{}** (A: {a}, B: {b})\n\n", comparison.tally);

@@ -17,6 +17,10 @@ const DIFFERENCES_MAX: usize = 40;
 const NAMES_MAX: usize = 10;
 /// Most reasons that are told of one gate.
 const REASONS_MAX: usize = 3;
+/// Rows of each table on one screen.
+const BRIEF_DIFFERENCES_MAX: usize = 3;
+const BRIEF_CHANGES_MAX: usize = 10;
+const BRIEF_GATES_MAX: usize = 4;
 
 /// The whole comparison; every change first, so that it ends with the gates.
 pub(super) fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
@@ -35,7 +39,27 @@ pub(super) fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
     }
 }
 
-/// What is not the same beside the figures.
+/// Returns what fits on one screen: the changes, the worst first, other differences, and the gates.
+pub(super) fn brief(comparison: &Comparison, names: [&str; 2]) -> Document {
+    let tables = [
+        environment(comparison).map(|table| table.first_rows(BRIEF_DIFFERENCES_MAX, "--all")),
+        changed(comparison).map(|table| table.first_rows(BRIEF_CHANGES_MAX, "--all")),
+    ];
+    let mut closing = only_in_one(comparison);
+    if comparison.order == RunOrder::Apart {
+        closing.push(
+            "A and B were measured one after the other, and machines change: measure A, B and A again, or use `pubmark ab`."
+                .into(),
+        );
+    }
+    if comparison.tally.no_difference + comparison.tally.undecided > 0 {
+        closing.push("All comparisons: --all".into());
+    }
+    let claims = gates(comparison).map(|table| table.first_rows(BRIEF_GATES_MAX, "--all"));
+    Document { tables: tables.into_iter().flatten().collect(), claims, closing, ..document(comparison, names) }
+}
+
+/// Returns the table of differences other than figures.
 pub(super) fn environment(comparison: &Comparison) -> Option<Table> {
     let all = &comparison.environment;
     let text = |value: &Option<String>| value.clone().map_or_else(Entry::none, Entry::plain);
@@ -52,7 +76,7 @@ pub(super) fn environment(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then(|| table("Not the same in A and B", heads.into(), vec![rows], notes, true))
 }
 
-/// What has changed, the cells that became worse first.
+/// Returns the table of changes; cells with a change for the worse come first.
 pub(super) fn changed(comparison: &Comparison) -> Option<Table> {
     let is_changed = |change: &FigureChange| {
         matches!(change.outcome, ChangeOutcome::Worse | ChangeOutcome::Better | ChangeOutcome::Differs)
@@ -60,7 +84,7 @@ pub(super) fn changed(comparison: &Comparison) -> Option<Table> {
     figures(comparison, "Changed", is_changed)
 }
 
-/// What is within the noise.
+/// Returns the table of figures without a difference.
 pub(super) fn alike(comparison: &Comparison) -> Option<Table> {
     figures(comparison, "No difference", |change| change.outcome == ChangeOutcome::NoDifference)
 }
@@ -110,7 +134,7 @@ fn figure_row(cell: &CellChange, change: &FigureChange) -> Row {
     }
 }
 
-/// Of what nothing can be said, and why.
+/// Returns the table of open comparisons with their reasons.
 pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
     let mut rows: Vec<Row> = Vec::new();
     for cell in &comparison.same {
@@ -131,7 +155,7 @@ pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then(|| table("Open", heads, vec![rows], Vec::new(), true))
 }
 
-/// What became of the gates.
+/// Returns the table of gates.
 pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
     gate_table(&comparison.gates, TOO_NOISY)
 }
@@ -161,12 +185,7 @@ pub(super) fn gate_table(gates: &[GateResult], too_noisy: &str) -> Option<Table>
 
 /// Cells that are not in both, and how the outcomes came about.
 pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (side, cells) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
-        if !cells.is_empty() {
-            lines.push(format!("Only in {side}, {}: {}.", counted(cells.len(), "cell"), few(cells, NAMES_MAX)));
-        }
-    }
+    let mut lines = only_in_one(comparison);
     let decided = |gated: bool| {
         let changes = comparison.same.iter().flat_map(|cell| &cell.changes);
         changes.filter(|change| change.p.is_some() && change.gated == gated).count()
@@ -191,6 +210,15 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
         );
     }
     lines
+}
+
+/// Names the cells that only one side has.
+fn only_in_one(comparison: &Comparison) -> Vec<String> {
+    let sides = [("A", &comparison.only_a), ("B", &comparison.only_b)];
+    let said = |(side, cells): (&str, &Vec<String>)| {
+        format!("Only in {side}, {}: {}.", counted(cells.len(), "cell"), few(cells, NAMES_MAX))
+    };
+    sides.into_iter().filter(|(_, cells)| !cells.is_empty()).map(said).collect()
 }
 
 /// The first few, and how many more there are.

@@ -1,4 +1,4 @@
-//! What is compared: some cells, some figures beside those of every cell.
+//! Selection of the compared cells and figures.
 
 use super::gates::Gates;
 use crate::analysis::CellResult;
@@ -9,14 +9,14 @@ use pubmark_model::diagnostic::suggestion;
 use pubmark_model::setting;
 use serde_json::Value;
 
-/// What to compare; all cells and no gate where it is empty.
+/// Selection of cells, and gates. If empty: all cells, no gate.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// All of these hold for a cell.
+    /// Conditions that a cell has to meet.
     pub only: Vec<Only>,
     /// A's cells have the first value on an axis, B's the second, and all else alike.
     pub across: Option<Across>,
-    /// What makes the comparison fail.
+    /// Gates of the comparison.
     pub gates: Gates,
 }
 
@@ -32,9 +32,9 @@ pub struct Only {
 /// Two values of an axis, to be held against each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Across {
-    /// Where A lies.
+    /// Position of A.
     pub a: Only,
-    /// Where B does.
+    /// Position of B.
     pub b: Only,
 }
 
@@ -44,19 +44,19 @@ pub enum SelectionError {
     /// An axis.
     #[error("no axis `{axis}`: {help}")]
     Axis {
-        /// As typed, harmless.
+        /// Text as typed, cleaned.
         axis: String,
-        /// What may have been meant.
+        /// Suggestion.
         help: String,
     },
     /// A value on an axis.
     #[error("no `{value}` on the axis `{axis}`: {help}")]
     Value {
-        /// As typed, harmless.
+        /// Text as typed, cleaned.
         value: String,
         /// The axis.
         axis: String,
-        /// What may have been meant.
+        /// Suggestion.
         help: String,
     },
 }
@@ -96,10 +96,10 @@ impl Only {
             .is_some_and(|value| self.values.iter().any(|typed| means(&self.axis, typed, value)))
     }
 
-    /// Whether there is such a cell in either.
+    /// Checks that one of the reports has such a cell.
     ///
     /// # Errors
-    /// Where there is no such axis or value: which there are.
+    /// There is no such axis or value; the error lists those that exist.
     pub(super) fn check(&self, a: &Report, b: &Report) -> Result<(), SelectionError> {
         let cells = || a.cells().iter().chain(b.cells());
         let shown = clean(&self.axis, 60);
@@ -129,8 +129,8 @@ impl Only {
     }
 }
 
-/// Whether a value on an axis is what was typed: as it is shown, as it stands
-/// in JSON, or in another unit.
+/// True if a value on an axis is the typed one, in the form of the report, in that of JSON, or in
+/// another unit.
 fn means(axis: &str, typed: &str, value: &Value) -> bool {
     axis_value(axis, value) == typed
         || value.as_str().map_or_else(|| value.to_string(), str::to_owned) == typed

@@ -1,28 +1,26 @@
-//! What the clocks of two hosts leave open of a figure: an interval that no
-//! repeat makes narrower.
+//! Error of a figure due to the clocks of two hosts: an interval that repeats do not narrow.
 
 use super::reading::Observation;
 use pubmark_stats::{Interval, Scale};
 
-/// How far the truth may lie from what runs say, to either side, for want of one
-/// clock.
+/// Largest distance of the true value from the measured ones, to each side, due to two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ClockBlur {
     /// In the figure's unit.
     pub amount: f64,
-    /// As a share of the figure.
+    /// Error as a fraction of the figure.
     share: f64,
 }
 
 impl ClockBlur {
-    /// Of a cell: the largest of its runs.
+    /// Returns the error of a cell: the largest of its runs.
     pub(crate) fn of(readings: &[Observation]) -> ClockBlur {
         let largest = |each: fn(&Observation) -> f64| readings.iter().map(each).fold(0.0, f64::max);
         let share = |reading: &Observation| if reading.clock > 0.0 { reading.clock / reading.value } else { 0.0 };
         ClockBlur { amount: largest(|reading| reading.clock), share: largest(share) }
     }
 
-    /// Whether one clock measured all of it.
+    /// True if one clock measured everything.
     pub(crate) fn is_none(self) -> bool {
         self.amount == 0.0
     }

@@ -1,4 +1,4 @@
-//! What one run says of a figure.
+//! Value of a figure in one run.
 
 use pubmark_model::figure::Figure;
 use pubmark_model::record::RunRecord;
@@ -7,16 +7,15 @@ use pubmark_model::record::RunRecord;
 /// taken to be measured better.
 pub const RESOLUTION: f64 = 1.0 / 1_024.0;
 
-/// What one run says of a figure.
+/// Value of a figure in one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// The figure, in its own unit.
     pub value: f64,
     /// The least difference that the measurement can tell, in the same unit.
     pub step: f64,
-    /// What the clocks of two hosts may have added to it or taken from it, in the
-    /// same unit; 0 where one clock measured it. No noise: repeats may all be wrong
-    /// by it, and to the same side.
+    /// Largest error due to the clocks of two hosts, in the same unit; 0 if one clock measured it.
+    /// It is not noise: all repeats may have it with the same sign.
     pub clock: f64,
     /// The run's repeat, and so its block.
     pub repeat: u32,
@@ -25,7 +24,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// What a run says of a figure, if it has it; a percentile only of enough
+    /// Returns the value of a figure in a run, if the run has it; a percentile needs enough
     /// samples.
     pub(super) fn of(figure: Figure, run: &RunRecord) -> Option<Observation> {
         let value = figure.sampled(run)?;
@@ -34,7 +33,7 @@ impl Observation {
         Some(Observation { value, step, clock, repeat: run.repeat, session: run.session })
     }
 
-    /// The same in another unit.
+    /// Returns the value in another unit.
     pub(crate) fn scaled(&self, change: impl Fn(f64) -> f64) -> Observation {
         let value = change(self.value);
         let [step, clock] = [self.step, self.clock].map(|more| (change(self.value + more) - value).abs());

@@ -1,4 +1,4 @@
-//! What became of messages that servers had acknowledged.
+//! Conclusions about acknowledged messages.
 
 use super::sentence::{NAMED_MAX, Sentence, name};
 use crate::report::Report;
@@ -18,12 +18,12 @@ struct Kept {
     system: String,
     counts: Counts,
     runs: usize,
-    /// Whether those were killed who should have got them.
+    /// True if subscribers were killed.
     unheard: bool,
 }
 
-/// What was lost of what had been acknowledged, the worst first; none where
-/// nothing was acknowledged.
+/// Describes the acknowledged and lost messages, the most first; `None` if nothing was
+/// acknowledged.
 pub(super) fn finding(report: &Report) -> Option<Sentence> {
     let mut cells: Vec<Kept> = report
         .cells()
@@ -83,8 +83,8 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
     Some(Sentence { about: "delivery", outcome, text: text + &hangs + &unheard })
 }
 
-/// What had been acknowledged and found nobody there, in cells whose subscribers
-/// were killed: no server's loss.
+/// Describes acknowledged messages that no subscriber could receive because subscribers were
+/// killed. This is not a loss by the server.
 fn unheard_of(cells: &[Kept]) -> Option<String> {
     let mut all = Counts { acked_lost: Some(0), ..Counts::default() };
     for Kept { counts, .. } in cells {

@@ -1,4 +1,4 @@
-//! What others did on the machine, where that is what most figures suffer from.
+//! Conclusion about other processes on the machine, if they made most figures unreliable.
 
 use super::sentence::Sentence;
 use crate::report::Report;

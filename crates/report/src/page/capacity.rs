@@ -24,29 +24,29 @@ pub struct CapacityView {
     sentence: String,
     /// The objective, as it would be typed.
     until: String,
-    /// What is turned up.
+    /// The load that is searched.
     over: &'static str,
-    /// What a load is, in words.
+    /// The load in words.
     load: &'static str,
-    /// What it is counted in: a unit of figures.
+    /// Unit of the load.
     #[cfg_attr(test, ts(type = "Unit"))]
     unit: &'static str,
     /// Null where nothing failed, or nothing held.
     estimate: Option<f64>,
-    /// Where nothing failed, the highest load that held.
+    /// If nothing failed, the highest load that held.
     lo: Option<f64>,
     /// Null of a lower bound; where nothing held, the lowest load that failed.
     hi: Option<f64>,
-    /// How sure the interval is, 0 to 1.
+    /// Confidence level of the interval, 0 to 1.
     level: f64,
-    /// Whether the system may carry more: the load generator gave out first.
+    /// True if the system may carry more, because the load generator reached its limit first.
     lower_bound: bool,
-    /// Whether the interval is as narrow as was asked for.
+    /// True if the interval is as narrow as requested.
     settled: bool,
-    /// Whether a run of full length held at the low end.
+    /// True if a run of full length held at the low end.
     confirmed: bool,
     limited_by: Option<&'static str>,
-    /// Where its system stands among those of its point, in a word.
+    /// Standing of its system among those of its point, as a word.
     standing: &'static str,
     /// Each load that was asked, ascending.
     curve: Vec<LoadFigures>,
@@ -58,17 +58,17 @@ pub struct CapacityView {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "CapacityStep"))]
 struct StepView {
-    /// None where the search has a folder of its own.
+    /// `None` if the search has a folder of its own.
     cell: Option<usize>,
     load: f64,
     /// `generator`, `disturbed` and `not-made` say nothing of the system.
     #[cfg_attr(test, ts(type = "\"held\" | \"failed\" | \"disturbed\" | \"generator\" | \"not-made\""))]
     outcome: &'static str,
-    /// Whether it counts: one that says nothing is made again.
+    /// True if it counts; a step that shows nothing is repeated.
     counts: bool,
-    /// Whether it was the run of full length.
+    /// True for the run of full length.
     confirms: bool,
-    /// What was not kept to; empty where it held.
+    /// The broken bound; empty if the step held.
     why: String,
     window_s: f64,
     offered_per_s: f64,

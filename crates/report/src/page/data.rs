@@ -1,7 +1,7 @@
 //! The data that the page shows at once, as JSON. The front end's types
 //! (`web/src/page.ts`) are generated from those here.
 
-use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
+use super::side_by_side::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::capacity::{CapacityView, capacities};
 use super::explain::{self, Explanation};
 use super::records;
@@ -16,7 +16,7 @@ use crate::curves::{self, Curves};
 use crate::document::Rows;
 use crate::figures::{Sign, allows};
 use crate::findings::{Sentence, findings};
-use crate::made::{Made, made};
+use crate::build_info::{Made, made};
 use crate::modes;
 use crate::notes;
 use crate::points::Point;
@@ -61,7 +61,7 @@ pub struct Page<'a> {
     results: Vec<Results<'a>>,
     /// The first two compared; null where there is one.
     comparison: Option<ComparisonView>,
-    /// Whether the page is served by a program that still measures.
+    /// True if the page is served by a program that still measures.
     live: bool,
 }
 
@@ -73,12 +73,12 @@ struct Results<'a> {
     name: String,
     title: String,
     question: String,
-    /// What is the same in all cells, in words.
+    /// Values that are the same in all cells, in words.
     constants: String,
-    /// Whether the study was shortened.
+    /// True if the study was shortened.
     quick: bool,
     runs: Runs,
-    /// What the records support, in sentences.
+    /// Conclusions in sentences.
     findings: Vec<Sentence>,
     /// Remarks on the whole.
     notes: Vec<String>,
@@ -114,17 +114,17 @@ struct Results<'a> {
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct Runs {
     valid: usize,
-    /// Whether some of its figures may be quoted, where it is not valid.
+    /// Number of runs of which some figures are reliable.
     partly: usize,
     invalid: usize,
     failed: usize,
     missing: usize,
     made_again: usize,
-    /// Of all runs, those against which each reason speaks.
+    /// Number of runs with each reason.
     reasons: BTreeMap<String, usize>,
 }
 
-/// How many runs each reason speaks against.
+/// Counts the runs with each reason.
 fn reasons(runs: &[RunRecord]) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     for run in runs {
@@ -148,22 +148,22 @@ struct System {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct Axis<'a> {
-    /// As in the study file.
+    /// Name as in the study file.
     name: &'a str,
     label: String,
     /// In the study's order, or ascending where all are numbers.
     values: Vec<AxisValue<'a>>,
-    /// Whether all values are numbers, `max` aside.
+    /// True if all values are numbers, except `max`.
     numeric: bool,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct AxisValue<'a> {
-    /// As in a cell's axes.
+    /// Value as in a cell's axes.
     #[cfg_attr(test, ts(type = "string | number | boolean"))]
     value: &'a Value,
-    /// As it would be typed.
+    /// Value as typed on the command line.
     label: String,
 }
 
@@ -187,18 +187,19 @@ struct Cell<'a> {
     axes: &'a Map<String, Value>,
     /// The point that it belongs to, by index.
     point: usize,
-    /// Whether messages are sent as fast as they go.
+    /// True if messages are sent as fast as possible.
     unthrottled: bool,
-    /// Whether delivery is shown before latency: it was guaranteed, or a fault befell a part.
+    /// True if delivery is shown before latency, because delivery was guaranteed or there was a
+    /// fault.
     delivery_first: bool,
     pattern: String,
     /// `partly`: some of its figures may be quoted, others not.
     #[cfg_attr(test, ts(type = "\"valid\" | \"partly\" | \"invalid\" | \"failed\" | \"missing\" | \"skipped\""))]
     status: &'static str,
-    /// Where it stands by the figure that ranks its point: a key of `Page.words`.
+    /// Standing by the ranking figure of its point: a key of `Page.words`.
     word: &'static str,
-    /// How many times as good the best system of its point is, at least and at most, for the
-    /// table as a whole; of candidates and of those behind.
+    /// Factor between this system and the best one of its point, at least and at most, valid for
+    /// the table as a whole; for candidates and for systems that are behind.
     distance: Option<(f64, Option<f64>)>,
     /// About how many more repeats would leave one candidate.
     repeats_more: Option<u32>,
@@ -223,7 +224,7 @@ struct Cell<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     unquoted: Vec<&'static str>,
-    /// What stands before a figure that is a bound.
+    /// Sign before a figure that is a bound.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(test, ts(optional, type = "Record<string, \"≥\" | \"≤\">"))]
     signs: BTreeMap<&'static str, &'static str>,
@@ -254,7 +255,7 @@ struct Points<'a>(&'a Report);
 impl Serialize for Points<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Points(report) = self;
-        // Of a study that asks for capacities; steps of a search are no points of one.
+        // Capacities of a study that asks for them; steps of a search are not points of it.
         let found = report.study().asked_capacity().map_or_else(Vec::new, |_| report.capacities());
         let view = |point| {
             let searches = searches_at(report, &found, point);
@@ -277,7 +278,7 @@ struct PointView<'a> {
     cells: &'a [usize],
     /// The cell of the kernel floor, by index; null where there is none that is valid.
     floor: Option<usize>,
-    /// Who is best by each figure that can be ranked.
+    /// Best systems by each figure that can be ranked.
     ranks: BTreeMap<&'static str, Rank>,
     /// By figure: at least how many times as good the winner is as the next.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -287,7 +288,7 @@ struct PointView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     capacity: Option<Rank>,
-    /// What that rank is of, as indices into the searches.
+    /// Searches that the rank is about, as indices.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     searches: Vec<usize>,
@@ -341,7 +342,7 @@ struct Run {
     delivered_ratio: Option<f64>,
     lost: u64,
     duplicated: u64,
-    /// None where servers do not acknowledge.
+    /// `None` if servers do not acknowledge.
     acked: Option<u64>,
     acked_lost: Option<u64>,
     /// Messages that the server refused.
@@ -471,7 +472,7 @@ fn clocks_apart(report: &Report) -> Vec<u64> {
     worst
 }
 
-/// What is to be said of the one axis of time on which all hosts are drawn.
+/// Returns a remark on the time axis that all hosts share.
 fn axis(apart_ns: u64) -> Option<String> {
     let within = time(apart_ns as f64);
     (apart_ns > 0).then(|| {
@@ -594,7 +595,7 @@ fn rank(ranked: &Ranked) -> Rank {
     Rank { kind, systems, why, repeats_more: ranked.repeats_more() }
 }
 
-/// What there is to say of each statement of a claim that has several.
+/// Returns numbered texts on the parts of a claim, if it has several.
 fn numbered(claim: &ClaimResult, say: impl Fn(&PartResult) -> String) -> Option<String> {
     let each = claim.parts.iter().zip(1..).map(|(part, number)| format!("({number}) {}", say(part)));
     (claim.parts.len() > 1).then(|| each.collect::<Vec<_>>().join("; "))
@@ -612,7 +613,7 @@ fn claim_view(claim: &ClaimResult) -> ClaimView {
     }
 }
 
-/// What `environment.json` tells, in words.
+/// Returns the facts of `environment.json` in words.
 fn machine(environment: &Value) -> Vec<Fact> {
     const FACTS: [(&str, &str); 15] = [
         ("pubmark", "pubmark"),

@@ -1,12 +1,11 @@
-//! What the words of a report mean, for people: the figures, and the reasons
-//! of a verdict with what to do about each.
+//! Explanations of a report's words: figures, and reasons of a verdict with advice.
 
 use pubmark_model::figure::{Figure, FigureDescription};
 use pubmark_model::record::{Reason, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// All figures, in the order of `summary.csv`.
+/// Returns all figures, in the order of `summary.csv`.
 pub fn figures() -> Vec<&'static FigureDescription> {
     Figure::columns().map(|column| column.description()).collect()
 }
@@ -19,7 +18,7 @@ pub struct Explanation {
     pub advice: &'static str,
 }
 
-/// What a reason means, and what to do.
+/// Returns the meaning of a reason, with advice.
 #[rustfmt::skip]
 pub fn reason(reason: Reason) -> Explanation {
     let (meaning, advice) = match reason {
@@ -91,7 +90,8 @@ pub fn reason(reason: Reason) -> Explanation {
     Explanation { meaning, advice }
 }
 
-/// What each reason means, those among them that only these records know.
+/// Returns the meaning of each reason in these records, including reasons that this version does
+/// not know.
 pub fn reasons<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BTreeMap<String, Explanation> {
     let of_runs = runs.flat_map(|run| &run.verdict.reasons).map(|finding| finding.reason);
     REASONS.into_iter().chain(of_runs).map(|one| (one.to_string(), reason(one))).collect()

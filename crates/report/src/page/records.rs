@@ -1,6 +1,6 @@
 //! The records in the page, each compressed by itself.
 
-use crate::kept;
+use crate::light_records;
 use crate::report::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use std::io::Write;
 
 /// The runs that are in the page one by one, as indices.
 pub fn chosen(report: &Report) -> Vec<usize> {
-    kept::chosen(report.cells_of_runs(), report.cells().len())
+    light_records::chosen(report.cells_of_runs(), report.cells().len())
 }
 
-/// What is not in the page, and where it is.
+/// Returns a remark on data that is not in the page, and where to find it.
 pub fn left_out(report: &Report) -> Option<String> {
     let (all, shown) = (report.runs().len(), chosen(report).len());
     (shown < all).then(|| {

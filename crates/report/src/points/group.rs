@@ -1,4 +1,4 @@
-//! Which cells are of one point, and who is best there.
+//! Groups cells into points, and ranks the systems of each point.
 
 use super::Point;
 use crate::analysis::{CellResult, point_key};

@@ -76,11 +76,11 @@ fn planned(cells: &[CellResult], point: &Point, also: &[String]) -> (usize, usiz
 /// The systems of a point that have a figure which may be compared.
 struct Contenders {
     systems: Vec<Contender>,
-    /// What their runs say, repeat by repeat: of all runs that may be compared.
+    /// Values of all runs that can be compared, by repeat.
     compared: Vec<Blocks>,
-    /// The same of the runs that may be quoted.
+    /// Values of the reliable runs.
     quoted: Vec<Blocks>,
-    /// Whether these differ.
+    /// True if these differ.
     is_disturbed: bool,
 }
 

@@ -1,5 +1,4 @@
-//! What a report is made of that keeps of records what figures need, beside one that
-//! keeps them whole.
+//! Reports from lightened records are equal to reports from complete ones.
 
 use super::*;
 use crate::page;
@@ -60,7 +59,7 @@ fn full(line: &str, repeat: u32) -> RunRecord {
     run.clocks = vec![ClockPair { from: "a".into(), to: "b".into(), bound_ns: 40, ..ClockPair::default() }];
     let runtime = pubmark_model::protocol::RuntimeFigures { allocated_bytes: Some(77), ..Default::default() };
     let made = BTreeMap::from([("call".to_owned(), format!("send {}", repeat % 5))]);
-    // Those of the other system tell nothing of a runtime.
+    // Agents of the other system report nothing about a runtime.
     let runtime = Some(runtime).filter(|_| run.system == "gone");
     let agent = AgentShare { name: "all".into(), runtime, made, ..AgentShare::default() };
     run.agents = vec![AgentShare { made: BTreeMap::new(), ..agent.clone() }, agent];
@@ -130,7 +129,7 @@ fn shown(report: &Report) -> [String; 5] {
 
 #[test]
 fn a_report_that_keeps_little_of_each_record_says_what_one_of_whole_records_says() {
-    // All runs are in the page one by one, and some of them.
+    // Six runs are all in the page; of 1,300 only some are.
     for each in [6, 1_300] {
         let dir = folder(each);
         let (light, whole) = (Report::load(dir.path(), &|_| None).unwrap(), whole(dir.path()));

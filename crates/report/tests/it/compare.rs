@@ -332,6 +332,35 @@ fn a_terminal_shows_every_comparison_within_its_width() {
 }
 
 #[test]
+fn the_short_result_fits_on_a_screen_and_shows_the_worst_first() {
+    let sizes: Vec<String> = (1..=30).map(|size| format!("{size}KiB")).collect();
+    let text = format!(
+        "[workload]\nrate = 1000\nduration = \"20s\"\n[run]\nrepeats = 3\n\
+         [axes]\nsystem = [\"alpha\", \"beta\"]\npayload = {sizes:?}\n"
+    );
+    let lab = |factor: f64| {
+        let mut lab = Lab::new(&text);
+        for size in &sizes {
+            let times = |factor: f64| [95_238.0, 100_000.0, 105_000.0].map(|ns| (ns * factor) as u64);
+            lab.latencies(&format!("alpha {size}"), &times(1.0 / factor));
+            lab.latencies(&format!("beta {size}"), &times(factor));
+        }
+        lab.report()
+    };
+    let found = gated(&lab(1.0), &lab(2.0), "p50 > +5%, p99 > +5%");
+    let brief = found.brief(["before", "after"], 100, false);
+    assert!(brief.lines().count() <= 40, "{brief}");
+    assert!(brief.lines().all(|line| line.chars().count() <= 100), "{brief}");
+    assert!(brief.contains("90 worse, 90 better"), "{brief}");
+    assert!(brief.contains("… and 170 more: --all"), "{brief}");
+    let rows: Vec<&str> = brief.lines().filter(|line| line.ends_with("worse") || line.ends_with("better")).collect();
+    assert!(rows.len() == 10 && rows.iter().all(|row| row.starts_with("beta ") && row.ends_with("worse")), "{brief}");
+    assert!(brief.contains("p50 > +5%  broken"), "{brief}");
+    let [a, b] = pair();
+    assert!(!gated(&a, &b, "p50 > +5%").brief(["a", "b"], 100, false).contains("more: --all"), "nothing is left out");
+}
+
+#[test]
 fn json_is_plain() {
     let [a, b] = pair();
     let json: Value = serde_json::to_value(gated(&a, &b, "p50 > +5%")).unwrap();

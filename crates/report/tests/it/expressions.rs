@@ -341,6 +341,11 @@ fn what_became_of_the_claims_is_text_markdown_and_json() {
         told.contains("d: fails (gate)\n") && told.ends_with("2 claims: 1 holds, 1 fails, 0 open, 0 not tested here\n")
     );
     assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    let summary = "2 claims: 1 holds, 1 fails, 0 open, 0 not tested here\nEvidence: --all\n";
+    assert_eq!(report.claims_brief(80), format!("c  holds         s\nd  fails (gate)  s\n\n{summary}"));
+    let text = claim("p50(alpha) < p50(beta)") + &claim("p50: beta < alpha");
+    let parts = played(SYSTEMS, &text, 5, 0.01, 1, &fixed(100e3, 200e3, 300e3)).report().claims_brief(80);
+    assert!(parts.starts_with("c  fails (1 of 2)  s\n\n1 claim: 0 holds, 1 fails"), "{parts}");
     let markdown = report.claims_markdown();
     assert!(
         markdown.contains("| c | holds | s (restates: 10 µs \\| 20 µs) | `p50(alpha) < p50(beta)`: "),

@@ -1,6 +1,6 @@
 //! The input of a ranking.
 
-use crate::better::Better;
+use crate::direction::Better;
 
 /// Default bound of a tie: figures that differ by less than 5 % are the same.
 pub const SAME_WITHIN: f64 = 0.05;

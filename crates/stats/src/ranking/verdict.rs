@@ -4,9 +4,9 @@ use super::family::Shown;
 use super::more;
 use super::noise::Noise;
 use super::pairs::Pairs;
-use super::ranked::{PointOutcome, RankedPoint, SystemOutcome, UndecidedReason};
+use super::results::{PointOutcome, RankedPoint, SystemOutcome, UndecidedReason};
 use super::table::{BLOCKS_MIN, Looks, PointInput};
-use crate::better::Better;
+use crate::direction::Better;
 
 /// Combines the results of a point.
 pub(super) fn point(

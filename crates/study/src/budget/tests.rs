@@ -2,7 +2,7 @@ use super::walk::walk;
 use super::{AGAIN_MAX, Budget, BudgetEnd, Course, OpenQuestion, QuestionsSeen, REVIVALS_MAX, UNCOUNTED_MAX};
 use crate::plan::StudyPlan;
 use crate::strategy::tests::{Played, plan as planned, play};
-use pubmark_judge::blank::blank;
+use pubmark_judge::empty_record::blank;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord};

@@ -1,9 +1,9 @@
 //! Carries out the fault script of a run, each fault at its instant, and logs the effects.
 
 use crate::context::{RunError, failed};
-use crate::lead::deal::AgentPlan;
+use crate::lead::assignment::AgentPlan;
 use pubmark_host::clock;
-use pubmark_host::deployed::MemberAnswer;
+use pubmark_host::deployment::MemberAnswer;
 use pubmark_host::reach::Host;
 use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
 use pubmark_model::fault::{Act, Fault, Script, Target};

@@ -11,15 +11,15 @@ use super::sources;
 use super::usage;
 use super::watch::SetupWatch;
 use super::wire::NetworkAccount;
-use crate::calibrated;
+use crate::calibration_file;
 use crate::context::{RunContext, RunError, failed};
-use crate::lead::deal::{AgentPlan, Spot, streams_between};
+use crate::lead::assignment::{AgentPlan, Spot, streams_between};
 use crate::lead::{Edge, Leader, Order, Reached, Said, Seat, Times};
 use crate::live::{News, Phase};
 use crate::servers::ServerAtHand;
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
-use pubmark_host::deployed::{DeployPlan, MemberPlan};
+use pubmark_host::deployment::{DeployPlan, MemberPlan};
 use pubmark_host::inbox::{Inbox, inbox};
 use pubmark_host::install::NATIVE;
 use pubmark_host::lanes::in_lanes;
@@ -35,7 +35,7 @@ use pubmark_model::pin::Pin;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::Command;
 use pubmark_model::record::{ClockPair, HostShare, MachineLoad, UsageSeries};
-use pubmark_model::reported::ServerReport;
+use pubmark_model::server_reports::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::ServerEndpoints;
 use pubmark_model::server_need::ServerNeed;
@@ -297,8 +297,8 @@ impl<'h> Processes<'h> {
             drained_ns: self.drained_ns.filter(|_| !timeless),
             discovery_ns: leader.discovery_ns(),
             wire,
-            calibration: calibrated::of_this_machine().filter(|_| !there),
-            remarks: calibrated::remark().into_iter().collect(),
+            calibration: calibration_file::of_this_machine().filter(|_| !there),
+            remarks: calibration_file::remark().into_iter().collect(),
         })
     }
 

@@ -1,8 +1,8 @@
 //! Source addresses of clients: from one address, only as many clients can connect to a server as there are ephemeral
 //! ports. Also the name of the run, which its topics contain.
 
-use crate::lead::deal::AgentPlan;
-use pubmark_host::server::attached;
+use crate::lead::assignment::AgentPlan;
+use pubmark_host::server::attachment;
 use pubmark_model::cell::Cell;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::OptionValues;
@@ -22,7 +22,7 @@ pub fn of_agents(cell: &Cell, endpoint: Option<&str>, agents: &[AgentPlan]) -> V
     if let Some(given) = cell.options.text("sources") {
         return vec![given.split(',').map(|source| source.trim().to_owned()).collect(); agents.len()];
     }
-    let local = || endpoint.and_then(|url| Endpoint::parse(url).ok()).is_some_and(|endpoint| attached::here(&endpoint));
+    let local = || endpoint.and_then(|url| Endpoint::parse(url).ok()).is_some_and(|endpoint| attachment::here(&endpoint));
     let clients: Vec<usize> = agents.iter().map(|agent| agent.clients.len()).collect();
     if clients.iter().sum::<usize>() <= CLIENTS_OF_ONE_ADDRESS || !local() {
         return vec![Vec::new(); agents.len()];
@@ -45,7 +45,7 @@ pub fn run_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lead::deal::{Layout, deal, here};
+    use crate::lead::assignment::{Layout, deal, here};
     use crate::registry;
     use pubmark_model::study::{ReadOptions, Study};
     use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::StudyPlan;
 use crate::registry;
-use pubmark_judge::blank::blank;
+use pubmark_judge::empty_record::blank;
 use pubmark_model::study::ReadOptions;
 
 pub fn study(axes: &str) -> Study {

@@ -1,5 +1,5 @@
 use super::*;
-use pubmark_judge::blank::blank;
+use pubmark_judge::empty_record::blank;
 use pubmark_model::plan::{Place, cells};
 use pubmark_model::record::{FigureGroup, Finding, Reason};
 use pubmark_model::study::ReadOptions;

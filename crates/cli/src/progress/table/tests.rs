@@ -1,5 +1,5 @@
 use super::*;
-use pubmark_judge::blank::blank;
+use pubmark_judge::empty_record::blank;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};

@@ -1,6 +1,6 @@
 //! Conversations with a simulated server.
 
-mod resuming;
+mod reconnect;
 
 use super::*;
 use crate::drivers::conversation;

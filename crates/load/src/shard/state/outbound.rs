@@ -47,8 +47,8 @@ pub struct Outbound {
     pub bytes: Vec<u8>,
     /// Frames that are written together if there is no schedule.
     pub frames: Frames,
-    /// Messages that may have to be sent again, by publisher; empty if clients do not
-    /// reconnect.
+    /// Unacknowledged messages, by publisher; empty if no acknowledgement is timed and
+    /// nothing is sent again.
     pub flights: Vec<InFlight>,
     pub recorder: Option<SendRecorder>,
     /// The server's answers to probes.
@@ -74,9 +74,9 @@ pub struct Outbound {
 impl Outbound {
     pub fn new(workload: &Workload, clients: &[Client], options: &Options) -> Outbound {
         let clients = outgoing(workload, clients);
-        let resumes = workload.reconnect && workload.qos > 0;
+        let keeps = workload.qos > 0 && (workload.reconnect || workload.times_sends());
         Outbound {
-            flights: if resumes { clients.iter().map(|_| InFlight::default()).collect() } else { Vec::new() },
+            flights: if keeps { clients.iter().map(|_| InFlight::default()).collect() } else { Vec::new() },
             marker: Marker::new(workload, 0),
             message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
             bytes: Vec::new(),
@@ -102,13 +102,12 @@ impl Outbound {
         }
     }
 
-    pub fn acknowledged(&mut self, index: usize, sequence: u32) {
+    /// Handles an acknowledgement that arrived at `now`; before the start it is of a probe.
+    pub fn acknowledged(&mut self, index: usize, sequence: u32, now: Ns) {
         self.setup.acknowledged += u64::from(self.recorder.is_none());
+        let sent = self.flights.get_mut(index).and_then(|flight| flight.settled(sequence));
         if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
-            client.acknowledged(recorder, sequence);
-        }
-        if let Some(flight) = self.flights.get_mut(index) {
-            flight.settled(sequence);
+            client.acknowledged(recorder, sequence, sent, now);
         }
     }
 

@@ -6,14 +6,15 @@ use crate::analysis::Status;
 use crate::claims::words::label_of;
 use crate::text::clean;
 use crate::words::SKIPPED;
+use pubmark_model::capacity::LoadAxis;
 use serde_json::{Map, Value};
 
 impl<'a> Evaluation<'a> {
-    /// Whether a leaf leaves an axis free. What a part that it names sets to one value
-    /// comes with that part.
+    /// Returns a predicate for axes that a leaf leaves free. If the leaf names a part, the values
+    /// that this part sets are fixed.
     pub(super) fn is_free<'b>(&'b self, leaf: Leaf<'b>) -> impl Fn(&str) -> bool + 'b {
-        let over = leaf.over.map(|over| if over.is_empty() { self.searched() } else { over });
         let part = leaf.at.get("part").and_then(Value::as_str);
+        let over = leaf.over.map(|over| if over.is_empty() { self.searched(part) } else { over });
         let of_part = self.evidence.study.parts.iter().find(|known| Some(known.name.as_str()) == part);
         move |axis: &str| {
             let comes_with_part =
@@ -31,11 +32,12 @@ impl<'a> Evaluation<'a> {
         axes.iter().filter(|(axis, _)| is_free(axis)).map(|(axis, value)| (axis.clone(), value.clone())).collect()
     }
 
-    pub(super) fn searched(&self) -> &'a str {
-        self.evidence.study.capacity.as_ref().map_or("", |goal| goal.over.key())
+    /// Returns the axis over which the capacity of a part is searched; empty if none is.
+    fn searched(&self, part: Option<&str>) -> &'static str {
+        self.evidence.study.searched_over(part).map_or("", LoadAxis::key)
     }
 
-    /// Whether a cell is one that a leaf reads at a point, skipped or not.
+    /// True if a leaf reads a cell at a point, skipped or not.
     fn is_read(&self, leaf: Leaf<'_>, point: &Map<String, Value>, index: usize) -> bool {
         let result = self.cell(index);
         let axes = &result.cell.axes;

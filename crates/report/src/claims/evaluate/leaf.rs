@@ -8,7 +8,7 @@ pub(super) struct Leaf<'a> {
     pub(super) at: &'a NamedPlaces,
     /// The axis along which it reads several.
     pub(super) over: Option<&'a str>,
-    /// Whether it reads all systems.
+    /// True if it reads all systems.
     pub(super) all_systems: bool,
 }
 

@@ -2,8 +2,8 @@
 //! the number of agents and not with its square.
 
 use super::*;
-use crate::lead::deal::{Layout, Spot, streams_between};
-use crate::lead::seat::lead_ns;
+use crate::lead::assignment::{Layout, Spot, streams_between};
+use crate::lead::location::lead_ns;
 use allocation_counter::measure;
 use pubmark_model::protocol::Progress;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn many(hosts: usize) -> Cell {
 fn dealt(cell: &Cell, hosts: usize) -> Vec<AgentPlan> {
     let spot = |host| Spot { host, address: "10.0.0.1", scratch: Path::new("/x") };
     let spots: Vec<Spot<'_>> = (0..hosts).map(spot).collect();
-    let agents = deal::deal(&cell.workload, [spots.clone(), spots], Layout::Sides { processes: AGENTS / 2 });
+    let agents = assignment::deal(&cell.workload, [spots.clone(), spots], Layout::Sides { processes: AGENTS / 2 });
     assert_eq!(agents.len(), hosts * AGENTS);
     agents
 }

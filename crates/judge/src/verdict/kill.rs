@@ -1,6 +1,6 @@
 //! Clients that the script killed: the consequences count against nobody, and are noted.
 
-use super::found::words;
+use super::finding::words;
 use pubmark_model::fault::Target;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;

@@ -1,6 +1,6 @@
 //! Effect of a CPU quota of pubmark itself on a run.
 
-use super::found::{Found, words};
+use super::finding::{Found, words};
 use super::pauses::figures;
 use pubmark_model::record::{CpuThrottle, MachineLoad, RunRecord};
 

@@ -1,4 +1,4 @@
-//! What becomes of a gate.
+//! Evaluation of gates.
 
 use super::comparison::{ChangeOutcome, Comparison, FigureChange, range};
 use super::figure::signed_percent;
@@ -12,7 +12,7 @@ impl Gate {
         if self.rise { moved > bound } else { moved < bound }
     }
 
-    /// Whether a change, if it is one, goes too far.
+    /// True if a change, should it be real, is beyond the limit.
     fn goes_too_far(&self, change: &FigureChange) -> bool {
         let moved = match self.threshold {
             Threshold::Percent(_) => change.percent(),
@@ -21,7 +21,7 @@ impl Gate {
         moved.is_some_and(|moved| self.is_beyond(moved))
     }
 
-    /// Whether its interval reaches beyond the threshold: it may have gone too far.
+    /// True if the interval of a change reaches beyond the limit.
     fn may_go_too_far(&self, change: &FigureChange) -> bool {
         let Some(interval) = change.interval_of_change() else { return true };
         let end = if self.rise { interval.hi } else { interval.lo };
@@ -29,7 +29,7 @@ impl Gate {
         let moved = match (self.threshold, change.scale()) {
             (Threshold::Percent(_), Some(Scale::Ratio)) => (end - 1.0) * 100.0,
             (Threshold::Amount(_), Some(Scale::Ratio)) => (end - 1.0) * a,
-            // Of nothing, anything is infinitely more.
+            // Relative to 0, any change is infinite.
             (Threshold::Percent(_), _) if a == 0.0 => {
                 if end == 0.0 {
                     0.0
@@ -43,7 +43,7 @@ impl Gate {
         self.is_beyond(moved)
     }
 
-    /// What became of it.
+    /// Evaluates the gate on a comparison.
     pub(super) fn result(&self, comparison: &Comparison) -> GateResult {
         let mut result = GateResult::new(&self.text);
         for cell in &comparison.same {
@@ -71,7 +71,7 @@ impl Gate {
     }
 }
 
-/// What a comparison could not have seen.
+/// Describes which change a comparison could not have seen.
 fn unseen(change: &FigureChange) -> String {
     let interval = change.interval_of_change().map(|interval| range(change, interval)).unwrap_or_default();
     match change.smallest {

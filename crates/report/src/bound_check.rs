@@ -1,4 +1,4 @@
-//! Whether the runs of a cell keep to bounds: `p99 < 5ms`.
+//! Checks the runs of a cell against bounds such as `p99 < 5ms`.
 
 use crate::figures::{RESOLUTION, allows};
 use pubmark_model::figure::Figure;
@@ -6,12 +6,12 @@ use pubmark_model::objective::{Objective, ObjectiveTerm, Relation};
 use pubmark_model::record::{Reason, RunRecord};
 use pubmark_stats::{PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, Runs, typical_run};
 
-/// What some runs say of a bound.
+/// Result of checking runs against a bound.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BoundVerdict {
-    /// It is kept.
+    /// The bound holds.
     Kept,
-    /// It is not: what was there instead.
+    /// The bound is broken, with the value found.
     Broken(String),
     /// Neither is shown: how far the figure is sure.
     Open(String),
@@ -35,7 +35,7 @@ impl BoundedRuns<'_> {
         speaks_of(self.term.figure(), run)
     }
 
-    /// Whether each run has to keep it: what is counted is a fact of each.
+    /// True if every run has to meet the bound: a count is a fact of each run.
     fn of_each_run(&self) -> bool {
         self.term.is_fact() || self.term.relation() == Relation::Equal
     }
@@ -47,7 +47,7 @@ impl BoundedRuns<'_> {
         Some(format!("{} in {} of {} runs", self.term.words(**first), broken.len(), values.len()))
     }
 
-    /// What they say.
+    /// Returns the result of a single look.
     pub fn once(&self) -> BoundVerdict {
         let values = self.values();
         if let Some(unknown) = self.unknown(&values) {
@@ -89,8 +89,7 @@ impl BoundedRuns<'_> {
         Some(BoundVerdict::Unknown(why.into()))
     }
 
-    /// What they say where they are looked at again and again. Also the look, where
-    /// there was one.
+    /// Returns the result of repeated looks, and the deciding look if there was one.
     pub fn at_looks(&self, test: &PairedTest) -> (BoundVerdict, Option<PairedDecision>) {
         let values = self.values();
         if let Some(unknown) = self.unknown(&values) {
@@ -120,17 +119,17 @@ impl BoundedRuns<'_> {
     }
 }
 
-/// What the runs of a cell say of an objective.
+/// Result of checking the runs of a cell against an objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Kept {
-    /// Whether all of it is kept; none where neither is shown.
+    /// True if all bounds hold; `None` if neither is shown.
     pub outcome: Option<bool>,
     /// About how many further runs would tell; none where nobody knows.
     pub more: Option<u32>,
 }
 
 impl Kept {
-    /// What they say, once or, with a test, at its looks.
+    /// Checks the runs, once or, with a test, at its looks.
     pub fn of(objective: &Objective, runs: &[&RunRecord], test: Option<&PairedTest>) -> Kept {
         let (mut outcome, mut more) = (Some(true), Some(1));
         for term in objective.terms() {
@@ -141,7 +140,7 @@ impl Kept {
             };
             match verdict {
                 BoundVerdict::Kept => {}
-                // One bound that is broken is enough.
+                // One broken bound is enough.
                 BoundVerdict::Broken(_) => return Kept { outcome: Some(false), more: None },
                 BoundVerdict::Open(_) | BoundVerdict::Unknown(_) => {
                     outcome = None;
@@ -154,8 +153,8 @@ impl Kept {
     }
 }
 
-/// Whether a run says anything of a figure. That messages were lost, doubled or damaged
-/// speaks against the figures of a run, and is the very thing that a fact of it is about.
+/// True if a run can be used for a figure. Lost, duplicated or damaged messages make the figures of
+/// a run unreliable, but counts of these messages are exactly about them.
 pub(crate) fn speaks_of(figure: Figure, run: &RunRecord) -> bool {
     let group = figure.group();
     let of_delivery =

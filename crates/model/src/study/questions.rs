@@ -1,7 +1,7 @@
 //! Reads a study's questions: `[[claims]]` and `[questions]`.
 
 use super::parse::Parser;
-use crate::asked::{AUTO, AskedQuestions, Precision};
+use crate::question::{AUTO, AskedQuestions, Precision};
 use crate::claim::{Claim, Expression, Names, Statement};
 use crate::diagnostic::{Diagnostic, meant};
 use crate::document::{Entry, Scalar, Table};

@@ -1,14 +1,13 @@
-//! What of the records of a results folder is kept in memory.
+//! Reading of a results folder with little memory.
 //!
-//! Most of a record is distributions, time slices and what each part said of itself. No
-//! figure of a cell is made of these, and of many runs they would fill the memory. So
-//! records are taken from the file one at a time, and what is kept of each is what
-//! figures and sentences are made of. Curves need the distributions: these are read
-//! once more, cell by cell. Those runs that the page has one by one are read once more
-//! as well.
+//! Most of a record consists of distributions, time slices and reports of each part. No figure of a
+//! cell is computed from these, and with many runs they would fill the memory. So records are read
+//! one at a time, and only the fields for figures and sentences are kept. Curves need the
+//! distributions, which are read again, cell by cell. Runs that the page lists one by one are read
+//! again as well.
 //!
-//! A field that [`lighten`] takes out is absent for all figures: who makes one of it
-//! takes it off that list.
+//! A field that [`lighten`] removes is missing for all figures: whoever computes one from it has to
+//! remove the field from that function.
 
 use crate::analysis::by_cell;
 use crate::curves::{Curves, Merging};
@@ -27,13 +26,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// So many runs of one results folder are all in the page one by one.
+/// Largest number of runs of a results folder with which all of them are in the page.
 const RUNS_WHOLE: usize = 2_500;
-/// Of more runs so many are. A page of tens of thousands has thousands of cells,
-/// whose figures and curves take the room.
+/// Number of runs in the page if there are more. A page of tens of thousands of runs has thousands
+/// of cells, whose figures and curves need the room.
 const RUNS_MAX: usize = 1_000;
-/// What the runs of a system say alike is looked for among so many of the last that
-/// differed: where all of them differ, reading takes no longer.
+/// Number of the last different texts that a new one is compared with. If all texts of a system
+/// differ, reading takes no longer.
 const SAYINGS_MAX: usize = 8;
 
 /// Why what was left out of records cannot be had again.
@@ -45,7 +44,7 @@ pub(crate) enum Unread {
     Histogram {
         /// The cell in words.
         cell: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         source: HistogramError,
     },
 }
@@ -61,15 +60,15 @@ impl From<ReadError> for Unread {
 pub(crate) struct Kept {
     /// The runs in the order in which they ended, one for each cell and repeat.
     pub runs: Vec<RunRecord>,
-    /// Whether the last line of their file breaks off.
+    /// True if the last line of the file is incomplete.
     pub torn: bool,
     /// Records that a later one of the same cell and repeat stands in the place of.
     pub superseded: usize,
-    /// Where the rest of them is; none where they are whole.
+    /// Place of the fields that were not kept; `None` if the records are complete.
     rest: Option<Rest>,
 }
 
-/// Where that of records is which is not kept with each.
+/// Place of the fields that are not kept in memory.
 #[derive(Debug)]
 struct Rest {
     file: RecordFile,
@@ -86,7 +85,7 @@ impl Kept {
         Kept { runs: records.runs, torn: records.torn, superseded: records.superseded, rest: None }
     }
 
-    /// Those of a folder, without what no figure is made of.
+    /// Reads the records of a folder without the fields that no figure needs.
     pub fn light(dir: &Path) -> Result<Kept, ReadError> {
         let Some(file) = RecordFile::open(dir)? else { return Ok(Kept::whole(Records::default())) };
         let (mut runs, mut lines, mut said, mut sayings) = (Vec::new(), Vec::new(), Vec::new(), Sayings::default());
@@ -202,7 +201,7 @@ pub(crate) fn chosen(cells_of_runs: &[usize], cells: usize) -> Vec<usize> {
     chosen
 }
 
-/// What the runs of a system most often say alike.
+/// Most frequent texts of a system's runs.
 #[derive(Debug, PartialEq)]
 struct Saying {
     versions: Map<String, Value>,
@@ -211,7 +210,7 @@ struct Saying {
     differences: Vec<SettingDifference>,
 }
 
-/// What of it has been said of a system.
+/// Texts of one kind that were found for a system.
 #[derive(Default)]
 struct Told {
     versions: bool,
@@ -219,7 +218,7 @@ struct Told {
     settings: Vec<Use>,
 }
 
-/// What runs say, once where they say the same.
+/// Texts of runs, equal ones only once.
 #[derive(Debug, Default)]
 struct Sayings {
     all: Vec<Saying>,
@@ -250,7 +249,7 @@ fn lighten(run: &mut RunRecord) {
     run.options = BTreeMap::new();
     run.applied = Map::new();
     run.pacing = None;
-    // Whether there was a server is told, and nothing of it.
+    // Only the fact that there was a server is kept.
     run.deployment = run.deployment.as_ref().map(|_| Deployment::default());
     if let Some(connections) = &mut run.connections {
         (connections.first_error, connections.first_loss) = (None, None);
@@ -261,7 +260,7 @@ fn lighten(run: &mut RunRecord) {
     run.faults = Script::default();
     run.fault_log = Vec::new();
     run.link = None;
-    // Whether there are others than those whose runtime tells is told as well by one.
+    // Whether agents without runtime figures exist is kept by keeping one.
     if run.agents.iter().all(|agent| agent.runtime.is_none()) {
         run.agents.truncate(1);
     }
@@ -277,7 +276,7 @@ fn lighten(run: &mut RunRecord) {
     run.flows = Vec::new();
     run.usage_series = None;
     run.phases = None;
-    // How far the hosts' one axis of time may be off is told by one of them.
+    // One host shows how far the clocks may be off.
     let widest = run.hosts.drain(..).max_by_key(|host| host.clock.bound_ns);
     run.hosts = widest.into_iter().collect();
     run.remarks = Vec::new();
@@ -285,7 +284,7 @@ fn lighten(run: &mut RunRecord) {
     run.verdict.notes.shrink_to_fit();
 }
 
-/// The same messages in a single slice: backlogs are told by the sums.
+/// Returns the series as a single slice, which is enough for backlogs.
 fn in_one(series: &Series) -> Series {
     let sum = |slices: &[u64]| if slices.is_empty() { Vec::new() } else { vec![total(slices.iter().copied())] };
     let slice_ns = series.slice_ns.saturating_mul(series.sent.len() as u64);

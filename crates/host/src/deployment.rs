@@ -6,7 +6,7 @@ use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
-use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attached, password, processes};
+use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attachment, password, processes};
 use crate::system_file::SystemFile;
 use crate::usage::Looker;
 use crate::{install, machine};
@@ -14,7 +14,7 @@ use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
-use pubmark_model::reported::ServerReport;
+use pubmark_model::server_reports::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerEndpoints, ServerLogin, ServerSpec};
 use pubmark_model::system::System;
@@ -142,8 +142,8 @@ impl Deployed {
     /// If the named processes are not on this machine.
     pub fn attach(endpoint: &str, watch: Option<&Watchee>) -> Result<Deployed, HostError> {
         let (attached, watched) = match watch {
-            Some(watchee) => (Attached::Seen, attached::named(watchee)?),
-            None => attached::find(endpoint),
+            Some(watchee) => (Attached::Seen, attachment::named(watchee)?),
+            None => attachment::find(endpoint),
         };
         let endpoint = endpoint.to_owned();
         Ok(Deployed::External(Box::new(External { endpoint, attached, watched, sampler: None, usage: None })))

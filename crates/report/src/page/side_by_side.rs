@@ -1,4 +1,4 @@
-//! What is shown beside a result: another one, and published figures.
+//! Data shown beside a result: another result, and published figures.
 
 use crate::compare::{ChangeOutcome, Comparison, compare};
 use crate::report::Report;

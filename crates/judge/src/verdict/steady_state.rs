@@ -2,7 +2,7 @@
 //! fell.
 
 use super::bounds::{BACKLOG_GREW, BACKLOG_LEFT, BACKLOG_P50, BACKLOG_ROSE, TREND_CHANGE, TREND_P};
-use super::found::{Found, words};
+use super::finding::{Found, words};
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_model::units::{Ns, total};
 use pubmark_model::workload::Rate;

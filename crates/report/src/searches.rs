@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) struct SearchedPart<R> {
     /// Which; none of a study that has no parts.
     pub part: Option<String>,
-    /// What its records say.
+    /// Report of its records.
     pub report: R,
 }
 

@@ -1,4 +1,4 @@
-//! How what was measured is made, by the agents' own words.
+//! Build information, as agents report it.
 
 use crate::report::Report;
 use crate::text::clean;
@@ -19,8 +19,8 @@ pub(crate) struct Made {
     pub texts: Vec<(String, String)>,
 }
 
-/// Of each system whose agents say it, in the order of the runs: what the agents
-/// of its first such run say, each text once.
+/// Returns build information by system, in the order of the runs: that of the agents of its first
+/// run that has any, each text once.
 pub(crate) fn made(report: &Report) -> Vec<Made> {
     let mut all: Vec<Made> = Vec::new();
     for run in report.runs().iter().filter(|run| run.agents.iter().any(|agent| !agent.made.is_empty())) {

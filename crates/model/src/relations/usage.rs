@@ -75,7 +75,7 @@ impl SeenUsage {
 mod tests {
     use super::*;
     use crate::units::SECOND;
-    use crate::used::{UsageReading, Used};
+    use crate::window_usage::{UsageReading, Used};
 
     const SPAN: RunSpan = RunSpan { start_ns: 0, from_ns: SECOND, to_ns: Some(5 * SECOND), handed_in_ns: None };
 

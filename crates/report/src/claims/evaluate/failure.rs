@@ -59,8 +59,8 @@ impl Evaluation<'_> {
         Ok(said)
     }
 
-    /// Whether all runs of a cell failed by the server's doing, and why; none where it is
-    /// not known.
+    /// Returns whether all runs of a cell failed because of the server, with the reason; `None` if
+    /// unknown.
     fn collapsed(&self, cell: usize, worked_before: bool) -> Option<Option<String>> {
         const OF_SERVER: [Reason; 5] = [
             Reason::ServerDied,

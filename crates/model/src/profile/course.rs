@@ -1,0 +1,255 @@
+//! A rate that changes over time: a ramp, or steps.
+
+use super::{KILOSECOND, clamped};
+use crate::units::{Ns, SECOND, format_time, parse_thousandths, parse_time};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Most rates of a course.
+const SEGMENTS_MAX: usize = 6;
+
+/// Highest rate of a course, messages per 1,000 s: up to it, all products below fit 128 bits.
+const FASTEST_PER_KS: u64 = 1_000_000_000;
+
+/// Longest time over which a course changes.
+const LONGEST: Ns = 24 * 3_600 * SECOND;
+
+/// A rate that is linear within segments, and constant after the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    shape: Shape,
+    count: u8,
+    segments: [Segment; SEGMENTS_MAX],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Ramp,
+    Steps,
+}
+
+/// A part of a course, with its rates at both ends in messages per 1,000 s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Segment {
+    length_ns: Ns,
+    from_per_ks: u32,
+    to_per_ks: u32,
+}
+
+/// A segment with its beginning, and the messages before it in units of 1 / (2 × 10^12).
+struct Place {
+    segment: Segment,
+    begin_ns: Ns,
+    before: i128,
+    is_last: bool,
+}
+
+/// Units of a message: half of them are the ns of a rate of one message per 1,000 s.
+const UNITS: i128 = 2 * KILOSECOND as i128;
+
+impl Segment {
+    fn rates(&self) -> (i128, i128) {
+        (i128::from(self.from_per_ks), i128::from(self.to_per_ks))
+    }
+
+    /// Returns the units of messages in the whole segment.
+    fn units(&self) -> i128 {
+        let (from, to) = self.rates();
+        i128::from(self.length_ns) * (from + to)
+    }
+
+    /// Returns the units of messages by `at_ns` from its beginning, times its length.
+    fn scaled_units(&self, at_ns: i128) -> i128 {
+        let (from, to) = self.rates();
+        let length = i128::from(self.length_ns);
+        2 * length * from * at_ns + (to - from) * at_ns * at_ns
+    }
+}
+
+impl Course {
+    /// Parses `ramp R to R in T`, or `steps R R … each T`; rates are in messages per second. After its
+    /// time a course keeps the last rate.
+    pub fn parse(text: &str) -> Option<Course> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (shape, rates, length) = match words.as_slice() {
+            ["ramp", from, "to", to, "in", length] => (Shape::Ramp, vec![*from, *to], *length),
+            ["steps", rates @ .., "each", length] => (Shape::Steps, rates.to_vec(), *length),
+            _ => return None,
+        };
+        let length_ns = parse_time(length).ok().filter(|ns| *ns > 0)?;
+        let in_range = |rate: &u64| (1..=FASTEST_PER_KS).contains(rate);
+        let rates: Vec<u32> =
+            rates.iter().map(|rate| parse_thousandths(rate).filter(in_range)?.try_into().ok()).collect::<Option<_>>()?;
+        let mut course = Course { shape, count: 0, segments: [Segment::default(); SEGMENTS_MAX] };
+        match (shape, rates.as_slice()) {
+            (Shape::Ramp, [from, to]) => course.push(length_ns, *from, *to)?,
+            (Shape::Steps, rates) if rates.len() >= 2 => {
+                rates.iter().try_for_each(|rate| course.push(length_ns, *rate, *rate))?;
+            }
+            _ => return None,
+        }
+        let whole_ns = course.segments().iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.length_ns))?;
+        (whole_ns <= LONGEST).then_some(course)
+    }
+
+    fn push(&mut self, length_ns: Ns, from_per_ks: u32, to_per_ks: u32) -> Option<()> {
+        *self.segments.get_mut(usize::from(self.count))? = Segment { length_ns, from_per_ks, to_per_ks };
+        self.count += 1;
+        Some(())
+    }
+
+    fn segments(&self) -> &[Segment] {
+        &self.segments[..usize::from(self.count)]
+    }
+
+    /// Returns the first segment, or the constant rate after all of them, that is not over: `is_over`
+    /// gets the end of each segment and the units of messages by then.
+    fn find(&self, is_over: impl Fn(Ns, i128) -> bool) -> Place {
+        let (mut begin_ns, mut before) = (0, 0);
+        for segment in self.segments() {
+            let (end_ns, after) = (begin_ns + segment.length_ns, before + segment.units());
+            if !is_over(end_ns, after) {
+                return Place { segment: *segment, begin_ns, before, is_last: false };
+            }
+            (begin_ns, before) = (end_ns, after);
+        }
+        let last = self.segments().last().map_or(1, |segment| segment.to_per_ks);
+        let segment = Segment { length_ns: 1, from_per_ks: last, to_per_ks: last };
+        Place { segment, begin_ns, before, is_last: true }
+    }
+
+    /// See [`super::Profile::due`].
+    pub fn due(&self, index: u64) -> Ns {
+        let wanted = i128::from(index) * UNITS;
+        let Place { segment, begin_ns, before, .. } = self.find(|_, after| wanted >= after);
+        let left = wanted - before;
+        let (from, to) = segment.rates();
+        if from == to {
+            return clamped((i128::from(begin_ns) + left / (2 * from)) as u128);
+        }
+        let (length, left_f) = (segment.length_ns as f64, left as f64);
+        let root = (from as f64).mul_add(from as f64, (to - from) as f64 * left_f / length).max(0.0).sqrt();
+        let scaled = left * i128::from(segment.length_ns);
+        // The estimate is off by the rounding of a float: a few ns at most.
+        let mut at = (left_f / (from as f64 + root)) as i128;
+        while segment.scaled_units(at) > scaled {
+            at -= 1;
+        }
+        while segment.scaled_units(at + 1) <= scaled {
+            at += 1;
+        }
+        begin_ns + at as Ns
+    }
+
+    /// See [`super::Profile::due_before`].
+    pub fn due_before(&self, at_ns: Ns) -> u64 {
+        let Place { segment, begin_ns, before, .. } = self.find(|end_ns, _| at_ns >= end_ns);
+        let length = i128::from(segment.length_ns);
+        let at = i128::from(at_ns - begin_ns);
+        let scaled = match segment.from_per_ks == segment.to_per_ks {
+            true => return clamped(((before + 2 * i128::from(segment.from_per_ks) * at) as u128).div_ceil(UNITS as u128)),
+            false => before * length + segment.scaled_units(at),
+        };
+        clamped((scaled as u128).div_ceil((UNITS * length) as u128))
+    }
+
+    /// See [`super::Profile::expected`].
+    pub fn expected(&self, at_ns: Ns) -> f64 {
+        let Place { segment, begin_ns, before, .. } = self.find(|end_ns, _| at_ns >= end_ns);
+        let (at, length) = ((at_ns - begin_ns) as f64, segment.length_ns as f64);
+        let (from, to) = (f64::from(segment.from_per_ks), f64::from(segment.to_per_ks));
+        (before as f64 + 2.0 * from * at + (to - from) * at * at / length) / UNITS as f64
+    }
+
+    /// See [`super::Profile::after`].
+    pub fn after(&self, at_ns: f64, messages: f64) -> f64 {
+        let (mut at_ns, mut left) = (at_ns, messages * UNITS as f64);
+        loop {
+            let Place { segment, begin_ns, is_last, .. } = self.find(|end_ns, _| at_ns >= end_ns as f64);
+            let (from, to) = (f64::from(segment.from_per_ks), f64::from(segment.to_per_ks));
+            let slope = (to - from) / segment.length_ns as f64;
+            let begin = begin_ns as f64;
+            let rate = slope.mul_add(at_ns - begin, from);
+            let rest_ns = begin + segment.length_ns as f64 - at_ns;
+            let rest = rest_ns * (2.0 * rate + slope * rest_ns);
+            if is_last || left <= rest {
+                return at_ns + left / (rate + rate.mul_add(rate, slope * left).max(0.0).sqrt());
+            }
+            (at_ns, left) = (begin + segment.length_ns as f64, left - rest);
+        }
+    }
+
+    /// Returns its lowest and its highest rate, messages per 1,000 s.
+    pub fn per_ks(&self) -> RangeInclusive<u64> {
+        let rates = || self.segments().iter().flat_map(|segment| [segment.from_per_ks, segment.to_per_ks]);
+        u64::from(rates().min().unwrap_or(1))..=u64::from(rates().max().unwrap_or(1))
+    }
+}
+
+impl fmt::Display for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_s = |per_ks: u32| f64::from(per_ks) / 1e3;
+        let length = format_time(self.segments[0].length_ns);
+        match self.shape {
+            Shape::Ramp => {
+                let Segment { from_per_ks, to_per_ks, .. } = self.segments[0];
+                write!(f, "ramp {} to {} in {length}", per_s(from_per_ks), per_s(to_per_ks))
+            }
+            Shape::Steps => {
+                f.write_str("steps")?;
+                self.segments().iter().try_for_each(|segment| write!(f, " {}", per_s(segment.from_per_ks)))?;
+                write!(f, " each {length}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(text: &str) -> Course {
+        Course::parse(text).unwrap()
+    }
+
+    /// By hand: a ramp from 100/s to 300/s in 10 s sends 2,000 messages, and 100 t + 10 t² by t.
+    #[test]
+    fn a_ramp_sends_the_area_below_it_and_then_keeps_its_last_rate() {
+        let ramp = course("ramp 100 to 300 in 10s");
+        assert_eq!([0, 1, 5, 10, 12].map(|s| ramp.due_before(s * SECOND)), [0, 110, 750, 2_000, 2_600]);
+        assert_eq!([0, 110, 750, 2_000, 2_600].map(|index| ramp.due(index)), [0, 1, 5, 10, 12].map(|s| s * SECOND));
+        assert_eq!(ramp.per_ks(), 100_000..=300_000);
+        let down = course("ramp 300 to 100 in 10s");
+        assert_eq!([1, 10, 11].map(|s| down.due_before(s * SECOND)), [290, 2_000, 2_100]);
+        assert!((ramp.expected(5 * SECOND) - 750.0).abs() < 1e-9);
+        assert!((ramp.after(1e9, 640.0) / 5e9 - 1.0).abs() < 1e-9, "from 110 to 750 messages");
+        assert!((ramp.after(5e9, 1_850.0) / 12e9 - 1.0).abs() < 1e-9, "beyond its end");
+    }
+
+    #[test]
+    fn steps_change_at_once() {
+        let steps = course("steps 10 100 1 each 2s");
+        assert_eq!([1, 2, 3, 4, 6, 10].map(|s| steps.due_before(s * SECOND)), [10, 20, 120, 220, 222, 226]);
+        assert_eq!([19, 20, 21].map(|index| steps.due(index)), [1_900_000_000, 2_000_000_000, 2_010_000_000]);
+        assert!((steps.after(1.5e9, 10.0) / 2.05e9 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn its_text_is_read_again() {
+        for text in ["ramp 100 to 5000 in 60s", "ramp 0.5 to 2 in 1500ms", "steps 1 2 3 4 5 6 each 10s"] {
+            assert_eq!(course(text).to_string(), text);
+        }
+        for wrong in [
+            "ramp 100 to 200",
+            "ramp 0 to 100 in 5s",
+            "ramp 1 to 2000000 in 5s",
+            "ramp 1 to 2 in 25h",
+            "ramp 1 to 2 in 0s",
+            "steps 1 each 5s",
+            "steps 1 2 3 4 5 6 7 each 5s",
+            "steps 1 2",
+        ] {
+            assert_eq!(Course::parse(wrong), None, "{wrong}");
+        }
+    }
+}
