@@ -162,7 +162,7 @@ def page(study, folder, reasons):
         "| claim | the document says | here |",
         "|---|---|---|",
     ]
-    out += [f"| {name} | {escaped(says)} | **{OUTCOMES[outcome]}** |" for name, says, outcome, _ in rows]
+    out += [f"| {name} | {escaped(says)} | **{OUTCOMES[outcome]}**{of_parts(parts)} |" for name, says, outcome, parts in rows]
     published = beside_published(folder)
     if published:
         out += [
@@ -184,6 +184,13 @@ def page(study, folder, reasons):
     more = f" MORE='{more}'" if more else ""
     out += ["", f"Made by `make evidence STUDY={study} BUDGET={how['budget']}{more}`.", ""]
     return "\n".join(out), rows
+
+
+def of_parts(parts):
+    """Returns how many parts of a claim have each outcome, if it has several."""
+    counts = [(sum(part["outcome"] == key for part in parts), word) for key, word in OUTCOMES.items()]
+    said = ", ".join(f"{count} {word}" for count, word in counts if count)
+    return f" ({len(parts)} parts: {said})" if len(parts) > 1 else ""
 
 
 def put_block(text, marks, block):
@@ -208,7 +215,7 @@ def pages(check):
             heads.append(f"| [{study}](docs/evidence/{study}.md) | {title} | {tally(rows)} |")
             listed.append(f"  - [{study}](evidence/{study}.md)")
             table = ["| claim | here |", "|---|---|"]
-            table += [f"| {escaped(says)} | {OUTCOMES[outcome]} |" for _, says, outcome, _ in rows]
+            table += [f"| {escaped(says)} | {OUTCOMES[outcome]}{of_parts(parts)} |" for _, says, outcome, parts in rows]
             block = "\n".join([f"{tally(rows)} ([evidence](../../docs/evidence/{study}.md)).", "", *table])
             readme = ROOT / "studies" / study / "README.md"
             texts[readme] = put_block(readme.read_text(), RESULT, block)

@@ -16,15 +16,15 @@ export type Result = {
  */
 name: string, title: string, question: string,
 /**
- * What is the same in all cells, in words.
+ * Values that are the same in all cells, in words.
  */
 constants: string,
 /**
- * Whether the study was shortened.
+ * True if the study was shortened.
  */
 quick: boolean, runs: Runs,
 /**
- * What the records support, in sentences.
+ * Conclusions in sentences.
  */
 findings: Array<Finding>,
 /**
@@ -77,15 +77,15 @@ sentence: string,
  */
 until: string,
 /**
- * What is turned up.
+ * The load that is searched.
  */
 over: string,
 /**
- * What a load is, in words.
+ * The load in words.
  */
 load: string,
 /**
- * What it is counted in: a unit of figures.
+ * Unit of the load.
  */
 unit: Unit,
 /**
@@ -93,7 +93,7 @@ unit: Unit,
  */
 estimate: number | null,
 /**
- * Where nothing failed, the highest load that held.
+ * If nothing failed, the highest load that held.
  */
 lo: number | null,
 /**
@@ -101,23 +101,23 @@ lo: number | null,
  */
 hi: number | null,
 /**
- * How sure the interval is, 0 to 1.
+ * Confidence level of the interval, 0 to 1.
  */
 level: number,
 /**
- * Whether the system may carry more: the load generator gave out first.
+ * True if the system may carry more, because the load generator reached its limit first.
  */
 lower_bound: boolean,
 /**
- * Whether the interval is as narrow as was asked for.
+ * True if the interval is as narrow as requested.
  */
 settled: boolean,
 /**
- * Whether a run of full length held at the low end.
+ * True if a run of full length held at the low end.
  */
 confirmed: boolean, limited_by: string | null,
 /**
- * Where its system stands among those of its point, in a word.
+ * Standing of its system among those of its point, as a word.
  */
 standing: string,
 /**
@@ -139,7 +139,7 @@ export type Finding = { about: "machine" | "arms" | "capacity" | "delivery" | "l
  */
 export type CapacityStep = {
 /**
- * None where the search has a folder of its own.
+ * `None` if the search has a folder of its own.
  */
 cell: number | null, load: number,
 /**
@@ -147,15 +147,15 @@ cell: number | null, load: number,
  */
 outcome: "held" | "failed" | "disturbed" | "generator" | "not-made",
 /**
- * Whether it counts: one that says nothing is made again.
+ * True if it counts; a step that shows nothing is repeated.
  */
 counts: boolean,
 /**
- * Whether it was the run of full length.
+ * True for the run of full length.
  */
 confirms: boolean,
 /**
- * What was not kept to; empty where it held.
+ * The broken bound; empty if the step held.
  */
 why: string, window_s: number, offered_per_s: number, delivered_per_s: number, p50_ns: number | null, p99_ns: number | null, server_cpu_cores: number | null, server_rss_bytes: number | null, };
 
@@ -226,9 +226,18 @@ results: Array<Result>,
  */
 comparison: Comparison | null,
 /**
- * Whether the page is served by a program that still measures.
+ * True if the page is served by a program that still measures.
  */
 live: boolean, };
+
+/**
+ * Median of each figure over the steps at one load.
+ */
+export type CapacityLoad = { load: number, offered_per_s: number | null, delivered_per_s: number | null, p50_ns: number | null, p99_ns: number | null, server_cpu_cores: number | null, server_rss_bytes: number | null,
+/**
+ * Steps in which the objective held, of those that count.
+ */
+held: number, counted: number, };
 
 /**
  * Shares of all messages by bin: bin k covers 10^(k/20) to 10^((k+1)/20) ns.
@@ -243,15 +252,6 @@ first: number,
  */
 shares: Array<number>, };
 
-/**
- * What the steps at one load say together: the median of each figure.
- */
-export type CapacityLoad = { load: number, offered_per_s: number | null, delivered_per_s: number | null, p50_ns: number | null, p99_ns: number | null, server_cpu_cores: number | null, server_rss_bytes: number | null,
-/**
- * Steps in which the objective held, of those that count.
- */
-held: number, counted: number, };
-
 export type Against = { reason: string, runs: number,
 /**
  * The figures that it takes away, in words; empty for all.
@@ -260,7 +260,7 @@ touches: string, evidence: string, };
 
 export type Axis = {
 /**
- * As in the study file.
+ * Name as in the study file.
  */
 name: string, label: string,
 /**
@@ -268,17 +268,17 @@ name: string, label: string,
  */
 values: Array<AxisValue>,
 /**
- * Whether all values are numbers, `max` aside.
+ * True if all values are numbers, except `max`.
  */
 numeric: boolean, };
 
 export type AxisValue = {
 /**
- * As in a cell's axes.
+ * Value as in a cell's axes.
  */
 value: string | number | boolean,
 /**
- * As it would be typed.
+ * Value as typed on the command line.
  */
 label: string, };
 
@@ -288,11 +288,12 @@ export type Cell = { label: string, system: string, axes: Record<string, string 
  */
 point: number,
 /**
- * Whether messages are sent as fast as they go.
+ * True if messages are sent as fast as possible.
  */
 unthrottled: boolean,
 /**
- * Whether delivery is shown before latency: it was guaranteed, or a fault befell a part.
+ * True if delivery is shown before latency, because delivery was guaranteed or there was a
+ * fault.
  */
 delivery_first: boolean, pattern: string,
 /**
@@ -300,12 +301,12 @@ delivery_first: boolean, pattern: string,
  */
 status: "valid" | "partly" | "invalid" | "failed" | "missing" | "skipped",
 /**
- * Where it stands by the figure that ranks its point: a key of `Page.words`.
+ * Standing by the ranking figure of its point: a key of `Page.words`.
  */
 word: string,
 /**
- * How many times as good the best system of its point is, at least and at most, for the
- * table as a whole; of candidates and of those behind.
+ * Factor between this system and the best one of its point, at least and at most, valid for
+ * the table as a whole; for candidates and for systems that are behind.
  */
 distance: [number, number | null] | null,
 /**
@@ -330,7 +331,7 @@ figures: { [key in string]: [number, number | null, number | null] },
  */
 unquoted?: Array<string>,
 /**
- * What stands before a figure that is a bound.
+ * Sign before a figure that is a bound.
  */
 signs?: Record<string, "≥" | "≤">,
 /**
@@ -380,7 +381,7 @@ cells: Array<number>,
  */
 floor: number | null,
 /**
- * Who is best by each figure that can be ranked.
+ * Best systems by each figure that can be ranked.
  */
 ranks: { [key in string]: Rank },
 /**
@@ -392,7 +393,7 @@ leads?: { [key in string]: number },
  */
 capacity?: Rank,
 /**
- * What that rank is of, as indices into the searches.
+ * Searches that the rank is about, as indices.
  */
 searches?: Array<number>, };
 
@@ -421,7 +422,7 @@ unmatched: number, };
 
 export type Run = { cell: number, repeat: number, started: string, valid: boolean, partly: boolean, failed: boolean, reasons: Array<string>, notes: number, p50: number | null, p99: number | null, delivered_per_s: number, delivered_ratio: number | null, lost: number, duplicated: number,
 /**
- * None where servers do not acknowledge.
+ * `None` if servers do not acknowledge.
  */
 acked: number | null, acked_lost: number | null,
 /**
@@ -435,11 +436,11 @@ cpu_cores: number | null, };
 
 export type Runs = { valid: number,
 /**
- * Whether some of its figures may be quoted, where it is not valid.
+ * Number of runs of which some figures are reliable.
  */
 partly: number, invalid: number, failed: number, missing: number, made_again: number,
 /**
- * Of all runs, those against which each reason speaks.
+ * Number of runs with each reason.
  */
 reasons: { [key in string]: number }, };
 

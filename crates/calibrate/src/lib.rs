@@ -13,10 +13,10 @@ mod calibrate;
 mod connections;
 mod cost;
 mod helper;
+mod max_rate;
 mod most;
 mod ours;
 pub mod sink;
-mod max_rate;
 mod wake;
 
 pub use calibrate::{Calibrator, calibrate};

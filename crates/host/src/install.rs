@@ -1,10 +1,10 @@
 //! Finds what is installed, and installs the rest.
 
-mod sources;
 mod execute;
 mod gather;
 pub mod library;
 mod plan;
+mod sources;
 pub mod tools;
 
 use crate::agent::AgentCommand;

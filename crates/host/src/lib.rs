@@ -5,8 +5,9 @@
 #![deny(missing_docs)]
 
 pub mod agent;
-pub mod spinner;
+pub mod bootstrap;
 pub mod cache;
+pub mod conversation;
 mod cut;
 pub mod deployment;
 mod devices;
@@ -15,6 +16,7 @@ pub mod environment;
 pub mod error;
 mod exchange;
 pub mod folder;
+pub mod heartbeat;
 pub mod inbox;
 pub mod install;
 pub mod lanes;
@@ -35,11 +37,9 @@ pub mod scratch;
 pub mod serve;
 pub mod server;
 mod shape;
-pub mod heartbeat;
+pub mod spinner;
 pub mod standing;
 pub mod system_file;
-pub mod conversation;
-pub mod bootstrap;
 pub mod usage;
 
 pub use pubmark_clock as clock;

@@ -1,7 +1,6 @@
 //! This machine as a host: the processes of a run that are here.
 
 use crate::agent::{Agent, AgentCommand};
-use crate::spinner::Awake;
 use crate::clock;
 use crate::cut::Cut;
 use crate::deployment::{Deployed, Here};
@@ -27,6 +26,7 @@ use crate::removal;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
+use crate::spinner::Awake;
 use crate::standing::StandingServer;
 use crate::usage::{self, UsageWatch};
 use nix::sys::signal::Signal;

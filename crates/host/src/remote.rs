@@ -1,11 +1,11 @@
 //! Another machine as a host: `pubmark host` runs there, and gets requests as lines on
 //! its standard input.
 
+use crate::bootstrap::{self, Greeted, Program};
 use crate::clock;
 use crate::error::HostError;
-use crate::lines::{FromHost, GetFacts, Request, RequestLine, TRANSFER};
 use crate::heartbeat;
-use crate::bootstrap::{self, Greeted, Program};
+use crate::lines::{FromHost, GetFacts, Request, RequestLine, TRANSFER};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::host::{ClockOffset, HostSpec};

@@ -4,8 +4,8 @@ mod flow;
 mod losses;
 mod merge;
 
-use crate::empty_record::blank;
 use crate::calibration::Calibration;
+use crate::empty_record::blank;
 use crate::verdict;
 use flow::UnitedFlow;
 use merge::{add_counts, merge};

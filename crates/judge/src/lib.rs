@@ -4,7 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod assemble;
-pub mod empty_record;
 pub mod calibration;
+pub mod empty_record;
 pub mod usage;
 pub mod verdict;

@@ -13,10 +13,10 @@ mod machine;
 mod pauses;
 mod promises;
 mod steady_state;
+mod support;
 #[cfg(test)]
 mod tests;
 mod throttling;
-mod support;
 
 pub use bounds::P99_SAMPLES;
 pub use machine::quiet;

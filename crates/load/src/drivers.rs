@@ -2,6 +2,7 @@
 //! file.
 
 pub mod amqp;
+pub mod build_info;
 #[cfg(test)]
 pub(crate) mod conversation;
 mod czmq;
@@ -9,7 +10,6 @@ mod foreign_peer;
 mod interrupt;
 mod kernel;
 mod leaves;
-pub mod build_info;
 pub mod mqtt;
 mod nanomsg;
 pub mod nats;

@@ -18,7 +18,7 @@ use pubmark_model::role::Role;
 use pubmark_model::schedule::Schedule;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{Extent, Rate, Workload};
+use pubmark_model::workload::{Extent, Workload};
 use pubmark_stats::Histogram;
 
 /// The next action of a publisher.

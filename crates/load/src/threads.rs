@@ -2,8 +2,8 @@
 //! socket, schedule, recorder and ledger; during a run threads share only a few flags
 //! that they read.
 
-mod echo_publisher;
 mod echo;
+mod echo_publisher;
 
 use crate::clock::{self, NAP};
 use crate::control::{Control, Counter, PinError, ThreadContext, ThreadReport, pin};

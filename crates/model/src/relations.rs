@@ -6,8 +6,8 @@
 
 mod counts;
 mod part;
-mod usage;
 mod times;
+mod usage;
 
 use crate::protocol::{FlowHistograms, FlowResult};
 pub use part::{Against, Contradiction, Part, RunSpan};

@@ -1,29 +1,29 @@
 //! A study: systems combined with workload axes, the number of repeats, and the claims.
 
-mod questions;
 pub(crate) mod axis;
-mod upgrade;
 mod goal;
-mod system_names;
 mod parse;
+mod questions;
 mod resolve;
+mod system_names;
+mod upgrade;
 mod write;
 
 use crate::ab::ArmsGoal;
-use crate::question::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal, LoadAxis};
 use crate::claim::{Claim, Condition};
 use crate::figure::Figure;
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
+use crate::question::AskedQuestions;
 use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
 use crate::system::{System, Systems};
 use crate::workload::Transport;
-pub use system_names::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+pub use system_names::{has_quick_table, named_systems};
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]

@@ -217,6 +217,7 @@ mod tests {
             receive_lag: Some(1),
             send_lag: Some(0),
             own_lag: Some(0),
+            ack_latency: Some(0),
             ..TimeFigures::none()
         };
         assert_eq!(counts, wanted);

@@ -61,8 +61,10 @@ pub enum UnitError {
     #[error("`{0}` is longer than the 30 days that a run may take")]
     TooLong(String),
     /// The text is not a rate.
-    #[error("`{0}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, \
-         `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`")]
+    #[error(
+        "`{0}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, \
+         `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`"
+    )]
     Rate(String),
     /// The JSON value is neither a text nor a number.
     #[error("{0} is not a rate")]

@@ -1,10 +1,10 @@
 //! Length of windows that the requested figures need, for studies that are measured until their
 //! questions are decided.
 
-use crate::question::AskedQuestions;
 use crate::capacity::AskedCapacity;
 use crate::claim::{Claim, Statement};
 use crate::figure::Figure;
+use crate::question::AskedQuestions;
 use crate::study::Study;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::{Extent, Rate, Workload};

@@ -280,6 +280,11 @@ impl Workload {
         self.rate != Rate::Max || self.pattern.round_trip()
     }
 
+    /// True if sends and acknowledgements are timed: messages have due times.
+    pub fn times_sends(&self) -> bool {
+        self.rate != Rate::Max && self.measures_latency()
+    }
+
     /// True if messages should carry the checksum of their header, if all agents support it: bodies
     /// are checked, there is room for it, and the header's times are measured.
     pub fn wants_header_checksum(&self) -> bool {

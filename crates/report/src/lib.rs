@@ -14,11 +14,11 @@
 
 mod analysis;
 mod axes;
-mod benchmark_json;
 mod bars;
-mod long_output;
+mod benchmark_json;
 mod bound_check;
 mod brief;
+mod build_info;
 mod capacities;
 mod capacity;
 mod claims;
@@ -37,11 +37,11 @@ mod headroom;
 mod histogram_text;
 mod join;
 mod json;
-mod light_records;
 mod knee;
 mod languages;
 mod layout;
-mod build_info;
+mod light_records;
+mod long_output;
 mod markdown;
 mod modes;
 mod not_run;

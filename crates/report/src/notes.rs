@@ -3,8 +3,8 @@
 
 use crate::analysis::{CellResult, ReasonCount};
 use crate::axes::{axis_name, axis_value};
-use crate::document::Rows;
 use crate::build_info;
+use crate::document::Rows;
 use crate::modes;
 use crate::not_run;
 use crate::points::Point;

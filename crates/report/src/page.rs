@@ -5,17 +5,17 @@
 //! compressed one by one, and the page unpacks those that are asked for. Their
 //! histograms stay in `runs.jsonl`: the curves made of them are in the data.
 
-mod side_by_side;
 mod capacity;
 mod data;
 pub(crate) mod explain;
 mod records;
+mod side_by_side;
 #[cfg(test)]
 mod typescript;
 
-use crate::long_output;
 use crate::document::Rows;
 use crate::layout::document;
+use crate::long_output;
 use crate::report::Report;
 use data::Page;
 use flate2::read::DeflateDecoder;

@@ -12,12 +12,12 @@
 #![forbid(unsafe_code)]
 
 mod artefact;
-mod direction;
 mod capacity;
 mod capacity_ranking;
 mod change;
 mod change_point;
 mod codec;
+mod direction;
 mod estimate;
 mod gamma;
 mod histogram;
@@ -34,11 +34,11 @@ mod trend;
 mod typical;
 
 pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
-pub use direction::Better;
 pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
 pub use capacity_ranking::{CapacityStanding, KnownCapacity, rank_capacities};
 pub use change::{APART, Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
 pub use change_point::{ChangePoint, HISTORY_MIN, change_point};
+pub use direction::Better;
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use modes::{Modes, modes};

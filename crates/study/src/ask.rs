@@ -3,8 +3,8 @@
 use crate::lead::hello::{Misfit, can_crash, fits};
 use crate::plan::StudyPlan;
 use pubmark_host::clock;
-use pubmark_host::install;
 use pubmark_host::conversation::{Talk, TalkError};
+use pubmark_host::install;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::fault::Target;
 use pubmark_model::printable::printable;

@@ -1,18 +1,20 @@
 //! State machine that leads the agents of a run. Agents' messages and the time go in, orders and a deadline come out.
 //! It has no process, clock or file, so that tests can play agents with every kind of fault in virtual time.
 
-mod checks;
 pub mod assignment;
+mod checks;
 pub mod hello;
-mod pacing;
-mod refusal;
-mod pending;
 mod location;
+mod pacing;
+mod pending;
+mod refusal;
 mod timeout;
 
 use crate::live::{Figures, Live};
 use assignment::{AgentPlan, BoundEndpoints, connect, patience, pinning};
 use hello::{can_crash, fits, identity};
+pub use location::{Reached, Seat};
+use pending::Roll;
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
@@ -26,8 +28,6 @@ use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
 pub use refusal::Refusal;
-use pending::Roll;
-pub use location::{Reached, Seat};
 use std::collections::VecDeque;
 
 /// Time limit for an agent's result.

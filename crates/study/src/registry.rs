@@ -4,7 +4,6 @@
 
 pub mod user_files;
 
-use user_files::{BroughtFile, RefusedFile, is_path};
 use flate2::read::DeflateDecoder;
 use pubmark_host::cache;
 use pubmark_host::install::tools;
@@ -15,6 +14,7 @@ use pubmark_model::system::System;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
+use user_files::{BroughtFile, RefusedFile, is_path};
 
 /// A study that comes with pubmark.
 pub struct Included {

@@ -108,7 +108,8 @@ impl MeasuredStudy<'_> {
         }
         // The short result says it, too.
         let is_data = args.json || args.markdown;
-        let not_ok = answers::not_ok(&self.report).filter(|_| is_data && (self.budget.is_some() || !self.ending.interrupted));
+        let not_ok =
+            answers::not_ok(&self.report).filter(|_| is_data && (self.budget.is_some() || !self.ending.interrupted));
         not_ok.iter().for_each(|line| voice.note(line));
         let own = if self.budget.is_some() { self.questions_code(voice) } else { self.runs_code(voice) };
         let gate = gates::decide(&self.report, gates, gate_args, suite, voice)?;
@@ -129,7 +130,10 @@ impl MeasuredStudy<'_> {
         unanswered.iter().take(UNANSWERED_MAX).for_each(|line| voice.note(line));
         let more = unanswered.len().saturating_sub(UNANSWERED_MAX);
         if more > 0 {
-            voice.note(&format!("{more} more like this: see {}", self.measurement.folder().join("report.html").display()));
+            voice.note(&format!(
+                "{more} more like this: see {}",
+                self.measurement.folder().join("report.html").display()
+            ));
         }
         let refuted = self.report.claims().iter().any(ClaimResult::breaks);
         let open = if unanswered.is_empty() { Code::Done } else { Code::Run };

@@ -57,10 +57,8 @@ fn histograms_are_read_by_hdrhistograms_own_parser() {
     let mut runs = Vec::new();
     for entry in IntervalLogIterator::new(log.as_bytes()) {
         if let LogEntry::Interval(interval) = entry.unwrap() {
-            let bytes = base64::Engine::decode(
-                &base64::engine::general_purpose::STANDARD,
-                interval.encoded_histogram(),
-            );
+            let bytes =
+                base64::Engine::decode(&base64::engine::general_purpose::STANDARD, interval.encoded_histogram());
             let histogram: Histogram<u64> = read.deserialize(&mut bytes.unwrap().as_slice()).unwrap();
             assert!((interval.max() / (histogram.max() as f64 / 1e6) - 1.0).abs() < 0.002, "{log}");
             runs.push((interval.tag().unwrap().as_str().to_owned(), interval.duration().as_secs(), histogram));

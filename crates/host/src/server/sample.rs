@@ -186,8 +186,8 @@ impl Seen {
         let (mut wall_ns, mut used) = (self.wall_ns, self.all);
         let busiest = self.busiest_ns.filter(|_| wall_ns > 0).map(|busiest_ns| busiest_ns as f64 / wall_ns as f64);
         if let (Some((from_ns, to_ns)), false) = (window, self.course.is_empty()) {
-            (wall_ns, used) = (to_ns.saturating_sub(from_ns), used::between(&self.course, from_ns, to_ns));
-            self.memory.sums.truncate(used::samples_by(&self.course, to_ns).max(1));
+            (wall_ns, used) = (to_ns.saturating_sub(from_ns), window_usage::between(&self.course, from_ns, to_ns));
+            self.memory.sums.truncate(window_usage::samples_by(&self.course, to_ns).max(1));
         }
         let mut seen = self.memory.usage();
         seen.late_ns = self.late_ns;

@@ -144,7 +144,12 @@ impl SharedLibrary {
 pub(super) fn made(versions: &Map<String, Value>, copies: &str) -> BTreeMap<String, String> {
     let text = |key: &str| versions.get(key).and_then(Value::as_str).unwrap_or_default();
     let library = format!("{} {}", text("library"), text("version"));
-    build_info::in_rust(&[("binding", "none: C functions"), ("library", &library), ("call", "blocking"), ("copies", copies)])
+    build_info::in_rust(&[
+        ("binding", "none: C functions"),
+        ("library", &library),
+        ("call", "blocking"),
+        ("copies", copies),
+    ])
 }
 
 fn load(name: &str) -> Result<Library, String> {

@@ -78,8 +78,10 @@ impl Course {
         };
         let length_ns = parse_time(length).ok().filter(|ns| *ns > 0)?;
         let in_range = |rate: &u64| (1..=FASTEST_PER_KS).contains(rate);
-        let rates: Vec<u32> =
-            rates.iter().map(|rate| parse_thousandths(rate).filter(in_range)?.try_into().ok()).collect::<Option<_>>()?;
+        let rates: Vec<u32> = rates
+            .iter()
+            .map(|rate| parse_thousandths(rate).filter(in_range)?.try_into().ok())
+            .collect::<Option<_>>()?;
         let mut course = Course { shape, count: 0, segments: [Segment::default(); SEGMENTS_MAX] };
         match (shape, rates.as_slice()) {
             (Shape::Ramp, [from, to]) => course.push(length_ns, *from, *to)?,
@@ -147,7 +149,9 @@ impl Course {
         let length = i128::from(segment.length_ns);
         let at = i128::from(at_ns - begin_ns);
         let scaled = match segment.from_per_ks == segment.to_per_ks {
-            true => return clamped(((before + 2 * i128::from(segment.from_per_ks) * at) as u128).div_ceil(UNITS as u128)),
+            true => {
+                return clamped(((before + 2 * i128::from(segment.from_per_ks) * at) as u128).div_ceil(UNITS as u128));
+            }
             false => before * length + segment.scaled_units(at),
         };
         clamped((scaled as u128).div_ceil((UNITS * length) as u128))

@@ -1,8 +1,8 @@
 //! Parses a study file: strictly, with every error of the file at once.
 
 use super::axis::{axis_value, known_axis, no_axis, plain};
-use super::upgrade::in_words_of_today;
 use super::goal;
+use super::upgrade::in_words_of_today;
 use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};

@@ -1,12 +1,12 @@
 //! Reads a study's questions: `[[claims]]` and `[questions]`.
 
 use super::parse::Parser;
-use crate::question::{AUTO, AskedQuestions, Precision};
 use crate::claim::{Claim, Expression, Names, Statement};
 use crate::diagnostic::{Diagnostic, meant};
 use crate::document::{Entry, Scalar, Table};
 use crate::figure::Figure;
 use crate::objective::Objective;
+use crate::question::{AUTO, AskedQuestions, Precision};
 
 const CLAIM: [&str; 11] =
     ["id", "says", "expr", "figure", "best", "among", "require", "share", "restates", "gate", "narrowed"];

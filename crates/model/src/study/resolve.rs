@@ -134,7 +134,10 @@ impl Parser<'_> {
                     if !over.is_empty() && std::iter::once(&goal.over).chain(more).all(|known| known.key() != over) {
                         add(
                             over,
-                            format!("it asks for a capacity over `{over}`, and [capacity] searches over `{}`", goal.over),
+                            format!(
+                                "it asks for a capacity over `{over}`, and [capacity] searches over `{}`",
+                                goal.over
+                            ),
                             format!("write capacity(SYSTEM, {})", goal.over.key()),
                         );
                     }

@@ -1,13 +1,13 @@
 //! Reading a study file, and every mistake in it.
 
 use crate::support::*;
-use pubmark_model::question::{AskedQuestions, Precision};
 use pubmark_model::claim::{Claim, Condition, Statement};
 use pubmark_model::diagnostic::line_column;
 use pubmark_model::fault::{Script, Target};
 use pubmark_model::figure::Figure;
 use pubmark_model::objective::Objective;
 use pubmark_model::plan::cells;
+use pubmark_model::question::{AskedQuestions, Precision};
 use pubmark_model::setting::KEYS;
 use pubmark_model::study::{OptionSetting, ReadOptions, Skip};
 use pubmark_model::units::SECOND;
@@ -221,7 +221,7 @@ fn sizes_times_counts_and_rates_are_strict() {
     let size =
         "is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)";
     let time = "is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`";
-    let rate = "is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`";
+    let rate = "is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`";
     for (line, message) in [
         ("payload = \"32Kib\"", format!("payload: `32Kib` {size}")),
         (
@@ -396,7 +396,7 @@ fn skips_say_why_and_name_axes() {
             "2:1 a [[skip]] needs `why`: the report shows it",
             "4:1 a [[skip]] needs `why`: the report shows it",
             "9:1 `pyload` cannot be an axis | did you mean `payload`?",
-            "10:8 rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`",
+            "10:8 rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`",
             "11:11 `pattern` has no order: name its values",
             "12:1 `qos` names no value: the condition would never hold",
             "a condition names `payload`, which is not an axis of this study | its axes: system",

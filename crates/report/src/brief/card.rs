@@ -86,7 +86,11 @@ fn figure(result: &CellResult, name: &str, figure: Figure) -> Option<(String, bo
 
 /// Returns the percentiles of a time that there are.
 fn times(result: &CellResult, percentiles: [Figure; 4]) -> Vec<(String, bool)> {
-    ["p50", "p95", "p99", "max"].into_iter().zip(percentiles).filter_map(|(name, of)| figure(result, name, of)).collect()
+    ["p50", "p95", "p99", "max"]
+        .into_iter()
+        .zip(percentiles)
+        .filter_map(|(name, of)| figure(result, name, of))
+        .collect()
 }
 
 /// Returns the rate of delivery, its share, and how many messages were lost.

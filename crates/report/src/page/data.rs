@@ -1,12 +1,13 @@
 //! The data that the page shows at once, as JSON. The front end's types
 //! (`web/src/page.ts`) are generated from those here.
 
-use super::side_by_side::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::capacity::{CapacityView, capacities};
 use super::explain::{self, Explanation};
 use super::records;
+use super::side_by_side::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
+use crate::build_info::{Made, made};
 use crate::capacities::{best_of, searches_at};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, PartResult};
@@ -16,7 +17,6 @@ use crate::curves::{self, Curves};
 use crate::document::Rows;
 use crate::figures::{Sign, allows};
 use crate::findings::{Sentence, findings};
-use crate::build_info::{Made, made};
 use crate::modes;
 use crate::notes;
 use crate::points::Point;

@@ -23,6 +23,8 @@ own_lag_p50_ns,own_lag_p50_ns_lo,own_lag_p50_ns_hi,\
 own_lag_p99_ns,own_lag_p99_ns_lo,own_lag_p99_ns_hi,\
 receive_lag_p50_ns,receive_lag_p50_ns_lo,receive_lag_p50_ns_hi,\
 receive_lag_p99_ns,receive_lag_p99_ns_lo,receive_lag_p99_ns_hi,\
+ack_latency_p50_ns,ack_latency_p50_ns_lo,ack_latency_p50_ns_hi,\
+ack_latency_p99_ns,ack_latency_p99_ns_lo,ack_latency_p99_ns_hi,\
 offered_per_s,offered_per_s_lo,offered_per_s_hi,\
 sent_per_s,sent_per_s_lo,sent_per_s_hi,\
 delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
@@ -63,6 +65,7 @@ reconnect_p99_ns,reconnect_p99_ns_lo,reconnect_p99_ns_hi,\
 cpu_ns_per_message,cpu_ns_per_message_lo,cpu_ns_per_message_hi,\
 cpu_cores,cpu_cores_lo,cpu_cores_hi,\
 server_cpu_cores,server_cpu_cores_lo,server_cpu_cores_hi,\
+server_cpu_stddev_cores,server_cpu_stddev_cores_lo,server_cpu_stddev_cores_hi,\
 rss_bytes_max,rss_bytes_max_lo,rss_bytes_max_hi,\
 uss_bytes_median,uss_bytes_median_lo,uss_bytes_median_hi,\
 server_rss_bytes_median,server_rss_bytes_median_lo,server_rss_bytes_median_hi,\

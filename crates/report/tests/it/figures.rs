@@ -2,9 +2,9 @@
 //! objectives, gates, CSV, JSON and on the page.
 
 use crate::lab::{Lab, latency, systems};
-use pubmark_model::question::Precision;
 use pubmark_model::figure::{Figure, Unit};
 use pubmark_model::objective::Objective;
+use pubmark_model::question::Precision;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::compare::Gates;
 use pubmark_report::page::Content;

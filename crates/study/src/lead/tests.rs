@@ -88,7 +88,11 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn new(cell: &'a Cell, wrong: Option<(usize, usize, Way)>) -> Stage<'a> {
         let system = &*cell.system;
-        Stage::of(cell, assignment::deal(&cell.workload, assignment::here(), assignment::layout(cell, system, 1_000)), wrong)
+        Stage::of(
+            cell,
+            assignment::deal(&cell.workload, assignment::here(), assignment::layout(cell, system, 1_000)),
+            wrong,
+        )
     }
 
     /// Creates a stage with these agents.

@@ -22,7 +22,8 @@ pub fn of_agents(cell: &Cell, endpoint: Option<&str>, agents: &[AgentPlan]) -> V
     if let Some(given) = cell.options.text("sources") {
         return vec![given.split(',').map(|source| source.trim().to_owned()).collect(); agents.len()];
     }
-    let local = || endpoint.and_then(|url| Endpoint::parse(url).ok()).is_some_and(|endpoint| attachment::here(&endpoint));
+    let local =
+        || endpoint.and_then(|url| Endpoint::parse(url).ok()).is_some_and(|endpoint| attachment::here(&endpoint));
     let clients: Vec<usize> = agents.iter().map(|agent| agent.clients.len()).collect();
     if clients.iter().sum::<usize>() <= CLIENTS_OF_ONE_ADDRESS || !local() {
         return vec![Vec::new(); agents.len()];
