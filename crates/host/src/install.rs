@@ -19,6 +19,7 @@ use pubmark_model::system::System;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Time that a program has to print its version.
@@ -294,10 +295,18 @@ fn packages(system: &System) -> Option<plan::InstallStep> {
     (!packages.is_empty()).then(|| plan::apt(&packages, nix::unistd::geteuid().is_root()))
 }
 
+/// Answer of [`python_makes_environments`] until something is installed: a plan asks for each cell.
+static PYTHON_MAKES_ENVIRONMENTS: Mutex<Option<bool>> = Mutex::new(None);
+
+fn python_answer() -> MutexGuard<'static, Option<bool>> {
+    PYTHON_MAKES_ENVIRONMENTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// True if Python can make environments, which is a separate package in Debian.
 fn python_makes_environments() -> bool {
     let ask = ["python3", "-c", "import ensurepip, venv; print('it can')"].map(str::to_owned);
-    execute::output(&ask, ANSWER).is_ok_and(|said| said.contains("it can"))
+    let asked = || execute::output(&ask, ANSWER).is_ok_and(|said| said.contains("it can"));
+    *python_answer().get_or_insert_with(asked)
 }
 
 /// Installs a system, unless it is there; a build in place is repeated. `say` gets each
@@ -307,6 +316,7 @@ fn python_makes_environments() -> bool {
 /// If a command fails, a tool is missing, or the user has to install the agent; the text
 /// is that of its file.
 pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), HostError> {
+    *python_answer() = None;
     sources::put(system)?;
     if !can(system) && commands(system).is_empty() {
         return Err(HostError::Failed(match system.install.manual.as_str() {

@@ -9,13 +9,11 @@ mod course;
 
 use crate::units::{Ns, UnitError, parse_thousandths, thousandths};
 pub use course::Course;
+use course::{KILOSECOND, clamped};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
-
-/// Nanoseconds in 1,000 s: rates are stored in messages per 1,000 s, so that 0.001 msg/s is exact.
-const KILOSECOND: u64 = 1_000_000_000_000;
 
 /// Highest rate of a publisher: one message each nanosecond.
 const FASTEST_PER_KS: u64 = KILOSECOND;
@@ -98,10 +96,6 @@ impl Profile {
     pub fn fastest_per_s(self) -> f64 {
         *self.per_ks().end() as f64 / 1e3
     }
-}
-
-fn clamped(value: u128) -> u64 {
-    u64::try_from(value).unwrap_or(u64::MAX)
 }
 
 /// A publisher's rate.

@@ -165,7 +165,7 @@ fn a_run_that_is_left_out_is_a_line_and_a_cell_without_an_answer_a_code() {
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 0, "{said}");
     assert!(
-        said.contains("10 runs: 0 ok, 10 unreliable. Unreliable: counts, rates, p99 of 10 runs (not-steady)\n"),
+        said.contains("10 runs: 0 ok, 10 unreliable. Unreliable: counts, rates and p99 of 10 runs (not-steady)\n"),
         "{said}"
     );
     spoil(&place, |_| Some(&["latency_p99"]));

@@ -1,9 +1,11 @@
 //! A rate that changes over time: a ramp, or steps.
 
-use super::{KILOSECOND, clamped};
 use crate::units::{Ns, SECOND, format_time, parse_thousandths, parse_time};
 use std::fmt;
 use std::ops::RangeInclusive;
+
+/// Nanoseconds in 1,000 s: rates are stored in messages per 1,000 s, so that 0.001 msg/s is exact.
+pub const KILOSECOND: u64 = 1_000_000_000_000;
 
 /// Most rates of a course.
 const SEGMENTS_MAX: usize = 6;
@@ -42,6 +44,11 @@ struct Place {
     begin_ns: Ns,
     before: i128,
     is_last: bool,
+}
+
+/// Returns a number, or the largest that fits.
+pub fn clamped(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
 }
 
 /// Units of a message: half of them are the ns of a rate of one message per 1,000 s.
