@@ -109,11 +109,13 @@ impl Screen {
 fn fitting(report: &Report, width: usize, room: usize) -> (Vec<Section>, usize) {
     let mut screen = Screen { left: room, sections: Vec::new() };
     let card = card::only_cell(report);
+    let tables = tables::sections(report, width);
     if let Some(cell) = card {
-        let (lines, is_unreliable) = card::lines(report, cell, width);
+        let for_tables: usize = tables.iter().map(|lines| lines.len() + 1).sum();
+        let (lines, is_unreliable) = card::lines(report, cell, width, room.saturating_sub(for_tables + 1));
         screen.add(0, Section { lines, points: 1, legend: None, is_unreliable }, true);
     }
-    for lines in tables::sections(report, width) {
+    for lines in tables {
         screen.add(0, Section { lines, points: 0, legend: None, is_unreliable: false }, false);
     }
     let all = if card.is_some() { Vec::new() } else { blocks(report) };

@@ -12,6 +12,8 @@ use pubmark_model::record::FigureGroup;
 
 /// Rows of the histogram, at most.
 const ROWS_MAX: usize = 10;
+/// Rows without which it says little.
+const ROWS_MIN: usize = 3;
 /// Characters of the longest bar, at most.
 const BAR_CHARS_MAX: usize = 50;
 /// Width of the names of figures.
@@ -24,8 +26,14 @@ pub(crate) fn only_cell(report: &Report) -> Option<(usize, &CellResult)> {
     run.next().is_none().then_some(only)
 }
 
-/// Returns the card of a cell, and whether a figure on it is unreliable.
-pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), width: usize) -> (Vec<Line>, bool) {
+/// Returns the card of a cell, and whether a figure on it is unreliable. The histogram gets what is left
+/// of `room` lines.
+pub(crate) fn lines(
+    report: &Report,
+    (index, result): (usize, &CellResult),
+    width: usize,
+    room: usize,
+) -> (Vec<Line>, bool) {
     let without_figure = match result.status {
         Status::Failed => Some("failed"),
         Status::Missing => Some("missing"),
@@ -47,12 +55,15 @@ pub(crate) fn lines(report: &Report, (index, result): (usize, &CellResult), widt
     ];
     let is_unreliable = rows.iter().flat_map(|(_, figures)| figures).any(|(_, is_unreliable)| *is_unreliable);
     let mut lines: Vec<Line> = rows.into_iter().filter_map(|(name, figures)| row(name, figures)).collect();
-    if let Some(Curve { distribution, .. }) = report.curves(index).get("latency") {
+    // A blank line and a heading precede it.
+    let bars_max = room.saturating_sub(lines.len() + 2).min(ROWS_MAX);
+    let curve = report.curves(index).get("latency").filter(|_| bars_max >= ROWS_MIN);
+    if let Some(Curve { distribution, .. }) = curve {
         let of = if result.runs_for(FigureGroup::LatencyP99) > 0 { "ok" } else { "unreliable" };
         let load = rate(&result.cell.workload);
         lines.push(Line::default());
         lines.push(Line::of(format!("{} at {load}, all {of} runs", latency.to_uppercase()), Tone::Heading));
-        lines.extend(histogram(distribution, width));
+        lines.extend(histogram(distribution, width, bars_max));
     }
     (lines, is_unreliable)
 }
@@ -114,9 +125,9 @@ fn with_server(result: &CellResult, all: Figure, server: Figure) -> Vec<(String,
 
 /// Returns a distribution in rows of equal factors: from, to, the share of messages, and
 /// a bar.
-fn histogram(distribution: &Distribution, width: usize) -> Vec<Line> {
+fn histogram(distribution: &Distribution, width: usize, rows_max: usize) -> Vec<Line> {
     let Distribution { first, shares } = distribution;
-    let bins = shares.len().div_ceil(ROWS_MAX).max(1);
+    let bins = shares.len().div_ceil(rows_max).max(1);
     let edge = |bin: usize| 10f64.powf((f64::from(*first) + bin as f64) / f64::from(BINS_PER_DECADE));
     let rows: Vec<(String, f64)> = shares
         .chunks(bins)
@@ -149,7 +160,7 @@ mod tests {
 
     fn lines(first: u32, shares: &[f32], width: usize) -> Vec<String> {
         let distribution = Distribution { first, shares: shares.to_vec() };
-        histogram(&distribution, width).iter().map(|line| line.render(false)).collect()
+        histogram(&distribution, width, ROWS_MAX).iter().map(|line| line.render(false)).collect()
     }
 
     #[test]
