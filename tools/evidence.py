@@ -75,19 +75,10 @@ def keep(study, folder, how):
     (PAGES / f"{study}.tar.gz").write_bytes(packed.getvalue())
 
 
-def claims_by_id(folder):
-    """Returns the claims of a folder, those with one id together: (id, outcome, parts)."""
-    together = {}
-    for claim in json.loads(pubmark("claims", folder, "--json"))["claims"]:
-        together.setdefault(claim["id"], []).append(claim)
-    rows = []
-    for name, claims in together.items():
-        parts = [part for claim in claims for part in claim["parts"]]
-        outcomes = {part["outcome"] for part in parts}
-        # One part that fails refutes the sentence; it holds where all its parts do.
-        outcome = next((o for o in ("fails", "open", "not_tested") if o in outcomes), "holds")
-        rows.append((name, claims[0]["says"], outcome, parts))
-    return rows
+def claims(folder):
+    """Returns the claims of a folder: (id, statement, outcome, parts)."""
+    found = json.loads(pubmark("claims", folder, "--json"))["claims"]
+    return [(claim["id"], claim["says"], claim["outcome"], claim["parts"]) for claim in found]
 
 
 def escaped(text):
@@ -142,7 +133,7 @@ def page(study, folder, reasons):
     title = tomllib.loads((folder / "study.toml").read_text()).get("title", study)
     records = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
     ok = sum(record["verdict"]["valid"] and not record["verdict"]["reasons"] for record in records)
-    rows = claims_by_id(folder)
+    rows = claims(folder)
     gib = environment["memory_bytes"] / 2**30
     out = [
         f"# {study}: {title}",

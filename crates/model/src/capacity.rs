@@ -189,6 +189,14 @@ pub struct CapacityGoal {
     pub asked: Option<AskedCapacity>,
 }
 
+impl CapacityGoal {
+    /// Returns the loads that parts of the study can be searched over, its own first.
+    pub fn loads(&self) -> impl Iterator<Item = LoadAxis> {
+        let more = self.asked.iter().flat_map(|asked| asked.more.iter().copied());
+        std::iter::once(self.over).chain(more)
+    }
+}
+
 /// Settings of the searches that a study asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AskedCapacity {

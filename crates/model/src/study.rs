@@ -257,10 +257,9 @@ impl Study {
     /// capacity.
     pub fn searched_over(&self, part: Option<&str>) -> Option<LoadAxis> {
         let goal = self.capacity.as_ref()?;
-        let more = goal.asked.iter().flat_map(|asked| asked.more.iter().copied());
         let own = self.parts.iter().find(|own| Some(own.name.as_str()) == part);
         let is_set = |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == over.key()));
-        Some(std::iter::once(goal.over).chain(more).find(is_set).unwrap_or(goal.over))
+        Some(goal.loads().find(is_set).unwrap_or(goal.over))
     }
 
     /// Returns the capacity that is computed from its own records: steps of a search, or a study's

@@ -200,7 +200,7 @@ pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResul
                 parts: vec![part],
             }),
         }
-        // The statement of a single entry is that of the claim.
+        // One entry with `gate` makes the whole claim a gate.
         if let Some(result) = results.iter_mut().find(|result| result.id == claim.id) {
             result.gate |= claim.gate;
         }

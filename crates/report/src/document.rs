@@ -122,12 +122,24 @@ impl Table {
     /// Returns the table with its first rows, one after another without gaps, and a remark on how
     /// many more there are and what prints them.
     pub(crate) fn first_rows(mut self, most: usize, all: &str) -> Table {
-        let rows: usize = self.groups.iter().map(Vec::len).sum();
-        self.groups = self.groups.into_iter().flatten().take(most).map(|row| vec![row]).collect();
-        if rows > most {
-            self.notes.push(Note::on_rows(format!("… and {} more: {all}", rows - most)));
+        let more = self.drop_rows(most);
+        self.groups = self.groups.into_iter().flatten().map(|row| vec![row]).collect();
+        if more > 0 {
+            self.notes.push(Note::on_rows(format!("… and {more} more: {all}")));
         }
         self
+    }
+
+    /// Drops all rows after the first, and returns how many these were.
+    pub(crate) fn drop_rows(&mut self, most: usize) -> usize {
+        let rows: usize = self.groups.iter().map(Vec::len).sum();
+        let mut left = most;
+        for group in &mut self.groups {
+            group.truncate(left);
+            left -= group.len();
+        }
+        self.groups.retain(|group| !group.is_empty());
+        rows.saturating_sub(most)
     }
 }
 

@@ -81,7 +81,7 @@ pub fn percentile_tables(dir: &Path) -> Result<String, HistogramTextError> {
     Ok(out)
 }
 
-/// What is done with a run: label of its cell, start in s since 1970, window, histogram, its maximum.
+/// Receives a run: label of its cell, start in s since 1970, window in ns, encoded histogram, maximum in ns.
 type Visit<'a> = dyn FnMut(&str, f64, u64, &str, u64) -> Result<(), HistogramError> + 'a;
 
 /// Visits the runs of a folder that have a latency.

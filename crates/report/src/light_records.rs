@@ -6,8 +6,8 @@
 //! distributions, which are read again, cell by cell. Runs that the page lists one by one are read
 //! again as well.
 //!
-//! A field that [`lighten`] removes is missing for all figures: whoever computes one from it has to
-//! remove the field from that function.
+//! [`lighten`] removes fields that no figure reads. To compute a figure from one of them, let that
+//! function keep it.
 
 use crate::analysis::by_cell;
 use crate::curves::{Curves, Merging};

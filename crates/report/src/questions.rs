@@ -40,13 +40,13 @@ pub struct StudyQuestion {
 /// Kind of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionKind {
-    /// Does a claim of the study hold?
+    /// The outcome of a claim of the study.
     Claim,
-    /// Which system is best at a point?
+    /// The best system at a point.
     Best,
-    /// Which of two systems is better at a point?
+    /// The better one of two systems at a point.
     Differ,
-    /// What is the value of a figure of a cell, within a given fraction?
+    /// A figure of a cell, to within a given fraction.
     Within,
     /// The highest load of a cell at which an objective holds.
     Capacity,
@@ -226,7 +226,7 @@ impl Report {
         Some(StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Differ, state })
     }
 
-    /// Returns the question of a precision; `None` if there is no such figure.
+    /// Returns the question about the precision of a figure; `None` if the cell lacks the figure.
     fn of_precision(&self, cell: usize, mut runs: Vec<&RunRecord>, precision: &Precision) -> Option<StudyQuestion> {
         let result = &self.cells()[cell];
         let figure = precision.figure(result.cell.workload.rate == Rate::Max);

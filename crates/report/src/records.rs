@@ -129,7 +129,7 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    /// Opens the records of a folder; `None` if there is no run yet.
+    /// Opens the records of a folder; `None` if the folder has no run yet.
     pub fn open(dir: &Path) -> Result<Option<RecordFile>, ReadError> {
         let path = dir.join("runs.jsonl");
         match files::open(&path, Links::Refuse) {

@@ -1,7 +1,7 @@
 //! Runs of a study, of a file or of one cell: makes them, reports them, and returns an exit code.
 
 use super::budget::{self, BudgetOver};
-use super::measure::Measurement;
+use super::measure::{Measurement, PAGE};
 use super::{answers, gates, searches};
 use crate::args::{GateArgs, MeasureArgs};
 use crate::failure::{Code, Failure};
@@ -130,10 +130,7 @@ impl MeasuredStudy<'_> {
         unanswered.iter().take(UNANSWERED_MAX).for_each(|line| voice.note(line));
         let more = unanswered.len().saturating_sub(UNANSWERED_MAX);
         if more > 0 {
-            voice.note(&format!(
-                "{more} more like this: see {}",
-                self.measurement.folder().join("report.html").display()
-            ));
+            voice.note(&format!("{more} more like this: see {}", self.folder().join(PAGE).display()));
         }
         let refuted = self.report.claims().iter().any(ClaimResult::breaks);
         let open = if unanswered.is_empty() { Code::Done } else { Code::Run };

@@ -208,8 +208,8 @@ fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\
          The output of `pubmark --help` and of each command with `--help`. A test compares this page with the \
-         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew. Groups \
-         of options that an earlier command has too are not repeated.\n\n\
+         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew. The \
+         page shows each group of options once.\n\n\
          See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
     );
     let top = help("");

@@ -129,19 +129,12 @@ impl Parser<'_> {
                     "it asks for a capacity, and the study has no [capacity]".into(),
                     "write [capacity] with `objective` and `over`".into(),
                 ),
-                Some(goal) => {
-                    let more = goal.asked.iter().flat_map(|asked| &asked.more);
-                    if !over.is_empty() && std::iter::once(&goal.over).chain(more).all(|known| known.key() != over) {
-                        add(
-                            over,
-                            format!(
-                                "it asks for a capacity over `{over}`, and [capacity] searches over `{}`",
-                                goal.over
-                            ),
-                            format!("write capacity(SYSTEM, {})", goal.over.key()),
-                        );
-                    }
-                }
+                Some(goal) if !over.is_empty() && goal.loads().all(|known| known.key() != over) => add(
+                    over,
+                    format!("it asks for a capacity over `{over}`, and [capacity] searches over `{}`", goal.over),
+                    format!("write capacity(SYSTEM, {})", goal.over.key()),
+                ),
+                Some(_) => {}
             }
         }
         let of_parts: Vec<&Axis> = self.study.parts.iter().flat_map(|part| &part.axes).collect();

@@ -2,7 +2,6 @@
 
 use super::axis::PART;
 use super::{Axis, Study};
-use crate::capacity::LoadAxis;
 use crate::claim::{Condition, Statement};
 use crate::figure::Figure;
 use crate::question::AUTO;
@@ -146,8 +145,7 @@ impl Study {
     fn capacity_table(&self) -> Table {
         let Some(goal) = &self.capacity else { return Table::new() };
         let asked = goal.asked.as_ref();
-        let more = asked.map_or(&[][..], |asked| &asked.more);
-        let over: Vec<String> = std::iter::once(&goal.over).chain(more).map(LoadAxis::to_string).collect();
+        let over: Vec<String> = goal.loads().map(|over| over.to_string()).collect();
         let mut table = table([
             (if asked.is_some() { "objective" } else { "until" }, goal.until.to_string().into()),
             ("over", if let [over] = over.as_slice() { over.as_str().into() } else { texts(&over) }),

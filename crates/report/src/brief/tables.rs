@@ -17,20 +17,14 @@ pub(crate) fn sections(report: &Report, width: usize) -> Vec<Vec<Line>> {
 }
 
 fn lines(mut table: Table, width: usize) -> Vec<Line> {
-    let rows: usize = table.groups.iter().map(Vec::len).sum();
-    let mut left = ROWS_MAX;
-    for group in &mut table.groups {
-        group.truncate(left);
-        left -= group.len();
-    }
-    table.groups.retain(|group| !group.is_empty());
+    let more = table.drop_rows(ROWS_MAX);
     let mut lines: Vec<Line> =
         terminal::table_lines(&table, width).into_iter().map(|line| Line::of(line, Tone::Plain)).collect();
     if let Some(title) = lines.first_mut() {
         *title = Line::of(table.title.to_uppercase(), Tone::Heading);
     }
-    if rows > ROWS_MAX {
-        lines.push(Line::of(format!("… and {} more rows: --all", rows - ROWS_MAX), Tone::Muted));
+    if more > 0 {
+        lines.push(Line::of(format!("… and {more} more rows: --all"), Tone::Muted));
     }
     lines
 }

@@ -36,42 +36,27 @@ impl Report {
         json!({ "claims": self.claims().iter().map(claim_json).collect::<Vec<Value>>() })
     }
 
-    /// Returns one line for each claim, those with one id together.
+    /// Returns one line for each claim.
     pub fn claims_brief(&self, width: usize) -> String {
-        let mut ids: Vec<(&str, Vec<&PartResult>, bool)> = Vec::new();
-        for claim in self.claims() {
-            match ids.iter_mut().find(|(id, ..)| *id == claim.id) {
-                Some((_, parts, gate)) => {
-                    parts.extend(&claim.parts);
-                    *gate |= claim.gate;
-                }
-                None => ids.push((&claim.id, claim.parts.iter().collect(), claim.gate)),
-            }
-        }
-        let row = |(id, parts, gate): &(&str, Vec<&PartResult>, bool)| {
-            let outcome = together(parts);
-            let of_it = |part: &&&PartResult| part.outcome == outcome;
-            let count = parts.iter().filter(of_it).count();
-            let share = if parts.len() > count { format!(" ({count} of {})", parts.len()) } else { String::new() };
-            let says = parts.iter().find(of_it).map(|part| part.says.as_str()).unwrap_or_default();
-            let gate = if *gate { " (gate)" } else { "" };
-            [clean(id, ID_CHARS), format!("{outcome}{share}{gate}"), says.to_owned()]
+        let row = |claim: &ClaimResult| {
+            let of_it = |part: &&PartResult| part.outcome == claim.outcome;
+            let (count, parts) = (claim.parts.iter().filter(of_it).count(), claim.parts.len());
+            let share = if parts > count { format!(" ({count} of {parts})") } else { String::new() };
+            let says = claim.parts.iter().find(of_it).map(|part| part.says.clone()).unwrap_or_default();
+            let gate = if claim.gate { " (gate)" } else { "" };
+            [clean(&claim.id, ID_CHARS), format!("{}{share}{gate}", claim.outcome), says]
         };
-        let rows: Vec<[String; 3]> = ids.iter().map(row).collect();
+        let rows: Vec<[String; 3]> = self.claims().iter().map(row).collect();
         let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
         let (id_width, outcome_width) = (widest(0), widest(1));
         let left = width.saturating_sub(id_width + outcome_width + 4).max(SAYS_WIDTH_MIN);
-        let mut out = String::new();
-        for [id, outcome, says] in &rows {
-            out.push_str(&format!("{id:<id_width$}  {outcome:<outcome_width$}  {}\n", clean(says, left)));
+        let line = |[id, outcome, says]: &[String; 3]| {
+            format!("{id:<id_width$}  {outcome:<outcome_width$}  {}\n", clean(says, left))
+        };
+        match rows.len() {
+            0 => self.claims_summary() + "\n",
+            _ => rows.iter().map(line).collect::<String>() + "\n" + &self.claims_summary() + "\nEvidence: --all\n",
         }
-        let count = |outcome| ids.iter().filter(|(_, parts, _)| together(parts) == outcome).count();
-        let words: Vec<String> = OUTCOMES.iter().map(|outcome| format!("{} {outcome}", count(*outcome))).collect();
-        match ids.len() {
-            0 => out.push_str("the study has no claims\n"),
-            ids => out.push_str(&format!("\n{}: {}\nEvidence: --all\n", counted(ids, "claim"), words.join(", "))),
-        }
-        out
     }
 
     /// Returns every part of every claim with its evidence, for a terminal of this width.
@@ -135,14 +120,6 @@ impl Report {
             claims => format!("{}: {}", counted(claims, "claim"), words.join(", ")),
         }
     }
-}
-
-/// Returns the outcome of parts that make up one claim: one that fails refutes it, and it holds if all
-/// of them do.
-fn together(parts: &[&PartResult]) -> ClaimOutcome {
-    let worst = [ClaimOutcome::Fails, ClaimOutcome::Open, ClaimOutcome::Untested];
-    let is_there = |outcome: &ClaimOutcome| parts.iter().any(|part| part.outcome == *outcome);
-    worst.into_iter().find(is_there).unwrap_or(ClaimOutcome::Holds)
 }
 
 fn claim_json(claim: &ClaimResult) -> Value {

@@ -99,7 +99,7 @@ impl Only {
     /// Checks that one of the reports has such a cell.
     ///
     /// # Errors
-    /// There is no such axis or value; the error lists those that exist.
+    /// The axis or the value does not exist; the error lists the existing ones.
     pub(super) fn check(&self, a: &Report, b: &Report) -> Result<(), SelectionError> {
         let cells = || a.cells().iter().chain(b.cells());
         let shown = clean(&self.axis, 60);
