@@ -112,12 +112,16 @@ fn role(pid: i32, is_child: bool) -> Option<Role> {
     }
 }
 
-/// Returns all processes, whatever their parents, that were started with this folder for temporary files.
+/// Returns all processes, whatever their parents, that were started with this folder for temporary files. A process
+/// that becomes another program shows neither arguments nor environment for a moment: it may be one of them.
 pub fn with_temporary_folder(folder: &Path) -> Vec<Process> {
     let wanted = format!("TMPDIR={}", folder.display());
     let has = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let environment = read("environ");
+        let becomes_another = || read("cmdline").is_empty() && std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
         environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+            || environment.is_empty() && becomes_another()
     };
     let found = processes::all().into_iter().filter(has).filter_map(Process::find);
     found.filter(|process| process.lives()).collect()
