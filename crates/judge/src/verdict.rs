@@ -185,7 +185,12 @@ const SILENCE_OF_OTHERS: Ns = 500 * MILLISECOND;
 
 /// Returns the verdict on a failed run.
 pub fn failed(error: &str) -> Verdict {
-    let reasons = vec![Finding { reason: Reason::Failed, evidence: error.to_owned(), figures: FigureGroup::all() }];
+    let reasons = vec![Finding {
+        reason: Reason::Failed,
+        evidence: error.to_owned(),
+        figures: FigureGroup::all(),
+        overload: false,
+    }];
     Verdict { valid: false, reasons, notes: Vec::new() }
 }
 

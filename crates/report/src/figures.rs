@@ -36,6 +36,8 @@ struct Value {
     is_quotable: bool,
     /// Values of the runs that can be compared, if they differ from `readings`.
     compared: Option<Vec<Observation>>,
+    /// True if the system did not carry its load in one of these.
+    is_overloaded: bool,
     /// Multiple of the floor's value.
     over_floor: Option<Estimate>,
 }
@@ -92,6 +94,11 @@ impl CellFigures {
     /// Returns whether disturbed runs are among [`CellFigures::comparable`].
     pub fn is_disturbed(&self, column: Figure) -> bool {
         self.value(column).is_some_and(|value| value.compared.is_some())
+    }
+
+    /// Returns whether the system did not carry its load in one of [`CellFigures::comparable`].
+    pub fn is_overloaded(&self, column: Figure) -> bool {
+        self.value(column).is_some_and(|value| value.is_overloaded)
     }
 
     /// Returns the largest error that clocks may cause in the figure, in its unit; `None` if one
@@ -185,7 +192,9 @@ impl Value {
             let compared = compared.filter_map(|run| Observation::of(column, run)).filter(is_sure);
             compared.collect()
         });
-        Value { estimate: typical(column, &readings), readings, is_quotable, compared, over_floor: None }
+        let is_overloaded = made.iter().any(|run| compares(run, group) && run.verdict.is_overloaded(group));
+        let estimate = typical(column, &readings);
+        Value { estimate, readings, is_quotable, compared, is_overloaded, over_floor: None }
     }
 }
 

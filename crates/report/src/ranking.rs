@@ -1,12 +1,13 @@
 //! Ranking of the systems of each point by a figure: a test within repeats, corrected for all
 //! comparisons of a table ([`pubmark_stats::rank_table`]).
 //!
-//! Four rules are added. A system beats another by throughput only if it also delivers as large a
+//! Five rules are added. A system beats another by throughput only if it also delivers as large a
 //! share, because losing messages is fast. If the generator was at its limit, a system's figure is
 //! a lower bound: it may win by it, and is never behind by it. The possible error of two hosts'
 //! clocks is not noise: systems that differ by less are not distinguished. And runs that other
 //! users of the machine disturbed can show large differences, because a disturbance makes systems
-//! more alike; they show no tie and no upper bound.
+//! more alike; they show no tie and no upper bound. The same is true of a system with a backlog that
+//! grew to the end of the window; it is never better than another.
 
 pub(crate) mod decide;
 
@@ -58,6 +59,8 @@ struct Contender {
     name: String,
     /// True if its figure is a lower bound.
     is_lower_bound: bool,
+    /// True if it did not carry its load, so that it is at least as bad as its figure.
+    is_overloaded: bool,
     /// The share that it delivered, where the figure is no figure without it.
     share: Option<f64>,
     /// Error of its figure due to clocks.
@@ -236,6 +239,7 @@ impl Ranked {
         let (better, worse) = (&self.systems[one], &self.systems[other]);
         self.tested.beats(one, other)
             && !worse.is_lower_bound
+            && !better.is_overloaded
             && is_not_less(better.share, worse.share)
             && self.is_beyond_clocks(one, other)
     }

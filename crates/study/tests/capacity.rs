@@ -37,7 +37,12 @@ fn record(rate: f64, latency_ms: u64) -> RunRecord {
 }
 
 fn against(mut record: RunRecord, reason: Reason, figures: &[FigureGroup]) -> RunRecord {
-    record.verdict.reasons.push(Finding { reason, evidence: format!("{reason}"), figures: figures.to_vec() });
+    record.verdict.reasons.push(Finding {
+        reason,
+        evidence: format!("{reason}"),
+        figures: figures.to_vec(),
+        overload: false,
+    });
     record
 }
 

@@ -20,6 +20,8 @@ pub struct Found {
     pub evidence: String,
     /// Figures that it affects.
     pub figures: Vec<FigureGroup>,
+    /// True if the system did not carry its load.
+    pub overload: bool,
 }
 
 impl Found {
@@ -28,7 +30,7 @@ impl Found {
         let mut figures = figures.to_vec();
         figures.sort_unstable();
         figures.dedup();
-        Found { evidence, figures }
+        Found { evidence, figures, overload: false }
     }
 
     /// Returns a finding, or `None` if it affects no figure.
@@ -66,13 +68,13 @@ pub struct Judge {
 impl Judge {
     /// Adds a reason against the run, with or without requested faults, if it affects a figure that the run has.
     pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
-        for Found { evidence, mut figures } in found {
+        for Found { evidence, mut figures, overload } in found {
             figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
             if self.outpaced && figures.contains(&FigureGroup::Rates) && !figures.contains(&FigureGroup::Counts) {
                 figures.insert(0, FigureGroup::Counts);
             }
             if !figures.is_empty() {
-                self.verdict.reasons.push(Finding { reason, evidence, figures });
+                self.verdict.reasons.push(Finding { reason, evidence, figures, overload });
             }
         }
     }

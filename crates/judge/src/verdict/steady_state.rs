@@ -59,7 +59,10 @@ pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
         return None;
     }
     let flow = Flow::of(record)?;
-    filling(record, &flow).or_else(|| grew(&flow)).or_else(|| left(record, &flow)).or_else(|| rose(record, &flow))
+    filling(record, &flow)
+        .or_else(|| grew(record, &flow))
+        .or_else(|| left(record, &flow))
+        .or_else(|| rose(record, &flow))
 }
 
 /// Finds a latency longer than the warm-up, so that the system was still filling: arrivals take as long at the window's
@@ -83,13 +86,25 @@ fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
     })
 }
 
-/// Finds a backlog that grew: more was sent than arrived.
-fn grew(flow: &Flow) -> Option<Found> {
+/// Finds a backlog that grew: more was sent than arrived. If latencies rose to the window's end, the system did not
+/// carry its load.
+fn grew(record: &RunRecord, flow: &Flow) -> Option<Found> {
     (flow.owed > BACKLOG_GREW * flow.copies).then(|| {
         let evidence =
             format!("a backlog grew: {} arrivals in the window for {} messages sent in it", flow.arrived, flow.sent);
-        Found::of(&[FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost], evidence)
+        let figures = [FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost];
+        Found { overload: rises(&slices(record)), ..Found::of(&figures, evidence) }
     })
+}
+
+/// Returns whether the medians of the three thirds rise.
+fn rises(values: &[f64]) -> bool {
+    let third = values.len() / 3;
+    let mut medians = values.chunks_exact(third.max(1)).take(3).filter_map(median);
+    let (Some(first), Some(middle), Some(last)) = (medians.next(), medians.next(), medians.next()) else {
+        return false;
+    };
+    first < middle && middle < last
 }
 
 /// Finds a backlog from before the window: more arrived than was sent.

@@ -363,6 +363,10 @@ numbers! {
         number(|run| count(run.pilot.filter(|pilot| pilot.repeat == run.repeat)?.steady_after_ns?)),
         step |run| run.pilot.map_or(1.0, |pilot| pilot.slice_ns as f64),
         "warm-up time: from the start of a pilot run until its figures were steady";
+    /// Time without a connection to the server because of a fault, over the window.
+    FAULT_RATIO = "fault_ratio" [] Flow Counts Share NEITHER, "share of faults",
+        number(RunRecord::fault_ratio),
+        "share of the window in which a fault separated clients from the server";
     /// Longest silence of a subscriber that contains a fault of the server or a link, ns.
     SILENCE = "fault_silence_ns" ["fault_silence"] Flow LatencyP99 Ns LOWER, "silence of a fault",
         number(|run| count(run.recovery?.silence_ns?)),

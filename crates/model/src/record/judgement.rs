@@ -77,6 +77,14 @@ pub struct Finding {
     /// The groups of figures that it makes unreliable; the others stay reliable.
     #[serde(default = "FigureGroup::all", deserialize_with = "known")]
     pub figures: Vec<FigureGroup>,
+    /// True if the system did not carry its load, so that the figures are at least as bad as
+    /// measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub overload: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The part of a run that a note is about.
@@ -140,18 +148,26 @@ impl Verdict {
     /// repeat. Runs of a repeat are made in random order, so other users of the machine
     /// disturb all of them alike: that hides small differences and makes no large ones.
     /// A generator that is late and a load that is not steady count as disturbed if others
-    /// used the machine in that run and all that was due was sent. Every other reason means
-    /// that the run did different work.
+    /// used the machine in that run and all that was due was sent. A load that the system did
+    /// not carry counts too ([`Verdict::is_overloaded`]). Every other reason means that the run
+    /// did different work.
     pub fn compares(&self, figures: FigureGroup) -> bool {
         let is_noisy = self.reasons.iter().any(|finding| finding.reason == Reason::NoisyMachine);
         let work = [FigureGroup::Counts, FigureGroup::Rates];
         self.reasons.iter().filter(|finding| finding.figures.contains(&figures)).all(|finding| match finding.reason {
             Reason::NoisyMachine => true,
+            Reason::NotSteady if finding.overload => figures != FigureGroup::Cost,
             Reason::GeneratorSaturated | Reason::NotSteady => {
                 is_noisy && !work.iter().any(|group| finding.figures.contains(group))
             }
             _ => false,
         })
+    }
+
+    /// True if these figures are at least as bad as measured, because the system did not carry
+    /// its load: they can show that it is worse than another, and nothing else.
+    pub fn is_overloaded(&self, figures: FigureGroup) -> bool {
+        self.reasons.iter().any(|finding| finding.overload && finding.figures.contains(&figures))
     }
 }
 
@@ -164,6 +180,7 @@ mod tests {
             reason: *reason,
             evidence: String::new(),
             figures: figures.to_vec(),
+            overload: false,
         };
         Verdict { valid: reasons.is_empty(), reasons: reasons.iter().map(finding).collect(), notes: Vec::new() }
     }

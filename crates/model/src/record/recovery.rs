@@ -41,6 +41,21 @@ impl Recovery {
     }
 }
 
+impl RunRecord {
+    /// Returns the share of the window in which a fault separated clients from the server; `None` if
+    /// no such fault began and ended.
+    pub fn fault_ratio(&self) -> Option<f64> {
+        let outages = outages(self);
+        let (mut lasted_ns, mut done_ns) = (0, outages.first()?.at_ns);
+        for outage in outages {
+            let until_ns = outage.until_ns.min(self.window_ns);
+            lasted_ns += until_ns.saturating_sub(outage.at_ns.max(done_ns));
+            done_ns = done_ns.max(until_ns);
+        }
+        Some(lasted_ns as f64 / self.window_ns.max(1) as f64)
+    }
+}
+
 /// Returns the faults that disconnected clients from the server and ended in the window, by their
 /// beginnings.
 fn outages(record: &RunRecord) -> Vec<Outage> {

@@ -6,7 +6,7 @@ mod failure;
 mod leaf;
 
 use super::amount::{Amount, Certainty, Compared, Ends};
-use super::outcome::{ClaimOutcome, Evidence, best_outcome, wanted};
+use super::outcome::{ClaimOutcome, Evidence, best_outcome, is_tie, wanted};
 use super::words::{amount, label_of, quantity, sign};
 use crate::analysis::{CellResult, by_cell};
 use crate::bound_check::speaks_of;
@@ -381,8 +381,13 @@ impl<'a> Evaluation<'a> {
         cells.extend(own.into_iter().filter(|cell| !cells.contains(cell)).collect::<Vec<_>>());
         let systems: Vec<&str> = cells.iter().map(name).collect();
         let outcome = best_outcome(best, &systems, ranks);
-        let shown: Vec<String> = cells.iter().map(|cell| self.shown(figure, name(cell), *cell)).collect();
-        let mut said = Said { outcome, ..Said::new(outcome, shown.join(", ")) };
+        let mut shown: Vec<String> = cells.iter().map(|cell| self.shown(figure, name(cell), *cell)).collect();
+        let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|system| named.contains(system));
+        for one in claimed {
+            let ties = rivals.iter().filter(|other| is_tie(ranks, one, other));
+            shown.extend(ties.map(|other| format!("{one} and {other} are equal")));
+        }
+        let mut said = Said::new(outcome, shown.join(", "));
         said.runs = cells.iter().map(|cell| self.cell(*cell).runs_for(figure.group())).min();
         if outcome == ClaimOutcome::Open {
             let wanted = wanted(best, &systems, ranks);

@@ -57,9 +57,14 @@ pub(super) fn wanted<'a>(best: &[String], systems: &[&'a str], ranks: &Ranked) -
     open_claimed.chain(open_rivals).copied().collect()
 }
 
+/// True if a claimed system is shown to be equal to a rival.
+pub(super) fn is_tie(ranks: &Ranked, claimed: &str, rival: &str) -> bool {
+    ranks.same(claimed, rival) && !ranks.beats(claimed, rival)
+}
+
 /// A claim is borne out where each rival is shown to be behind a claimed
 /// system: then the best is one of those. It is contradicted where each claimed
-/// system is shown to be behind a rival.
+/// system is shown to be behind a rival, or equal to one.
 pub(super) fn best_outcome(best: &[String], systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
     let is_claimed = |name: &&&str| best.iter().any(|best| best == *name);
     let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
@@ -67,11 +72,12 @@ pub(super) fn best_outcome(best: &[String], systems: &[&str], ranks: &Ranked) ->
         let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
         !these.is_empty() && these.iter().all(behind)
     };
+    let is_not_best = |one: &&str| rivals.iter().any(|other| ranks.beats(other, one) || is_tie(ranks, one, other));
     let is_known = systems.iter().all(|system| ranks.has(system));
     let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
     if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
         ClaimOutcome::Holds
-    } else if all_behind(&claimed, &rivals) {
+    } else if !claimed.is_empty() && claimed.iter().all(is_not_best) {
         ClaimOutcome::Fails
     } else {
         ClaimOutcome::Open

@@ -158,7 +158,7 @@ impl ArmsComparison {
         let interval = self.interval().map(|interval| format!(" ({interval})")).unwrap_or_default();
         let blocks = match self.disturbed {
             0 => format!("{} blocks", self.blocks),
-            disturbed => format!("{} blocks, {disturbed} on a busy machine", self.blocks),
+            disturbed => format!("{} blocks, {disturbed} of them unreliable", self.blocks),
         };
         format!("{at}{} {values}, {}{interval}, {blocks}", self.column.short_name(), self.change().unwrap_or_default())
     }

@@ -106,6 +106,7 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
         Contender {
             name: result.cell.system.name.clone(),
             is_lower_bound: result.figures.sign(figure) == Sign::AtLeast,
+            is_overloaded: result.figures.is_overloaded(figure),
             share: share.filter(|_| needs_share),
             blur: ClockBlur::of(result.figures.comparable(figure)),
         }

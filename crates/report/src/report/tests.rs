@@ -73,7 +73,7 @@ fn full(line: &str, repeat: u32) -> RunRecord {
 fn against(run: &mut RunRecord, figures: &[pubmark_model::record::FigureGroup]) {
     run.verdict.valid = false;
     let evidence = format!("seen in {}", run.repeat);
-    run.verdict.reasons.push(Finding { reason: Reason::NotSteady, evidence, figures: figures.into() });
+    run.verdict.reasons.push(Finding { reason: Reason::NotSteady, evidence, figures: figures.into(), overload: false });
 }
 
 /// A folder of runs of two cells, so many of each: some do not count, one failed, one

@@ -1,4 +1,4 @@
-use crate::lab::{Lab, spoil};
+use crate::lab::{Lab, overload, spoil};
 use pubmark_model::claim::Condition;
 use pubmark_model::record::Reason;
 use pubmark_report::{ClaimOutcome, ClaimResult};
@@ -54,9 +54,15 @@ fn one_loss_fails_a_claim_about_all_points() {
 }
 
 #[test]
-fn ties_missing_and_single_runs_leave_it_open() {
+fn a_tie_with_a_rival_contradicts_it() {
     let mut lab = lab(&claim("best = [\"alpha\"]"));
     point(&mut lab, 0, [10, 10, 30]);
+    assert_eq!(decided(&lab), (ClaimOutcome::Fails, (0, 1, 2)));
+}
+
+#[test]
+fn missing_and_single_runs_leave_it_open() {
+    let mut lab = lab(&claim("best = [\"alpha\"]"));
     for system in ["alpha", "beta", "gamma"] {
         lab.latencies(&format!("{system} qos=1"), &[10]);
     }
@@ -75,6 +81,19 @@ fn an_invalid_rival_leaves_a_victory_open_but_not_a_defeat() {
         }
     }
     assert_eq!(decided(&lab), (ClaimOutcome::Fails, (0, 2, 1)));
+}
+
+#[test]
+fn an_overloaded_system_is_behind_by_its_figure_and_never_best() {
+    let mut lab = lab(&claim("best = [\"alpha\"]"));
+    let overloads = |lab: &mut Lab, name: &str| {
+        lab.records.runs.iter_mut().filter(|run| run.system == name).for_each(overload);
+    };
+    (0..3).for_each(|qos| point(&mut lab, qos, [10, 20, 30]));
+    overloads(&mut lab, "gamma");
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (3, 0, 0)), "gamma takes at least 30");
+    overloads(&mut lab, "alpha");
+    assert_eq!(decided(&lab), (ClaimOutcome::Open, (0, 0, 3)), "alpha may take longer than 10");
 }
 
 #[test]
@@ -151,7 +170,7 @@ fn parts_of_one_claim_are_decided_together() {
     for (times, expected) in [
         ([[10, 20, 30], [20, 10, 30]], ClaimOutcome::Holds),
         ([[10, 20, 30], [10, 20, 30]], ClaimOutcome::Fails),
-        ([[10, 20, 30], [20, 20, 30]], ClaimOutcome::Open),
+        ([[10, 20, 30], [20, 20, 30]], ClaimOutcome::Fails),
     ] {
         let mut lab = lab(&(part("alpha", 0) + &part("beta", 1)));
         point(&mut lab, 0, times[0]);
@@ -159,6 +178,9 @@ fn parts_of_one_claim_are_decided_together() {
         assert_eq!(decided(&lab).0, expected, "{times:?}");
         assert_eq!(lab.report().claims()[0].parts.len(), 2);
     }
+    let mut lab = lab(&(part("alpha", 0) + &part("beta", 1)));
+    point(&mut lab, 0, [10, 20, 30]);
+    assert_eq!(decided(&lab).0, ClaimOutcome::Open, "the second part has no runs");
 }
 
 #[test]

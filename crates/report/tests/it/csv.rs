@@ -51,6 +51,7 @@ floor_latency,floor_latency_lo,floor_latency_hi,\
 floor_delivered,floor_delivered_lo,floor_delivered_hi,\
 discovery_ns,discovery_ns_lo,discovery_ns_hi,\
 steady_after_ns,steady_after_ns_lo,steady_after_ns_hi,\
+fault_ratio,fault_ratio_lo,fault_ratio_hi,\
 fault_silence_ns,fault_silence_ns_lo,fault_silence_ns_hi,\
 outage_beyond_ns,outage_beyond_ns_lo,outage_beyond_ns_hi,\
 caught_up_after_ns,caught_up_after_ns_lo,caught_up_after_ns_hi,\

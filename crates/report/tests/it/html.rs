@@ -103,8 +103,12 @@ fn what_may_not_be_quoted_is_counted_with_the_reason() {
     lab.latencies("alpha 64B", &times(10));
     lab.run("beta 64B", 1, |run| {
         run.verdict.valid = false;
-        run.verdict.reasons =
-            vec![Finding { reason: Reason::NoisyMachine, evidence: "steal".into(), figures: FigureGroup::all() }];
+        run.verdict.reasons = vec![Finding {
+            reason: Reason::NoisyMachine,
+            evidence: "steal".into(),
+            figures: FigureGroup::all(),
+            overload: false,
+        }];
     });
     lab.run("beta 64B", 2, |run| run.error = Some("no such library".into()));
     let (_, text) = sentence(&lab.report(), "validity");

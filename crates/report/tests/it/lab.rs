@@ -160,13 +160,24 @@ pub fn histogram(times: &[(u64, u64)]) -> Histogram {
 /// Makes a run invalid.
 pub fn spoil(run: &mut RunRecord, reason: Reason, evidence: &str) {
     run.verdict.valid = false;
-    run.verdict.reasons.push(Finding { reason, evidence: evidence.into(), figures: FigureGroup::all() });
+    run.verdict.reasons.push(Finding {
+        reason,
+        evidence: evidence.into(),
+        figures: FigureGroup::all(),
+        overload: false,
+    });
 }
 
 /// Makes some figures of a run not to be quoted.
 pub fn spoil_for(run: &mut RunRecord, reason: Reason, figures: &[FigureGroup]) {
     run.verdict.valid = false;
-    run.verdict.reasons.push(Finding { reason, evidence: "seen".into(), figures: figures.into() });
+    run.verdict.reasons.push(Finding { reason, evidence: "seen".into(), figures: figures.into(), overload: false });
+}
+
+/// Makes a run one whose system did not carry the load.
+pub fn overload(run: &mut RunRecord) {
+    spoil_for(run, Reason::NotSteady, FigureGroup::LATENCY);
+    run.verdict.reasons.iter_mut().for_each(|finding| finding.overload = true);
 }
 
 /// Makes a run one that could not be made.

@@ -69,7 +69,8 @@ fn a_binding_is_withheld_where_its_language_scatters_by_more() {
     let mut lab = measured(&study, [[1; 3], [21_000; 3], [20_000; 3]]);
     for run in lab.records.runs.iter_mut().filter(|run| run.system == "floor") {
         let evidence = "own lag".to_owned();
-        let finding = Finding { reason: Reason::GeneratorSaturated, evidence, figures: FigureGroup::all() };
+        let finding =
+            Finding { reason: Reason::GeneratorSaturated, evidence, figures: FigureGroup::all(), overload: false };
         run.verdict = Verdict { valid: false, reasons: vec![finding], notes: Vec::new() };
     }
     assert_eq!(figure(&lab.report(), "bound", Figure::BINDING), None, "what may not be quoted is not a floor");

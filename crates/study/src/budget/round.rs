@@ -7,6 +7,9 @@ use pubmark_stats::Random;
 /// anything is decided.
 const BLOCKS_WORTH: u64 = 3;
 
+/// The first round has all points if there is time for this many repeats of all: some statements need one run only.
+const BLOCKS_OF_ALL: u64 = 2;
+
 /// Number of repeats from which the number of further repeats can be estimated.
 const BLOCKS_KNOWN: u32 = 4;
 
@@ -45,10 +48,13 @@ pub(super) fn round(candidates: &[Candidate], left_ns: Ns, random: &mut Random) 
     let (mut chosen, mut far): (Vec<Candidate>, Vec<Candidate>) =
         started.into_iter().partition(|point| point.in_reach(left_ns));
     random.shuffle(&mut chosen);
-    let mut cost_ns: Ns = chosen.iter().map(|point| point.cost_ns).sum();
+    let cost_of = |points: &[Candidate]| -> Ns { points.iter().map(|point| point.cost_ns).sum() };
+    let mut cost_ns = cost_of(&chosen);
+    let is_first = chosen.is_empty() && far.is_empty();
+    let has_room = is_first && BLOCKS_OF_ALL * cost_of(&fresh) <= left_ns;
     for point in fresh {
-        let is_all = chosen.is_empty() && far.is_empty();
-        if !is_all && BLOCKS_WORTH * (cost_ns + point.cost_ns) > left_ns {
+        let is_only = chosen.is_empty() && far.is_empty();
+        if !is_only && !has_room && BLOCKS_WORTH * (cost_ns + point.cost_ns) > left_ns {
             break;
         }
         cost_ns += point.cost_ns;
@@ -84,6 +90,7 @@ mod tests {
         let fresh: Vec<Candidate> = (0..10).map(|number| point(number, 0, None)).collect();
         assert_eq!(chosen(&fresh, 1_000).len(), 10);
         assert_eq!(chosen(&fresh, 125), [0, 1, 2, 3], "the first of the walk");
+        assert_eq!(chosen(&fresh, 200).len(), 10, "two repeats of all");
         assert_eq!(chosen(&fresh, 5), [0], "one at least: whether it fits is for the run to say");
     }
 

@@ -63,7 +63,8 @@ fn a_walk_that_is_broken_off_is_spread_over_all_axes() {
 fn spoilt(cell: &Cell, repeat: u32, reason: Reason) -> RunRecord {
     let mut record = blank(cell, None, Place { repeat, position: 0 }, String::new());
     record.verdict.valid = false;
-    record.verdict.reasons = vec![Finding { reason, evidence: "seen".into(), figures: FigureGroup::all() }];
+    record.verdict.reasons =
+        vec![Finding { reason, evidence: "seen".into(), figures: FigureGroup::all(), overload: false }];
     record
 }
 

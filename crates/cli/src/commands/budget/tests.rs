@@ -17,7 +17,8 @@ fn told_of(reason: Reason) -> String {
             let mut record = blank(cell, None, Place { repeat, position: 0 }, String::new());
             record.verdict.valid = index == 0;
             if index == 1 {
-                record.verdict.reasons = vec![Finding { reason, evidence: "seen".into(), figures: FigureGroup::all() }];
+                record.verdict.reasons =
+                    vec![Finding { reason, evidence: "seen".into(), figures: FigureGroup::all(), overload: false }];
             }
             runs.push(record);
         }

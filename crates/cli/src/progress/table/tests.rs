@@ -52,7 +52,12 @@ fn record(valid: bool, error: Option<&str>) -> RunRecord {
     let reasons = if valid {
         Vec::new()
     } else {
-        vec![Finding { reason: Reason::MessagesLost, evidence: "x".into(), figures: FigureGroup::all() }]
+        vec![Finding {
+            reason: Reason::MessagesLost,
+            evidence: "x".into(),
+            figures: FigureGroup::all(),
+            overload: false,
+        }]
     };
     let cell = &cells(&study(1, 1, "x")).unwrap()[0];
     let mut record = blank(cell, None, Place { repeat: 1, position: 0 }, String::new());

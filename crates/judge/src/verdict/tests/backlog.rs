@@ -31,6 +31,19 @@ fn a_pipe_that_is_longer_than_the_warm_up_is_no_backlog() {
     let verdict = flow(|slice| (100, 80, 2_000 + 100 * slice as u64));
     assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP50, LatencyP99, Cost])]);
     assert!(verdict.reasons[0].evidence.starts_with("a backlog grew"), "{:?}", verdict.reasons);
+    assert!(verdict.is_overloaded(LatencyP50) && verdict.compares(LatencyP50) && !verdict.compares(Cost));
+}
+
+#[test]
+fn a_backlog_without_rising_latency_is_no_overload() {
+    let constant = |_: usize| 5_u64;
+    let falling = |slice: usize| 900 - 20 * slice as u64;
+    let leap = |slice: usize| if slice < 10 { 5 } else { 900 };
+    for ms in [constant as fn(usize) -> u64, falling, leap] {
+        let verdict = flow(|slice| (100, 80, ms(slice)));
+        assert!(verdict.reasons[0].evidence.starts_with("a backlog grew"), "{:?}", verdict.reasons);
+        assert!(!verdict.is_overloaded(LatencyP50) && !verdict.compares(LatencyP50));
+    }
 }
 
 #[test]

@@ -170,3 +170,15 @@ fn a_silence_of_another_time_and_faults_of_clients_are_none() {
     record.error = Some("it could not be made".into());
     assert_eq!(Recovery::of(&record), None);
 }
+
+#[test]
+fn the_share_of_faults_counts_each_instant_of_the_window_once() {
+    let span = |from_ms: Ns, to_ms: Ns| (from_ms * MILLISECOND, to_ms * MILLISECOND);
+    let of = |script: &str, events: &[(Ns, Ns)]| record(script, events).fault_ratio();
+    assert_eq!(of("cut link at 1s for 500ms", &[span(1_000, 1_500)]), Some(0.1));
+    let two = "cut link at 1s for 1s, stop server at 1500ms for 1s";
+    assert_eq!(of(two, &[span(1_000, 2_000), span(1_500, 2_500)]), Some(0.3), "they overlap");
+    assert_eq!(of(two, &[span(1_000, 3_000), span(1_500, 2_500)]), Some(0.4), "one lies within the other");
+    assert_eq!(of("cut link at 4s for 2s", &[span(4_000, 6_000)]), Some(0.2), "it outlasts the window");
+    assert_eq!(of("kill publishers at 1s", &[span(1_000, 2_000)]), None, "the server is there");
+}
