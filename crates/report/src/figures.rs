@@ -192,7 +192,8 @@ impl Value {
             let compared = compared.filter_map(|run| Observation::of(column, run)).filter(is_sure);
             compared.collect()
         });
-        let is_overloaded = made.iter().any(|run| compares(run, group) && run.verdict.is_overloaded(group));
+        let overloads = |run: &&RunRecord| compares(run, group) && run.verdict.is_overloaded(group);
+        let is_overloaded = compared.is_some() && made.iter().any(overloads);
         let estimate = typical(column, &readings);
         Value { estimate, readings, is_quotable, compared, is_overloaded, over_floor: None }
     }

@@ -258,7 +258,6 @@ fn lighten(run: &mut RunRecord) {
         wire.interfaces = Vec::new();
     }
     run.faults = Script::default();
-    run.fault_log = Vec::new();
     run.link = None;
     // Whether agents without runtime figures exist is kept by keeping one.
     if run.agents.iter().all(|agent| agent.runtime.is_none()) {
@@ -289,4 +288,37 @@ fn in_one(series: &Series) -> Series {
     let sum = |slices: &[u64]| if slices.is_empty() { Vec::new() } else { vec![total(slices.iter().copied())] };
     let slice_ns = series.slice_ns.saturating_mul(series.sent.len() as u64);
     Series { slice_ns, sent: sum(&series.sent), delivered: sum(&series.delivered), ..Series::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::fault::Script;
+    use pubmark_model::figure::Figure;
+    use pubmark_model::record::{Counts, FaultEvent, MachineLoad, Rates, SCHEMA, Series, Verdict};
+    use pubmark_model::setting::Settings;
+    use pubmark_model::workload::Workload;
+    use serde_json::json;
+
+    #[test]
+    fn a_light_record_has_the_figures_of_its_faults() {
+        let workload = Workload::resolve(&Settings::default()).unwrap();
+        let mut run: RunRecord = serde_json::from_value(json!({
+            "schema": SCHEMA, "cell": {}, "repeat": 1, "position": 0, "system": "s", "versions": {}, "started": "",
+            "workload": workload, "options": {}, "applied": {}, "window_ns": 5_000_000_000_u64,
+            "counts": Counts::default(), "rates": Rates::default(), "agents": [], "histograms": {},
+            "series": Series::default(), "machine": MachineLoad::default(), "remarks": [],
+            "verdict": Verdict::default(),
+        }))
+        .unwrap();
+        run.faults = Script::parse("cut link at 1s for 500ms").unwrap();
+        let event = json!({
+            "what": run.faults.0[0].what, "who": run.faults.0[0].who,
+            "at_ns": 1_000_000_000, "until_ns": 1_500_000_000,
+        });
+        run.fault_log = vec![serde_json::from_value::<FaultEvent>(event).unwrap()];
+        assert_eq!(Figure::FAULT_RATIO.value(&run), Some(0.1));
+        lighten(&mut run);
+        assert_eq!(Figure::FAULT_RATIO.value(&run), Some(0.1));
+    }
 }

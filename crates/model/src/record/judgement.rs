@@ -79,12 +79,8 @@ pub struct Finding {
     pub figures: Vec<FigureGroup>,
     /// True if the system did not carry its load, so that the figures are at least as bad as
     /// measured.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overload: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// The part of a run that a note is about.
