@@ -97,11 +97,14 @@ fn grew(record: &RunRecord, flow: &Flow) -> Option<Found> {
     })
 }
 
-/// Returns whether the median of the middle third lies above that of the first, and that of the last above both.
+/// Returns whether the medians of the three thirds rise.
 fn rises(values: &[f64]) -> bool {
     let third = values.len() / 3;
-    let middle = median(&values[third..values.len() - third]);
-    ends(values).zip(middle).is_some_and(|((first, last), middle)| first < middle && middle < last)
+    let mut medians = values.chunks_exact(third.max(1)).take(3).filter_map(median);
+    let (Some(first), Some(middle), Some(last)) = (medians.next(), medians.next(), medians.next()) else {
+        return false;
+    };
+    first < middle && middle < last
 }
 
 /// Finds a backlog from before the window: more arrived than was sent.
