@@ -172,8 +172,8 @@ class Conversation {
     if (type == "exit") leave(0);
     say("error", {{"message", "this is no order that can be followed now: " + line.substr(0, 200)}, {"fatal", false}});
   }
-  void fail(const std::string& message) {
-    say("error", {{"message", message}, {"fatal", true}});
+  void fail(const std::string& message, bool too_late = false) {
+    say("error", {{"message", message}, {"fatal", true}, {"too_late", too_late}});
     leave(1);
   }
   [[noreturn]] void abandon() {
@@ -299,7 +299,7 @@ class Conversation {
   }
 
   void start(Ns at) {
-    if (at <= now()) fail("the start has passed: the machine is too busy, or it was told too late");
+    if (at <= now()) fail("the start has passed: the machine is too busy, or it was told too late", true);
     watchdog_.emplace(Window(*work_, at), [this] {
       uint64_t sent = 0, received = 0, lag = 0;
       for (auto& client : clients_) {

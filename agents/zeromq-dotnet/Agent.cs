@@ -373,9 +373,9 @@ static class Agent
         lock (saying) Native.Say(line.ToString());
     }
 
-    public static void Fatal(string message)
+    public static void Fatal(string message, bool tooLate = false)
     {
-        Say("error", "message", message, "fatal", true);
+        Say("error", "message", message, "fatal", true, "too_late", tooLate);
         Native._exit(1);
     }
 
@@ -432,7 +432,7 @@ static class Agent
 
     static void Start(long at)
     {
-        if (at <= Native.Time()) Fatal("start: its instant has passed");
+        if (at <= Native.Time()) Fatal("start: its instant has passed", tooLate: true);
         run.Start(at);
     }
 

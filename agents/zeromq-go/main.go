@@ -69,7 +69,12 @@ func say(event string, more fields) {
 }
 
 func fatal(format string, values ...any) {
-	say("error", fields{"message": fmt.Sprintf(format, values...), "fatal": true})
+	end(fields{"message": fmt.Sprintf(format, values...), "fatal": true})
+}
+
+// end says an error and ends the process.
+func end(error fields) {
+	say("error", error)
 	os.Exit(1)
 }
 
@@ -148,7 +153,8 @@ func (a *agent) hear(c *command) {
 		a.prepare(c)
 	case "start":
 		if c.At <= nanotime() {
-			fatal("the start has passed by %d ns", nanotime()-c.At)
+			message := fmt.Sprintf("the start has passed by %d ns", nanotime()-c.At)
+			end(fields{"message": message, "fatal": true, "too_late": true})
 		}
 		a.control.start.Store(c.At)
 		a.watch = &watch{ended: make(chan struct{})}

@@ -67,7 +67,11 @@ public final class Agent {
     }
 
     private static void fatal(String message) {
-        say("error", Map.of("message", message, "fatal", true));
+        fatal(message, false);
+    }
+
+    private static void fatal(String message, boolean tooLate) {
+        say("error", Map.of("message", message, "fatal", true, "too_late", tooLate));
         Runtime.getRuntime().halt(1);
     }
 
@@ -94,7 +98,7 @@ public final class Agent {
             case "start" -> {
                 long at = Workload.number(command, "at_ns");
                 if (at <= System.nanoTime())
-                    fatal("the start has passed by " + (System.nanoTime() - at) + " ns");
+                    fatal("the start has passed by " + (System.nanoTime() - at) + " ns", true);
                 control.start = at;
                 watch = new Watch(Workload.Window.of(work, at));
                 watch.start();

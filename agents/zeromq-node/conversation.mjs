@@ -26,8 +26,8 @@ function say(type, fields = {}) {
   }
 }
 
-function fatal(message) {
-  say("error", { message, fatal: true });
+function fatal(message, too_late = false) {
+  say("error", { message, fatal: true, too_late });
   process.exit(1);
 }
 
@@ -303,7 +303,7 @@ class Agent {
     if (type === "prepare" && !this.run) return this.#prepare(command, line);
     if (type === "exit") return leave(0, this.run);
     if (type === "start" && this.run) {
-      if (!(command.at_ns > now())) fatal("start: its instant has passed");
+      if (!(command.at_ns > now())) fatal("start: its instant has passed", true);
       return this.run.start(command.at_ns);
     }
     if (["drain", "crash", "stop"].includes(type) && this.run) return this.run[type](command);

@@ -39,6 +39,10 @@ class Refused(Exception):
     """What was asked for cannot be honoured."""
 
 
+class TooLate(Refused):
+    """The start had passed: the run can be made again."""
+
+
 def queue_length(options, work):
     """High-water mark of a queue, messages."""
     by_bytes = options.get("queue_bytes", NEVER) // max(1, work["payload_bytes"])
@@ -413,7 +417,7 @@ class Agent:
         try:
             getattr(self, kind)(command)
         except Refused as error:
-            self.fatal(str(error))
+            self.say("error", message=str(error), fatal=True, too_late=isinstance(error, TooLate))
         except Exception:
             self.fatal(f"{kind} cannot be obeyed: {traceback.format_exc()}")
 
@@ -494,7 +498,7 @@ class Agent:
 
     def start(self, command):
         if command["at_ns"] <= now():
-            raise Refused("the start has passed: the orders came too late")
+            raise TooLate("the start has passed: the orders came too late")
         window = Window(self.work, command["at_ns"])
         self.control.figures, self.sampler, self.progress = Figures(window), Sampler(window), window.start + SECOND
         self.control.window = window

@@ -6,7 +6,7 @@ import time
 
 import pubmark_agent
 from books import NEVER, SECOND, WAITED, now
-from pubmark_agent import LATE, NAP, Refused
+from pubmark_agent import LATE, NAP, TooLate
 from rows import WAS_IDLE, Incoming, Outgoing, Ticks, mapped_file
 
 
@@ -182,7 +182,7 @@ class Agent(pubmark_agent.Agent):
 
     def start(self, command):
         if command["at_ns"] <= now():
-            raise Refused("the start has passed: the orders came too late")
+            raise TooLate("the start has passed: the orders came too late")
         self.control.window = window = Window(command)
         self.watch, self.progress = Watch(Ticks(self.file, self.rows["ticks"])), window.start + SECOND
         self.control.started.set()

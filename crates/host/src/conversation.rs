@@ -173,7 +173,7 @@ impl Talk {
             Some(Incoming::Garbage(line)) => format!("it said what is not an event of the protocol: {line}"),
             Some(Incoming::Event(event)) => match want(*event) {
                 Ok(found) => return Ok(found),
-                Err(Event::Error { message, fatal }) => {
+                Err(Event::Error { message, fatal, .. }) => {
                     return Err(TalkError::Refused { due: due.into(), message, fatal });
                 }
                 Err(other) => {

@@ -191,7 +191,7 @@ impl<W: Write> Agent<W> {
     }
 
     fn complain(&mut self, message: impl Into<String>, fatal: bool) -> std::io::Result<()> {
-        self.say(&Event::Error { message: message.into(), fatal })
+        self.say(&Event::Error { message: message.into(), fatal, too_late: false })
     }
 
     fn run(&mut self) -> std::io::Result<ExitReason> {
@@ -333,10 +333,8 @@ impl<W: Write> Agent<W> {
             None => self.complain("`start` before `prepare`", true),
             Some(CurrentRun::Threads(clients)) => {
                 if clock::now() > at_ns {
-                    return self.complain(
-                        "`start` names an instant that has passed: the agent was not scheduled in time",
-                        true,
-                    );
+                    let message = "`start` names an instant that has passed: the agent was not scheduled in time";
+                    return self.say(&Event::Error { message: message.into(), fatal: true, too_late: true });
                 }
                 clients.sampler = Some(UsageSampler::start(clients.context.window(at_ns)));
                 clients.context.control.start(at_ns);

@@ -206,7 +206,7 @@ impl<W: Write> Translator<W> {
     }
 
     fn refuse(&mut self, message: String) -> std::io::Result<Next> {
-        self.say(&Event::Error { message, fatal: true })?;
+        self.say(&Event::Error { message, fatal: true, too_late: false })?;
         Ok(Next::GivesUp)
     }
 

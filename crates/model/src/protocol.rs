@@ -223,6 +223,9 @@ pub enum Event {
         message: String,
         /// True if the run cannot continue.
         fatal: bool,
+        /// True if the start had passed when the agent read `start`: the run can be made again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        too_late: bool,
     },
 }
 

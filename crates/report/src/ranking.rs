@@ -104,7 +104,7 @@ pub enum Why {
     /// The differences to these are within the noise, which is too large to call
     /// them the same.
     Noise(Vec<String>),
-    /// Other users of the machine disturbed runs of these, which shows no tie.
+    /// Runs of these are unreliable: others used the machine, or they did not carry the load. That shows no tie.
     Disturbed(Vec<String>),
     /// These reached at least what their figure says, and may reach more.
     LowerBound(Vec<String>),
@@ -363,7 +363,8 @@ impl Why {
             }
             Why::Noise(near) => format!("the differences are within the noise ({})", names(near)),
             Why::Disturbed(near) => format!(
-                "others used the machine, so a difference this small cannot be seen ({}): measure on a quiet machine",
+                "runs are unreliable, which can show a large difference and no tie ({}): measure on a quiet machine, at a \
+                 load that the systems carry",
                 names(near)
             ),
             Why::Clock(near) => format!(

@@ -51,6 +51,8 @@ pub struct Brief<'a> {
     pub seats: Vec<Seat>,
     /// Secrets that no message may contain.
     pub secrets: Secrets,
+    /// Multiple of the usual time from the command to start until the start.
+    pub lead_factor: Ns,
 }
 
 impl Brief<'_> {
@@ -283,7 +285,7 @@ impl<'a> Leader<'a> {
     /// Starts the schedule. Returns its instants.
     pub fn begin(&mut self, now: Ns) -> Times {
         let workload = &self.brief.cell.workload;
-        let start_ns = now + location::lead_ns(&self.brief.seats);
+        let start_ns = now + location::lead_ns(&self.brief.seats) * self.brief.lead_factor;
         let from_ns = start_ns.saturating_add(workload.warmup_ns);
         let to_ns = workload.window_ns().map(|window_ns| from_ns.saturating_add(window_ns));
         self.times = Times { start_ns, from_ns, to_ns };
@@ -308,7 +310,10 @@ impl<'a> Leader<'a> {
         let heard = match said {
             Said::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
             Said::Garbage(line) => Err(Refusal::Garbage { agent: name(), line }),
-            Said::Event(Event::Error { message, fatal }) => {
+            Said::Event(Event::Error { message, too_late: true, .. }) if self.phase >= Phase::WarmUp => {
+                Err(Refusal::TooLate { agent: name(), message })
+            }
+            Said::Event(Event::Error { message, fatal, .. }) => {
                 let greeted = self.phase > Phase::Meeting || !self.awaited.is_missing(from);
                 Err(Refusal::of_error(name(), message, (greeted, fatal)))
             }

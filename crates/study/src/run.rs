@@ -15,7 +15,7 @@ mod wire;
 
 use crate::context::{RunContext, RunError, failed};
 use crate::lead::assignment::{deal, layout};
-use crate::lead::{Brief, Leader};
+use crate::lead::{Brief, Leader, Refusal};
 use crate::live::News;
 pub use machines::twins;
 pub use opening::{of_twins, open_all};
@@ -25,11 +25,33 @@ use pubmark_judge::assemble::assemble;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::server_need::ServerNeed;
+use pubmark_model::units::Ns;
 pub use tear_down::{Made, TearDown};
 use traces::Traces;
 
+/// Multiples of the usual time until the start: on a busy machine an agent can miss the start, and the run is made
+/// again with the next one.
+const LEAD_FACTORS: [Ns; 3] = [1, 4, 16];
+
 /// Makes one run. Returns before tear-down, so that its record can be stored first.
 pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
+    let [usual, longer @ ..] = LEAD_FACTORS;
+    let mut made = make_with(cell, place, context, usual);
+    for factor in longer {
+        let Err(RunError::Refused(Refusal::TooLate { agent, .. })) = &made else { break };
+        let remark = format!("agent {agent} missed the start, so the run was made again with more time until it");
+        made = make_with(cell, place, context, factor);
+        made.iter_mut().for_each(|made| made.record.remarks.push(remark.clone()));
+    }
+    made
+}
+
+fn make_with<'a>(
+    cell: &Cell,
+    place: Place,
+    context: &mut RunContext<'a>,
+    lead_factor: Ns,
+) -> Result<Made<'a>, RunError> {
     let system = &*cell.system;
     let need = ServerNeed::of(cell).filter(|_| context.servers.are_shared());
     context.servers.make_room(need.as_ref());
@@ -49,6 +71,7 @@ pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Resu
         run: sources::run_name(),
         seats: processes.seats(),
         secrets: login::secrets(cell),
+        lead_factor,
     };
     // Before there is anything to be removed.
     tear_down.traces = Traces::of(cell, system, &brief.run, context.servers.are_shared());

@@ -164,6 +164,33 @@ fn a_record_names_the_program_that_played() {
 }
 
 #[test]
+fn a_run_whose_agent_missed_the_start_is_made_again_and_says_so() {
+    let place = Place::new();
+    // The first agent that is told to start reads it when the start has passed.
+    let script = format!(
+        "while IFS= read -r line; do\n\
+         case $line in *'\"type\":\"start\"'*) if mkdir \"$(dirname \"$0\")/late\" 2>&-; then\n\
+         at=${{line#*at_ns??}} at=${{at%%[!0-9]*}}\n\
+         until read up idle </proc/uptime && [ \"$(echo $up | tr -d .)0000000\" -gt $at ]; do :; done\n\
+         fi;; esac\n\
+         printf '%s\\n' \"$line\"\n\
+         done | '{}' agent",
+        env!("CARGO_BIN_EXE_pubmark")
+    );
+    program(&place, "late.sh", &script);
+    let system = "title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\nhomepage = \"h\"\ndriver = \"kernel\"\n\
+                  agent = [\"{here}/late.sh\"]\ntransports = [\"tcp\"]\npatterns = [\"pairs\"]\n";
+    std::fs::write(place.path("late.toml"), system).unwrap();
+    let bench = place.bench(&["late.toml"]);
+    assert_eq!(bench.error(), "");
+    assert!(place.path("late").exists());
+    let remarks = bench.record["remarks"].as_array().unwrap();
+    let said = |remark: &&Value| remark.as_str().unwrap().contains("missed the start");
+    assert_eq!(remarks.iter().filter(said).count(), 1, "{remarks:?}");
+    place.assert_swept();
+}
+
+#[test]
 fn what_comes_with_pubmark_asks_no_option_of_its_agent_that_this_does_not_know() {
     let hello = AgentHello { options: BUILT_IN.options(), ..AgentHello::default() };
     for system in registry::Registry::default().systems().into_iter().filter(|system| system.agent.built_in()) {

@@ -208,7 +208,7 @@ fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\
          The output of `pubmark --help` and of each command with `--help`. A test compares this page with the \
-         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew. The \
+         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` updates it. The \
          page shows each group of options once.\n\n\
          See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
     );
@@ -244,7 +244,7 @@ fn the_command_line_is_that_of_the_program() {
         std::fs::write(&path, &wanted).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == wanted, "docs/command-line.md is not what --help says: write it anew with PUBMARK_WRITE_DOCS=1");
+    assert!(there == wanted, "docs/command-line.md is not what --help says: update it with PUBMARK_WRITE_DOCS=1");
 }
 
 /// Figures on evidence pages, and in what is generated from them, are those of the kept records.

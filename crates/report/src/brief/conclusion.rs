@@ -74,7 +74,7 @@ fn subject<'a>(block: &Block<'a>, point: &'a Point, ranked: &'a Ranked) -> Subje
         Why::Noise(_) => Cause::Noise,
         Why::Unusable(_) => Cause::Other("a figure is not usable"),
         Why::TooFewBlocks(_) => Cause::Other("2 repeats are needed"),
-        Why::Disturbed(_) => Cause::Other("the machine was too busy"),
+        Why::Disturbed(_) => Cause::Other("runs are unreliable"),
         Why::Clock(_) => Cause::Other("the difference is within the clock error"),
         Why::LowerBound(_) => Cause::Other("the load generator was at its limit"),
     };

@@ -36,6 +36,14 @@ pub enum Refusal {
         /// Text of its error.
         message: String,
     },
+    /// The agent read the command to start after the start.
+    #[error("agent {agent} cannot go on: {message}")]
+    TooLate {
+        /// Name of the agent.
+        agent: String,
+        /// Text of its error.
+        message: String,
+    },
     /// The agent answered `hello` with an error.
     #[error(
         "agent {agent} answered `hello` with an error: {message}; this pubmark speaks version {VERSION}: {UPDATE_AGENT}"

@@ -106,6 +106,7 @@ impl<'a> Stage<'a> {
             run: "r".into(),
             seats: vec![Seat { cpus: vec![0, 1], ..Seat::default() }; count],
             secrets: Secrets::default(),
+            lead_factor: 1,
         };
         let now = 5 * SECOND;
         Stage {
@@ -170,7 +171,7 @@ impl<'a> Stage<'a> {
                     result.flows[0].publishers.push(PublisherTotal { publisher: 77, ..PublisherTotal::default() });
                 }
             }
-            Some(Way::Error(fatal)) => event = Event::Error { message: "it is broken".into(), fatal },
+            Some(Way::Error(fatal)) => event = Event::Error { message: "it is broken".into(), fatal, too_late: false },
             None => {}
         }
         at = at.max(self.spoke[agent] + 1);

@@ -425,7 +425,7 @@ impl<'h> Processes<'h> {
                 self.carry_out(order, leader, means)?;
             }
             if let Some(outcome) = leader.outcome() {
-                let refusal = outcome.err().map(|refusal| self.refused(&refusal, means));
+                let refusal = outcome.err().map(|refusal| self.refused(refusal, means));
                 return Err(refusal.unwrap_or_else(|| failed("the agents were done before they had begun")));
             }
             self.step(leader, means)?;
@@ -439,7 +439,7 @@ impl<'h> Processes<'h> {
                 self.carry_out(order, leader, means)?;
             }
             if let Some(outcome) = leader.outcome() {
-                return outcome.map_err(|refusal| self.refused(&refusal, means));
+                return outcome.map_err(|refusal| self.refused(refusal, means));
             }
             self.step(leader, means)?;
         }

@@ -42,8 +42,8 @@ impl Processes<'_> {
     }
 
     /// Returns why there is no record, and where there is more evidence, if any.
-    pub(super) fn refused(&self, refusal: &Refusal, means: &Means<'_, '_>) -> RunError {
-        let Refusal::Silent { agents, .. } = refusal else { return failed(refusal.to_string()) };
+    pub(super) fn refused(&self, refusal: Refusal, means: &Means<'_, '_>) -> RunError {
+        let Refusal::Silent { agents, .. } = &refusal else { return refusal.into() };
         let (logs, position) = (means.context.logs, means.place.position);
         let log = |agent: &String| logs.join(format!("run-{position}-{agent}.log"));
         let written = agents.iter().any(|agent| std::fs::metadata(log(agent)).is_ok_and(|log| log.len() > 0));
