@@ -78,6 +78,7 @@ impl Calibrator<'_> {
             axes: serde_json::Map::new(),
             system,
             workload: load.workload()?,
+            flows: Vec::new(),
             limits: Limits::default(),
             faults: Default::default(),
             link: None,

@@ -11,7 +11,7 @@ use flow::UnitedFlow;
 use merge::{add_counts, merge};
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
-use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, Flow, FlowResult, PackedHistogram, Role};
+use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{
     AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
     Recovery, RunRecord, Untold, Usage, UsageSeries, WireFigures,
@@ -29,6 +29,8 @@ pub struct AgentReport {
     pub name: String,
     /// Host on which it ran; empty for `local`.
     pub host: String,
+    /// Number of its flow.
+    pub flow: usize,
     /// Identity in its hello.
     pub identity: AgentIdentity,
     /// Roles of its clients.
@@ -82,14 +84,24 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         None => result.usage.within(first_sent, last_arrival),
     };
     let used: Vec<AgentUsage> = results.iter().map(|result| used(result)).collect();
-    let of_flow: Vec<&FlowResult> = results.iter().filter_map(|result| result.flows.first()).collect();
     // A run that ends by count has no end if nothing arrives, and so no rates.
-    let ends = length.is_some() || of_flow.iter().any(|flow| flow.arrived > 0);
+    let ends = length.is_some() || results.iter().flat_map(|result| &result.flows).any(|flow| flow.arrived > 0);
     let timed_ns = ends.then_some(record.window_ns);
-    let flow = UnitedFlow::of(&cell.workload, timed_ns, &of_flow, &mut remarks);
-    let negative = flow.negative;
-    record.flows = vec![flow.told(Flow::ALONE)];
-    flow.into_record(&mut record);
+    let flows = cell.flows();
+    let mut united: Vec<UnitedFlow> = Vec::new();
+    for (index, flow) in flows.iter().enumerate() {
+        let own = measured.results.iter().filter(|agent| agent.flow == index);
+        let of_flow: Vec<&FlowResult> = own.filter_map(|agent| agent.result.flows.first()).collect();
+        united.push(UnitedFlow::of(&flow.workload, timed_ns, &of_flow, &mut remarks));
+    }
+    let negative: Vec<u64> = united.iter().map(|flow| flow.negative).collect();
+    record.flows = united.iter().zip(&flows).map(|(figures, flow)| figures.told(&flow.name)).collect();
+    let named = !cell.flows.is_empty();
+    if named {
+        let own = record.flows.iter_mut().zip(united.iter().zip(&flows));
+        own.for_each(|(told, (figures, flow))| told.own = Some(Box::new(figures.own(flow.workload.clone()))));
+    }
+    UnitedFlow::together(united, &results, &mut remarks).into_record(&mut record);
     record.usage_series = measured.used;
     record.phases = measured.drained_ns.map(|drained_ns| Phases {
         warmup_ns: cell.workload.warmup_ns,
@@ -103,6 +115,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         .map(|(agent, used)| AgentShare {
             name: agent.name.clone(),
             host: agent.host.clone(),
+            flow: if named { flows[agent.flow].name.clone() } else { String::new() },
             agent: Some(agent.identity.clone()),
             roles: agent.roles.clone(),
             loops: agent.result.loops,
@@ -112,7 +125,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             runtime: agent.result.runtime,
             made: agent.result.made.clone(),
             // Nothing can be late in virtual time.
-            cannot_tell: if system.driver == "mock" { Vec::new() } else { untold(agent, &cell.workload) },
+            cannot_tell: if system.driver == "mock" { Vec::new() } else { untold(agent, &flows[agent.flow].workload) },
         })
         .collect();
     record.generator = Some(usage(&used.iter().collect::<Vec<_>>()));
@@ -152,9 +165,24 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     remarks.extend(measured.remarks);
     record.remarks = remarks;
     record.recovery = Recovery::of(&record);
-    record.rates.lower_bound = verdict::lower_bound(&record);
-    record.flows.iter_mut().for_each(|flow| flow.rates.lower_bound = record.rates.lower_bound);
-    record.verdict = verdict::judge(&record, system, negative, exit_reason, measured.calibration);
+    let judge = |record: &RunRecord, negative| {
+        verdict::judge(record, system, negative, exit_reason.clone(), measured.calibration)
+    };
+    if !named {
+        record.rates.lower_bound = verdict::lower_bound(&record);
+        record.flows[0].rates.lower_bound = record.rates.lower_bound;
+        record.verdict = judge(&record, negative.iter().sum());
+        return record;
+    }
+    let mut told = std::mem::take(&mut record.flows);
+    for (flow, negative) in told.iter_mut().zip(negative) {
+        let Some(alone) = record.of_flow(flow.clone()) else { continue };
+        flow.rates.lower_bound = verdict::lower_bound(&alone);
+        flow.own.iter_mut().for_each(|own| own.verdict = judge(&alone, negative));
+    }
+    record.rates.lower_bound = told.iter().any(|flow| flow.rates.lower_bound);
+    record.verdict = verdict::together(&told);
+    record.flows = told;
     record
 }
 
@@ -297,7 +325,7 @@ mod tests {
             let result = AgentResult { flows: vec![flow], pauses, ..AgentResult::default() };
             let identity = AgentIdentity::default();
             untold(
-                &AgentReport { name: "a".into(), host: String::new(), identity, roles: vec![role], result },
+                &AgentReport { name: "a".into(), host: String::new(), flow: 0, identity, roles: vec![role], result },
                 workload,
             )
         };
@@ -326,6 +354,7 @@ mod tests {
             AgentReport {
                 name: name.into(),
                 host: String::new(),
+                flow: 0,
                 identity: AgentIdentity::default(),
                 roles: Vec::new(),
                 result,

@@ -2,12 +2,19 @@
 
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
-use pubmark_model::record::{Counts, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA, Series, Verdict};
+use pubmark_model::protocol::Flow;
+use pubmark_model::record::{
+    Counts, FlowRecord, LinkFigures, MachineLoad, OwnFigures, Rates, RunRecord, SCHEMA, Series, Verdict,
+};
 use pubmark_model::secret::{is_secret_name, recorded};
 use pubmark_model::system::System;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::tuning::Tuning;
 use serde_json::Map;
+
+fn blank_flow(Flow { name, workload }: Flow) -> FlowRecord {
+    FlowRecord { name, own: Some(Box::new(OwnFigures::blank(workload))), ..FlowRecord::default() }
+}
 
 /// Returns an empty record of a run, with all that is known before the run.
 pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String) -> RunRecord {
@@ -49,7 +56,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         system_file: None,
         histograms: TimeFigures::none(),
         series: Series::default(),
-        flows: Vec::new(),
+        flows: if cell.flows.is_empty() { Vec::new() } else { cell.flows().into_iter().map(blank_flow).collect() },
         usage_series: None,
         phases: None,
         machine: MachineLoad::default(),

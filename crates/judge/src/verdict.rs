@@ -23,12 +23,12 @@ pub use machine::quiet;
 pub use steady_state::steady_after_ns;
 
 use crate::calibration::Calibration;
-use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
+use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_SMALL, OWN_LAG_WITHIN, RECEIVE, touched};
 use finding::{Found, Judge, words};
 use pubmark_model::fault::Target;
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::profile::Profile;
-use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Untold, Verdict};
+use pubmark_model::record::{Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, format_size};
 use pubmark_model::workload::{Pacing, Rate};
@@ -116,6 +116,33 @@ pub fn judge(
     judge.note(Component::Generator, which);
     judge.verdict.valid = judge.verdict.reasons.is_empty();
     judge.verdict
+}
+
+/// Combines the verdicts of a run's flows: what is said of all of them is said once, the rest with the flow's name.
+pub fn together(flows: &[FlowRecord]) -> Verdict {
+    let named = || flows.iter().filter_map(|flow| Some((&flow.name, &flow.own.as_ref()?.verdict)));
+    let count = named().count();
+    let mut reasons: Vec<Finding> = Vec::new();
+    let mut notes: Vec<Note> = Vec::new();
+    for (name, verdict) in named() {
+        for finding in &verdict.reasons {
+            let all = named().filter(|(_, other)| other.reasons.contains(finding)).count() == count;
+            match all {
+                true if reasons.contains(finding) => {}
+                true => reasons.push(finding.clone()),
+                false => reasons.push(Finding { evidence: format!("{name}: {}", finding.evidence), ..finding.clone() }),
+            }
+        }
+        for note in &verdict.notes {
+            let all = named().filter(|(_, other)| other.notes.contains(note)).count() == count;
+            match all {
+                true if notes.contains(note) => {}
+                true => notes.push(note.clone()),
+                false => notes.push(Note { evidence: format!("{name}: {}", note.evidence), ..note.clone() }),
+            }
+        }
+    }
+    Verdict { valid: reasons.is_empty(), reasons, notes }
 }
 
 /// Returns whether a loop of the generator was at its limit at `rate = "max"`, so that the system may carry more than
@@ -250,8 +277,12 @@ fn late(record: &RunRecord) -> Option<Found> {
     let latency = record.times.latency.as_ref().filter(|_| within);
     let part =
         |pick: fn(&Summary) -> Ns| latency.is_some_and(|all| pick(own) as f64 > OWN_LAG_WITHIN * pick(all) as f64);
-    let p99 = own.p99 > bound || part(|summary| summary.p99);
-    let p50 = own.p50 as f64 > OWN_LAG_P50 * bound as f64 || part(|summary| summary.p50);
+    let moves = |pick: fn(&Summary) -> Ns| {
+        let all = record.times.latency.as_ref();
+        all.is_none_or(|all| own.max as f64 > OWN_LAG_SMALL * pick(all) as f64)
+    };
+    let p99 = own.p99 > bound && moves(|all| all.p99) || part(|summary| summary.p99);
+    let p50 = own.p50 as f64 > OWN_LAG_P50 * bound as f64 && moves(|all| all.p50) || part(|summary| summary.p50);
     let mut figures = Vec::new();
     figures.extend(p99.then_some(FigureGroup::LatencyP99));
     figures.extend(p50.then_some(FigureGroup::LatencyP50));

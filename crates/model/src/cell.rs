@@ -4,6 +4,7 @@ use crate::fault::Script;
 use crate::host::{HostSpec, Placement};
 use crate::link::{self, Link};
 use crate::options::Options;
+use crate::protocol::Flow;
 use crate::system::System;
 use crate::tuning::Use;
 use crate::watch::Watch;
@@ -39,8 +40,10 @@ pub struct Cell {
     pub axes: Map<String, Value>,
     /// The system.
     pub system: Arc<System>,
-    /// The workload.
+    /// The workload; of several flows, what they are together.
     pub workload: Workload,
+    /// Its flows, if there are several: see [`Cell::flows`].
+    pub flows: Vec<Flow>,
     /// Limits of the server.
     pub limits: Limits,
     /// The scripted faults of its window.

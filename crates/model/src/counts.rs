@@ -152,6 +152,27 @@ impl Counts {
         }
     }
 
+    /// Adds the counts of another flow.
+    pub fn add(&mut self, other: &Counts) {
+        let sum = |mine: &mut u64, other: u64| *mine = mine.saturating_add(other);
+        let both = |mine: Option<u64>, other: Option<u64>| Some(mine?.saturating_add(other?));
+        sum(&mut self.offered, other.offered);
+        sum(&mut self.sent, other.sent);
+        sum(&mut self.not_sent, other.not_sent);
+        sum(&mut self.acked, other.acked);
+        sum(&mut self.refused, other.refused);
+        sum(&mut self.expected, other.expected);
+        sum(&mut self.delivered, other.delivered);
+        sum(&mut self.lost, other.lost);
+        sum(&mut self.duplicated, other.duplicated);
+        sum(&mut self.reordered, other.reordered);
+        sum(&mut self.unidentified, other.unidentified);
+        sum(&mut self.late, other.late);
+        sum(&mut self.unanswered, other.unanswered);
+        self.corrupted = both(self.corrupted, other.corrupted);
+        self.acked_lost = both(self.acked_lost, other.acked_lost);
+    }
+
     /// Returns the messages that were sent, and neither acknowledged nor refused; for systems that
     /// acknowledge.
     pub fn unacknowledged(&self) -> u64 {

@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod endpoint;
 pub mod fault;
 pub mod figure;
+pub mod flow;
 pub mod header;
 pub mod host;
 pub mod hosts;

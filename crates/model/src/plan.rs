@@ -3,10 +3,12 @@
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
+use crate::flow::{FLOW, StudyFlow, whole};
 use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
 use crate::options::{OptionValues, Options};
+use crate::protocol::Flow;
 use crate::setting::{FreshServer, Settings, Time, WindowLength, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
 use crate::system::System;
@@ -105,7 +107,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         settings.warmup = system.warmup_ns.map(Time);
         settings.warmup_max = system.warmup_max_ns.map(Time);
     }
-    let mut workload = Workload::resolve(&settings).map_err(Diagnostic::whole)?;
+    let (mut workload, flows) = traffic(study, &settings, &axes)?;
     if workload.transport.is_none() && !system.broker() {
         let only = system.transports.first().filter(|_| system.transports.len() == 1);
         workload.transport = study.transports.get(&name).or(only).copied();
@@ -117,7 +119,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     // A fault at an instant of the window needs the whole window.
     let is_asked = settings.windows == Some(WindowLength::Asked) && !axes.contains_key("duration");
-    if is_asked && faults.is_empty() && link.is_none() {
+    if is_asked && flows.is_empty() && faults.is_empty() && link.is_none() {
         MessagesAsked::of(study, &axes).iter().for_each(|asked| asked.shorten(&mut workload));
     }
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
@@ -145,7 +147,11 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         options => options?,
     };
     if skip.is_none() && !study.recorded {
-        fits(system, &workload)?;
+        let with_transport = |flow: &Flow| Workload { transport: workload.transport, ..flow.workload.clone() };
+        match flows.is_empty() {
+            true => fits(system, &workload)?,
+            false => flows.iter().try_for_each(|flow| fits(system, &with_transport(flow)))?,
+        }
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
         for fault in faults.on(Target::Host) {
@@ -173,9 +179,35 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         },
         system: owned.clone(),
         workload,
+        flows,
         skipped: skip.map(|skip| skip.why.clone()).or(lacks_hosts),
         axes,
     })
+}
+
+/// Returns the workload of a cell, and its flows if it has several; of a cell that is one flow of a report, that one's.
+fn traffic(
+    study: &Study,
+    settings: &Settings,
+    axes: &Map<String, Value>,
+) -> Result<(Workload, Vec<Flow>), Diagnostic> {
+    if study.flows.is_empty() {
+        return Ok((Workload::resolve(settings).map_err(Diagnostic::whole)?, Vec::new()));
+    }
+    if settings.count.is_some() {
+        return Err(Diagnostic::whole("the flows of a run have one window: write `duration` in place of `count`"));
+    }
+    let named = |flow: &StudyFlow| {
+        let wrong = |errors| Diagnostic::whole(format!("[flows.{}]: {errors}", flow.name));
+        flow.resolve(settings).map_err(wrong)
+    };
+    let mut flows = study.flows.iter().map(named).collect::<Result<Vec<Flow>, Diagnostic>>()?;
+    let own = axes.get(FLOW).and_then(|name| flows.iter().position(|flow| *name == flow.name.as_str()));
+    match (own, whole(&flows)) {
+        (Some(own), _) => Ok((flows.swap_remove(own).workload, Vec::new())),
+        (None, Some(whole)) => Ok((whole, flows)),
+        (None, None) => Err(Diagnostic::whole("there is no flow")),
+    }
 }
 
 fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {

@@ -3,6 +3,7 @@
 mod agent;
 mod delivery;
 mod faults;
+mod flow;
 mod judgement;
 mod machines;
 mod recovery;
@@ -11,6 +12,7 @@ pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
 pub use faults::{FaultEvent, Recovery};
+pub use flow::{FlowRecord, OwnFigures};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
 pub use machines::{CLOCK_SHARE, ClockPair, CpuThrottle, HostShare, MachineLoad};
 
@@ -212,6 +214,17 @@ pub struct Rates {
     pub lower_bound: bool,
 }
 
+impl Rates {
+    /// Adds the rates of another flow.
+    pub fn add(&mut self, other: &Rates) {
+        self.offered_per_s += other.offered_per_s;
+        self.sent_per_s += other.sent_per_s;
+        self.delivered_per_s += other.delivered_per_s;
+        self.delivered_bytes_per_s += other.delivered_bytes_per_s;
+        self.lower_bound |= other.lower_bound;
+    }
+}
+
 /// CPU time, memory and context switches over the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
@@ -280,22 +293,6 @@ pub struct InterfaceShare {
     pub at_rest_ns: Ns,
     /// Bytes a second that other programs sent in that time.
     pub at_rest_bytes_per_s: f64,
-}
-
-/// The figures of one flow over the window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlowRecord {
-    /// Its name.
-    pub name: String,
-    /// Its counts.
-    pub counts: Counts,
-    /// Its rates.
-    pub rates: Rates,
-    /// Its times.
-    #[serde(flatten, with = "times::in_ns")]
-    pub times: TimeFigures<Option<Summary>>,
-    /// Mean |l_i − l_(i−1)| within one stream, ns (RFC 3393).
-    pub jitter_ns: Option<f64>,
 }
 
 /// A server's deployment and limits.
@@ -449,6 +446,9 @@ pub struct AgentShare {
     /// The host that it ran on; empty for `local`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
+    /// The flow of its clients, if the run has several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub flow: String,
     /// The program that played the clients; `None` in schema 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentIdentity>,

@@ -13,6 +13,7 @@ use crate::ab::ArmsGoal;
 use crate::capacity::{AskedCapacity, CapacityGoal, LoadAxis};
 use crate::claim::{Claim, Condition};
 use crate::figure::Figure;
+use crate::flow::{ALL, FLOW, StudyFlow};
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::question::AskedQuestions;
@@ -99,6 +100,8 @@ pub struct Study {
     pub transports: BTreeMap<String, Transport>,
     /// Workload, limits and run keys that are the same in every cell.
     pub settings: Settings,
+    /// Its flows; if there are none, a run has one with the keys of `[workload]`.
+    pub flows: Vec<StudyFlow>,
     /// The axes to combine; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.
@@ -183,12 +186,26 @@ impl Study {
                 names.push(&axis.name);
             }
         }
+        if !self.flows.is_empty() && !names.contains(&FLOW) {
+            names.push(FLOW);
+        }
         names
     }
 
     /// True if a part sets this key.
     pub fn varies_by_part(&self, name: &str) -> bool {
         self.parts.iter().any(|part| part.axes.iter().any(|axis| axis.name == name))
+    }
+
+    /// Returns the study with its flows as an axis, by which a report tells their results apart. A study without flows
+    /// is unchanged.
+    #[must_use]
+    pub fn by_flow(mut self) -> Study {
+        if !self.flows.is_empty() && self.axis(FLOW).is_none() {
+            let names = self.flows.iter().map(|flow| flow.name.as_str()).chain([ALL]).map(Value::from).collect();
+            self.axes.push(Axis { name: FLOW.into(), values: names });
+        }
+        self
     }
 
     /// Turns these settings into axes of one value, so that cells name them.

@@ -15,6 +15,7 @@ use crate::figures::allows;
 use crate::records::{Line, ReadError, RecordFile, Records, latest, only};
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Script;
+use pubmark_model::flow::{ALL, FLOW};
 use pubmark_model::line::JsonLine;
 use pubmark_model::record::{AgentShare, Deployment, FigureGroup, RunRecord, Series};
 use pubmark_model::times::TimeFigures;
@@ -72,8 +73,8 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 struct Rest {
     file: RecordFile,
-    /// By run.
-    lines: Vec<Line>,
+    /// By run: its line, and the number of its flow there.
+    lines: Vec<(Line, usize)>,
     /// By run, a place in `sayings`.
     said: Vec<usize>,
     sayings: Sayings,
@@ -82,18 +83,21 @@ struct Rest {
 impl Kept {
     /// Records as they are.
     pub fn whole(records: Records) -> Kept {
-        Kept { runs: records.runs, torn: records.torn, superseded: records.superseded, rest: None }
+        let runs = records.runs.into_iter().flat_map(RunRecord::by_flow).collect();
+        Kept { runs, torn: records.torn, superseded: records.superseded, rest: None }
     }
 
     /// Reads the records of a folder without the fields that no figure needs.
     pub fn light(dir: &Path) -> Result<Kept, ReadError> {
         let Some(file) = RecordFile::open(dir)? else { return Ok(Kept::whole(Records::default())) };
         let (mut runs, mut lines, mut said, mut sayings) = (Vec::new(), Vec::new(), Vec::new(), Sayings::default());
-        let torn = file.each(&mut |mut run, line| {
-            said.push(sayings.keep(&mut run));
-            lighten(&mut run);
-            runs.push(run);
-            lines.push(line);
+        let torn = file.each(&mut |run, line| {
+            for (flow, mut run) in run.by_flow().into_iter().enumerate() {
+                said.push(sayings.keep(&mut run));
+                lighten(&mut run);
+                runs.push(run);
+                lines.push((line, flow));
+            }
         })?;
         let keep = latest(&runs);
         let superseded = keep.iter().filter(|kept| !**kept).count();
@@ -155,7 +159,7 @@ impl Kept {
         for run in runs {
             let histograms = match &self.rest {
                 None => Cow::Borrowed(&self.runs[*run].histograms),
-                Some(rest) => Cow::Owned(rest.file.histograms(rest.lines[*run])?),
+                Some(rest) => Cow::Owned(rest.histograms(*run, &self.runs[*run])?),
             };
             let record = &self.runs[*run];
             let counts = if any { may_be_quoted(record) } else { record.error.is_none() };
@@ -169,8 +173,24 @@ impl Kept {
     /// anyhow.
     pub fn evidence(&self, runs: &[usize]) -> Result<Option<BTreeMap<usize, Vec<u8>>>, ReadError> {
         let Some(rest) = &self.rest else { return Ok(None) };
-        let again = |run: &usize| rest.file.again(rest.lines[*run]).map(|record| (*run, evidence(record)));
+        let again = |run: &usize| rest.again(*run).map(|record| (*run, evidence(record)));
         runs.iter().map(again).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+impl Rest {
+    /// The whole record of a run.
+    fn again(&self, run: usize) -> Result<RunRecord, ReadError> {
+        let (line, flow) = self.lines[run];
+        Ok(self.file.again(line)?.by_flow().swap_remove(flow))
+    }
+
+    /// The histograms of a run.
+    fn histograms(&self, run: usize, light: &RunRecord) -> Result<TimeFigures<Option<String>>, ReadError> {
+        match light.cell.get(FLOW).is_some_and(|flow| flow != ALL) {
+            true => Ok(self.again(run)?.histograms),
+            false => self.file.histograms(self.lines[run].0),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::light_records::{self, Kept, Unread};
 use crate::points::group::points;
 use crate::points::{Point, headline};
 use crate::ranking::RankingRules;
-use crate::records::{ReadError, Records, read_records};
+use crate::records::{ReadError, Records, place, read_records};
 use crate::reference::Reference;
 use crate::searches::{self, SearchedPart};
 use crate::text::counted;
@@ -19,6 +19,7 @@ use pubmark_files::{self as files, Links};
 use pubmark_model::capacity::{CAPACITY, HEADROOM};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
+use pubmark_model::flow::FLOW;
 use pubmark_model::plan;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::{ReadOptions, Study, named_systems};
@@ -197,6 +198,7 @@ impl Report {
         records: impl FnOnce(&Study) -> Result<Kept, ReadError>,
     ) -> Result<Report, ReportError> {
         let (study, environment) = study_of(dir, systems)?;
+        let study = study.by_flow();
         let own = study.systems.clone();
         let systems = |name: &str| own.iter().find(|system| system.name == name).cloned().or_else(|| systems(name));
         let known = |name: &str| systems(name).or_else(|| Some(System::unknown(name)));
@@ -231,6 +233,7 @@ impl Report {
     /// # Errors
     /// Where the study's cells cannot be made, or a histogram cannot be read.
     pub fn of(study: Study, records: &Records) -> Result<Report, ReportError> {
+        let study = study.by_flow();
         let cells = plan::cells(&study).map_err(|errors: Vec<Diagnostic>| {
             Box::new(Diagnostics { file: study.title.clone(), text: String::new(), errors })
         })?;
@@ -294,6 +297,28 @@ impl Report {
     /// Returns the environment of the measurement, as recorded; null if there is none.
     pub fn environment(&self) -> &Value {
         &self.environment
+    }
+
+    /// By cell: the number of the cell that was measured for it, of those that the study's axes cross to without that of
+    /// flows.
+    pub fn measured_cells(&self) -> Vec<usize> {
+        let mut places: Vec<String> = Vec::new();
+        let without_flow = |result: &CellResult| {
+            let mut axes = result.cell.axes.clone();
+            axes.remove(FLOW);
+            place(&axes)
+        };
+        let mut number = |axes: String| {
+            let known = places.iter().position(|known| *known == axes);
+            known.unwrap_or_else(|| {
+                places.push(axes);
+                places.len() - 1
+            })
+        };
+        match self.study.flows.is_empty() {
+            true => (0..self.cells.len()).collect(),
+            false => self.cells.iter().map(|result| number(without_flow(result))).collect(),
+        }
     }
 
     /// The cells in the study's order, those without records and those skipped
@@ -404,7 +429,7 @@ impl Report {
     /// its runs and, unless these are all, its figures:
     /// `9 runs: 6 ok, 3 unreliable, 0 failed. Reasons: noisy-machine 2 (p99), clock 1.`
     pub fn states(&self, reasons_max: usize) -> String {
-        let mut reasons = merged(self.cells.iter().flat_map(CellResult::all_reasons));
+        let mut reasons = merged(self.cells.iter().filter(|result| result.is_whole()).flat_map(CellResult::all_reasons));
         reasons.sort_by_key(|found| (std::cmp::Reverse(found.runs), found.reason.to_string()));
         let said = |found: &ReasonCount| {
             let figures = words::figures(&found.figures);
@@ -418,7 +443,8 @@ impl Report {
 
     /// Returns the number of runs by state.
     pub fn counts(&self) -> RunCounts {
-        let sum = |of: fn(&CellResult) -> usize| self.cells.iter().map(of).sum();
+        let sum =
+            |of: fn(&CellResult) -> usize| self.cells.iter().filter(|result| result.is_whole()).map(of).sum();
         RunCounts {
             valid: sum(|cell| cell.valid_runs),
             partly: sum(|cell| cell.partly_runs),

@@ -98,7 +98,7 @@ fn sides(system: &System) -> &'static [bool] {
 struct Asked<'a> {
     system: &'a System,
     options: Vec<&'a str>,
-    workloads: Vec<&'a Workload>,
+    workloads: Vec<Workload>,
     killed: Vec<Target>,
 }
 
@@ -122,7 +122,7 @@ pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<D
                 asked.options.push(name);
             }
         }
-        asked.workloads.push(&cell.workload);
+        asked.workloads.extend(cell.flows().into_iter().map(|flow| flow.workload));
         asked.killed.extend(cell.faults.killed_sides().map(|(_, side)| side));
     }
     let mut refused: Vec<Diagnostic> = Vec::new();

@@ -155,7 +155,9 @@ pub struct Leader<'a> {
     /// True if an agent does not support the checksum in the message header.
     leaves_headers: bool,
     reached: Option<Vec<Reached>>,
-    bound: BoundEndpoints,
+    flows: Vec<Flow>,
+    /// By flow.
+    bound: Vec<BoundEndpoints>,
     /// Instant by which all agents must be ready, ns.
     ready_by_ns: Ns,
     /// Instants at which the first clients were ordered to open, and at which every subscriber had received from all
@@ -164,7 +166,8 @@ pub struct Leader<'a> {
     times: Times,
     /// Sides whose clients are still to be killed, and when, ns from the start of the window.
     kills: VecDeque<(Ns, Target)>,
-    totals: Vec<PublisherTotal>,
+    /// By flow.
+    totals: Vec<Vec<PublisherTotal>>,
     /// By agent: instant of its report of what its publishers sent, ns.
     totalled_ns: Vec<Option<Ns>>,
     /// By agent: instant at which its clients were to be killed, if any, ns.
@@ -177,11 +180,21 @@ pub struct Leader<'a> {
     failed: Option<Refusal>,
 }
 
+/// Returns the name that topics and clients of a flow begin with: that of the run, and a letter if it has several
+/// flows.
+pub fn run_of_flow(run: &str, flow: usize, flows: usize) -> String {
+    match char::from_digit(flow as u32 + 10, 36) {
+        Some(letter) if flows > 1 => format!("{run}{letter}"),
+        _ => run.to_owned(),
+    }
+}
+
 impl<'a> Leader<'a> {
     /// Leads these agents, which have been started.
     pub fn new(brief: Brief<'a>, agents: Vec<AgentPlan>, now: Ns) -> Leader<'a> {
         let count = agents.len();
         let kills = brief.cell.faults.killed_sides().collect();
+        let flows = brief.cell.flows();
         let mut leader = Leader {
             brief,
             agents,
@@ -195,12 +208,13 @@ impl<'a> Leader<'a> {
             leaves_offsets: false,
             leaves_headers: false,
             reached: None,
-            bound: BoundEndpoints::default(),
+            bound: flows.iter().map(|_| BoundEndpoints::default()).collect(),
             ready_by_ns: 0,
             met_ns: (None, None),
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
             kills,
-            totals: Vec::new(),
+            totals: vec![Vec::new(); flows.len()],
+            flows,
             totalled_ns: vec![None; count],
             killed_ns: vec![None; count],
             sent: 0,
@@ -267,7 +281,7 @@ impl<'a> Leader<'a> {
             |((plan, seat), (hello, result)): ((&AgentPlan, &Seat), (&mut Option<AgentHello>, &mut Option<_>))| {
                 let (name, host) = (plan.name.clone(), seat.host.clone());
                 let identity = identity(hello.as_ref()?);
-                Some(AgentReport { name, host, identity, roles: plan.roles(), result: result.take()? })
+                Some(AgentReport { name, host, flow: plan.flow, identity, roles: plan.roles(), result: result.take()? })
             };
         Some(Ok(played.filter_map(report).collect()))
     }
@@ -387,7 +401,8 @@ impl<'a> Leader<'a> {
         match (self.phase, event) {
             (Phase::Meeting, Event::Hello(hello)) if self.awaited.is_missing(from) => {
                 let Brief { system, cell, .. } = &self.brief;
-                fits(&hello, Some(&system.driver), &[&cell.workload], now).map_err(Refusal::Misfit)?;
+                let workload = &self.flows[self.agents[from].flow].workload;
+                fits(&hello, Some(&system.driver), &[workload], now).map_err(Refusal::Misfit)?;
                 let asked = system.asks_of_clients(&cell.options, &cell.set_options);
                 hello.knows_options(&system.driver, asked).map_err(|unknown| Refusal::Misfit(unknown.into()))?;
                 if self.kills.iter().any(|(_, side)| self.agents[from].is_of(*side)) {
@@ -402,7 +417,7 @@ impl<'a> Leader<'a> {
                 }
             }
             (Phase::Preparing(wave), Event::Bound { endpoints }) if self.awaited.is_missing(from) => {
-                self.bound.extend(endpoints);
+                self.bound[self.agents[from].flow].extend(endpoints);
                 if self.awaited.cross_off(from) {
                     self.prepare(wave + 1, now);
                 }
@@ -454,8 +469,9 @@ impl<'a> Leader<'a> {
         let members = self.awaited.left() as u32;
         let mut told = Vec::new();
         for index in self.awaited.missing().collect::<Vec<_>>() {
+            let agent = &mut self.agents[index];
             if self.reached.is_none()
-                && let Err(refusal) = connect(&mut self.agents[index], &self.bound)
+                && let Err(refusal) = connect(agent, &self.bound[agent.flow])
             {
                 return self.refuse(refusal);
             }
@@ -472,7 +488,8 @@ impl<'a> Leader<'a> {
     /// Returns the command that prepares an agent; `members` agents connect at once.
     fn prepared(&self, index: usize, members: u32) -> Prepare {
         let Brief { cell, system, place, .. } = &self.brief;
-        let (workload, agent) = (&cell.workload, &self.agents[index]);
+        let agent = &self.agents[index];
+        let Flow { name, workload } = &self.flows[agent.flow];
         let seat = &self.brief.seats[index];
         let pinned = pinning(workload, &seat.cpus, &seat.isolated);
         Prepare {
@@ -480,17 +497,20 @@ impl<'a> Leader<'a> {
             options: self.hellos[index]
                 .as_ref()
                 .map_or_else(|| cell.options.clone(), |hello| hello.options_for(&system.driver, &cell.options)),
-            flows: vec![Flow::alone(Workload {
-                header_checksum: workload.wants_header_checksum() && !self.leaves_headers,
-                ..workload.of_repeat(place.repeat)
-            })],
+            flows: vec![Flow {
+                name: name.clone(),
+                workload: Workload {
+                    header_checksum: workload.wants_header_checksum() && !self.leaves_headers,
+                    ..workload.of_repeat(place.repeat)
+                },
+            }],
             clients: agent.clients.clone(),
             spin_cores: pacing::spin_cores(workload, seat.cpus.len(), agent.senders()),
             scratch: seat.scratch.clone(),
             clock_offset_ns: if self.takes_out_offsets() { seat.ahead_ns } else { 0 },
             server: self.reached.as_ref().map(|reached| ServerAddress {
                 endpoint: reached[index].endpoint.clone(),
-                run: self.brief.run.clone(),
+                run: run_of_flow(&self.brief.run, agent.flow, self.flows.len()),
                 sources: reached[index].sources.clone(),
                 connect_per_s: (workload.connect_rate / members).max(1),
             }),
@@ -516,7 +536,7 @@ impl<'a> Leader<'a> {
         if self.totalled_ns[from].replace(now).is_some() {
             return Err(self.out_of_turn(from, &Event::Sent { publishers }));
         }
-        self.totals.extend(publishers);
+        self.totals[self.agents[from].flow].extend(publishers);
         Ok(())
     }
 
@@ -537,7 +557,8 @@ impl<'a> Leader<'a> {
     /// Begins the drain once all publishers have reported what they sent.
     fn all_sent(&mut self, now: Ns) {
         let workload: &Workload = &self.brief.cell.workload;
-        if self.phase != Phase::Sending || (self.totals.len() as u64) < u64::from(workload.publishers) {
+        let told = self.totals.iter().map(Vec::len).sum::<usize>() as u64;
+        if self.phase != Phase::Sending || told < u64::from(workload.publishers) {
             return;
         }
         let (drain_ns, timeless) = (workload.drain_ns, self.brief.timeless());
@@ -545,10 +566,10 @@ impl<'a> Leader<'a> {
             self.look(Edge::End, now);
         }
         self.orders.push_back(Order::Draining);
-        self.totals.sort_unstable_by_key(|total| total.publisher);
+        self.totals.iter_mut().for_each(|totals| totals.sort_unstable_by_key(|total| total.publisher));
         let deadline_ns = now.saturating_add(drain_ns);
         self.await_all(Phase::Draining, deadline_ns.saturating_add(ANSWER));
-        let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals), deadline_ns };
+        let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals[agent.flow]), deadline_ns };
         self.orders.push_back(Order::Tell(self.agents.iter().map(drain).enumerate().collect()));
     }
 

@@ -18,8 +18,11 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
         hide_in(&mut agent.applied);
         agent.made.values_mut().for_each(hide);
     }
-    record.verdict.reasons.iter_mut().for_each(|reason| hide(&mut reason.evidence));
-    record.verdict.notes.iter_mut().for_each(|note| hide(&mut note.evidence));
+    let of_flows = record.flows.iter_mut().filter_map(|flow| Some(&mut flow.own.as_mut()?.verdict));
+    for verdict in of_flows.chain([&mut record.verdict]) {
+        verdict.reasons.iter_mut().for_each(|reason| hide(&mut reason.evidence));
+        verdict.notes.iter_mut().for_each(|note| hide(&mut note.evidence));
+    }
     if let Some(deployment) = &mut record.deployment {
         hide(&mut deployment.endpoint);
         deployment.command.iter_mut().chain(&mut deployment.applied.note).for_each(hide);
@@ -52,6 +55,7 @@ mod tests {
             axes: Map::new(),
             system: crate::registry::built_in("mqtt").unwrap(),
             workload: Workload::resolve(&Settings::default()).unwrap(),
+            flows: Vec::new(),
             options: Options::new(),
             set_options: Vec::new(),
             limits: Limits::default(),

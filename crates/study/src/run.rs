@@ -15,7 +15,7 @@ mod wire;
 
 use crate::context::{RunContext, RunError, failed};
 use crate::lead::assignment::{deal, layout};
-use crate::lead::{Brief, Leader, Refusal};
+use crate::lead::{Brief, Leader, Refusal, run_of_flow};
 use crate::live::News;
 pub use machines::twins;
 pub use opening::{of_twins, open_all};
@@ -24,6 +24,7 @@ use pubmark_host::clock;
 use pubmark_judge::assemble::assemble;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
+use pubmark_model::protocol::Flow;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::units::Ns;
 pub use tear_down::{Made, TearDown};
@@ -59,7 +60,7 @@ fn make_with<'a>(
     let mut tear_down = TearDown::new(Processes::open(cell, need, context)?);
     let processes = &mut tear_down.processes;
     let layout = layout(cell, system, processes.connections());
-    let plans = deal(&cell.workload, processes.spots(), layout);
+    let plans = deal(&cell.flows(), &processes.spots(), layout);
     // Before a folder is made and a server started, so that agents can remove them if this process is killed.
     processes.start_agents(system, place, &plans)?;
     // Clocks have been compared, and no client exists yet.
@@ -74,7 +75,11 @@ fn make_with<'a>(
         lead_factor,
     };
     // Before there is anything to be removed.
-    tear_down.traces = Traces::of(cell, system, &brief.run, context.servers.are_shared());
+    let (flows, shared) = (cell.flows(), context.servers.are_shared());
+    let of_flow = |(index, flow): (usize, &Flow)| {
+        Traces::of(cell, &flow.workload, &run_of_flow(&brief.run, index, flows.len()), shared)
+    };
+    tear_down.traces = flows.iter().enumerate().filter_map(of_flow).collect();
     let mut leader = Leader::new(brief, plans, clock::now());
     let played = processes.play(&mut leader, cell, system, place, context);
     tear_down.traces.iter_mut().for_each(|traces| traces.has_begun = leader.has_begun());

@@ -264,6 +264,8 @@ impl<'a> StudyRunner<'a> {
                 let error = error.to_string();
                 let mut record = blank(cell, Some(system), place, jiff::Timestamp::now().to_string());
                 record.verdict = verdict::failed(&error);
+                let own = record.flows.iter_mut().filter_map(|flow| flow.own.as_mut());
+                own.for_each(|own| own.verdict.clone_from(&record.verdict));
                 record.error = Some(error);
                 (record, None)
             }

@@ -8,6 +8,7 @@ use crate::failure::{Code, Failure};
 use crate::output::Voice;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::flow::{OWN_KEYS, why_no_name};
 use pubmark_model::line::JsonLine;
 use pubmark_model::question::{AskedQuestions, Precision};
 use pubmark_model::record::RunRecord;
@@ -39,6 +40,7 @@ pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<C
     measure::show_study((&args.measure, args.all), result, voice, || {
         // Records as they were written: a report keeps less of each.
         let records = read_records(measured.folder()).map_err(Failure::run)?.runs;
+        let records: Vec<RunRecord> = records.into_iter().flat_map(RunRecord::by_flow).collect();
         Ok(told(&measured.report, &records))
     })?;
     measured.conclude((&gates, &args.gates), "pubmark bench", &args.measure, voice)
@@ -64,6 +66,7 @@ fn study(args: &BenchArgs, registry: &mut Registry) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    workload.flows = &args.flow;
     workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
     let Some(precision) = &args.precision else { return study_of(workload, registry) };
     let within = Precision::parse(precision).map_err(|error| Failure::usage(format!("--precision: {error}")))?;
@@ -80,18 +83,20 @@ pub struct AskedWorkload<'a> {
     measure: &'a MeasureArgs,
     /// Additional keys to set.
     pub set: Vec<(String, String)>,
+    /// Flows as typed.
+    flows: &'a [String],
 }
 
 impl<'a> AskedWorkload<'a> {
     /// Returns the workload of these arguments.
     pub fn of(target: &'a str, given: &'a WorkloadArgs, measure: &'a MeasureArgs) -> AskedWorkload<'a> {
-        AskedWorkload { target, given, measure, set: Vec::new() }
+        AskedWorkload { target, given, measure, set: Vec::new(), flows: &[] }
     }
 }
 
 /// Returns a study of one cell, whose axes are the arguments given.
 pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<Study, Failure> {
-    let AskedWorkload { target, given: args, measure, set: own } = workload;
+    let AskedWorkload { target, given: args, measure, set: own, flows } = workload;
     let endpoint = match target.contains("://") {
         true => Some(Endpoint::parse(target).map_err(Failure::usage)?),
         false => None,
@@ -112,7 +117,9 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
     set.extend(pairs(&args.set, "--set")?);
     let flags: Vec<String> = own_flags.into_iter().chain(args.typed().into_iter().map(|(key, _)| key)).collect();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
+    let flows = flows.iter().map(|text| flow(text)).collect::<Result<String, Failure>>()?;
+    let name = &system.name;
+    let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n{flows}");
     let reading = ReadOptions { set: &set, ..ReadOptions::default() };
     let mut study = Study::parse("the command line", &text, &systems, &reading).map_err(|errors| {
         let errors = by_flags(errors, &flags).errors;
@@ -126,6 +133,31 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
     if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }
-    study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"]);
+    match study.flows.is_empty() {
+        true => study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"]),
+        false => study.lift(&["transport", "agents"]),
+    }
     Ok(study)
+}
+
+/// Returns the table of a study for a flow as typed: `NAME: PATTERN, KEY=VALUE, …`.
+fn flow(text: &str) -> Result<String, Failure> {
+    let wrong = |what: &str| {
+        let form = "write it as 'alarms: fan-out, subscribers=10, rate=20, payload=64B'";
+        Failure::usage(format!("--flow '{text}': {what}: {form}"))
+    };
+    let (name, keys) = text.split_once(':').ok_or_else(|| wrong("there is no name before a colon"))?;
+    if let Some(why) = why_no_name(name.trim()) {
+        return Err(wrong(&why));
+    }
+    let mut table = format!("[flows.{}]\n", name.trim());
+    for part in keys.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (key, value) = part.split_once('=').unwrap_or(("pattern", part));
+        let key = key.trim().replace('-', "_");
+        if !OWN_KEYS.contains(&key.as_str()) {
+            return Err(wrong(&format!("a flow has no key `{key}`; it has: {}", OWN_KEYS.join(", "))));
+        }
+        table += &format!("{key} = {}\n", json!(value.trim()));
+    }
+    Ok(table)
 }

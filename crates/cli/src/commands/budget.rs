@@ -15,7 +15,7 @@ use pubmark_report::{ClaimResult, QuestionKind, QuestionState, Records, Report, 
 use pubmark_study::budget::{Budget, BudgetEnd, OpenQuestion, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::strategy::Decided;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::Path;
 
@@ -105,7 +105,17 @@ pub fn look(study: &Study) -> impl FnMut(&[RunRecord]) -> Result<QuestionsSeen, 
     move |records| {
         let records = Records { runs: records.to_vec(), ..Records::default() };
         let report = Report::of(study.clone(), &records)?;
-        Ok(QuestionsSeen { beside: report.beside(), ..seen(report.questions()) })
+        let measured = report.measured_cells();
+        let of_plan = |cells: Vec<usize>| {
+            let cells: BTreeSet<usize> = cells.into_iter().map(|cell| measured[cell]).collect();
+            cells.into_iter().collect::<Vec<_>>()
+        };
+        let mut beside = vec![Vec::new(); measured.iter().max().map_or(0, |last| last + 1)];
+        measured.iter().zip(report.beside()).for_each(|(cell, others)| beside[*cell].extend(others));
+        let beside = beside.into_iter().map(of_plan).collect();
+        let mut seen = seen(report.questions());
+        seen.open.iter_mut().for_each(|open| open.cells = of_plan(std::mem::take(&mut open.cells)));
+        Ok(QuestionsSeen { beside, ..seen })
     }
 }
 
@@ -141,7 +151,7 @@ fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
 /// Describes the outcome of a study: decided questions, open ones with the time that each would still take, and
 /// questions that no further run decides.
 pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) -> String {
-    let questions = report.questions();
+    let (questions, measured) = (report.questions(), report.measured_cells());
     let (mut decided, mut open, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     for question in &questions {
         let text = &question.text;
@@ -153,10 +163,13 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
                     let result = &report.cells()[*cell];
                     result.runs > 0 && groups.iter().any(|group| result.runs_for(*group) == 0)
                 };
-                let is_given_up = |cell: &usize| over.given_up.contains(cell) || counts_never(cell);
+                let is_given_up = |cell: &usize| over.given_up.contains(&measured[*cell]) || counts_never(cell);
                 let given_up: Vec<usize> = cells.iter().copied().filter(is_given_up).collect();
                 let more_ns = blocks_more.map(|blocks| {
-                    cells.iter().map(|cell| over.run_ns[*cell]).sum::<Ns>().saturating_mul(u64::from(blocks))
+                    {
+                        let cells: BTreeSet<usize> = cells.iter().map(|cell| measured[*cell]).collect();
+                        cells.iter().map(|cell| over.run_ns[*cell]).sum::<Ns>()
+                    }.saturating_mul(u64::from(blocks))
                 });
                 let said = match (given_up.first(), more_ns) {
                     (Some(cell), _) => {

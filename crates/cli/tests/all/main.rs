@@ -19,6 +19,7 @@ mod engines;
 mod errors;
 mod fastdds;
 mod faults;
+mod flows;
 mod folders;
 mod formats;
 mod fresh;

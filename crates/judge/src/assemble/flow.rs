@@ -4,9 +4,9 @@ use super::losses;
 use super::merge::{add_counts, merge};
 use pubmark_model::counts::{RefusalCount, add_refusals};
 use pubmark_model::protocol::{
-    FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
+    AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
-use pubmark_model::record::{Counts, FlowRecord, Rates, RunRecord, Series};
+use pubmark_model::record::{Counts, FlowRecord, OwnFigures, Rates, RunRecord, Series};
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Workload;
@@ -14,13 +14,15 @@ use pubmark_stats::Histogram;
 use std::collections::BTreeMap;
 
 /// The figures of a flow.
+#[derive(Default)]
 pub struct UnitedFlow {
     counts: Counts,
     refusals: Vec<RefusalCount>,
     rates: Rates,
     times: TimeFigures<Option<Histogram>>,
     pacing: Option<PacingFigures>,
-    jitter_ns: Option<f64>,
+    /// Sum of the differences between consecutive latencies, ns, and their number.
+    jitter: (f64, u64),
     series: Series,
     stalls: Option<Stalls>,
     /// Number of latencies below zero.
@@ -55,18 +57,59 @@ impl UnitedFlow {
         results.iter().filter_map(|result| result.pacing).for_each(|one| pacing.get_or_insert_default().add(&one));
         let mut stalls: Option<Stalls> = None;
         results.iter().filter_map(|result| result.stalls).for_each(|one| stalls.get_or_insert_default().add(&one));
-        let pairs = total(results.iter().map(|result| result.jitter_pairs));
-        let jitter_sum_ns: f64 = results.iter().map(|result| result.jitter_sum_ns).sum();
         UnitedFlow {
             rates: rates(workload, &counts, window_ns, total(results.iter().map(|result| result.arrived))),
             counts,
             refusals,
             times,
             pacing,
-            jitter_ns: (pairs > 0).then(|| jitter_sum_ns / pairs as f64),
+            jitter: (
+                results.iter().map(|result| result.jitter_sum_ns).sum(),
+                total(results.iter().map(|result| result.jitter_pairs)),
+            ),
             series: series(results, remarks),
             stalls,
             negative: ledger.negative,
+        }
+    }
+
+    /// Combines the flows of a run, which these agents played.
+    pub fn together(flows: Vec<UnitedFlow>, agents: &[&AgentResult], remarks: &mut Vec<String>) -> UnitedFlow {
+        let mut flows = flows.into_iter();
+        let mut all = flows.next().unwrap_or_default();
+        if flows.len() == 0 {
+            return all;
+        }
+        for flow in flows {
+            all.counts.add(&flow.counts);
+            add_refusals(&mut all.refusals, &flow.refusals);
+            all.rates.add(&flow.rates);
+            let merged = all.times.add(&flow.times);
+            remarks.extend(merged.err().map(|error| format!("the times of the flows cannot be added: {error}")));
+            flow.pacing.iter().for_each(|pacing| all.pacing.get_or_insert_default().add(pacing));
+            flow.stalls.iter().for_each(|stalls| all.stalls.get_or_insert_default().add(stalls));
+            all.jitter = (all.jitter.0 + flow.jitter.0, all.jitter.1.saturating_add(flow.jitter.1));
+            all.negative = all.negative.saturating_add(flow.negative);
+        }
+        let results: Vec<&FlowResult> = agents.iter().flat_map(|agent| &agent.flows).collect();
+        all.series = series(&results, remarks);
+        all
+    }
+
+    fn jitter_ns(&self) -> Option<f64> {
+        let (sum_ns, pairs) = self.jitter;
+        (pairs > 0).then(|| sum_ns / pairs as f64)
+    }
+
+    /// Returns the further figures of one of several flows.
+    pub fn own(&self, workload: Workload) -> OwnFigures {
+        OwnFigures {
+            refusals: self.refusals.clone(),
+            pacing: self.pacing,
+            stalls: self.stalls,
+            histograms: self.times.encoded(),
+            series: self.series.clone(),
+            ..OwnFigures::blank(workload)
         }
     }
 
@@ -77,16 +120,17 @@ impl UnitedFlow {
             counts: self.counts,
             rates: self.rates,
             times: self.times.summaries(),
-            jitter_ns: self.jitter_ns,
+            jitter_ns: self.jitter_ns(),
+            own: None,
         }
     }
 
     /// Writes the flow as the figures of a run that has no other flow.
     pub fn into_record(self, record: &mut RunRecord) {
+        record.jitter_ns = self.jitter_ns();
         (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
-        (record.pacing, record.jitter_ns) = (self.pacing, self.jitter_ns);
-        (record.series, record.stalls) = (self.series, self.stalls);
+        (record.pacing, record.series, record.stalls) = (self.pacing, self.series, self.stalls);
     }
 }
 

@@ -79,6 +79,10 @@ pub const OWN_LAG_P50: f64 = 1.0;
 /// Ratio of generator delay to latency, each at the same percentile, for messages that have the delay in their latency.
 pub const OWN_LAG_WITHIN: f64 = 0.10;
 
+/// Ratio of the longest generator delay to a latency up to which the delay does not count: messages that come this much
+/// later leave a server this much later at most, so that no percentile moves by more.
+pub const OWN_LAG_SMALL: f64 = 0.01;
+
 /// Ratio of the clock uncertainty of two hosts to a latency between them: up to there it is quoted with that bound
 /// beside it.
 pub use pubmark_model::record::CLOCK_SHARE as CLOCK;

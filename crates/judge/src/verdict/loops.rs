@@ -112,6 +112,7 @@ mod tests {
             axes: serde_json::Map::new(),
             system: pubmark_model::system::System::unknown("mqtt"),
             workload: Workload::of([("pairs", "1000"), ("rate", rate)]).unwrap(),
+            flows: Vec::new(),
             limits: Limits::default(),
             faults: Default::default(),
             link: None,

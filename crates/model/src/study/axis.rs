@@ -2,6 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
+use crate::flow::FLOW;
 use crate::setting::{KEYS, Section, key};
 use crate::system::Systems;
 use serde_json::Value;
@@ -16,7 +17,7 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
                 .help("`pubmark systems` lists them")),
         };
     }
-    if axis.starts_with("options.") || axis == PART {
+    if axis.starts_with("options.") || axis == PART || axis == FLOW {
         return Ok(plain(&scalar.text));
     }
     match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
@@ -50,5 +51,5 @@ pub(crate) fn no_axis(name: &str, at: usize) -> Diagnostic {
 pub(super) const PART: &str = "part";
 
 pub(crate) fn known_axis(name: &str) -> bool {
-    name.starts_with("options.") || name == PART || axis_names().any(|known| known == name)
+    name.starts_with("options.") || name == PART || name == FLOW || axis_names().any(|known| known == name)
 }

@@ -7,6 +7,7 @@ use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
+use crate::flow::{MOST_FLOWS, OWN_KEYS, StudyFlow, why_no_name};
 use crate::hosts::Hosts;
 use crate::setting::{KEYS, Key, Section, Settings, key};
 use crate::system::Systems;
@@ -17,9 +18,10 @@ use std::collections::BTreeMap;
 /// The most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "transports",
     "workload",
+    "flows",
     "limits",
     "faults",
     "settings",
@@ -74,6 +76,7 @@ impl Study {
             baseline: None,
             transports: BTreeMap::new(),
             settings: Settings::default(),
+            flows: Vec::new(),
             axes: Vec::new(),
             parts: Vec::new(),
             skips: Vec::new(),
@@ -148,12 +151,13 @@ impl Parser<'_> {
                 "capacity" => self.study.capacity = goal::read(table, &mut self.errors),
                 "ab" => self.study.ab = Some(goal::read_ab(table, &mut self.errors)),
                 "quick" => self.quick(table),
-                "parts" | "hosts" => self.errors.extend(partless(table)),
+                "parts" | "hosts" | "flows" => self.errors.extend(partless(table)),
                 name => {
                     let help = suggestion(name, TABLES);
                     self.unknown(Diagnostic::at(table.at, format!("unknown table [{name}]")).help(help));
                 }
             },
+            Some(("flows", name)) => self.flow(table, name),
             Some(("hosts", name)) => self.study.hosts.read(name, table, &mut self.errors),
             Some(("axes", "options")) => {
                 let axes = self.axes(table, "options.");
@@ -274,6 +278,32 @@ impl Parser<'_> {
                 self.errors.push(Diagnostic::at_value(value.at, error));
             }
         }
+    }
+
+    /// Reads a flow.
+    fn flow(&mut self, table: &Table, name: &str) {
+        if let Some(why) = why_no_name(name) {
+            self.errors.push(Diagnostic::at(table.at, why));
+        }
+        if self.study.flows.len() == MOST_FLOWS {
+            let message = format!("there are more than {MOST_FLOWS} flows");
+            return self.errors.push(Diagnostic::at(table.at, message));
+        }
+        let mut flow = StudyFlow::new(name);
+        for entry in &table.entries {
+            let place = format!("[flows.{name}]");
+            let Some((key, value)) = self.setting(entry, &place, |section| section == Section::Workload) else {
+                continue;
+            };
+            let set = match OWN_KEYS.contains(&key.name) {
+                true => flow.set(key.name, &value.text).map_err(|error| error.to_string()),
+                false => Err(format!("`{}` is the same for all flows: write it in [workload]", key.name)),
+            };
+            if let Err(error) = set {
+                self.errors.push(Diagnostic::at_value(value.at, error));
+            }
+        }
+        self.study.flows.push(flow);
     }
 
     /// Reads the transports of single systems, for a study that sets none for all.
@@ -452,7 +482,11 @@ impl Parser<'_> {
 
 /// Returns the errors of keys that belong to no part, or to no host.
 fn partless(table: &Table) -> Vec<Diagnostic> {
-    let one = if table.name == "hosts" { "host" } else { "part" };
+    let one = match table.name.as_str() {
+        "hosts" => "host",
+        "flows" => "flow",
+        _ => "part",
+    };
     let keys = table.entries.iter();
     keys.map(|entry| {
         Diagnostic::at(entry.key_at, format!("`{}` belongs into a {one}: write [{}.NAME]", entry.key, table.name))

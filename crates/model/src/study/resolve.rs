@@ -7,6 +7,7 @@ use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::{Claim, Condition, Statement};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
+use crate::flow::{ALL, FLOW, OWN_KEYS};
 use crate::options::{OptionSpec, common};
 use crate::secret::{HIDDEN, may_be_secret_name, recorded_text, secret};
 use crate::setting::{KEYS, Key, Time, WINDOW, as_typed, key};
@@ -42,6 +43,7 @@ impl Parser<'_> {
             self.leave_out_searches(&left);
         }
         self.check_secrets();
+        self.check_flows();
         for axis in &self.study.axes {
             if self.study.settings.get(&axis.name).is_some() {
                 self.errors.push(Diagnostic::whole(format!(
@@ -147,6 +149,10 @@ impl Parser<'_> {
             if axis == PART && known.is_empty() {
                 known = self.study.parts.iter().map(|part| part.name.as_str().into()).collect();
             }
+            if axis == FLOW && !self.study.flows.is_empty() {
+                let names = self.study.flows.iter().map(|flow| flow.name.as_str());
+                known = names.chain([ALL]).map(Value::from).collect();
+            }
             let shown = |values: &[Value]| values.iter().map(as_typed).collect::<Vec<_>>().join(", ");
             match value {
                 _ if known.is_empty() => {
@@ -210,6 +216,13 @@ impl Parser<'_> {
                 }
             }
             self.study.axes.push(Axis { name: PART.into(), values });
+        }
+        let of_parts = self.study.parts.iter().flat_map(|part| &part.axes);
+        if self.study.axes.iter().chain(of_parts).any(|axis| axis.name == FLOW) {
+            self.errors.push(
+                Diagnostic::whole("`flow` is an axis by itself where there are flows")
+                    .help("write [flows.NAME] tables"),
+            );
         }
         let asked = self.study.asked_capacity().map_or_else(Vec::new, |(_, asked)| asked.parts.clone());
         let unknown = |name: &&String| self.study.parts.iter().all(|part| part.name != **name);
@@ -317,6 +330,9 @@ impl Parser<'_> {
             .or_else(|| name.strip_prefix("settings."))
             .or_else(|| name.strip_prefix("run."))
             .unwrap_or(name);
+        if let Some((flow, key)) = name.strip_prefix("flows.").and_then(|place| place.split_once('.')) {
+            return self.set_of_flow(flow, key, text);
+        }
         if let Some(option) = name.strip_prefix("options.") {
             if let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == name) {
                 axis.values = vec![plain(text)];
@@ -385,7 +401,22 @@ impl Parser<'_> {
         key.set(&mut self.study.settings, text).map_err(Diagnostic::whole)
     }
 
+    fn set_of_flow(&mut self, name: &str, key: &str, text: &str) -> Result<(), Diagnostic> {
+        let names: Vec<String> = self.study.flows.iter().map(|flow| flow.name.clone()).collect();
+        let Some(flow) = self.study.flows.iter_mut().find(|flow| flow.name == name) else {
+            let help = if names.is_empty() { "it has none".to_owned() } else { format!("its flows: {}", names.join(", ")) };
+            return Err(Diagnostic::whole(format!("the study has no flow `{name}`")).help(help));
+        };
+        if !OWN_KEYS.contains(&key) {
+            return Err(Diagnostic::whole(format!("a flow has no key `{key}`")).help(suggestion(key, OWN_KEYS)));
+        }
+        flow.set(key, text).map_err(Diagnostic::whole)
+    }
+
     fn only(&mut self, name: &str, text: &str) -> Result<(), Diagnostic> {
+        if name == FLOW && !self.study.flows.is_empty() {
+            return self.only_flows(text);
+        }
         let read = |text: &str| self.axis_value(name, &Scalar { text: text.trim().into(), at: 0 });
         let axes = self.study.axes.iter().chain(self.study.parts.iter().flat_map(|part| &part.axes));
         let mut values = axes.filter(|axis| axis.name == name).flat_map(|axis| &axis.values);
@@ -430,6 +461,32 @@ impl Parser<'_> {
         }
         axis.values.retain(|value| wanted.contains(value));
         Ok(())
+    }
+
+    /// Leaves the flows of these names.
+    fn only_flows(&mut self, text: &str) -> Result<(), Diagnostic> {
+        let wanted: Vec<&str> = text.split(',').map(str::trim).collect();
+        let names: Vec<&str> = self.study.flows.iter().map(|flow| flow.name.as_str()).collect();
+        if let Some(missing) = wanted.iter().find(|name| !names.contains(name)) {
+            let message = format!("the study has no flow `{missing}`; its flows: {}", names.join(", "));
+            return Err(Diagnostic::whole(message));
+        }
+        self.study.flows.retain(|flow| wanted.contains(&flow.name.as_str()));
+        Ok(())
+    }
+
+    /// Refuses flows where one load is searched or two arms are compared.
+    fn check_flows(&mut self) {
+        let study = &self.study;
+        let searched = [
+            (study.ab.is_some(), "[ab]"),
+            (study.capacity.is_some(), "[capacity]"),
+            (study.settings.headroom == Some(true), "headroom = true"),
+        ];
+        for (_, what) in searched.iter().filter(|(is_set, _)| *is_set && !study.flows.is_empty()) {
+            let message = format!("{what} cannot be combined with [flows.NAME]: a search changes one load");
+            self.errors.push(Diagnostic::whole(message).help("leave one of them out"));
+        }
     }
 
     fn check_options(&mut self) {

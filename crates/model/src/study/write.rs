@@ -90,6 +90,11 @@ impl Study {
             let keys = keys.into_iter().map(|(name, setting)| (name.to_owned(), value(&setting)));
             insert_table(&mut out, section.name(), keys.collect());
         }
+        let flows = self.flows.iter().map(|flow| {
+            let keys = KEYS.iter().filter_map(|key| Some((key.name.to_owned(), value(&key.value(&flow.settings)?))));
+            (flow.name.clone(), keys.collect::<Table>().into())
+        });
+        insert_table(&mut out, "flows", flows.collect());
         let transports = self.transports.iter().map(|(system, transport)| (system.clone(), transport.word().into()));
         insert_table(&mut out, "transports", transports.collect());
         out.insert("axes".into(), axes(&self.axes).into());

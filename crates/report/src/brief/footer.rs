@@ -93,7 +93,7 @@ fn trust(report: &Report) -> String {
 /// Returns the reasons of unreliable runs, the most frequent first, each with its figures
 /// and the number of runs.
 fn reasons(report: &Report) -> Vec<String> {
-    let found = merged(report.cells().iter().flat_map(CellResult::all_reasons));
+    let found = merged(report.cells().iter().filter(|result| result.is_whole()).flat_map(CellResult::all_reasons));
     let more = found.len().saturating_sub(REASONS_MAX);
     let said = |ReasonCount { reason, runs, mut figures, .. }: ReasonCount| {
         // A single count lists its figures as its runs came.

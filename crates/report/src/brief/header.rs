@@ -11,6 +11,8 @@ use crate::settings;
 use crate::text::{clean, counted};
 use pubmark_model::cell::Cell;
 use pubmark_model::fault;
+use pubmark_model::flow::{FLOW, StudyFlow};
+use pubmark_model::study::Study;
 use pubmark_model::units::{format_size, format_time};
 use pubmark_model::workload::{Extent, Rate};
 use serde_json::Value;
@@ -57,7 +59,7 @@ fn workload(report: &Report) -> Vec<String> {
     let study = report.study();
     let run: Vec<&CellResult> = report.cells().iter().filter(|result| result.status != Status::Skipped).collect();
     let mut parts = vec![systems(&run)];
-    parts.extend(of_cells(&run));
+    parts.extend(of_cells(study, &run));
     let options = study.axes.iter().filter(|axis| axis.values.len() == 1 && axis.name.starts_with("options."));
     parts.extend(options.map(|axis| format!("{} {}", axis_name(&axis.name), axis_value(&axis.name, &axis.values[0]))));
     parts.extend(settings::constant(report).filter(|settings| settings.ends_with("stock")));
@@ -87,10 +89,39 @@ fn systems(run: &[&CellResult]) -> String {
     }
 }
 
-/// Returns the workload, as far as all cells have the same.
-fn of_cells(run: &[&CellResult]) -> Vec<String> {
+/// Returns flows, limits, faults and windows, as far as all cells have the same.
+fn of_cells(study: &Study, run: &[&CellResult]) -> Vec<String> {
     let Some(first) = run.first().map(|result| &result.cell) else { return Vec::new() };
-    let own = &first.workload;
+    let of_flow = |flow: &StudyFlow| {
+        let is_of = |result: &&&CellResult| result.cell.axes.get(FLOW).is_some_and(|name| *name == flow.name.as_str());
+        let own: Vec<&CellResult> = run.iter().filter(is_of).copied().collect();
+        format!("{}: {}", flow.name, traffic(&own).join(" "))
+    };
+    let mut parts = match study.flows.is_empty() {
+        true => traffic(run),
+        false => study.flows.iter().map(of_flow).collect(),
+    };
+    if all(run, |cell| cell.limits == first.limits) {
+        parts.extend(first.limits.cpus.map(|cpus| format!("{cpus} CPUs")));
+        parts.extend(first.limits.memory_bytes.map(|bytes| format!("{} memory", format_size(bytes))));
+    }
+    let fault = first.faults.to_string();
+    if fault != fault::NONE && all(run, |cell| cell.faults == first.faults) {
+        parts.push(clean(&fault, TITLE_CHARS));
+    }
+    let extent = first.workload.extent;
+    if all(run, |cell| cell.workload.extent == extent) {
+        parts.push(match extent {
+            Extent::TimeNs(ns) => format!("windows of {}", format_time(ns)),
+            Extent::Count(count) => format!("{} messages each", grouped(&count.to_string())),
+        });
+    }
+    parts
+}
+
+/// Returns the traffic of cells, as far as all have the same.
+fn traffic(run: &[&CellResult]) -> Vec<String> {
+    let Some(own) = run.first().map(|result| &result.cell.workload) else { return Vec::new() };
     let mut parts = Vec::new();
     if all(run, |cell| cell.workload.pattern == own.pattern) {
         parts.push(own.pattern.to_string());
@@ -114,20 +145,6 @@ fn of_cells(run: &[&CellResult]) -> Vec<String> {
     let arrival = own.arrival.to_string();
     if arrival != "uniform" && all(run, |cell| cell.workload.arrival == own.arrival) {
         parts.push(arrival);
-    }
-    if all(run, |cell| cell.limits == first.limits) {
-        parts.extend(first.limits.cpus.map(|cpus| format!("{cpus} CPUs")));
-        parts.extend(first.limits.memory_bytes.map(|bytes| format!("{} memory", format_size(bytes))));
-    }
-    let fault = first.faults.to_string();
-    if fault != fault::NONE && all(run, |cell| cell.faults == first.faults) {
-        parts.push(clean(&fault, TITLE_CHARS));
-    }
-    if all(run, |cell| cell.workload.extent == own.extent) {
-        parts.push(match own.extent {
-            Extent::TimeNs(ns) => format!("windows of {}", format_time(ns)),
-            Extent::Count(count) => format!("{} messages each", grouped(&count.to_string())),
-        });
     }
     parts
 }

@@ -39,7 +39,8 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
     let known = |run: &RunRecord| {
         run.error.is_none() && run.workload.qos > 0 && run.counts.acked > 0 && run.counts.acked_lost.is_some()
     };
-    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()).filter(|(run, _)| known(run)) {
+    let told = |(run, cell): &(&RunRecord, &usize)| known(run) && report.cells()[**cell].is_one_flow();
+    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()).filter(told) {
         let Kept { counts, runs, .. } = &mut cells[*cell];
         counts.sent += run.counts.sent;
         counts.expected += run.counts.expected;

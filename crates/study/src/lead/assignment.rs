@@ -3,7 +3,7 @@
 use super::refusal::Refusal;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
-use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
+use pubmark_model::protocol::{BoundEndpoint, Client, Flow, PublisherTotal, Role};
 use pubmark_model::system::System;
 use pubmark_model::topology::{bind_answers_at, bind_at, heard_by};
 use pubmark_model::units::{Ns, SECOND};
@@ -54,6 +54,8 @@ pub struct AgentPlan {
     pub wave: u8,
     /// Number of its host.
     pub host: usize,
+    /// Number of its flow: each agent plays clients of one.
+    pub flow: usize,
     /// Its clients.
     pub clients: Vec<Client>,
 }
@@ -173,9 +175,22 @@ pub fn pinning(workload: &Workload, cpus: &[usize], isolated: &[usize]) -> (Vec<
     }
 }
 
+/// Assigns the clients of all flows to agents, each with clients of one flow.
+pub fn deal(flows: &[Flow], spots: &[Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
+    let mut all: Vec<AgentPlan> = Vec::new();
+    for (index, flow) in flows.iter().enumerate() {
+        let mut plans = deal_flow(&flow.workload, spots.clone(), layout);
+        if flows.len() > 1 {
+            plans.iter_mut().for_each(|plan| (plan.flow, plan.name) = (index, format!("{}-{}", flow.name, plan.name)));
+        }
+        all.extend(plans);
+    }
+    all
+}
+
 /// Assigns the clients to agents on the hosts of the senders and of the receivers. Clients with the same number get
 /// hosts with the same number, as far as both sides have as many.
-pub fn deal(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
+fn deal_flow(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
     let asking = workload.pattern.requests();
     let client = |role, id| Client {
         role,
@@ -224,7 +239,7 @@ pub fn deal(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], l
                 .for_each(|client| client.connect = heard_by(workload, client.id).map(endpoint).collect());
         }
         senders.append(&mut hearers);
-        return vec![AgentPlan { name: "all".to_owned(), wave: 0, host: sending_at[0].host, clients: senders }];
+        return vec![AgentPlan { name: "all".to_owned(), wave: 0, host: sending_at[0].host, flow: 0, clients: senders }];
     }
     let processes = if let Layout::Sides { processes } = layout { processes } else { 1 };
     let (senders_wave, hearers_wave) = if asking { (1, 0) } else { (0, 1) };
@@ -240,7 +255,7 @@ fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize,
     for (spot, clients) in spots.iter().zip(shares(&clients, spots.len())) {
         let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len()));
         let plan =
-            |clients: &[Client]| AgentPlan { name: name.to_owned(), wave, host: spot.host, clients: clients.to_vec() };
+            |clients: &[Client]| AgentPlan { name: name.to_owned(), wave, host: spot.host, flow: 0, clients: clients.to_vec() };
         parts.extend(shares(clients, agents).map(plan));
     }
     parts.retain(|part| !part.clients.is_empty());
@@ -258,6 +273,11 @@ fn shares(clients: &[Client], count: usize) -> impl Iterator<Item = &[Client]> {
 
 /// Returns each pair of hosts that messages travel between, as sender's and receiver's host.
 pub fn streams_between(plans: &[AgentPlan]) -> BTreeSet<(usize, usize)> {
+    let flows = plans.iter().map(|plan| plan.flow).max().map_or(0, |last| last + 1);
+    (0..flows).flat_map(|flow| streams_of(&plans.iter().filter(|plan| plan.flow == flow).collect::<Vec<_>>())).collect()
+}
+
+fn streams_of(plans: &[&AgentPlan]) -> BTreeSet<(usize, usize)> {
     // An agent's senders have consecutive numbers, and so have agents of one host.
     let mut sending: Vec<(u32, u32, usize)> = Vec::new();
     for plan in plans {
@@ -343,7 +363,7 @@ mod tests {
 
     #[test]
     fn connections_are_split_over_as_few_agents_as_can_hold_them() {
-        let parts = deal(&workload("50000"), here(), Layout::Server { connections: 19_700, processes: 1 });
+        let parts = deal_flow(&workload("50000"), here(), Layout::Server { connections: 19_700, processes: 1 });
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(
             names,
@@ -363,7 +383,7 @@ mod tests {
     fn answers_go_where_the_publisher_has_bound() {
         let settings = [("pattern", "fan-out-echo"), ("subscribers", "3"), ("transport", "tcp")];
         let workload = Workload::of(settings).unwrap();
-        let mut parts = deal(&workload, here(), Layout::Sides { processes: 1 });
+        let mut parts = deal_flow(&workload, here(), Layout::Sides { processes: 1 });
         let bound = |answers: Option<&str>| {
             let (endpoint, answers) = ("tcp://127.0.0.1:5".into(), answers.map(str::to_owned));
             let mut bound = BoundEndpoints::default();
@@ -376,7 +396,7 @@ mod tests {
         let told: Vec<Option<&str>> = parts[1].clients.iter().map(|client| client.answers.as_deref()).collect();
         assert_eq!(told, [Some("tcp://127.0.0.1:6"), None, None]);
         assert!(parts[1].clients.iter().all(|client| client.connect == ["tcp://127.0.0.1:5"]));
-        let mut parts = deal(&workload, here(), Layout::Sides { processes: 1 });
+        let mut parts = deal_flow(&workload, here(), Layout::Sides { processes: 1 });
         connect(&mut parts[1], &bound(None)).unwrap();
         assert!(parts[1].clients.iter().all(|client| client.answers.is_none()), "they go back as messages came");
         let two = Workload::of(settings.into_iter().chain([("publishers", "2")]));
@@ -388,7 +408,7 @@ mod tests {
         let total = |publisher| PublisherTotal { publisher, sent: 1, ..PublisherTotal::default() };
         let told = |settings: &[(&str, &str)], processes| {
             let workload = Workload::of(settings.iter().copied()).unwrap();
-            let parts = deal(&workload, here(), Layout::Sides { processes });
+            let parts = deal_flow(&workload, here(), Layout::Sides { processes });
             let totals: Vec<PublisherTotal> = (0..workload.publishers).map(total).collect();
             let told = |part: &AgentPlan| {
                 let ids = part.concerns(&totals).iter().map(|total| total.publisher.to_string()).collect::<Vec<_>>();
@@ -410,7 +430,7 @@ mod tests {
     #[test]
     fn a_side_without_a_client_has_no_agent() {
         for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
-            let parts = deal(&Workload { subscribers: 0, ..workload("3") }, here(), layout);
+            let parts = deal_flow(&Workload { subscribers: 0, ..workload("3") }, here(), layout);
             assert_eq!(parts.len(), 3);
             assert!(parts.iter().all(|part| part.role().sends() && part.clients.len() == 1), "{layout:?}");
         }
@@ -420,7 +440,7 @@ mod tests {
     fn a_side_of_several_processes_has_its_clients_spread_over_them() {
         for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
             for (pairs, agents) in [("1", 1), ("3", 3), ("6", 4), ("10", 4)] {
-                let parts = deal(&workload(pairs), here(), layout);
+                let parts = deal_flow(&workload(pairs), here(), layout);
                 let sides = |senders: bool| parts.iter().filter(|part| part.role().sends() == senders).count();
                 assert_eq!((sides(true), sides(false)), (agents, agents), "{layout:?} {pairs}");
                 assert!(parts.iter().all(|part| !part.clients.is_empty()));
@@ -453,7 +473,7 @@ mod tests {
         let layouts = [Layout::Sides { processes: 2 }, Layout::Server { connections: 1_000, processes: 2 }];
         for (layout, pairs) in layouts.into_iter().flat_map(|layout| ["1", "3", "7", "8"].map(|pairs| (layout, pairs)))
         {
-            let parts = deal(&workload(pairs), at(&[1, 2, 3], &[1, 2, 3]), layout);
+            let parts = deal_flow(&workload(pairs), at(&[1, 2, 3], &[1, 2, 3]), layout);
             let host_of = |role: Role, id: u32| {
                 let plays = |part: &&AgentPlan| part.clients.iter().any(|c| (c.role, c.id) == (role, id));
                 parts.iter().find(plays).unwrap().host
@@ -473,12 +493,12 @@ mod tests {
     fn clients_bind_at_their_own_hosts_address() {
         let apart = Workload { transport: Some(Transport::Tcp), ..workload("4") };
         let between = |sending: &[usize], hearing: &[usize], layout| {
-            streams_between(&deal(&apart, at(sending, hearing), layout)).into_iter().collect::<Vec<_>>()
+            streams_between(&deal_flow(&apart, at(sending, hearing), layout)).into_iter().collect::<Vec<_>>()
         };
         let server = Layout::Server { connections: 1_000, processes: 2 };
         assert_eq!(between(&[0, 1], &[2, 3], server), [(0, 2), (1, 3)], "the first pairs, and the last");
         assert_eq!(between(&[1, 2], &[3], Layout::Sides { processes: 1 }), [(1, 3), (2, 3)]);
-        let parts = deal(&apart, at(&[1, 2], &[3]), Layout::Sides { processes: 1 });
+        let parts = deal_flow(&apart, at(&[1, 2], &[3]), Layout::Sides { processes: 1 });
         let placed = |part: &AgentPlan| {
             let binds = part.clients.iter().map(|client| client.bind.clone().unwrap_or_default()).collect::<Vec<_>>();
             (part.name.clone(), part.host, binds.join(" "))

@@ -32,8 +32,9 @@ impl Leader<'_> {
         self.check(from, &publishers)?;
         let histograms = result.histograms().map_err(|bad| Refusal::BadHistogram { agent: agent(), bad })?;
         let is_spread = self.brief.seats.iter().any(|seat| !seat.host.is_empty());
-        let workload = self.brief.cell.workload.of_repeat(self.brief.place.repeat);
-        let totals = self.agents[from].concerns(&self.totals);
+        let flow = self.agents[from].flow;
+        let workload = self.flows[flow].workload.of_repeat(self.brief.place.repeat);
+        let totals = self.agents[from].concerns(&self.totals[flow]);
         let part = Part {
             workload: &workload,
             clients: &self.agents[from].clients,

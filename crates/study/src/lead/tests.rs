@@ -90,7 +90,7 @@ impl<'a> Stage<'a> {
         let system = &*cell.system;
         Stage::of(
             cell,
-            assignment::deal(&cell.workload, assignment::here(), assignment::layout(cell, system, 1_000)),
+            assignment::deal(&cell.flows(), &assignment::here(), assignment::layout(cell, system, 1_000)),
             wrong,
         )
     }

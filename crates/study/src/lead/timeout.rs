@@ -1,5 +1,6 @@
 //! Error about agents that did not answer in time.
 
+use super::assignment::AgentPlan;
 use super::refusal::{Refusal, Silence};
 use super::{Leader, Phase};
 use pubmark_model::units::Ns;
@@ -27,10 +28,12 @@ impl Leader<'_> {
 
     /// Returns the agents with publishers that have not reported what they sent.
     fn unsent(&self) -> Vec<usize> {
-        let told: HashSet<u32> = self.totals.iter().map(|total| total.publisher).collect();
+        let totals = self.totals.iter().enumerate();
+        let told: HashSet<(usize, u32)> =
+            totals.flat_map(|(flow, totals)| totals.iter().map(move |total| (flow, total.publisher))).collect();
         let lacks = |index: &usize| {
-            let clients = &self.agents[*index].clients;
-            clients.iter().any(|client| client.role.sends() && !told.contains(&client.id))
+            let AgentPlan { flow, clients, .. } = &self.agents[*index];
+            clients.iter().any(|client| client.role.sends() && !told.contains(&(*flow, client.id)))
         };
         (0..self.agents.len()).filter(lacks).collect()
     }

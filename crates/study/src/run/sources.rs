@@ -56,7 +56,7 @@ mod tests {
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
         let study = Study::parse("t", &text, &registry::built_in, &ReadOptions::default()).unwrap();
         let cell = pubmark_model::plan::cells(&study).unwrap().remove(0);
-        let agents = deal(&cell.workload, here(), Layout::Server { connections, processes: 1 });
+        let agents = deal(&cell.flows(), &here(), Layout::Server { connections, processes: 1 });
         let clients = agents.iter().map(|agent| agent.clients.len()).collect();
         (of_agents(&cell, Some(endpoint), &agents), clients)
     }

@@ -18,20 +18,24 @@ pub struct Made<'a> {
 /// this is dropped.
 pub struct TearDown<'a> {
     pub(super) processes: Processes<'a>,
-    pub(super) traces: Option<Traces>,
+    /// By flow.
+    pub(super) traces: Vec<Traces>,
 }
 
 impl<'a> TearDown<'a> {
     pub(super) fn new(processes: Processes<'a>) -> TearDown<'a> {
-        TearDown { processes, traces: None }
+        TearDown { processes, traces: Vec::new() }
     }
 
     /// Ends the agents and removes what their clients have left at the server, if that stays. Returns a line about what
     /// could not be removed.
     pub fn clean(&mut self) -> Option<String> {
-        let traces = self.traces.take()?;
-        self.processes.end_agents();
-        traces.remove(&mut self.processes)
+        let traces = std::mem::take(&mut self.traces);
+        if !traces.is_empty() {
+            self.processes.end_agents();
+        }
+        let left: Vec<String> = traces.into_iter().filter_map(|traces| traces.remove(&mut self.processes)).collect();
+        (!left.is_empty()).then(|| left.join("; "))
     }
 
     /// Ends all remaining processes once the record is stored. Returns a line about what could not be removed from a

@@ -6,7 +6,7 @@ use pubmark_host::ledger::LedgerEntry;
 use pubmark_model::cell::Cell;
 use pubmark_model::leftovers::{Leftovers, in_words};
 use pubmark_model::options::OptionValues;
-use pubmark_model::system::System;
+use pubmark_model::workload::Workload;
 use serde_json::Value;
 
 /// Objects that a run may leave, from before its first client connects until they are removed.
@@ -19,15 +19,16 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Returns the possible leftovers of a run at a server that existed before or that another run may use; `None` if
+    /// Returns the possible leftovers of a flow of a run at a server that existed before or that another run may use; `None` if
     /// its clients leave nothing.
-    pub fn of(cell: &Cell, system: &System, run: &str, is_shared: bool) -> Option<Traces> {
+    pub fn of(cell: &Cell, workload: &Workload, run: &str, is_shared: bool) -> Option<Traces> {
+        let system = &cell.system;
         let is_attached = cell.options.text("endpoint").is_some();
         if !system.agent.built_in() || !(is_attached || is_shared) {
             return None;
         }
         let begun = jiff::Timestamp::now().to_string();
-        let leftovers = Leftovers::of(run, begun, &system.driver, &cell.options, &cell.workload)?;
+        let leftovers = Leftovers::of(run, begun, &system.driver, &cell.options, workload)?;
         // Without a file, leftovers are not listed later; the run can be made nevertheless.
         let entry = if is_attached { LedgerEntry::write(&leftovers).ok().flatten() } else { None };
         Some(Traces { leftovers, entry, has_begun: false })

@@ -38,7 +38,7 @@ fn many(hosts: usize) -> Cell {
 fn dealt(cell: &Cell, hosts: usize) -> Vec<AgentPlan> {
     let spot = |host| Spot { host, address: "10.0.0.1", scratch: Path::new("/x") };
     let spots: Vec<Spot<'_>> = (0..hosts).map(spot).collect();
-    let agents = assignment::deal(&cell.workload, [spots.clone(), spots], Layout::Sides { processes: AGENTS / 2 });
+    let agents = assignment::deal(&cell.flows(), &[spots.clone(), spots], Layout::Sides { processes: AGENTS / 2 });
     assert_eq!(agents.len(), hosts * AGENTS);
     agents
 }

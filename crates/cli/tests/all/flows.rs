@@ -1,0 +1,180 @@
+//! Several flows in one run: each has its own counts, figures and verdict.
+
+use crate::known_answers::Peer;
+use crate::support::{Place, assert_adds_up, count, stderr, stdout};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Flows of a run, by name, and `all` of them together.
+type Flows = BTreeMap<String, Value>;
+
+/// Runs a bench of flows. Returns the record of each flow.
+fn bench(place: &Place, arguments: &[&str]) -> Flows {
+    let fixed = ["--json", "--repeats", "1", "--warmup", "200ms", "--duration", "1s", "--out", "r"];
+    let output = place.run(&[&["bench"], arguments, &fixed[..]].concat());
+    let said = stderr(&output);
+    assert!(matches!(output.status.code(), Some(0 | 3)) && !said.contains("panicked"), "{said}");
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let cells = told["cells"].as_array().unwrap_or_else(|| panic!("{told}"));
+    let flow = |cell: &Value| {
+        let record = cell["runs"][0].clone();
+        assert_adds_up(&record);
+        assert!(record["error"].is_null(), "{}", record["error"]);
+        (cell["cell"]["flow"].as_str().unwrap().to_owned(), record)
+    };
+    cells.iter().map(flow).collect()
+}
+
+fn counts(flows: &Flows, flow: &str, names: &[&str]) -> Vec<u64> {
+    names.iter().map(|name| count(&flows[flow], name)).collect()
+}
+
+/// Every seventh message of each publisher is lost, and one message of a publisher that only one flow has comes twice.
+#[test]
+fn each_flow_has_its_own_truth() {
+    const SCRIPT: &str = "delay = { fixed = \"1ms\" }\nlose = { every = 7 }\nduplicate = { at = [[1, 40]] }";
+    const NAMES: [&str; 5] = ["offered", "expected", "delivered", "lost", "duplicated"];
+    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+        let place = Place::new();
+        let peer = Peer::start(&place, protocol, SCRIPT);
+        let pairs = "pairs: pairs=2, rate=100, payload=256B";
+        let fan = "fan: fan-out, subscribers=3, rate=50, payload=64B";
+        let flows = bench(&place, &[&peer.endpoint, "--flow", pairs, "--flow", fan]);
+        // Of 100 sequences from 20 on, 15 end a seven; of 50 from 10 on, 7 do.
+        assert_eq!(counts(&flows, "pairs", &NAMES), [200, 200, 170, 30, 1], "{protocol}");
+        assert_eq!(counts(&flows, "fan", &NAMES), [50, 150, 129, 21, 0], "{protocol}");
+        assert_eq!(counts(&flows, "all", &NAMES), [250, 350, 299, 51, 1], "{protocol}");
+        let bytes = |flow: &str| flows[flow]["rates"]["delivered_bytes_per_s"].as_f64().unwrap();
+        assert!((bytes("all") - bytes("pairs") - bytes("fan")).abs() < 1.0, "{protocol}");
+        // Arrivals in the window: a few may come after its end.
+        assert!((0.95 * 129.0 * 64.0..=1.02 * 129.0 * 64.0).contains(&bytes("fan")), "{protocol}: {}", bytes("fan"));
+        for flow in ["pairs", "fan"] {
+            let record = &flows[flow];
+            assert!(record["latency_ns"]["min"].as_u64().unwrap() >= 1_000_000, "{protocol} {flow}");
+            assert!(record["server"].is_null() && record["generator"].is_null(), "usage is that of all flows");
+            assert_eq!(record["agents"].as_array().unwrap().len(), 2, "{protocol} {flow}");
+        }
+        assert!(flows["all"]["generator"]["cpu_s"].as_f64().unwrap() > 0.0);
+        let reasons = flows["all"]["verdict"]["reasons"].as_array().unwrap();
+        for said in ["pairs: 30 of 200", "fan: 21 of 150"] {
+            assert!(reasons.iter().any(|reason| reason["evidence"].as_str().unwrap().contains(said)), "{reasons:?}");
+        }
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
+#[test]
+fn flows_of_real_systems_lose_nothing_and_add_up() {
+    const NAMES: [&str; 4] = ["expected", "delivered", "lost", "duplicated"];
+    let alarms = "alarms: fan-out, subscribers=10, rate=20, payload=64B";
+    for (system, more, others) in [
+        ("mosquitto", &[][..], "telemetry: pairs=20, rate=50, qos=1"),
+        ("nats", &[], "telemetry: fan-in, publishers=20, rate=50"),
+        ("redis", &[], "telemetry: pairs=20, rate=50, arrival=poisson"),
+        ("zeromq", &["--transport", "tcp"], "telemetry: request-reply, rate=50"),
+        ("kernel", &["--transport", "inproc"], "telemetry: pipeline, subscribers=2, rate=500"),
+    ] {
+        let place = Place::new();
+        let flows = bench(&place, &[&[system, "--flow", alarms, "--flow", others], more].concat());
+        assert_eq!(flows.keys().collect::<Vec<_>>(), ["alarms", "all", "telemetry"], "{system}");
+        assert_eq!(counts(&flows, "alarms", &NAMES), [200, 200, 0, 0], "{system}");
+        let [of_alarms, of_others, of_all] =
+            ["alarms", "telemetry", "all"].map(|flow| counts(&flows, flow, &["offered", "expected", "delivered", "lost"]));
+        let sum: Vec<u64> = of_alarms.iter().zip(&of_others).map(|(one, other)| one + other).collect();
+        assert_eq!(sum, of_all, "{system}");
+        assert!(of_others[0] > 20 && of_others[3] == 0, "{system}: {of_others:?}");
+        place.assert_swept();
+    }
+}
+
+/// The study's flows are an axis of its report: claims name them, `--only` leaves some out, and a folder tells the same
+/// again.
+#[test]
+fn claims_and_reports_tell_flows_apart() {
+    const STUDY: &str = r#"
+title = "Two flows"
+[workload]
+duration = "1s"
+warmup = "100ms"
+rate = 100
+[flows.few]
+pairs = 2
+[flows.many]
+pairs = 6
+payload = "64B"
+[axes]
+system = ["mock"]
+[run]
+repeats = 3
+[[claims]]
+id = "1"
+says = "many has three times the rate of few"
+expr = "delivered_per_s(mock, flow=many) / delivered_per_s(mock, flow=few) in 2.9..3.1"
+[[claims]]
+id = "2"
+says = "all have four times the rate of few"
+expr = "delivered_per_s(mock, flow=all) / delivered_per_s(mock, flow=few) in 3.9..4.1"
+"#;
+    let place = Place::new();
+    std::fs::write(place.path("two.toml"), STUDY).unwrap();
+    let output = place.run(&["run", "two.toml", "--out", "r"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = stdout(&output);
+    for words in ["few: pairs 2 publishers", "many: pairs 6 publishers", "3 runs: 3 ok"] {
+        assert!(told.contains(words), "should say {words:?}: {told}");
+    }
+    assert_eq!(told.matches(": holds").count().max(told.matches("holds").count()), 2, "{told}");
+    let again = stdout(&place.run(&["report", "r"]));
+    assert!(again.contains("few: pairs 2 publishers"), "{again}");
+    let csv = stdout(&place.run(&["report", "r", "--format", "csv"]));
+    for flow in ["few", "many", "all"] {
+        assert!(csv.lines().any(|line| line.contains(&format!(",{flow},"))), "{csv}");
+    }
+    let output = place.run(&["run", "two.toml", "--only", "flow=few", "--out", "few", "--repeats", "1"]);
+    let told = stdout(&output) + &stderr(&output);
+    assert!(told.contains("few: pairs 2 publishers") && !told.contains("many"), "{told}");
+}
+
+#[test]
+fn what_is_no_flow_is_refused_with_the_way_out() {
+    let place = Place::new();
+    for (flow, wanted) in [
+        ("alarms", "there is no name before a colon"),
+        ("all: pairs", "`all` stands for all flows together"),
+        ("Alarms: pairs", "`Alarms` is not a name of a flow"),
+        ("a: sze=64B", "a flow has no key `sze`; it has: pattern"),
+        ("a: warmup=1s", "a flow has no key `warmup`"),
+        ("a: fan-oot", "did you mean `fan-out`?"),
+        ("a: qos=7", "qos"),
+        ("a: pairs=2, publishers=3", "[flows.a]: `publishers` contradicts `pairs`"),
+    ] {
+        let output = place.run(&["bench", "mock", "--flow", flow, "--out", "r"]);
+        assert_eq!(output.status.code(), Some(2), "{flow}: {}", stderr(&output));
+        assert!(stderr(&output).contains(wanted), "{flow}: {}", stderr(&output));
+    }
+    for (table, wanted) in [
+        ("[workload]\ncount = 100\n[flows.a]\n", "write `duration` in place of `count`"),
+        ("[flows.a]\nwarmup = \"1s\"\n", "`warmup` is the same for all flows: write it in [workload]"),
+        ("[flows.a]\n[run]\nheadroom = true\n", "headroom = true cannot be combined with [flows.NAME]"),
+        ("[flows]\nrate = 5\n", "[flows.NAME]"),
+    ] {
+        let study = format!("title = \"t\"\n{table}[axes]\nsystem = [\"mock\"]\n");
+        std::fs::write(place.path("bad.toml"), study).unwrap();
+        let output = place.run(&["run", "bad.toml", "--out", "r"]);
+        assert_eq!(output.status.code(), Some(2), "{table}: {}", stderr(&output));
+        assert!(stderr(&output).contains(wanted), "{table}: {}", stderr(&output));
+    }
+    for (arguments, wanted) in [
+        (["--set", "flows.b.rate=5"], "the study has no flow `b`"),
+        (["--set", "flows.a.rat=5"], "did you mean `rate`?"),
+        (["--only", "flow=b"], "the study has no flow `b`; its flows: a"),
+    ] {
+        let study = "title = \"t\"\n[flows.a]\n[axes]\nsystem = [\"mock\"]\n";
+        std::fs::write(place.path("one.toml"), study).unwrap();
+        let output = place.run(&[&["run", "one.toml", "--out", "r"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(wanted), "{arguments:?}: {}", stderr(&output));
+    }
+    assert!(!place.path("r").exists());
+}

@@ -1,0 +1,133 @@
+//! Flows: separate streams of traffic of one run, each with its own pattern, clients, rate and messages.
+
+use crate::cell::Cell;
+use crate::protocol::Flow;
+use crate::setting::{SettingError, Settings, key};
+use crate::workload::resolve::WorkloadErrors;
+use crate::workload::{Verify, Workload};
+
+/// The axis by which the results of a run's flows are told apart.
+pub const FLOW: &str = "flow";
+
+/// Its value for all flows of a run together.
+pub const ALL: &str = "all";
+
+/// The most flows of a study.
+pub const MOST_FLOWS: usize = 16;
+
+/// Keys that each flow can set for itself; the others are the same for all flows of a run.
+pub const OWN_KEYS: [&str; 13] = [
+    "pattern",
+    "publishers",
+    "subscribers",
+    "pairs",
+    "tree_devices",
+    "tree_parameters",
+    "rate",
+    "arrival",
+    "payload",
+    "qos",
+    "durable",
+    "verify",
+    "late_after",
+];
+
+/// Keys of the number of clients: a flow that sets one of them, or its pattern, has none of the study's.
+const CLIENT_KEYS: [&str; 3] = ["publishers", "subscribers", "pairs"];
+
+/// A flow of a study: `[flows.NAME]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyFlow {
+    /// Its name.
+    pub name: String,
+    /// Keys that it sets; it has the others from `[workload]`.
+    pub settings: Settings,
+}
+
+impl StudyFlow {
+    /// Creates a flow that sets nothing.
+    pub fn new(name: &str) -> StudyFlow {
+        StudyFlow { name: name.to_owned(), settings: Settings::default() }
+    }
+
+    /// Returns the flow of these settings of a cell.
+    pub(crate) fn resolve(&self, shared: &Settings) -> Result<Flow, WorkloadErrors> {
+        let mut shared = shared.clone();
+        if ["pattern"].iter().chain(&CLIENT_KEYS).any(|name| self.settings.get(name).is_some()) {
+            CLIENT_KEYS.iter().filter_map(|name| key(name)).for_each(|key| drop(key.take(&mut shared)));
+        }
+        let workload = Workload::resolve(&shared.overridden_by(self.settings.clone()))?;
+        Ok(Flow { name: self.name.clone(), workload })
+    }
+
+    /// Sets a key from its text.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        self.settings.set(name, text)
+    }
+}
+
+/// Returns why a text is not the name of a flow, if it is not.
+pub fn why_no_name(name: &str) -> Option<String> {
+    let is_word = |name: &str| {
+        let mut chars = name.chars();
+        chars.next().is_some_and(|first| first.is_ascii_lowercase())
+            && chars.all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-' || char == '_')
+    };
+    match name {
+        ALL => Some("`all` stands for all flows together: give the flow another name".into()),
+        _ if !is_word(name) || name.len() > 32 => {
+            Some(format!("`{name}` is not a name of a flow: write at most 32 of a-z, 0-9, `-` and `_`, a letter first"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns what all flows of a run are together: the clients of all, with the pattern and the messages of the first.
+pub(crate) fn whole(flows: &[Flow]) -> Option<Workload> {
+    let (first, others) = flows.split_first()?;
+    let mut whole = first.workload.clone();
+    for Flow { workload, .. } in others {
+        whole.publishers = whole.publishers.saturating_add(workload.publishers);
+        whole.subscribers = whole.subscribers.saturating_add(workload.subscribers);
+        whole.qos = whole.qos.max(workload.qos);
+        whole.durable |= workload.durable;
+        whole.late_after_ns = whole.late_after_ns.max(workload.late_after_ns);
+        if workload.verify == Verify::Header {
+            whole.verify = Verify::Header;
+        }
+    }
+    Some(whole)
+}
+
+impl Cell {
+    /// Returns the flows of a run: at least one.
+    pub fn flows(&self) -> Vec<Flow> {
+        if self.flows.is_empty() {
+            return vec![Flow::alone(self.workload.clone())];
+        }
+        let shared = &self.workload;
+        let flow = |(index, flow): (usize, &Flow)| Flow {
+            name: flow.name.clone(),
+            workload: Workload {
+                transport: shared.transport,
+                reconnect: shared.reconnect,
+                connect_rate: shared.connect_rate,
+                warmup_ns: shared.warmup_ns,
+                warmup_max_ns: shared.warmup_max_ns,
+                extent: shared.extent,
+                drain_ns: shared.drain_ns,
+                connect_timeout_ns: shared.connect_timeout_ns,
+                pacing: shared.pacing,
+                pacing_quantum_ns: shared.pacing_quantum_ns,
+                receive: shared.receive,
+                agents: shared.agents,
+                pin: shared.pin.clone(),
+                max_send_lag_ns: shared.max_send_lag_ns,
+                // Each draws its own gaps.
+                seed: shared.seed ^ (index as u64).rotate_right(8),
+                ..flow.workload.clone()
+            },
+        };
+        self.flows.iter().enumerate().map(flow).collect()
+    }
+}
