@@ -186,11 +186,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
 }
 
 /// Returns the workload of a cell, and its flows if it has several; of a cell that is one flow of a report, that one's.
-fn traffic(
-    study: &Study,
-    settings: &Settings,
-    axes: &Map<String, Value>,
-) -> Result<(Workload, Vec<Flow>), Diagnostic> {
+fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Result<(Workload, Vec<Flow>), Diagnostic> {
     if study.flows.is_empty() {
         return Ok((Workload::resolve(settings).map_err(Diagnostic::whole)?, Vec::new()));
     }

@@ -429,7 +429,8 @@ impl Report {
     /// its runs and, unless these are all, its figures:
     /// `9 runs: 6 ok, 3 unreliable, 0 failed. Reasons: noisy-machine 2 (p99), clock 1.`
     pub fn states(&self, reasons_max: usize) -> String {
-        let mut reasons = merged(self.cells.iter().filter(|result| result.is_whole()).flat_map(CellResult::all_reasons));
+        let mut reasons =
+            merged(self.cells.iter().filter(|result| result.is_whole()).flat_map(CellResult::all_reasons));
         reasons.sort_by_key(|found| (std::cmp::Reverse(found.runs), found.reason.to_string()));
         let said = |found: &ReasonCount| {
             let figures = words::figures(&found.figures);
@@ -443,8 +444,7 @@ impl Report {
 
     /// Returns the number of runs by state.
     pub fn counts(&self) -> RunCounts {
-        let sum =
-            |of: fn(&CellResult) -> usize| self.cells.iter().filter(|result| result.is_whole()).map(of).sum();
+        let sum = |of: fn(&CellResult) -> usize| self.cells.iter().filter(|result| result.is_whole()).map(of).sum();
         RunCounts {
             valid: sum(|cell| cell.valid_runs),
             partly: sum(|cell| cell.partly_runs),

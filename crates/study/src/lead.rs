@@ -569,7 +569,8 @@ impl<'a> Leader<'a> {
         self.totals.iter_mut().for_each(|totals| totals.sort_unstable_by_key(|total| total.publisher));
         let deadline_ns = now.saturating_add(drain_ns);
         self.await_all(Phase::Draining, deadline_ns.saturating_add(ANSWER));
-        let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals[agent.flow]), deadline_ns };
+        let drain =
+            |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals[agent.flow]), deadline_ns };
         self.orders.push_back(Order::Tell(self.agents.iter().map(drain).enumerate().collect()));
     }
 

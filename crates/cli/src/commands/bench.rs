@@ -134,7 +134,9 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
         study.hosts = hosts(named)?;
     }
     match study.flows.is_empty() {
-        true => study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"]),
+        true => {
+            study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"])
+        }
         false => study.lift(&["transport", "agents"]),
     }
     Ok(study)

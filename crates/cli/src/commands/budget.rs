@@ -169,7 +169,8 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
                     {
                         let cells: BTreeSet<usize> = cells.iter().map(|cell| measured[*cell]).collect();
                         cells.iter().map(|cell| over.run_ns[*cell]).sum::<Ns>()
-                    }.saturating_mul(u64::from(blocks))
+                    }
+                    .saturating_mul(u64::from(blocks))
                 });
                 let said = match (given_up.first(), more_ns) {
                     (Some(cell), _) => {

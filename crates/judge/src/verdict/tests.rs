@@ -4,11 +4,12 @@ use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
-use pubmark_model::record::ClockPair;
 use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
+use pubmark_model::record::{ClockPair, OwnFigures};
+use pubmark_model::setting::Settings;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::{MILLISECOND, SECOND};
-use pubmark_model::workload::Pattern;
+use pubmark_model::workload::{Pattern, Workload};
 use pubmark_stats::Histogram;
 use std::sync::{Arc, LazyLock};
 
@@ -353,6 +354,40 @@ fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
     histogram.record_n(usual, 9_850);
     histogram.record_n(one_in_a_hundred, 150);
     histogram.summary()
+}
+
+/// Delaying messages by a time delays their arrival by that time at most.
+#[test]
+fn a_delay_below_a_hundredth_of_a_latency_is_no_reason_against_it() {
+    let judged = |worst: Ns| {
+        judged("none", |record| {
+            record.times.own_lag = lag(10, worst);
+            let all = record.times.latency.as_mut().unwrap();
+            (all.p99, all.max) = (SECOND, SECOND);
+        })
+    };
+    assert_eq!(found(&judged(9 * MILLISECOND)), []);
+    assert_eq!(found(&judged(11 * MILLISECOND)), [(Reason::GeneratorSaturated, vec![FigureGroup::LatencyP99])]);
+}
+
+#[test]
+fn what_all_flows_have_is_said_once_and_the_rest_with_the_name_of_its_flow() {
+    let own = |name: &str, reasons: &[&str]| {
+        let workload = Workload::resolve(&Settings::default()).unwrap();
+        let finding = |evidence: &&str| Finding {
+            reason: Reason::NoisyMachine,
+            evidence: (*evidence).to_owned(),
+            figures: FigureGroup::all(),
+            overload: false,
+        };
+        let verdict = Verdict { reasons: reasons.iter().map(finding).collect(), ..Verdict::default() };
+        let own = Some(Box::new(OwnFigures { verdict, ..OwnFigures::blank(workload) }));
+        FlowRecord { name: name.into(), own, ..FlowRecord::default() }
+    };
+    let verdict = together(&[own("a", &["busy", "late"]), own("b", &["busy"])]);
+    let said: Vec<&str> = verdict.reasons.iter().map(|finding| finding.evidence.as_str()).collect();
+    assert_eq!((said, verdict.valid), (vec!["busy", "a: late"], false));
+    assert!(together(&[own("a", &[]), own("b", &[])]).valid);
 }
 
 #[test]

@@ -404,7 +404,8 @@ impl Parser<'_> {
     fn set_of_flow(&mut self, name: &str, key: &str, text: &str) -> Result<(), Diagnostic> {
         let names: Vec<String> = self.study.flows.iter().map(|flow| flow.name.clone()).collect();
         let Some(flow) = self.study.flows.iter_mut().find(|flow| flow.name == name) else {
-            let help = if names.is_empty() { "it has none".to_owned() } else { format!("its flows: {}", names.join(", ")) };
+            let help =
+                if names.is_empty() { "it has none".to_owned() } else { format!("its flows: {}", names.join(", ")) };
             return Err(Diagnostic::whole(format!("the study has no flow `{name}`")).help(help));
         };
         if !OWN_KEYS.contains(&key) {

@@ -478,6 +478,29 @@ fn parts_have_cells_of_their_own_beside_each_other() {
 }
 
 #[test]
+fn flows_have_their_own_keys_and_share_the_others() {
+    let study = good(
+        "title = \"t\"\n[workload]\ntransport = \"tcp\"\npairs = 4\nrate = 10\nduration = \"2s\"\n[flows.one]\n\
+         [flows.other]\npattern = \"fan-out\"\nsubscribers = 3\nrate = 5\npayload = \"64B\"\n[axes]\nsystem = \"alpha\"\n",
+    );
+    assert_eq!(good(&study.to_toml()), study);
+    let cells_of = |study: &Study| cells(study).unwrap();
+    let [cell] = cells_of(&study).try_into().unwrap();
+    assert_eq!((cell.workload.publishers, cell.workload.subscribers), (5, 7), "all together");
+    let flows = cell.flows();
+    let told = |index: usize| {
+        let workload = &flows[index].workload;
+        (flows[index].name.as_str(), workload.publishers, workload.subscribers, workload.payload_bytes)
+    };
+    assert_eq!([told(0), told(1)], [("one", 4, 4, 1_024), ("other", 1, 3, 64)]);
+    assert!(flows.iter().all(|flow| flow.workload.window_ns() == Some(2 * SECOND)));
+    assert!(flows.iter().all(|flow| flow.workload.transport == Some(Transport::Tcp)));
+    assert_ne!(flows[0].workload.seed, flows[1].workload.seed, "each draws its own gaps");
+    let labels: Vec<String> = cells_of(&study.by_flow()).iter().map(Cell::label).collect();
+    assert_eq!(labels, ["alpha flow=one", "alpha flow=other", "alpha flow=all"]);
+}
+
+#[test]
 fn a_study_with_parts_is_written_as_it_was_read_and_can_be_narrowed() {
     for quick in [false, true] {
         let study =

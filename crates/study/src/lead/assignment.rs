@@ -239,7 +239,13 @@ fn deal_flow(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], 
                 .for_each(|client| client.connect = heard_by(workload, client.id).map(endpoint).collect());
         }
         senders.append(&mut hearers);
-        return vec![AgentPlan { name: "all".to_owned(), wave: 0, host: sending_at[0].host, flow: 0, clients: senders }];
+        return vec![AgentPlan {
+            name: "all".to_owned(),
+            wave: 0,
+            host: sending_at[0].host,
+            flow: 0,
+            clients: senders,
+        }];
     }
     let processes = if let Layout::Sides { processes } = layout { processes } else { 1 };
     let (senders_wave, hearers_wave) = if asking { (1, 0) } else { (0, 1) };
@@ -254,8 +260,13 @@ fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize,
     let mut parts: Vec<AgentPlan> = Vec::new();
     for (spot, clients) in spots.iter().zip(shares(&clients, spots.len())) {
         let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len()));
-        let plan =
-            |clients: &[Client]| AgentPlan { name: name.to_owned(), wave, host: spot.host, flow: 0, clients: clients.to_vec() };
+        let plan = |clients: &[Client]| AgentPlan {
+            name: name.to_owned(),
+            wave,
+            host: spot.host,
+            flow: 0,
+            clients: clients.to_vec(),
+        };
         parts.extend(shares(clients, agents).map(plan));
     }
     parts.retain(|part| !part.clients.is_empty());
