@@ -1,11 +1,13 @@
 //! The run record, the single source of all results. Each is one line of `runs.jsonl`.
 
 mod agent;
+mod by_flow;
 mod delivery;
 mod faults;
 mod flow;
 mod judgement;
 mod machines;
+mod rates;
 mod recovery;
 
 pub use crate::counts::{Counts, RefusalCount};
@@ -15,6 +17,7 @@ pub use faults::{FaultEvent, Recovery};
 pub use flow::{FlowRecord, OwnFigures};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
 pub use machines::{CLOCK_SHARE, ClockPair, CpuThrottle, HostShare, MachineLoad};
+pub use rates::{Rates, Series};
 
 use crate::cell::Limits;
 use crate::fault::Script;
@@ -195,34 +198,6 @@ pub struct SystemOrigin {
     /// True if it replaced a system of this name that comes with pubmark.
     #[serde(default)]
     pub replaces: bool,
-}
-
-/// Rates over the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rates {
-    /// Messages due, per second, over all publishers.
-    pub offered_per_s: f64,
-    /// Messages sent, per second.
-    pub sent_per_s: f64,
-    /// Messages that arrived during the window, per second, over all subscribers.
-    pub delivered_per_s: f64,
-    /// Payload bytes that arrived during the window, per second.
-    pub delivered_bytes_per_s: f64,
-    /// True if a loop of the generator was at its limit at `rate = "max"`, so that the rates are
-    /// lower bounds.
-    #[serde(default)]
-    pub lower_bound: bool,
-}
-
-impl Rates {
-    /// Adds the rates of another flow.
-    pub fn add(&mut self, other: &Rates) {
-        self.offered_per_s += other.offered_per_s;
-        self.sent_per_s += other.sent_per_s;
-        self.delivered_per_s += other.delivered_per_s;
-        self.delivered_bytes_per_s += other.delivered_bytes_per_s;
-        self.lower_bound |= other.lower_bound;
-    }
 }
 
 /// CPU time, memory and context switches over the window.
@@ -475,23 +450,6 @@ pub struct AgentShare {
     /// Figures not supported by this agent, so that their absence is not taken as a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::later::known")]
     pub cannot_tell: Vec<Untold>,
-}
-
-/// Figures by time slice of the window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// Length of a slice, ns.
-    pub slice_ns: Ns,
-    /// Messages sent.
-    pub sent: Vec<u64>,
-    /// Messages that arrived.
-    pub delivered: Vec<u64>,
-    /// Median latency of the arrivals, ns; 0 if there were none.
-    pub latency_p50_ns: Vec<u64>,
-    /// 99th percentile of latency of the arrivals, ns.
-    pub latency_p99_ns: Vec<u64>,
-    /// Maximum latency of the arrivals, ns.
-    pub latency_max_ns: Vec<u64>,
 }
 
 /// Processors and memory by time slice, from the start of the schedule to the end of the drain. The
