@@ -299,6 +299,12 @@ impl Report {
         &self.environment
     }
 
+    /// Returns the runs, those with several flows once.
+    pub(crate) fn whole_runs(&self) -> impl Iterator<Item = &RunRecord> {
+        let runs = self.runs.iter().zip(&self.cells_of_runs);
+        runs.filter(|(_, cell)| self.cells[**cell].is_whole()).map(|(run, _)| run)
+    }
+
     /// By cell: the number of the cell that was measured for it, of those that the study's axes cross to without that of
     /// flows.
     pub fn measured_cells(&self) -> Vec<usize> {

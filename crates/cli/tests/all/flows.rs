@@ -123,20 +123,22 @@ expr = "delivered_per_s(mock, flow=all) / delivered_per_s(mock, flow=few) in 3.9
     let output = place.run(&["run", "two.toml", "--out", "r"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let told = stdout(&output);
-    for words in ["few: pairs 2 publishers", "many: pairs 6 publishers", "3 runs: 3 ok"] {
+    for words in
+        ["few: pairs, 2 publishers", "many: pairs, 6 publishers", "LATENCY p50 / p99, lower is better", "3 runs: 3 ok"]
+    {
         assert!(told.contains(words), "should say {words:?}: {told}");
     }
     let claims = stdout(&place.run(&["claims", "r"]));
     assert!(claims.contains("2 claims: 2 holds"), "{claims}");
     let again = stdout(&place.run(&["report", "r"]));
-    assert!(again.contains("few: pairs 2 publishers"), "{again}");
+    assert!(again.contains("few: pairs, 2 publishers"), "{again}");
     let csv = std::fs::read_to_string(place.path("r/summary.csv")).unwrap();
     for flow in ["few", "many", "all"] {
         assert!(csv.lines().any(|line| line.contains(&format!(",{flow},"))), "{csv}");
     }
     let output = place.run(&["run", "two.toml", "--only", "flow=few", "--out", "few", "--repeats", "1"]);
     let told = stdout(&output) + &stderr(&output);
-    assert!(told.contains("few: pairs 2 publishers") && !told.contains("many"), "{told}");
+    assert!(told.contains("few: pairs, 2 publishers") && !told.contains("many"), "{told}");
 }
 
 #[test]

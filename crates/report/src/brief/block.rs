@@ -5,6 +5,7 @@ use crate::axes::{axis_name, axis_value};
 use crate::points::Point;
 use crate::report::Report;
 use crate::text::clean;
+use pubmark_model::flow::FLOW;
 use pubmark_model::workload::{Rate, Workload};
 use serde_json::Value;
 
@@ -168,8 +169,11 @@ impl<'a> Block<'a> {
         members.find(|result| result.cell.system.name == system)
     }
 
-    /// Returns the workload of its first cell.
+    /// Returns the workload of its first cell; `None` if the columns are flows, each of which has its own.
     fn workload(&self) -> Option<&'a Workload> {
+        if self.axis.is_some_and(|axis| axis == FLOW) {
+            return None;
+        }
         let index = self.points.first()?.members.first()?;
         Some(&self.cells[*index].cell.workload)
     }

@@ -95,7 +95,7 @@ fn of_cells(study: &Study, run: &[&CellResult]) -> Vec<String> {
     let of_flow = |flow: &StudyFlow| {
         let is_of = |result: &&&CellResult| result.cell.axes.get(FLOW).is_some_and(|name| *name == flow.name.as_str());
         let own: Vec<&CellResult> = run.iter().filter(is_of).copied().collect();
-        format!("{}: {}", flow.name, traffic(&own).join(" "))
+        format!("{}: {}", flow.name, traffic(&own).join(", "))
     };
     let mut parts = match study.flows.is_empty() {
         true => traffic(run),

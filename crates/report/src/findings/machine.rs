@@ -9,8 +9,8 @@ use pubmark_stats::median;
 /// Returns the runs that others disturbed, if they are at least half of all.
 fn disturbed(report: &Report) -> Option<Vec<&RunRecord>> {
     let is_noisy = |run: &&RunRecord| run.verdict.reasons.iter().any(|finding| finding.reason == Reason::NoisyMachine);
-    let noisy: Vec<&RunRecord> = report.runs().iter().filter(is_noisy).collect();
-    let made = report.runs().iter().filter(|run| run.error.is_none()).count();
+    let noisy: Vec<&RunRecord> = report.whole_runs().filter(is_noisy).collect();
+    let made = report.whole_runs().filter(|run| run.error.is_none()).count();
     (!noisy.is_empty() && 2 * noisy.len() >= made).then_some(noisy)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
         "The machine was busy in {} of {} runs: others used {others:.1} of {cores} processors{stolen} (median). Only large \
          differences can be shown, and figures marked ! are unreliable.",
         noisy.len(),
-        report.runs().len()
+        report.whole_runs().count()
     );
     Some(Sentence { about: "machine", outcome: "note", text })
 }
