@@ -109,23 +109,21 @@ impl Cell {
         let flow = |(index, flow): (usize, &Flow)| Flow {
             name: flow.name.clone(),
             workload: Workload {
-                transport: shared.transport,
-                reconnect: shared.reconnect,
-                connect_rate: shared.connect_rate,
-                warmup_ns: shared.warmup_ns,
-                warmup_max_ns: shared.warmup_max_ns,
-                extent: shared.extent,
-                drain_ns: shared.drain_ns,
-                connect_timeout_ns: shared.connect_timeout_ns,
-                pacing: shared.pacing,
-                pacing_quantum_ns: shared.pacing_quantum_ns,
-                receive: shared.receive,
-                agents: shared.agents,
-                pin: shared.pin.clone(),
-                max_send_lag_ns: shared.max_send_lag_ns,
+                pattern: flow.workload.pattern,
+                publishers: flow.workload.publishers,
+                subscribers: flow.workload.subscribers,
+                tree_devices: flow.workload.tree_devices,
+                tree_parameters: flow.workload.tree_parameters,
+                rate: flow.workload.rate,
+                arrival: flow.workload.arrival,
+                payload_bytes: flow.workload.payload_bytes,
+                qos: flow.workload.qos,
+                durable: flow.workload.durable,
+                verify: flow.workload.verify,
+                late_after_ns: flow.workload.late_after_ns,
                 // Each draws its own gaps.
                 seed: shared.seed ^ (index as u64).rotate_right(8),
-                ..flow.workload.clone()
+                ..shared.clone()
             },
         };
         self.flows.iter().enumerate().map(flow).collect()
