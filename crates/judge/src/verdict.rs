@@ -120,29 +120,26 @@ pub fn judge(
 
 /// Combines the verdicts of a run's flows: what is said of all of them is said once, the rest with the flow's name.
 pub fn together(flows: &[FlowRecord]) -> Verdict {
-    let named = || flows.iter().filter_map(|flow| Some((&flow.name, &flow.own.as_ref()?.verdict)));
-    let count = named().count();
-    let mut reasons: Vec<Finding> = Vec::new();
-    let mut notes: Vec<Note> = Vec::new();
-    for (name, verdict) in named() {
-        for finding in &verdict.reasons {
-            let all = named().filter(|(_, other)| other.reasons.contains(finding)).count() == count;
-            match all {
-                true if reasons.contains(finding) => {}
-                true => reasons.push(finding.clone()),
-                false => reasons.push(Finding { evidence: format!("{name}: {}", finding.evidence), ..finding.clone() }),
-            }
-        }
-        for note in &verdict.notes {
-            let all = named().filter(|(_, other)| other.notes.contains(note)).count() == count;
-            match all {
-                true if notes.contains(note) => {}
-                true => notes.push(note.clone()),
-                false => notes.push(Note { evidence: format!("{name}: {}", note.evidence), ..note.clone() }),
-            }
+    let verdicts = flows.iter().filter_map(|flow| Some((flow.name.as_str(), &flow.own.as_ref()?.verdict)));
+    let (reasons, notes): (Vec<_>, Vec<_>) =
+        verdicts.map(|(name, verdict)| ((name, &*verdict.reasons), (name, &*verdict.notes))).unzip();
+    let named = |name: &str, evidence: &str| format!("{name}: {evidence}");
+    let reasons = said_once(&reasons, |name, one| Finding { evidence: named(name, &one.evidence), ..one.clone() });
+    let notes = said_once(&notes, |name, one| Note { evidence: named(name, &one.evidence), ..one.clone() });
+    Verdict { valid: reasons.is_empty(), reasons, notes }
+}
+
+/// Returns what all flows have once, and the rest as `named` gives it the flow's name.
+fn said_once<T: Clone + PartialEq>(flows: &[(&str, &[T])], named: impl Fn(&str, &T) -> T) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    for (name, one) in flows.iter().flat_map(|(name, said)| said.iter().map(move |one| (*name, one))) {
+        match flows.iter().all(|(_, said)| said.contains(one)) {
+            true if all.contains(one) => {}
+            true => all.push(one.clone()),
+            false => all.push(named(name, one)),
         }
     }
-    Verdict { valid: reasons.is_empty(), reasons, notes }
+    all
 }
 
 /// Returns whether a loop of the generator was at its limit at `rate = "max"`, so that the system may carry more than

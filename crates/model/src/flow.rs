@@ -5,12 +5,18 @@ use crate::protocol::Flow;
 use crate::setting::{SettingError, Settings, key};
 use crate::workload::resolve::WorkloadErrors;
 use crate::workload::{Verify, Workload};
+use serde_json::{Map, Value};
 
 /// The axis by which the results of a run's flows are told apart.
 pub const FLOW: &str = "flow";
 
 /// Its value for all flows of a run together.
 pub const ALL: &str = "all";
+
+/// True if these values on axes stand for a whole run: all its flows together, or the only one.
+pub fn is_whole(axes: &Map<String, Value>) -> bool {
+    axes.get(FLOW).is_none_or(|flow| flow == ALL)
+}
 
 /// The most flows of a study.
 pub const MOST_FLOWS: usize = 16;

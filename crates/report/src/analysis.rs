@@ -5,7 +5,7 @@ use crate::floor::{FLOOR, is_reference};
 use crate::records::place;
 use pubmark_model::cell::Cell;
 use pubmark_model::figure::Figure;
-use pubmark_model::flow::{ALL, FLOW};
+use pubmark_model::flow::{ALL, FLOW, is_whole};
 use pubmark_model::record::{FigureGroup, Note, Reason, RunRecord};
 use pubmark_model::study::Study;
 use pubmark_stats::Estimate;
@@ -105,7 +105,7 @@ pub struct CellResult {
 impl CellResult {
     /// True if it stands for a whole run: all flows together, or the only one.
     pub(crate) fn is_whole(&self) -> bool {
-        self.cell.axes.get(FLOW).is_none_or(|flow| flow == ALL)
+        is_whole(&self.cell.axes)
     }
 
     /// True if it stands for one flow: the only one, or one of several.

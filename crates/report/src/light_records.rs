@@ -15,7 +15,7 @@ use crate::figures::allows;
 use crate::records::{Line, ReadError, RecordFile, Records, latest, only};
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Script;
-use pubmark_model::flow::{ALL, FLOW};
+use pubmark_model::flow::is_whole;
 use pubmark_model::line::JsonLine;
 use pubmark_model::record::{AgentShare, Deployment, FigureGroup, RunRecord, Series};
 use pubmark_model::times::TimeFigures;
@@ -100,7 +100,7 @@ impl Kept {
             }
         })?;
         let keep = latest(&runs);
-        let superseded = keep.iter().filter(|kept| !**kept).count();
+        let superseded = runs.iter().zip(&keep).filter(|(run, kept)| !**kept && is_whole(&run.cell)).count();
         let mut kept = Kept { runs, torn, superseded, rest: Some(Rest { file, lines, said, sayings }) };
         kept.only(&keep);
         Ok(kept)
@@ -187,9 +187,9 @@ impl Rest {
 
     /// The histograms of a run.
     fn histograms(&self, run: usize, light: &RunRecord) -> Result<TimeFigures<Option<String>>, ReadError> {
-        match light.cell.get(FLOW).is_some_and(|flow| flow != ALL) {
-            true => Ok(self.again(run)?.histograms),
-            false => self.file.histograms(self.lines[run].0),
+        match is_whole(&light.cell) {
+            true => self.file.histograms(self.lines[run].0),
+            false => Ok(self.again(run)?.histograms),
         }
     }
 }

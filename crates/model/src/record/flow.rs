@@ -23,7 +23,7 @@ pub struct FlowRecord {
     pub times: TimeFigures<Option<Summary>>,
     /// Mean |l_i − l_(i−1)| within one stream, ns (RFC 3393).
     pub jitter_ns: Option<f64>,
-    /// What a run with a single flow has in the record itself; `None` there.
+    /// Its further figures; `None` if it is the only flow, whose figures are in the record itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Box<OwnFigures>>,
 }
