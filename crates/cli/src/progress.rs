@@ -1,4 +1,4 @@
-//! Progress on standard error: a live table on a terminal, a plain line per run elsewhere. Its state is shared with the
+//! Progress on standard error: a live table on a terminal, a plain line per cell elsewhere. Its state is shared with the
 //! metrics and the live report.
 
 pub mod board;
@@ -12,10 +12,11 @@ use crate::output::{Voice, note};
 use board::SharedBoard;
 use pubmark_host::clock;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::text::{clean, clean_ends, count, time};
 use pubmark_report::words::{FAILED, OK, UNRELIABLE, figures};
 use pubmark_study::live::News;
-use pubmark_study::runner::{Observer, StudyStart};
+use pubmark_study::runner::{Observer, StudyStart, Tally};
 use pubmark_study::strategy::{NextRun, Outlook};
 use screen::Screen;
 use std::io::IsTerminal;
@@ -24,6 +25,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Maximum number of newly decided questions that are printed, one line each.
 const DECIDED_MAX: usize = 5;
+
+/// Time without a line after which the end of a run is printed in any case, ns.
+const SILENCE_MAX: Ns = 30 * SECOND;
 
 /// Maximum length of a run's printed finding, characters.
 const FINDING_CHARS: usize = 200;
@@ -38,6 +42,8 @@ pub struct ProgressDisplay {
     /// Number of all runs; 0 if unknown.
     runs: usize,
     label: String,
+    /// Instant of the last line about runs, ns.
+    said_ns: Ns,
     /// Numbers of questions printed last: decided, open, closed.
     said: Option<(usize, usize, usize)>,
     between: Box<dyn FnMut()>,
@@ -55,6 +61,7 @@ impl ProgressDisplay {
             screen: None,
             runs: 0,
             label: String::new(),
+            said_ns: clock::now(),
             said: None,
             between: Box::new(|| {}),
         }
@@ -133,6 +140,13 @@ fn delivery(record: &RunRecord) -> Vec<String> {
     parts
 }
 
+/// Returns the numbers of a cell's runs: `3 runs, 2 ok, 1 unreliable`.
+fn tally(runs: &Tally) -> String {
+    let states = [(runs.valid, OK), (runs.invalid, UNRELIABLE), (runs.failed, FAILED)];
+    let states = states.into_iter().filter(|(count, _)| *count > 0);
+    states.fold(format!("{} runs", runs.runs()), |said, (count, state)| format!("{said}, {count} {state}"))
+}
+
 impl Observer for ProgressDisplay {
     fn begin(&mut self, start: &StudyStart<'_>) {
         let (runs, done) = {
@@ -168,13 +182,24 @@ impl Observer for ProgressDisplay {
     fn run_ends(&mut self, record: &RunRecord, finding: Option<&str>) {
         let finding = finding.map_or(String::new(), |finding| format!("; {}", clean(finding, FINDING_CHARS)));
         let said = line(record) + &finding;
-        self.shared.lock().run_ends(record, &said, clock::now());
-        let number = record.position + 1;
-        if self.screen.is_none() || self.voice.verbose || record.error.is_some() {
-            let width = self.runs.to_string().len();
+        let now = clock::now();
+        let done = self.shared.lock().run_ends(record, &said, now).filter(|_| self.screen.is_none());
+        let told = match done {
+            _ if self.voice.verbose || record.error.is_some() => Some(format!("{}: {said}", self.label)),
+            Some(cell) if cell.is_done() && cell.tally.runs() > 1 => {
+                Some(format!("{}: {}; the last: {said}", cell.label, tally(&cell.tally)))
+            }
+            Some(cell) if cell.is_done() || now >= self.said_ns + SILENCE_MAX => {
+                Some(format!("{}: {said}", self.label))
+            }
+            _ => None,
+        };
+        if let Some(told) = told {
+            let (number, width) = (record.position + 1, self.runs.to_string().len());
+            self.said_ns = now;
             match self.runs {
-                0 => self.say(&format!("[{number}] {}: {said}", self.label)),
-                runs => self.say(&format!("[{number:>width$}/{runs}] {}: {said}", self.label)),
+                0 => self.say(&format!("[{number}] {told}")),
+                runs => self.say(&format!("[{number:>width$}/{runs}] {told}")),
             }
         }
         if self.voice.verbose {

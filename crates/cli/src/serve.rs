@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,10 @@ const ASK: Duration = Duration::from_secs(2);
 /// … and to read the response.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Maximum number of connections. For a further one, the oldest without a request is closed; if all are being answered,
-/// the new one is.
+/// the new one is, unless one of them ends in time.
 const CONNECTIONS_MAX: usize = 16;
+/// Time for which a client that has its response may take to close its connection.
+const LINGER: Duration = Duration::from_millis(200);
 /// Bytes per write, so that a deadline is noticed.
 const PIECE: usize = 64 << 10;
 
@@ -167,7 +169,10 @@ fn accept(listener: &TcpListener, stop: &AtomicBool, answer: &Arc<Answer>) {
 
 /// The open connections, the oldest first.
 #[derive(Default)]
-struct Open(Mutex<Vec<Connection>>);
+struct Open {
+    connections: Mutex<Vec<Connection>>,
+    freed: Condvar,
+}
 
 struct Connection {
     number: u64,
@@ -175,15 +180,24 @@ struct Connection {
     unheard: Option<TcpStream>,
 }
 
+impl Connection {
+    fn is_heard(&self) -> bool {
+        self.unheard.is_none()
+    }
+}
+
 impl Open {
     fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a connection. Returns `None` if all others are being answered.
+    /// Makes room for a connection. Returns `None` if all others are being answered, and none ends in time: a client
+    /// that asks again at once may be faster than the end of its last connection.
     fn enter(open: &Arc<Open>, stream: &TcpStream) -> Option<Occupied> {
         let unheard = stream.try_clone().ok()?;
-        let mut connections = open.lock();
+        let is_full = |all: &mut Vec<Connection>| all.len() >= CONNECTIONS_MAX && all.iter().all(Connection::is_heard);
+        let waited = open.freed.wait_timeout_while(open.lock(), 2 * LINGER, is_full);
+        let (mut connections, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if connections.len() >= CONNECTIONS_MAX {
             let oldest = connections.iter().position(|connection| connection.unheard.is_some())?;
             // Its thread notices the end, and finds that it is no longer in the list.
@@ -215,6 +229,7 @@ impl Occupied {
 impl Drop for Occupied {
     fn drop(&mut self) {
         self.open.lock().retain(|connection| connection.number != self.number);
+        self.open.freed.notify_one();
     }
 }
 
@@ -253,7 +268,7 @@ fn serve(mut stream: TcpStream, place: &Occupied, answer: &Answer) -> std::io::R
     }
     stream.shutdown(std::net::Shutdown::Write)?;
     // Closing with unread bytes would discard data that the client has not read.
-    stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+    stream.set_read_timeout(Some(LINGER))?;
     let _ = stream.read(&mut [0; 1024]);
     Ok(())
 }

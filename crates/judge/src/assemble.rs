@@ -121,6 +121,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             loops: agent.result.loops,
             applied: agent.result.applied.clone(),
             usage: usage(&[used]),
+            ran_on: used.ran_on.clone(),
             pauses: agent.result.pauses,
             runtime: agent.result.runtime,
             made: agent.result.made.clone(),

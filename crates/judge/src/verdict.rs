@@ -96,12 +96,12 @@ pub fn judge(
     judge.note(Component::Link, cuts::noted(record));
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());
-    // A fault moves the figures, and is no trend.
-    // A trend is expected of faults, and of a rate that changes.
-    let is_even = record.workload.rate.profile().is_none_or(Profile::is_constant) && record.faults.is_empty();
+    // A trend is expected of faults, of a rate that changes, and of subscribers that are slow by request.
+    let slow = record.workload.consumes_slowly();
+    let is_even = record.workload.rate.profile().is_none_or(Profile::is_constant) && record.faults.is_empty() && !slow;
     let trend = || if is_even { steady_state::trending(record) } else { None };
     // Messages that no subscriber takes are no backlog.
-    let backlog = if kill::deaf(record) { None } else { steady_state::backlog(record, unlimited) };
+    let backlog = if kill::deaf(record) || slow { None } else { steady_state::backlog(record, unlimited) };
     judge.result(Reason::NotSteady, backlog.or_else(trend));
     promises::refused(record).into_iter().for_each(|(reason, found)| judge.result(reason, found));
     promises::broken(&mut judge, record, system);
@@ -165,6 +165,14 @@ fn early(negative: u64) -> Option<Found> {
 /// had a generator delay of that size; else to the system, as a note and not as a reason against the run. If an agent
 /// does not report whether it ran, no part is blamed.
 fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: bool) {
+    if record.workload.consumes_slowly() {
+        let rate = record.workload.consume;
+        let evidence = format!(
+            "subscribers took messages at `consume = {rate}`, as requested: latencies include the time for which \
+             messages waited for them"
+        );
+        return judge.note(Component::Generator, [evidence]);
+    }
     let Some(stalls) = record.stalls.filter(|stalls| stalls.count > 0) else { return };
     let (length, from) = (words(stalls.longest_ns), words(stalls.longest_at_ns));
     let times = match stalls.count {

@@ -3,12 +3,14 @@
 #![deny(missing_docs)]
 
 pub mod agent;
+mod consume;
 pub mod control;
 pub mod drivers;
 pub mod ledger;
 mod occupancy;
 pub mod outcome;
 pub mod pacing;
+mod placement;
 pub mod publisher;
 pub mod refusals;
 pub mod replay;

@@ -9,6 +9,7 @@ mod away;
 mod carrier;
 mod closing;
 mod connection;
+mod consume;
 mod crash;
 mod errors;
 mod gather;
@@ -26,6 +27,7 @@ use crate::clock;
 use crate::control::{Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
+use crate::placement;
 use crate::session::{ClientSpec, Session, SessionEvent, SettingsError, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
@@ -44,7 +46,7 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
 use rustix::event::{PollFd, PollFlags, epoll};
-use state::{Away, Inbound, Outbound, Ramp, ReachedLimits, Shard};
+use state::{Away, Consumers, Inbound, Outbound, Ramp, ReachedLimits, Shard};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -103,6 +105,7 @@ pub fn run<S: Session>(
 ) -> Result<ThreadOutcome, ShardError> {
     clock::exact_timers();
     let mut remarks: Vec<String> = pin(&assignment.cpus).err().iter().map(PinError::to_string).collect();
+    placement::plays(assignment.clients.first().map_or(Role::Publisher, |client| client.role));
     let mut shard = Shard::<S>::new(assignment, context, reports, notifier)?;
     let mut outcome = shard.run()?;
     outcome.remarks.append(&mut remarks);
@@ -165,6 +168,7 @@ impl<'a, S: Session> Shard<'a, S> {
             again: Vec::new(),
             ramp,
             inbound: Inbound::new(workload, role, &clients),
+            consumers: None,
             window: None,
             pacer: None,
             spin_cores,
@@ -219,12 +223,13 @@ impl<'a, S: Session> Shard<'a, S> {
         if self.publishes() {
             return Ok(self.send(now));
         }
+        let wake = self.resume(now)?;
         self.counter.set(self.inbound.recorder.received());
         if !self.said_ready {
             return self.await_probes(now);
         }
         self.drain(now);
-        Ok(if self.inbound.undrained.is_some() && !self.inbound.drained { now + LOOK } else { Ns::MAX })
+        Ok(if self.inbound.undrained.is_some() && !self.inbound.drained { now + LOOK } else { wake })
     }
 
     /// Begins the run once its start is known.
@@ -236,6 +241,9 @@ impl<'a, S: Session> Shard<'a, S> {
             if self.publishes() && self.workload.rate != Rate::Max {
                 let publishers = self.ids.len();
                 self.pacer = Some(Pacer::new(self.workload, publishers, self.spin_cores, window.from_ns));
+            }
+            if !self.publishes() {
+                self.consumers = Consumers::new(self.workload, window.start_ns, self.ids.len());
             }
             self.begin_sending(window);
         }
@@ -396,12 +404,23 @@ impl<'a, S: Session> Shard<'a, S> {
             if matches!(state, State::Waiting | State::Opening | State::Gone) {
                 return Ok(());
             }
-            let got = self.connections[index].read(&mut self.buffer);
+            let most = self.may_read(index, over);
+            if most == 0 {
+                return Ok(());
+            }
+            let received = self.inbound.recorder.received();
+            let got = self.connections[index].read(&mut self.buffer[..most]);
             match got {
                 Ok(None) => return Ok(()),
                 Ok(Some((count, more, now))) => {
                     self.answers.clear();
-                    match self.take(index, count, now) {
+                    let taken = self.take(index, count, now);
+                    if let Some(consumers) = &mut self.consumers
+                        && received != self.inbound.recorder.received()
+                    {
+                        consumers.took(index, now);
+                    }
+                    match taken {
                         Ok(changes) => self.after(index, changes, now)?,
                         Err(loss) => return self.lost(index, &loss),
                     }

@@ -1,6 +1,7 @@
 //! The mock system: clients and a network in virtual time, with faults at given message
 //! numbers. Tests run whole studies on it, quickly and deterministically.
 
+use crate::consume::ConsumePace;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
@@ -88,6 +89,10 @@ struct World {
     agenda: BinaryHeap<Reverse<(Ns, u64, Happening)>>,
     made: u64,
     links: Vec<Vec<Link>>,
+    /// The pace of each subscriber, if it has a rate of its own.
+    paces: Vec<Option<ConsumePace>>,
+    /// End of the window, from which on subscribers take what comes.
+    end_ns: Ns,
 }
 
 impl World {
@@ -115,6 +120,11 @@ impl World {
         let link = &mut self.links[from][to];
         at = at.max(link.last_ns);
         link.last_ns = at;
+        if let Some(pace) = &mut self.paces[to] {
+            let taken_ns = at.max(pace.next_ns());
+            pace.took(taken_ns);
+            at = taken_ns.min(self.end_ns.max(at));
+        }
         if every(number, faults.reorder_every) && link.held_back.is_none() {
             link.held_back = Some(message);
             return Some(at);
@@ -170,6 +180,8 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         agenda: BinaryHeap::new(),
         made: 0,
         links: publishers.iter().map(|_| subscribers.iter().map(|_| Link::default()).collect()).collect(),
+        paces: subscribers.iter().map(|_| ConsumePace::new(workload, start_ns)).collect(),
+        end_ns: window.to_ns.unwrap_or(Ns::MAX),
     };
     for index in 0..publishers.len() {
         world.plan(start_ns, Happening::Turn(index));

@@ -6,11 +6,13 @@ mod echo;
 mod echo_publisher;
 
 use crate::clock::{self, NAP};
+use crate::consume::ConsumePace;
 use crate::control::{Control, Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
 use crate::occupancy::Occupied;
 use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
+use crate::placement;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::usage::paused_within;
@@ -74,6 +76,7 @@ impl ClientThread {
     /// Sends or receives until the run is stopped.
     pub fn run(mut self, context: &ThreadContext, reports: &Sender<ThreadReport>) {
         clock::exact_timers();
+        placement::plays(self.client.role);
         let mut remarks: Vec<String> = pin(&self.cpus).err().iter().map(PinError::to_string).collect();
         let ended = match self.client.role {
             Role::Publisher if context.workload.pattern.echoed() => self.publish_and_hear(context, reports),
@@ -228,6 +231,7 @@ impl ClientThread {
         let (mut last, mut last_ns) = (0, 0);
         let mut occupied = Occupied::default();
         let mut echo = echo::Echo::of(workload, &self.client);
+        let mut pace = None;
         while !control.silenced() {
             if started && timed {
                 occupied.listens(clock::now());
@@ -253,8 +257,14 @@ impl ClientThread {
                     if let (false, Some(start_ns)) = (started, control.started()) {
                         started = true;
                         subscriber.start(context.window(start_ns));
+                        pace = ConsumePace::new(workload, start_ns);
                     }
                     subscriber.arrived(message, now);
+                    if let Some(pace) = &mut pace {
+                        pace.took(now);
+                        rest(pace.next_ns(), control);
+                        (until_clock, since_look) = (0, LOOK_EVERY);
+                    }
                     // During the drain, end markers arrive faster than the thread's
                     // receive call times out: the flags would be checked once in 256 of
                     // them.
@@ -471,6 +481,17 @@ impl Socket for ClosedSocket {
 
     fn applied(&self) -> Map<String, Value> {
         Map::new()
+    }
+}
+
+/// Waits until a subscriber may take its next message, or until the drain begins.
+fn rest(until_ns: Ns, control: &Control) {
+    loop {
+        let now = clock::now();
+        if now >= until_ns || control.draining().is_some() || control.silenced() {
+            return;
+        }
+        clock::sleep_until(until_ns.min(now + NAP));
     }
 }
 

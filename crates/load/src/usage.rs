@@ -2,6 +2,7 @@
 //! accounting.
 
 use crate::clock::{self, NAP};
+use crate::placement;
 use crate::window::Window;
 use nix::sys::resource::{UsageWho, getrusage};
 use pubmark_model::protocol::{AgentUsage, Stalls};
@@ -248,6 +249,9 @@ fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, S
             let (rss, uss) = parse_smaps(&text);
             usage.rss_bytes.push(rss);
             usage.uss_bytes.push(uss);
+        }
+        if let Subject::Own = subject {
+            placement::sample(&mut usage.ran_on);
         }
         // A reading makes the kernel walk over the pages: one a second is enough after
         // the first few.

@@ -13,6 +13,14 @@ pub const FLOW: &str = "flow";
 /// Its value for all flows of a run together.
 pub const ALL: &str = "all";
 
+/// The axis of the flows that a run plays: one of them by itself, or all of them.
+pub const PLAYING: &str = "playing";
+
+/// True if a run with these values on axes plays a flow of this name. `all` stands for what it plays.
+pub fn plays(axes: &Map<String, Value>, name: &str) -> bool {
+    axes.get(PLAYING).is_none_or(|playing| playing == ALL || playing == name || name == ALL)
+}
+
 /// True if these values on axes stand for a whole run: all its flows together, or the only one.
 pub fn is_whole(axes: &Map<String, Value>) -> bool {
     axes.get(FLOW).is_none_or(|flow| flow == ALL)
@@ -22,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 13] = [
+pub const OWN_KEYS: [&str; 14] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -31,6 +39,7 @@ pub const OWN_KEYS: [&str; 13] = [
     "tree_parameters",
     "rate",
     "arrival",
+    "consume",
     "payload",
     "qos",
     "durable",
@@ -122,6 +131,7 @@ impl Cell {
                 tree_parameters: flow.workload.tree_parameters,
                 rate: flow.workload.rate,
                 arrival: flow.workload.arrival,
+                consume: flow.workload.consume,
                 payload_bytes: flow.workload.payload_bytes,
                 qos: flow.workload.qos,
                 durable: flow.workload.durable,

@@ -3,7 +3,7 @@
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
-use crate::flow::{FLOW, StudyFlow, whole};
+use crate::flow::{FLOW, StudyFlow, plays, whole};
 use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
@@ -46,7 +46,7 @@ pub fn cells(study: &Study) -> Result<Vec<Cell>, Vec<Diagnostic>> {
                 "the axes cross to more than {MAX_CELLS} cells: use fewer values"
             ))]);
         }
-        points.extend(cross(&axes));
+        points.extend(cross(&axes).into_iter().filter(is_played));
     }
     let mut cells = Vec::with_capacity(points.len());
     let mut errors: Vec<Diagnostic> = Vec::new();
@@ -79,6 +79,11 @@ fn cross(axes: &[Axis]) -> Vec<Map<String, Value>> {
             .collect();
     }
     points
+}
+
+/// True unless these values on axes name a flow that the run does not play.
+fn is_played(axes: &Map<String, Value>) -> bool {
+    axes.get(FLOW).and_then(Value::as_str).is_none_or(|flow| plays(axes, flow))
 }
 
 fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
@@ -197,12 +202,13 @@ fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Res
         let wrong = |errors| Diagnostic::whole(format!("[flows.{}]: {errors}", flow.name));
         flow.resolve(settings).map_err(wrong)
     };
-    let mut flows = study.flows.iter().map(named).collect::<Result<Vec<Flow>, Diagnostic>>()?;
+    let played = study.flows.iter().filter(|flow| plays(axes, &flow.name));
+    let mut flows = played.map(named).collect::<Result<Vec<Flow>, Diagnostic>>()?;
     let own = axes.get(FLOW).and_then(|name| flows.iter().position(|flow| *name == flow.name.as_str()));
     match (own, whole(&flows)) {
         (Some(own), _) => Ok((flows.swap_remove(own).workload, Vec::new())),
         (None, Some(whole)) => Ok((whole, flows)),
-        (None, None) => Err(Diagnostic::whole("there is no flow")),
+        (None, None) => Err(Diagnostic::whole("the study has no flow of the name that `playing` gives")),
     }
 }
 

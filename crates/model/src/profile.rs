@@ -202,14 +202,16 @@ mod tests {
         let constant = (0u32..40, 1u64..=1 << 40).prop_map(|(shift, per_ks)| Profile::constant(per_ks >> shift));
         // Rates at most 10,000 apart: a float holds the messages of one to well within a ns of another.
         let rates = proptest::collection::vec(100_000u64..=1_000_000_000, 2..=6);
-        let varying = (rates, 1u64..=14_000_000, any::<bool>()).prop_map(|(rates, ms, is_ramp)| {
-            let rates: Vec<String> = rates.iter().map(|per_ks| (*per_ks as f64 / 1e3).to_string()).collect();
-            let text = match is_ramp {
-                true => format!("ramp {} to {} in {ms}ms", rates[0], rates[1]),
-                false => format!("steps {} each {ms}ms", rates.join(" ")),
-            };
-            Rate::parse(&text).unwrap().profile().unwrap()
-        });
+        let varying =
+            (rates, 1u64..=14_000_000, any::<bool>(), any::<bool>()).prop_map(|(rates, ms, is_ramp, repeats)| {
+                let again = if repeats { " repeat" } else { "" };
+                let rates: Vec<String> = rates.iter().map(|per_ks| (*per_ks as f64 / 1e3).to_string()).collect();
+                let text = match is_ramp {
+                    true => format!("ramp {} to {} in {ms}ms{again}", rates[0], rates[1]),
+                    false => format!("steps {} each {ms}ms{again}", rates.join(" ")),
+                };
+                Rate::parse(&text).unwrap().profile().unwrap()
+            });
         prop_oneof![constant, varying]
     }
 

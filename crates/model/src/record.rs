@@ -24,7 +24,7 @@ use crate::fault::Script;
 pub use crate::figure_group::FigureGroup;
 use crate::link::Link;
 use crate::options::Options;
-use crate::protocol::{PacingFigures, Role, RuntimeFigures, Stalls};
+use crate::protocol::{ClientProcessors, PacingFigures, Role, RuntimeFigures, Stalls};
 use crate::times::{self, TimeFigures};
 use crate::tuning::Tuning;
 use crate::units::Ns;
@@ -438,6 +438,9 @@ pub struct AgentShare {
     pub applied: Map<String, Value>,
     /// Its usage.
     pub usage: Usage,
+    /// The processors on which its client threads ran.
+    #[serde(default, skip_serializing_if = "ClientProcessors::is_empty")]
+    pub ran_on: ClientProcessors,
     /// Its pauses; `None` if not supported by this agent.
     #[serde(default)]
     pub pauses: Option<Stalls>,

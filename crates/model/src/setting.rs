@@ -175,6 +175,8 @@ keys! {
     rate: Rate = Rate::per_kilosecond(1_000_000);
     /// uniform, poisson or burst:K
     arrival: Arrival = Arrival::Uniform;
+    /// messages/s that each subscriber takes at most: a number, max, or a rate over time
+    consume: Rate = workload::default_consume();
     /// message size with its 16-byte header, 16B to 1GiB
     payload: Bytes<16, { 1 << 30 }> = Bytes(1_024);
     /// quality of service: 0, 1 or 2

@@ -127,6 +127,14 @@ pub(crate) const fn default_receive() -> Receive {
     Receive::Block
 }
 
+pub(crate) const fn default_consume() -> Rate {
+    Rate::Max
+}
+
+fn is_unlimited(consume: &Rate) -> bool {
+    *consume == Rate::Max
+}
+
 pub(crate) const fn default_pin() -> Pin {
     Pin::None
 }
@@ -203,6 +211,10 @@ pub struct Workload {
     pub rate: Rate,
     /// Distribution of due times.
     pub arrival: Arrival,
+    /// Messages per second that each subscriber takes at most, from the start to the drain; sent to
+    /// agents if it is not `max`.
+    #[serde(default = "default_consume", skip_serializing_if = "is_unlimited")]
+    pub consume: Rate,
     /// Length of a message, including its header: 16 B to 1 GiB.
     pub payload_bytes: u64,
     /// Quality of service, 0 to 2.
@@ -335,6 +347,11 @@ impl Workload {
     /// True if its tree has other sizes than [`TREE_DEVICES`] and [`TREE_PARAMETERS`].
     pub fn sizes_tree(&self) -> bool {
         !is_usual_devices(&self.tree_devices) || !is_usual_parameters(&self.tree_parameters)
+    }
+
+    /// True if subscribers take messages at a rate of their own.
+    pub fn consumes_slowly(&self) -> bool {
+        !is_unlimited(&self.consume)
     }
 
     /// True if messages are shared out among all subscribers.

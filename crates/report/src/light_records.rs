@@ -284,7 +284,8 @@ fn lighten(run: &mut RunRecord) {
         run.agents.truncate(1);
     }
     for agent in &mut run.agents {
-        *agent = AgentShare { runtime: agent.runtime, ..AgentShare::default() };
+        let ran_on = std::mem::take(&mut agent.ran_on);
+        *agent = AgentShare { runtime: agent.runtime, ran_on, ..AgentShare::default() };
     }
     run.agents.shrink_to_fit();
     if let Some(file) = &mut run.system_file {

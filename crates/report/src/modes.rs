@@ -9,7 +9,8 @@ use pubmark_model::workload::Rate;
 use pubmark_stats::{Modes, median, modes};
 
 /// Figures that may tell what is different in the other group.
-const CLUES: [(Figure, &str); 3] = [
+const CLUES: [(Figure, &str); 4] = [
+    (Figure::SHARED_PROCESSOR, "how often publisher and subscriber ran on one processor"),
     (Figure::CPU_CORES, "processors used"),
     (Figure::SWITCHES, "context switches a message"),
     (Figure::CPU_PER_MESSAGE, "CPU time a message"),

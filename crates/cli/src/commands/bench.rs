@@ -29,6 +29,7 @@ pub fn bench(args: &BenchArgs, mut registry: Registry, voice: Voice) -> Result<C
     let budget_ns =
         args.precision.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
     let mut plan = StudyPlan::new(study(args, &mut registry)?).map_err(measure::planned)?;
+    let gates = gates.of_flows(&plan.study().flows).map_err(Failure::usage)?;
     let asked = plan.extent();
     measure::prepare(&mut plan, &args.measure, &measure::planned, voice)?;
     let system = plan.study().axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();

@@ -27,6 +27,7 @@ pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code,
     let gates = gates::own(&args.gates)?;
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
     let mut plan = read(args, &name, (&file, &text), budget_ns, (&mut registry, voice))?;
+    let gates = gates.of_flows(&plan.study().flows).map_err(Failure::usage)?;
     let asked = plan.extent();
     let reference = match plan.study().reference {
         Some(_) => published((&file, &text), reference, (&registry, voice))?,

@@ -204,11 +204,11 @@ impl Board {
         }
     }
 
-    /// Handles the end of the run, whose record is on the disk.
-    pub fn run_ends(&mut self, record: &RunRecord, line: &str, now_ns: Ns) {
+    /// Handles the end of the run, whose record is on the disk. Returns its cell.
+    pub fn run_ends(&mut self, record: &RunRecord, line: &str, now_ns: Ns) -> Option<CellState> {
         self.records += 1;
         self.sums.count(record);
-        let Some(current) = self.current.take() else { return };
+        let current = self.current.take()?;
         let cell = &mut self.cells[current.cell];
         cell.tally.count(record);
         if record.error.is_none() {
@@ -218,6 +218,7 @@ impl Board {
         let (run, line) = (current.label, clean(line, LABEL_CHARS));
         // A narrow screen must not cut off the losses.
         self.last = Some(if record.delivery_first() { format!("{line} ({run})") } else { format!("{run}: {line}") });
+        self.cells.get(current.cell).cloned()
     }
 
     /// Handles the end of the study, normal or not.

@@ -112,7 +112,7 @@ repeats = 3
 [[claims]]
 id = "1"
 says = "many has three times the rate of few"
-expr = "delivered_per_s(mock, flow=many) / delivered_per_s(mock, flow=few) in 2.9..3.1"
+expr = "delivered_per_s(mock, many) / delivered_per_s(mock, few) in 2.9..3.1"
 [[claims]]
 id = "2"
 says = "all have four times the rate of few"

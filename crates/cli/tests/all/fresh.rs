@@ -100,6 +100,7 @@ fn a_server_that_was_killed_between_runs_is_started_anew() {
     let mut stage = Stage::of(STUDY);
     let (first, _) = served(&stage.run(0, true));
     kill(Pid::from_raw(first), Signal::SIGKILL).unwrap();
+    wait_for("its end", || (!alive(first)).then_some(()));
     let (second, none) = served(&stage.run(0, true));
     assert!(second != first && none == 0);
     assert_eq!(served(&stage.run(1, true)), (second, 1));

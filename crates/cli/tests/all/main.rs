@@ -13,6 +13,7 @@ mod chaos;
 mod clocks;
 mod compare;
 mod conformance;
+mod consume;
 mod containers;
 mod contradictions;
 mod engines;

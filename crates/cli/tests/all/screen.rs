@@ -84,7 +84,14 @@ fn a_pipe_gets_plain_lines() {
     assert!(!stdout(&output).contains('\x1b') && !stderr(&output).contains('\x1b'));
     assert!(!stderr(&output).contains('\r'));
     let lines = stderr(&output);
-    assert!(lines.lines().any(|line| line.starts_with("[12/12] mock")), "a line a run: {lines}");
+    let of_cells = lines.lines().filter(|line| line.starts_with('[')).collect::<Vec<_>>();
+    assert_eq!(of_cells.len(), 4, "a line for each cell: {lines}");
+    assert!(
+        of_cells[3].starts_with("[12/12] mock") && of_cells[3].contains(": 3 runs, 3 ok; the last: p50 "),
+        "{lines}"
+    );
+    let verbose = stderr(&place.run(&["run", "study.toml", "--out", "v", "--verbose"]));
+    assert_eq!(verbose.lines().filter(|line| line.starts_with('[')).count(), 12, "a line for each run: {verbose}");
     let quiet = place.run(&["run", "study.toml", "--out", "q", "-q"]);
     assert_eq!(stderr(&quiet), "", "the table alone was asked for");
     assert!(!stdout(&quiet).is_empty());

@@ -40,6 +40,14 @@ impl Serving {
     }
 }
 
+/// A failed test leaves no program that runs for an hour.
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 struct Reply {
     status: u16,
     head: String,

@@ -80,6 +80,7 @@ pub fn features(crash: bool) -> Features {
         header_checksum: true,
         drains_by_markers: false,
         tree_sizes: true,
+        consume: true,
         row_bytes: None,
     }
 }

@@ -1,6 +1,7 @@
 //! The state of a shard. Its behaviour is in the files beside this one.
 
 mod away;
+mod consumers;
 mod inbound;
 mod limits;
 mod outbound;
@@ -14,6 +15,7 @@ use crate::pacing::Pacer;
 use crate::session::Session;
 use crate::window::Window;
 pub use away::{Absence, Away, DESCRIBED};
+pub use consumers::Consumers;
 pub use inbound::Inbound;
 pub use limits::ReachedLimits;
 pub use outbound::Outbound;
@@ -53,6 +55,8 @@ pub struct Shard<'a, S: Session> {
     pub ramp: Ramp,
     pub outbound: Outbound,
     pub inbound: Inbound,
+    /// The paces of its subscribers between start and drain, if they have a rate of their own.
+    pub consumers: Option<Consumers>,
     pub window: Option<Window>,
     /// Pacing of its publishers, once there is a schedule.
     pub pacer: Option<Pacer>,

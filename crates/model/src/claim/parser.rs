@@ -38,6 +38,8 @@ pub type Lookup<T> = Result<T, (String, Option<String>)>;
 pub struct Names<'a> {
     /// Returns the canonical name of a system.
     pub system: &'a dyn Fn(&str) -> Lookup<String>,
+    /// Returns whether the study has a flow of this name.
+    pub is_flow: &'a dyn Fn(&str) -> bool,
     /// Returns the canonical value on an axis.
     pub value: &'a dyn Fn(&str, &str) -> Lookup<Value>,
 }

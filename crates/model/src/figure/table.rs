@@ -3,7 +3,7 @@
 
 use super::row::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
 use crate::figure_group::FigureGroup;
-use crate::protocol::RuntimeFigures;
+use crate::protocol::{ClientProcessors, RuntimeFigures};
 use crate::record::{Rates, RunRecord, Usage};
 use crate::times::TIMES;
 
@@ -454,6 +454,14 @@ numbers! {
     SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",
         number(|run| each(run, together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)),
         "context switches of generator and server per delivered message";
+    /// Probability that a publisher's and a subscriber's thread were on the same processor.
+    SHARED_PROCESSOR = "shared_processor_ratio" ["shared_processor"] Client Cost Share NEITHER, "on one processor",
+        number(|run| {
+            let mut all = ClientProcessors::default();
+            run.agents.iter().for_each(|agent| all.add(&agent.ran_on));
+            all.shared_ratio()
+        }),
+        "probability that a thread of a publisher and one of a subscriber ran on the same CPU, from samples of both";
     /// Share of the window for which a runtime paused its program.
     RUNTIME_PAUSED = "runtime_paused_share" ["runtime_paused"] Client LatencyP99 Share LOWER, "stopped by the runtime",
         number(|run| {

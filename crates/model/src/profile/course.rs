@@ -1,4 +1,4 @@
-//! A rate that changes over time: a ramp, or steps.
+//! A rate that changes over time: a ramp or steps, once or again and again.
 
 use crate::units::{Ns, SECOND, format_time, parse_thousandths, parse_time};
 use std::fmt;
@@ -16,10 +16,11 @@ const FASTEST_PER_KS: u64 = 1_000_000_000;
 /// Longest time over which a course changes.
 const LONGEST: Ns = 24 * 3_600 * SECOND;
 
-/// A rate that is linear within segments, and constant after the last.
+/// A rate that is linear within segments. After the last it is constant, or the first follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
     shape: Shape,
+    repeats: bool,
     count: u8,
     segments: [Segment; SEGMENTS_MAX],
 }
@@ -41,7 +42,7 @@ struct Segment {
 /// A segment with its beginning, and the messages before it in units of 1 / (2 × 10^12).
 struct Place {
     segment: Segment,
-    begin_ns: Ns,
+    begin_ns: i128,
     before: i128,
     is_last: bool,
 }
@@ -75,10 +76,14 @@ impl Segment {
 
 impl Course {
     /// Parses `ramp R to R in T`, or `steps R R … each T`; rates are in messages per second. After its
-    /// time a course keeps the last rate.
+    /// time a course keeps the last rate, or begins again if the text ends in `repeat`.
     pub fn parse(text: &str) -> Option<Course> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let (shape, rates, length) = match words.as_slice() {
+        let (repeats, words) = match words.as_slice() {
+            [once @ .., "repeat"] => (true, once),
+            once => (false, once),
+        };
+        let (shape, rates, length) = match words {
             ["ramp", from, "to", to, "in", length] => (Shape::Ramp, vec![*from, *to], *length),
             ["steps", rates @ .., "each", length] => (Shape::Steps, rates.to_vec(), *length),
             _ => return None,
@@ -89,7 +94,7 @@ impl Course {
             .iter()
             .map(|rate| parse_thousandths(rate).filter(in_range)?.try_into().ok())
             .collect::<Option<_>>()?;
-        let mut course = Course { shape, count: 0, segments: [Segment::default(); SEGMENTS_MAX] };
+        let mut course = Course { shape, repeats, count: 0, segments: [Segment::default(); SEGMENTS_MAX] };
         match (shape, rates.as_slice()) {
             (Shape::Ramp, [from, to]) => course.push(length_ns, *from, *to)?,
             (Shape::Steps, rates) if rates.len() >= 2 => {
@@ -97,8 +102,17 @@ impl Course {
             }
             _ => return None,
         }
-        let whole_ns = course.segments().iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.length_ns))?;
-        (whole_ns <= LONGEST).then_some(course)
+        (course.length_ns() <= LONGEST).then_some(course)
+    }
+
+    /// Returns its length until it ends or begins again, ns.
+    fn length_ns(&self) -> Ns {
+        self.segments().iter().fold(0, |sum, segment| sum.saturating_add(segment.length_ns))
+    }
+
+    /// Returns the units of its messages until it ends or begins again.
+    fn units(&self) -> i128 {
+        self.segments().iter().map(Segment::units).sum()
     }
 
     fn push(&mut self, length_ns: Ns, from_per_ks: u32, to_per_ks: u32) -> Option<()> {
@@ -111,12 +125,20 @@ impl Course {
         &self.segments[..usize::from(self.count)]
     }
 
-    /// Returns the first segment, or the constant rate after all of them, that is not over: `is_over`
-    /// gets the end of each segment and the units of messages by then.
-    fn find(&self, is_over: impl Fn(Ns, i128) -> bool) -> Place {
-        let (mut begin_ns, mut before) = (0, 0);
-        for segment in self.segments() {
-            let (end_ns, after) = (begin_ns + segment.length_ns, before + segment.units());
+    /// Returns how often it was repeated by the time at which `part` of `whole` has passed.
+    fn rounds(&self, part: i128, whole: i128) -> i128 {
+        if self.repeats { part / whole.max(1) } else { 0 }
+    }
+
+    /// Returns the first segment that is not over, of those that follow after so many rounds, or the
+    /// constant rate after all of them: `is_over` gets the end of each segment and the units of
+    /// messages by then.
+    fn find(&self, rounds: i128, is_over: impl Fn(i128, i128) -> bool) -> Place {
+        let (mut begin_ns, mut before) = (rounds * i128::from(self.length_ns()), rounds * self.units());
+        // A float may be rounded to the end of a round.
+        let rounds = if self.repeats { 2 } else { 1 };
+        for segment in (0..rounds).flat_map(|_| self.segments()) {
+            let (end_ns, after) = (begin_ns + i128::from(segment.length_ns), before + segment.units());
             if !is_over(end_ns, after) {
                 return Place { segment: *segment, begin_ns, before, is_last: false };
             }
@@ -127,14 +149,21 @@ impl Course {
         Place { segment, begin_ns, before, is_last: true }
     }
 
+    /// Returns the segment of an instant.
+    fn at(&self, at_ns: Ns) -> Place {
+        let at_ns = i128::from(at_ns);
+        self.find(self.rounds(at_ns, self.length_ns().into()), |end_ns, _| at_ns >= end_ns)
+    }
+
     /// See [`super::Profile::due`].
     pub fn due(&self, index: u64) -> Ns {
         let wanted = i128::from(index) * UNITS;
-        let Place { segment, begin_ns, before, .. } = self.find(|_, after| wanted >= after);
+        let rounds = self.rounds(wanted, self.units());
+        let Place { segment, begin_ns, before, .. } = self.find(rounds, |_, after| wanted >= after);
         let left = wanted - before;
         let (from, to) = segment.rates();
         if from == to {
-            return clamped((i128::from(begin_ns) + left / (2 * from)) as u128);
+            return clamped((begin_ns + left / (2 * from)) as u128);
         }
         let (length, left_f) = (segment.length_ns as f64, left as f64);
         let root = (from as f64).mul_add(from as f64, (to - from) as f64 * left_f / length).max(0.0).sqrt();
@@ -147,14 +176,14 @@ impl Course {
         while segment.scaled_units(at + 1) <= scaled {
             at += 1;
         }
-        begin_ns + at as Ns
+        clamped((begin_ns + at) as u128)
     }
 
     /// See [`super::Profile::due_before`].
     pub fn due_before(&self, at_ns: Ns) -> u64 {
-        let Place { segment, begin_ns, before, .. } = self.find(|end_ns, _| at_ns >= end_ns);
+        let Place { segment, begin_ns, before, .. } = self.at(at_ns);
         let length = i128::from(segment.length_ns);
-        let at = i128::from(at_ns - begin_ns);
+        let at = i128::from(at_ns) - begin_ns;
         let scaled = match segment.from_per_ks == segment.to_per_ks {
             true => {
                 return clamped(((before + 2 * i128::from(segment.from_per_ks) * at) as u128).div_ceil(UNITS as u128));
@@ -166,8 +195,8 @@ impl Course {
 
     /// See [`super::Profile::expected`].
     pub fn expected(&self, at_ns: Ns) -> f64 {
-        let Place { segment, begin_ns, before, .. } = self.find(|end_ns, _| at_ns >= end_ns);
-        let (at, length) = ((at_ns - begin_ns) as f64, segment.length_ns as f64);
+        let Place { segment, begin_ns, before, .. } = self.at(at_ns);
+        let (at, length) = ((i128::from(at_ns) - begin_ns) as f64, segment.length_ns as f64);
         let (from, to) = (f64::from(segment.from_per_ks), f64::from(segment.to_per_ks));
         (before as f64 + 2.0 * from * at + (to - from) * at * at / length) / UNITS as f64
     }
@@ -176,7 +205,8 @@ impl Course {
     pub fn after(&self, at_ns: f64, messages: f64) -> f64 {
         let (mut at_ns, mut left) = (at_ns, messages * UNITS as f64);
         loop {
-            let Place { segment, begin_ns, is_last, .. } = self.find(|end_ns, _| at_ns >= end_ns as f64);
+            let rounds = self.rounds(at_ns as i128, self.length_ns().into());
+            let Place { segment, begin_ns, is_last, .. } = self.find(rounds, |end_ns, _| at_ns >= end_ns as f64);
             let (from, to) = (f64::from(segment.from_per_ks), f64::from(segment.to_per_ks));
             let slope = (to - from) / segment.length_ns as f64;
             let begin = begin_ns as f64;
@@ -204,14 +234,15 @@ impl fmt::Display for Course {
         match self.shape {
             Shape::Ramp => {
                 let Segment { from_per_ks, to_per_ks, .. } = self.segments[0];
-                write!(f, "ramp {} to {} in {length}", per_s(from_per_ks), per_s(to_per_ks))
+                write!(f, "ramp {} to {} in {length}", per_s(from_per_ks), per_s(to_per_ks))?;
             }
             Shape::Steps => {
                 f.write_str("steps")?;
                 self.segments().iter().try_for_each(|segment| write!(f, " {}", per_s(segment.from_per_ks)))?;
-                write!(f, " each {length}")
+                write!(f, " each {length}")?;
             }
         }
+        if self.repeats { f.write_str(" repeat") } else { Ok(()) }
     }
 }
 
@@ -245,9 +276,31 @@ mod tests {
         assert!((steps.after(1.5e9, 10.0) / 2.05e9 - 1.0).abs() < 1e-9);
     }
 
+    /// By hand: 10 messages in 1 s, then 1 in 1 s; and a ramp of 100 messages each second.
+    #[test]
+    fn a_course_can_begin_again() {
+        let steps = course("steps 10 1 each 1s repeat");
+        assert_eq!([1, 2, 3, 4, 21].map(|s| steps.due_before(s * SECOND)), [10, 11, 21, 22, 120]);
+        assert_eq!(
+            [10, 11, 12, 22].map(|index| steps.due(index)),
+            [1_000, 2_000, 2_100, 4_000].map(|ms| ms * 1_000_000)
+        );
+        assert!((steps.after(0.5e9, 5.0 + 1.0 + 7.0) / 2.7e9 - 1.0).abs() < 1e-9);
+        let ramp = course("ramp 50 to 150 in 1s repeat");
+        assert_eq!([1, 2, 60].map(|s| ramp.due_before(s * SECOND)), [100, 200, 6_000]);
+        assert!((ramp.expected(2_500_000_000) - 237.5).abs() < 1e-9, "50 t + 50 t² in each second");
+        assert_eq!(ramp.due(6_000), 60 * SECOND);
+        assert_eq!((ramp.due(u64::MAX), steps.due(u64::MAX)), (Ns::MAX, Ns::MAX));
+    }
+
     #[test]
     fn its_text_is_read_again() {
-        for text in ["ramp 100 to 5000 in 60s", "ramp 0.5 to 2 in 1500ms", "steps 1 2 3 4 5 6 each 10s"] {
+        for text in [
+            "ramp 100 to 5000 in 60s",
+            "ramp 0.5 to 2 in 1500ms",
+            "steps 1 2 3 4 5 6 each 10s",
+            "steps 5 1 each 1s repeat",
+        ] {
             assert_eq!(course(text).to_string(), text);
         }
         for wrong in [
@@ -259,6 +312,8 @@ mod tests {
             "steps 1 each 5s",
             "steps 1 2 3 4 5 6 7 each 5s",
             "steps 1 2",
+            "repeat",
+            "steps 1 2 each 5s repeat repeat",
         ] {
             assert_eq!(Course::parse(wrong), None, "{wrong}");
         }

@@ -72,6 +72,8 @@ pub struct Features {
     /// True if its topics of the pattern `tree` follow `tree_devices` and `tree_parameters`.
     /// Minimum: false, with 100 and 10.
     pub tree_sizes: bool,
+    /// True if its subscribers take messages at the rate `consume`. Minimum: false.
+    pub consume: bool,
     /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
     /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +101,7 @@ impl Default for Features {
             header_checksum: false,
             drains_by_markers: false,
             tree_sizes: false,
+            consume: false,
             row_bytes: None,
         }
     }
@@ -114,6 +117,8 @@ pub const MAX: &str = "max";
 pub const RECONNECT: &str = "reconnect";
 /// Sizes of a tree other than the default ones.
 const TREE_SIZES: &str = "tree_sizes";
+/// Subscribers take messages at a rate of their own.
+const CONSUME: &str = "consume";
 /// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
 /// The reason for [`RECONNECT`] and [`CRASH`] in errors.
@@ -170,8 +175,9 @@ impl Features {
             Rate::Due(_) => VARYING,
         };
         let transport = workload.transport.map(|transport| transport.word());
-        let tree_sizes = if self.tree_sizes { words(&[TREE_SIZES]) } else { Vec::new() };
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 8] = [
+        let flag = |has: bool, word| if has { words(&[word]) } else { Vec::new() };
+        let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 9] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -180,6 +186,7 @@ impl Features {
             ("the rate", Some(rate), &self.profiles),
             (FAULTS, workload.reconnect.then_some(RECONNECT), &self.faults),
             ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
+            ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -243,6 +250,9 @@ mod tests {
         let sized = workload(&[("pattern", "tree"), ("tree_parameters", "3")]);
         assert_eq!(trees.lack(&[&sized]).map(|lack| lack.wanted), Some("tree_sizes".to_owned()));
         assert_eq!(Features { tree_sizes: true, ..trees }.lack(&[&sized]), None);
+        let slow = workload(&[("consume", "100")]);
+        assert_eq!(least.lack(&[&slow]).map(|lack| lack.wanted), Some("consume".to_owned()));
+        assert_eq!(Features { consume: true, ..Features::default() }.lack(&[&slow]), None);
         let two = least.lack(&[&workload(&[]), &workload(&[])]).unwrap().to_string();
         assert_eq!(two, "cannot play so many flows: `2`; it has: 1");
         assert_eq!(tree, "cannot play the pattern `tree`; it has: pairs, fan-out, fan-in");

@@ -309,6 +309,43 @@ impl Stalls {
     }
 }
 
+/// The processors on which client threads ran: by processor, from 0, how many samples saw a thread
+/// there. Empty if the agent does not support it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientProcessors {
+    /// Of threads that send.
+    pub publishers: Vec<u32>,
+    /// Of threads that only receive.
+    pub subscribers: Vec<u32>,
+}
+
+impl ClientProcessors {
+    /// True if there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.publishers.is_empty() && self.subscribers.is_empty()
+    }
+
+    /// Adds samples.
+    pub fn add(&mut self, other: &ClientProcessors) {
+        let both = [(&mut self.publishers, &other.publishers), (&mut self.subscribers, &other.subscribers)];
+        for (own, others) in both {
+            own.resize(own.len().max(others.len()), 0);
+            own.iter_mut().zip(others).for_each(|(own, other)| *own = own.saturating_add(*other));
+        }
+    }
+
+    /// Returns the probability that a sample of a publisher's thread and one of a subscriber's were
+    /// on the same processor; `None` without samples of both.
+    pub fn shared_ratio(&self) -> Option<f64> {
+        let sum = |samples: &[u32]| samples.iter().map(|count| f64::from(*count)).sum::<f64>();
+        let pairs = sum(&self.publishers) * sum(&self.subscribers);
+        let same = self.publishers.iter().zip(&self.subscribers);
+        let same: f64 = same.map(|(one, other)| f64::from(*one) * f64::from(*other)).sum();
+        (pairs > 0.0).then(|| same / pairs)
+    }
+}
+
 /// CPU time and memory of an agent's process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentUsage {
@@ -326,6 +363,9 @@ pub struct AgentUsage {
     pub rss_bytes: Vec<u64>,
     /// Unique set size samples, bytes.
     pub uss_bytes: Vec<u64>,
+    /// The processors on which its client threads ran.
+    #[serde(default, skip_serializing_if = "ClientProcessors::is_empty")]
+    pub ran_on: ClientProcessors,
     /// Readings from the window's beginning to the stop, if the window's end is not known in
     /// advance, so that the coordinator can cut out the window. The figures above are then of all
     /// that time.
@@ -352,6 +392,7 @@ impl AgentUsage {
             involuntary_switches,
             rss_bytes: taken(&self.rss_bytes),
             uss_bytes: taken(&self.uss_bytes),
+            ran_on: self.ran_on.clone(),
             course: Vec::new(),
         }
     }
@@ -361,6 +402,21 @@ impl AgentUsage {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn threads_share_a_processor_as_often_as_both_are_seen_there() {
+        let seen = |publishers: &[u32], subscribers: &[u32]| ClientProcessors {
+            publishers: publishers.to_vec(),
+            subscribers: subscribers.to_vec(),
+        };
+        assert_eq!(seen(&[8], &[0, 8]).shared_ratio(), Some(0.0));
+        assert_eq!(seen(&[0, 3], &[0, 5]).shared_ratio(), Some(1.0));
+        assert_eq!(seen(&[6, 2], &[1, 3]).shared_ratio(), Some(12.0 / 32.0));
+        assert_eq!((seen(&[8], &[]).shared_ratio(), seen(&[0], &[7]).shared_ratio()), (None, None));
+        let mut all = seen(&[1], &[2, 3]);
+        all.add(&seen(&[1, 1], &[u32::MAX]));
+        assert_eq!(all, seen(&[2, 1], &[u32::MAX, 3]));
+    }
 
     #[test]
     fn a_histogram_that_is_none_is_named() {

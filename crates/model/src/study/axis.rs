@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::flow::FLOW;
+use crate::flow::{FLOW, PLAYING};
 use crate::setting::{KEYS, Section, key};
 use crate::system::Systems;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
                 .help("`pubmark systems` lists them")),
         };
     }
-    if axis.starts_with("options.") || axis == PART || axis == FLOW {
+    if axis.starts_with("options.") || NAMES.contains(&axis) {
         return Ok(plain(&scalar.text));
     }
     match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
@@ -47,9 +47,12 @@ pub(crate) fn no_axis(name: &str, at: usize) -> Diagnostic {
     Diagnostic::at(at, format!("`{name}` cannot be an axis")).help(suggestion(name, names))
 }
 
+/// The axes whose values are names in the study.
+const NAMES: [&str; 3] = [PART, FLOW, PLAYING];
+
 /// The axis whose values are the names of a study's parts.
 pub(super) const PART: &str = "part";
 
 pub(crate) fn known_axis(name: &str) -> bool {
-    name.starts_with("options.") || name == PART || name == FLOW || axis_names().any(|known| known == name)
+    name.starts_with("options.") || NAMES.contains(&name) || axis_names().any(|known| known == name)
 }

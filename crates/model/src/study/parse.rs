@@ -104,9 +104,10 @@ impl Study {
             names: reading.names.iter().map(|name| (*name).to_owned()).collect(),
         };
         if document.sound {
-            for table in &document.tables {
-                parser.table(table);
-            }
+            // Claims name flows, wherever these are in the file.
+            let is_flow = |table: &&Table| table.name.starts_with("flows.");
+            let (flows, others): (Vec<&Table>, Vec<&Table>) = document.tables.iter().partition(is_flow);
+            flows.into_iter().chain(others).for_each(|table| parser.table(table));
             parser.finish(reading);
             parser.study.find_systems(systems);
         }

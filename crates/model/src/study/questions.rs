@@ -113,7 +113,9 @@ impl Parser<'_> {
             let read = self.axis_value(axis, &Scalar { text: text.into(), at: 0 });
             read.map_err(|error| (format!("{axis}: {}", error.message), error.help))
         };
-        Expression::parse(&value.text, &Names { system: &system, value: &on_axis }).map_err(|errors| {
+        let is_flow = |name: &str| self.study.flows.iter().any(|flow| flow.name == name);
+        let names = Names { system: &system, is_flow: &is_flow, value: &on_axis };
+        Expression::parse(&value.text, &names).map_err(|errors| {
             let start = self.start_of(value);
             let located = errors.into_iter().map(|error| {
                 let place = start.map_or(value.at, |start| start + error.at);

@@ -7,7 +7,7 @@ use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::{Claim, Condition, Statement};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::flow::{ALL, FLOW, OWN_KEYS};
+use crate::flow::{ALL, FLOW, OWN_KEYS, PLAYING};
 use crate::options::{OptionSpec, common};
 use crate::secret::{HIDDEN, may_be_secret_name, recorded_text, secret};
 use crate::setting::{KEYS, Key, Time, WINDOW, as_typed, key};
@@ -476,9 +476,21 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Refuses flows where one load is searched or two arms are compared.
+    /// Refuses flows where one load is searched or two arms are compared, and names of flows that are none.
     fn check_flows(&mut self) {
         let study = &self.study;
+        let axes = study.axes.iter().chain(study.parts.iter().flat_map(|part| &part.axes));
+        let names: Vec<&str> = study.flows.iter().map(|flow| flow.name.as_str()).chain([ALL]).collect();
+        for value in axes.filter(|axis| axis.name == PLAYING).flat_map(|axis| &axis.values) {
+            if study.flows.is_empty() || !names.iter().any(|name| value == name) {
+                let message = format!("`playing = {}`: the study has no such flow", as_typed(value));
+                let help = match study.flows.is_empty() {
+                    true => "write [flows.NAME] tables".to_owned(),
+                    false => format!("its flows: {}", names.join(", ")),
+                };
+                self.errors.push(Diagnostic::whole(message).help(help));
+            }
+        }
         let searched = [
             (study.ab.is_some(), "[ab]"),
             (study.capacity.is_some(), "[capacity]"),

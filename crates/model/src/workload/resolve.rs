@@ -47,6 +47,9 @@ pub enum WorkloadError {
     /// The shortest warm-up exceeds the longest.
     #[error("`warmup_max` is shorter than `warmup`, which is {0}")]
     WarmupMax(String),
+    /// Subscribers answer.
+    #[error("`consume` has no meaning in pattern `{0}`, in which subscribers answer: leave it out")]
+    ConsumesAndAnswers(Pattern),
     /// There are no due times.
     #[error("`arrival = \"{0}\"` has no meaning where `rate` is `max`")]
     ArrivalAtMax(Arrival),
@@ -109,6 +112,9 @@ impl Workload {
         if rate == Rate::Max && arrival != Arrival::Uniform {
             errors.push(WorkloadError::ArrivalAtMax(arrival));
         }
+        if settings.consume() != Rate::Max && settings.pattern().round_trip() {
+            errors.push(WorkloadError::ConsumesAndAnswers(settings.pattern()));
+        }
         let workload = Workload {
             pattern: settings.pattern(),
             transport: settings.transport,
@@ -118,6 +124,7 @@ impl Workload {
             tree_parameters,
             rate,
             arrival,
+            consume: settings.consume(),
             payload_bytes: settings.payload().0,
             qos: settings.qos().0,
             durable: settings.durable(),

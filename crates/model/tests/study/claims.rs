@@ -248,7 +248,7 @@ fn any_words_are_read_or_refused_with_places_within_them() {
         let length = 1 + (random.unit() * 14.0) as usize;
         let words: Vec<&str> = (0..length).map(|_| WORDS[(random.unit() * WORDS.len() as f64) as usize]).collect();
         let text = words.join(if random.unit() < 0.5 { " " } else { "" });
-        match Expression::parse(&text, &Names { system: &system, value: &value }) {
+        match Expression::parse(&text, &Names { system: &system, is_flow: &|_| false, value: &value }) {
             Ok(_) => understood += 1,
             Err(errors) => assert!(!errors.is_empty() && errors.iter().all(|error| error.at <= text.len()), "{text}"),
         }

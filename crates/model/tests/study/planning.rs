@@ -501,6 +501,31 @@ fn flows_have_their_own_keys_and_share_the_others() {
 }
 
 #[test]
+fn a_flow_can_play_by_itself() {
+    let text = |playing: &str| {
+        format!(
+            "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[flows.one]\npairs = 2\n[flows.other]\npairs = 3\n\
+             [axes]\nsystem = \"alpha\"\nplaying = [{playing}]\n"
+        )
+    };
+    let study = good(&text("\"all\", \"one\""));
+    assert_eq!(good(&study.to_toml()), study);
+    let played = |cell: &Cell| -> Vec<String> { cell.flows().into_iter().map(|flow| flow.name).collect() };
+    let [both, alone] = cells(&study).unwrap().try_into().unwrap();
+    assert_eq!((played(&both), played(&alone)), (vec!["one".into(), "other".into()], vec!["one".into()]));
+    assert_eq!((both.workload.publishers, alone.workload.publishers), (5, 2));
+    let labels: Vec<String> = cells(&study.by_flow()).unwrap().iter().map(Cell::label).collect();
+    let together = ["alpha playing=all flow=one", "alpha playing=all flow=other", "alpha playing=all flow=all"];
+    let by_itself = ["alpha playing=one flow=one", "alpha playing=one flow=all"];
+    assert_eq!(labels, [&together[..], &by_itself[..]].concat());
+    let errors = read(&text("\"three\""), &ReadOptions::default()).unwrap_err().to_string();
+    assert!(errors.contains("its flows: one, other, all"), "{errors}");
+    let none = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\nplaying = \"all\"\n";
+    let errors = read(none, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(errors.contains("write [flows.NAME] tables"), "{errors}");
+}
+
+#[test]
 fn a_study_with_parts_is_written_as_it_was_read_and_can_be_narrowed() {
     for quick in [false, true] {
         let study =

@@ -79,7 +79,7 @@ impl ArmsResult {
     /// A gate of the study is invalid.
     pub fn of(study: &Study, cells: &[Cell], runs: &[&RunRecord]) -> Result<Option<ArmsResult>, GatesError> {
         let Some(goal) = &study.ab else { return Ok(None) };
-        let gates = Gates::parse(&goal.fail_on, &goal.require, true)?;
+        let gates = Gates::parse(&goal.fail_on, &goal.require, true)?.of_flows(&study.flows)?;
         let points = goal.points(cells);
         let bench = Bench { goal, cells, runs, points: &points };
         Ok(Some(bench.result(&gates)))

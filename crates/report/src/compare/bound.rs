@@ -1,7 +1,7 @@
 //! Bounds that a figure has to keep by itself, whatever it was before: `p99 < 5ms`.
 
-use super::gate::GateResult;
-use crate::analysis::by_cell;
+use super::gate::{GateResult, is_of_flow};
+use crate::analysis::{CellResult, by_cell};
 use crate::bound_check::{BoundVerdict, BoundedRuns};
 use crate::text::clean;
 use pubmark_model::objective::ObjectiveTerm;
@@ -15,14 +15,18 @@ const LABEL_CHARS: usize = 120;
 pub struct BoundGate {
     /// Text as typed, cleaned.
     pub text: String,
+    /// The flow that it is about; without one it is about every cell.
+    pub flow: Option<String>,
     /// The bound.
     pub term: ObjectiveTerm,
 }
 
 impl BoundGate {
-    /// Makes a gate from a bound, with its text as typed.
-    pub fn new(term: ObjectiveTerm) -> BoundGate {
-        BoundGate { text: clean(term.text(), LABEL_CHARS), term }
+    /// Makes a gate of a bound and the flow that it is about.
+    pub fn new(term: ObjectiveTerm, flow: Option<String>) -> BoundGate {
+        let (name, rest) = term.text().split_once(' ').unwrap_or((term.text(), ""));
+        let text = flow.as_ref().map_or(term.text().to_owned(), |flow| format!("{name}({flow}) {rest}"));
+        BoundGate { text: clean(&text, LABEL_CHARS), flow, term }
     }
 
     /// Pairs the gate with the runs of a cell.
@@ -43,6 +47,9 @@ impl BoundGate {
                 BoundVerdict::Unknown(why) => result.undecided.push(format!("{label} ({why})")),
             }
         }
+        if let (0, Some(flow)) = (result.comparisons, &self.flow) {
+            result.undecided.push(format!("there is no flow `{}`", clean(flow, LABEL_CHARS)));
+        }
         result.settled()
     }
 
@@ -50,7 +57,8 @@ impl BoundGate {
     pub(super) fn over(&self, report: &crate::report::Report, chosen: impl Fn(usize) -> bool) -> GateResult {
         let runs_of = by_cell(report.cells().len(), report.cells_of_runs().iter().copied().zip(report.runs()));
         let cells = report.cells().iter().enumerate();
-        let cells = cells.filter(|(index, result)| result.cell.skipped.is_none() && chosen(*index));
+        let is_flow = |result: &CellResult| is_of_flow(self.flow.as_deref(), &result.cell.axes);
+        let cells = cells.filter(|(index, result)| result.cell.skipped.is_none() && chosen(*index) && is_flow(result));
         self.result(cells.map(|(index, result)| (result.cell.label(), self.of(&runs_of[index]).once())))
     }
 }

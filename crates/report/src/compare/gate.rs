@@ -3,8 +3,10 @@
 use crate::text::clean;
 use crate::words::{BROKEN, HELD, OPEN};
 use pubmark_model::figure::{Figure, FigureNameError};
+use pubmark_model::flow::FLOW;
 use pubmark_model::objective::read_bound;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Longest gate that is read, characters.
 const GATE_CHARS: usize = 200;
@@ -14,6 +16,8 @@ const GATE_CHARS: usize = 200;
 pub struct Gate {
     /// Text as typed, cleaned.
     pub text: String,
+    /// The flow that it is about; without one it is about every cell.
+    pub flow: Option<String>,
     /// The figure.
     pub figure: Figure,
     /// True if the figure must not rise; otherwise it must not fall.
@@ -125,6 +129,20 @@ pub enum GateError {
     },
 }
 
+/// Splits off the flow that a gate names: `p99(alarms) > +5%` is `p99 > +5%` of `alarms`.
+pub(super) fn split_flow(gate: &str) -> (String, Option<String>) {
+    let name = &gate[..gate.find(['<', '>', '=']).unwrap_or(gate.len())];
+    match name.trim_end().strip_suffix(')').and_then(|name| name.split_once('(')) {
+        Some((figure, flow)) => (format!("{figure}{}", &gate[name.len()..]), Some(flow.trim().to_owned())),
+        None => (gate.to_owned(), None),
+    }
+}
+
+/// True if a cell with these values on axes has the flow that a gate names.
+pub(super) fn is_of_flow(flow: Option<&str>, axes: &Map<String, Value>) -> bool {
+    flow.is_none_or(|flow| axes.get(FLOW).is_some_and(|value| value == flow))
+}
+
 impl Gate {
     /// Reads a gate.
     ///
@@ -133,6 +151,8 @@ impl Gate {
     pub fn parse(text: &str) -> Result<Gate, GateError> {
         let text = text.trim();
         let shown = clean(text, GATE_CHARS);
+        let (plain, flow) = split_flow(text);
+        let text = plain.as_str();
         let wrong = |what: String| GateError::Form { gate: shown.clone(), what };
         let at = text.find(['>', '<']).ok_or_else(|| wrong("there is neither > nor <".into()))?;
         let (name, rest) = text.split_at(at);
@@ -163,6 +183,6 @@ impl Gate {
                 Threshold::Amount(sign * value)
             }
         };
-        Ok(Gate { text: shown, figure, rise, threshold })
+        Ok(Gate { text: shown, flow, figure, rise, threshold })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::comparison::{ChangeOutcome, Comparison, FigureChange, range};
 use super::figure::signed_percent;
-use super::gate::{Gate, GateResult, Threshold};
+use super::gate::{Gate, GateResult, Threshold, is_of_flow};
 use crate::figures::shown;
 use pubmark_stats::Scale;
 
@@ -46,7 +46,8 @@ impl Gate {
     /// Evaluates the gate on a comparison.
     pub(super) fn result(&self, comparison: &Comparison) -> GateResult {
         let mut result = GateResult::new(&self.text);
-        for cell in &comparison.same {
+        let same = comparison.same.iter().filter(|cell| is_of_flow(self.flow.as_deref(), &cell.axes));
+        for cell in same {
             for change in cell.changes.iter().filter(|change| change.column == self.figure) {
                 result.comparisons += 1;
                 match change.outcome {
@@ -65,7 +66,8 @@ impl Gate {
             }
         }
         if result.comparisons == 0 {
-            result.undecided.push(format!("no cell of both has {}", self.figure.short_name()));
+            let flow = self.flow.as_ref().map_or(String::new(), |flow| format!(" of the flow `{flow}`"));
+            result.undecided.push(format!("no cell of both has {}{flow}", self.figure.short_name()));
         }
         result.settled()
     }

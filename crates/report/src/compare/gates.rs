@@ -1,8 +1,9 @@
 //! Gates as they are typed: what makes a command fail, and what it requires.
 
 use super::bound::BoundGate;
-use super::gate::{Gate, GateError};
+use super::gate::{Gate, GateError, split_flow};
 use crate::text::clean;
+use pubmark_model::flow::{ALL, StudyFlow};
 use pubmark_model::objective::{ObjectiveError, ObjectiveTerm, Relation};
 
 /// Longest gate that is repeated, characters.
@@ -45,6 +46,16 @@ pub enum GatesError {
         /// Text as typed, cleaned.
         gate: String,
     },
+    /// It names a flow that nobody plays.
+    #[error("`{gate}`: there is no flow `{flow}`; {known}")]
+    Flow {
+        /// Text as typed, cleaned.
+        gate: String,
+        /// The flow as typed, cleaned.
+        flow: String,
+        /// The flows that there are.
+        known: String,
+    },
     /// There is nothing to hold it against.
     #[error(
         "--fail-on `{gate}` is about a change, and there is no baseline: write a bound, such as 'p99 > 5ms', or \
@@ -72,12 +83,34 @@ impl Gates {
                 (false, _) => gates.bounds.push(broken_by(text, gate, has_baseline)?),
             }
         }
-        for text in require {
-            let terms = ObjectiveTerm::parse_all(text);
-            let terms = terms.map_err(|source| GatesError::Bound { flag: "--require", source })?;
-            gates.bounds.extend(terms.into_iter().map(BoundGate::new));
+        for text in require.iter().flat_map(|text| text.split(',')) {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            for words in words.split(|word| word.eq_ignore_ascii_case("and")) {
+                let (plain, flow) = split_flow(&words.join(" "));
+                let terms = ObjectiveTerm::parse_all(&plain);
+                let terms = terms.map_err(|source| GatesError::Bound { flag: "--require", source })?;
+                gates.bounds.extend(terms.into_iter().map(|term| BoundGate::new(term, flow.clone())));
+            }
         }
         Ok(gates)
+    }
+
+    /// Checks that the flows that gates name are among these.
+    ///
+    /// # Errors
+    /// The first gate that names another.
+    pub fn of_flows(self, flows: &[StudyFlow]) -> Result<Gates, GatesError> {
+        let changes = self.changes.iter().map(|gate| (&gate.text, &gate.flow));
+        let mut all = changes.chain(self.bounds.iter().map(|gate| (&gate.text, &gate.flow)));
+        let is_none = |flow: &&String| **flow != ALL && flows.iter().all(|known| known.name != **flow);
+        let wrong =
+            all.find_map(|(gate, flow)| Some((gate.clone(), clean(flow.as_ref().filter(is_none)?, GATE_CHARS))));
+        let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        let known = match names.is_empty() {
+            true => "the runs have one flow, so leave out the brackets".to_owned(),
+            false => format!("the flows: {}", names.join(", ")),
+        };
+        wrong.map_or(Ok(self), |(gate, flow)| Err(GatesError::Flow { gate, flow, known }))
     }
 
     /// True if there are no gates.
@@ -105,7 +138,8 @@ fn signed(text: &str) -> String {
 
 /// The bound that is broken where this holds.
 fn broken_by(text: &str, gate: String, has_baseline: bool) -> Result<BoundGate, GatesError> {
-    let terms = ObjectiveTerm::parse_all(text).map_err(|source| match source {
+    let (plain, flow) = split_flow(text);
+    let terms = ObjectiveTerm::parse_all(&plain).map_err(|source| match source {
         ObjectiveError::Bound { .. } if has_baseline && threshold(text).ends_with('%') => {
             GatesError::Unsigned { source, change: signed(text) }
         }
@@ -114,7 +148,7 @@ fn broken_by(text: &str, gate: String, has_baseline: bool) -> Result<BoundGate, 
     let [term] = terms.as_slice() else { return Err(GatesError::Wish { gate }) };
     let higher = matches!(term.relation(), Relation::Above | Relation::AtLeast);
     match term.otherwise() {
-        Some(otherwise) if higher != term.higher_is_better() => Ok(BoundGate { text: gate, term: otherwise }),
+        Some(otherwise) if higher != term.higher_is_better() => Ok(BoundGate { text: gate, flow, term: otherwise }),
         _ => Err(GatesError::Wish { gate }),
     }
 }
@@ -154,6 +188,31 @@ mod tests {
         let gates = parse("", "p99 < 5ms and lost = 0, acked_lost = 0, lost >= 6.3% and lost <= 6.6%", false).unwrap();
         let bounds: Vec<&str> = gates.bounds.iter().map(|bound| bound.text.as_str()).collect();
         assert_eq!(bounds, ["p99 < 5ms", "lost = 0", "acked_lost = 0", "lost >= 6.3%", "lost <= 6.6%"]);
+    }
+
+    #[test]
+    fn a_gate_can_name_a_flow() {
+        let gates = parse("p99(alarms) > +10%, lost (alarms) > 0", "p99(alarms) < 20ms and lost = 0", true).unwrap();
+        let of = |flow: &Option<String>| flow.clone().unwrap_or_default();
+        assert_eq!(
+            (gates.changes[0].text.as_str(), of(&gates.changes[0].flow).as_str()),
+            ("p99(alarms) > +10%", "alarms")
+        );
+        let bounds: Vec<(&str, String, &str)> =
+            gates.bounds.iter().map(|bound| (bound.text.as_str(), of(&bound.flow), bound.term.text())).collect();
+        let wanted = [
+            ("lost (alarms) > 0", "alarms".to_owned(), "lost <= 0"),
+            ("p99(alarms) < 20ms", "alarms".to_owned(), "p99 < 20ms"),
+            ("lost = 0", String::new(), "lost = 0"),
+        ];
+        assert_eq!(bounds, wanted);
+        let flows = ["alarms", "others"].map(StudyFlow::new);
+        assert_eq!(gates.clone().of_flows(&flows), Ok(gates.clone()));
+        for (flows, help) in [(&flows[1..], "the flows: others"), (&[], "leave out the brackets")] {
+            let refused = gates.clone().of_flows(flows).unwrap_err().to_string();
+            assert!(refused.starts_with("`p99(alarms) > +10%`: there is no flow `alarms`; "), "{refused}");
+            assert!(refused.ends_with(help), "{refused}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use crate::lab::{Lab, cell, fail, histogram, latency, spoil, spoil_for, usage};
 use pubmark_model::figure::Figure;
-use pubmark_model::record::{Deployment, FigureGroup, Reason};
+use pubmark_model::protocol::ClientProcessors;
+use pubmark_model::record::{AgentShare, Deployment, FigureGroup, Reason};
 use pubmark_report::{Placing, RunCounts, Sign, Standing, Status, Why};
 
 const TWO: &str = "[axes]\nsystem = [\"alpha\", \"beta\"]\n";
@@ -430,11 +431,16 @@ fn runs_of_two_modes_are_said_with_what_else_differs() {
     lab.rates("alpha", &rates);
     lab.rates("beta", &rates.map(|rate| 1e6 + rate / 1e3));
     for run in &mut lab.records.runs {
-        run.generator = Some(usage(if run.rates.delivered_per_s > 5e6 { 1.0 } else { 2.0 }));
+        let is_fast = run.rates.delivered_per_s > 5e6;
+        run.generator = Some(usage(if is_fast { 1.0 } else { 2.0 }));
+        let subscribers = if is_fast { vec![8] } else { vec![0, 8] };
+        let ran_on = ClientProcessors { publishers: vec![8], subscribers };
+        run.agents = vec![AgentShare { ran_on, ..AgentShare::default() }];
     }
     let text = lab.report().terminal(400, false);
     let modes = "alpha: its runs have two modes by delivered_per_s, 3.48M/s in 4 runs and 8.10M/s in 3 runs, and the median \
-                 describes neither; the groups also differ in processors used";
+                 describes neither; the groups also differ in how often publisher and subscriber ran on one \
+                 processor (0 and 1.00), processors used (2.00 and 1.00)";
     assert!(text.contains(modes), "{text}");
     assert!(!text.contains("beta: its runs have two modes"), "{text}");
 }

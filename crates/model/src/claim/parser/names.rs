@@ -5,6 +5,7 @@ use crate::claim::expression::{NamedPlaces, Quantity};
 use crate::claim::lexer::Token;
 use crate::diagnostic::suggestion;
 use crate::figure::Figure;
+use crate::flow::FLOW;
 use serde_json::Value;
 
 impl Parser<'_> {
@@ -70,7 +71,18 @@ impl Parser<'_> {
         Ok(selection)
     }
 
-    /// What stands before a closing bracket: a system, and places on axes. Unless it is
+    /// A place that is named by its value alone: a flow of the study, or a system.
+    fn bare_place(&mut self) -> Parsed<(String, Value)> {
+        if let Token::Name(name) = self.token().clone()
+            && (self.names.is_flow)(&name)
+        {
+            self.take();
+            return Ok((FLOW.to_owned(), name.into()));
+        }
+        Ok(("system".to_owned(), self.system()?.into()))
+    }
+
+    /// What stands before a closing bracket: systems or flows, and places on axes. Unless it is
     /// the `first` in the bracket, a comma comes before it.
     pub(super) fn selection(&mut self, mut first: bool) -> Parsed<NamedPlaces> {
         let mut selection = NamedPlaces::default();
@@ -81,7 +93,7 @@ impl Parser<'_> {
             first = false;
             let at = self.at();
             let is_place = matches!(self.words.get(self.next + 1).map(|word| &word.token), Some(Token::Sign("=")));
-            let (axis, value) = if is_place { self.place()? } else { ("system".to_owned(), self.system()?.into()) };
+            let (axis, value) = if is_place { self.place()? } else { self.bare_place()? };
             if selection.get(&axis).is_some() {
                 self.error(at, format!("`{axis}` is named twice"), None);
             } else {

@@ -1,0 +1,149 @@
+//! Subscribers that take messages at a rate of their own: what waits is not lost, and its latency tells how long.
+
+use crate::known_answers::Peer;
+use crate::support::{Place, assert_adds_up, count, stderr, stdout};
+use serde_json::Value;
+
+/// Runs a bench of one second and returns its record.
+fn bench(place: &Place, arguments: &[&str]) -> Value {
+    let record = place.bench(arguments).record;
+    assert!(record["error"].is_null(), "{}", record["error"]);
+    assert_adds_up(&record);
+    record
+}
+
+fn counts(record: &Value) -> [u64; 4] {
+    ["expected", "delivered", "lost", "duplicated"].map(|name| count(record, name))
+}
+
+fn latency_ms(record: &Value, name: &str) -> u64 {
+    record["latency_ns"][name].as_u64().unwrap() / 1_000_000
+}
+
+fn per_s(record: &Value) -> f64 {
+    record["rates"]["delivered_per_s"].as_f64().unwrap()
+}
+
+fn reasons(record: &Value) -> Vec<&str> {
+    let reasons = record["verdict"]["reasons"].as_array().unwrap();
+    reasons.iter().filter_map(|reason| reason["reason"].as_str()).collect()
+}
+
+/// Two pairs at 400 messages/s, of which each subscriber takes 100: after 1.2 s the oldest message that waits was sent
+/// 0.9 s ago. Every seventh message is lost, and one comes twice.
+#[test]
+fn what_waits_for_a_slow_subscriber_is_not_lost() {
+    const SCRIPT: &str = "lose = { every = 7 }\nduplicate = { at = [[1, 140]] }";
+    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+        let place = Place::new();
+        let peer = Peer::start(&place, protocol, SCRIPT);
+        let load = ["--pairs", "2", "--rate", "400", "--payload", "256B", "--set", "consume=100"];
+        let record = bench(&place, &[&[peer.endpoint.as_str()], &load[..]].concat());
+        // Of 400 sequences from 80 on, 57 end a seven.
+        assert_eq!(counts(&record), [800, 686, 114, 1], "{protocol}");
+        // One message more each, which a subscriber may take at once, and one that it makes up for.
+        assert!(per_s(&record) <= 204.0, "{protocol}: {}", per_s(&record));
+        assert!(latency_ms(&record, "max") >= 700 && latency_ms(&record, "p50") >= 200, "{protocol}: {record}");
+        let reasons = reasons(&record);
+        assert!(!reasons.contains(&"not-steady") && !reasons.contains(&"overload"), "{protocol}: {reasons:?}");
+        let notes = record["verdict"]["notes"].to_string();
+        assert!(notes.contains("`consume = 100`, as requested"), "{protocol}: {notes}");
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
+/// A pause from 0.2 s to 0.7 s after the start, with a stall of the server before it; then all that waits is taken.
+#[test]
+fn a_backlog_is_built_and_drained() {
+    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+        let place = Place::new();
+        let peer = Peer::start(&place, protocol, "[[stall]]\nfrom = \"100ms\"\nfor = \"50ms\"");
+        let load = ["--pairs", "2", "--rate", "200", "--payload", "64B"];
+        let pause = ["--set", "consume=steps 1000000 0.001 1000000 each 500ms"];
+        let record = bench(&place, &[&[peer.endpoint.as_str()], &load[..], &pause[..]].concat());
+        assert_eq!(counts(&record), [400, 400, 0, 0], "{protocol}");
+        // What was sent as the pause began may still be taken for 10 ms; what comes 5 ms later waits for the rest.
+        assert!(latency_ms(&record, "max") >= 480, "{protocol}: {record}");
+        assert!(latency_ms(&record, "min") < 100, "{protocol}: {record}");
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
+#[test]
+fn subscribers_of_real_systems_take_messages_at_their_rate() {
+    for (system, more) in [
+        ("mosquitto", &["--qos", "1"][..]),
+        ("nats", &[]),
+        ("redis", &[]),
+        ("rabbitmq-amqp", &["--qos", "1"]),
+        ("zeromq", &["--transport", "tcp"]),
+        ("nng", &["--transport", "ipc"]),
+        ("kernel", &["--transport", "inproc"]),
+    ] {
+        let place = Place::new();
+        let load = ["--pattern", "fan-out", "--subscribers", "2", "--rate", "200", "--payload", "64B"];
+        let record = bench(&place, &[&[system], &load[..], &["--set", "consume=100"], more].concat());
+        assert_eq!(counts(&record), [400, 400, 0, 0], "{system}");
+        assert!((100.0..=204.0).contains(&per_s(&record)), "{system}: {}", per_s(&record));
+        assert!(latency_ms(&record, "max") >= 400, "{system}: {record}");
+        place.assert_swept();
+    }
+}
+
+/// Only one flow has a slow subscriber; the other's latency is its own.
+#[test]
+fn a_slow_flow_is_told_from_the_others() {
+    let place = Place::new();
+    let slow = "slow: rate=200, consume=100";
+    let arguments = ["bench", "nats", "--flow", slow, "--flow", "quick: rate=200", "--require", "p50(quick) < 50ms"];
+    let fixed = ["--json", "--repeats", "2", "--warmup", "200ms", "--duration", "1s", "--out", "r"];
+    let output = place.run(&[&arguments[..], &fixed[..]].concat());
+    let said = stderr(&output);
+    assert!(said.contains("gate `p50(quick) < 50ms` held"), "{said}");
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {said}"));
+    for cell in told["cells"].as_array().unwrap() {
+        let (flow, record) = (cell["cell"]["flow"].as_str().unwrap(), &cell["runs"][0]);
+        assert_eq!(record["counts"]["lost"], 0, "{flow}");
+        match flow {
+            "slow" => assert!(latency_ms(record, "p50") >= 100, "{record}"),
+            "quick" => assert!(latency_ms(record, "p50") < 50, "{record}"),
+            _ => {}
+        }
+    }
+    assert!(stdout(&place.run(&["report", "r", "--all"])).contains("consume"));
+    let unknown = place.run(&["bench", "nats", "--flow", slow, "--require", "p50(quik) < 50ms"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("there is no flow `quik`; the flows: slow"), "{}", stderr(&unknown));
+}
+
+/// On the mock, message `i` is due after `i` ms and taken after `2 i` ms, until the window ends after 1,000 ms.
+#[test]
+fn the_mock_takes_messages_when_they_are_due_to_be_taken() {
+    let place = Place::new();
+    let record = &bench(&place, &["mock", "--rate", "1000", "--set", "consume=500", "--warmup", "0s"]);
+    assert_eq!(counts(record), [1_000, 1_000, 0, 0]);
+    assert_eq!((latency_ms(record, "min"), latency_ms(record, "max")), (0, 500));
+    assert!((249..=251).contains(&latency_ms(record, "p50")), "{record}");
+}
+
+#[test]
+fn who_cannot_be_slow_is_refused_before_the_run() {
+    let place = Place::new();
+    for (arguments, says) in [
+        (&["mock", "--set", "consume=0"][..], "consume: `0`"),
+        (
+            &["mock", "--pattern", "request-reply", "--set", "consume=10"],
+            "`consume` has no meaning in pattern `request-reply`",
+        ),
+        (
+            &["zeromq-python", "--transport", "tcp", "--set", "consume=10"],
+            "subscribers with a rate of their own: `consume`",
+        ),
+    ] {
+        let output = place.run(&[&["bench"], arguments, &["--duration", "1s", "--out", "r"]].concat());
+        let said = stderr(&output) + &stdout(&output);
+        assert!(!output.status.success() && said.contains(says), "{arguments:?}: {said}");
+    }
+}
