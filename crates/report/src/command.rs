@@ -2,6 +2,7 @@
 
 use crate::axes::axis_value;
 use pubmark_model::cell::Cell;
+use pubmark_model::flow::FLOW;
 use serde_json::Value;
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use std::path::Path;
 pub(crate) fn command(folder: &Path, cell: &Cell, brought: bool) -> String {
     let study = folder.join("study.toml");
     let mut words = vec!["pubmark run".to_owned(), quoted(&study.display().to_string())];
-    for (axis, value) in &cell.axes {
+    // A flow alone would be another run: it is measured beside the others.
+    for (axis, value) in cell.axes.iter().filter(|(axis, _)| *axis != FLOW) {
         words.push("--only".into());
         words.push(quoted(&format!("{axis}={}", typed(axis, value))));
     }
