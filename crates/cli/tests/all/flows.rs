@@ -66,6 +66,30 @@ fn each_flow_has_its_own_truth() {
     }
 }
 
+/// By hand, from 200 ms to 1,200 ms after the start: 220 messages at 400 and 40 a second in turns for 250 ms each, of
+/// which those from the 81st to the 300th are sevenths 31 times; and 236 of a ramp, from the 25th to the 260th.
+#[test]
+fn rates_that_change_have_exact_counts_beside_each_other() {
+    const SCRIPT: &str = "lose = { every = 7 }\nduplicate = { at = [[0, 100]] }\n[[stall]]\nfrom = \"600ms\"\nfor = \"100ms\"";
+    const NAMES: [&str; 4] = ["offered", "delivered", "lost", "duplicated"];
+    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+        let place = Place::new();
+        let peer = Peer::start(&place, protocol, SCRIPT);
+        let turns = "turns: rate=steps 400 40 each 250ms repeat, payload=64B";
+        let ramp = "ramp: rate=ramp 100 to 300 in 1s, payload=256B";
+        let flows = bench(&place, &[&peer.endpoint, "--flow", turns, "--flow", ramp]);
+        assert_eq!(counts(&flows, "turns", &NAMES), [220, 189, 31, 1], "{protocol}");
+        assert_eq!(counts(&flows, "ramp", &NAMES), [236, 202, 34, 1], "{protocol}");
+        for flow in ["turns", "ramp"] {
+            // Both have a message within 10 ms of the stall's beginning.
+            let most = flows[flow]["latency_ns"]["max"].as_u64().unwrap();
+            assert!(most >= 90_000_000, "{protocol} {flow}: the server stalls for all flows: {most}");
+        }
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
 #[test]
 fn flows_of_real_systems_lose_nothing_and_add_up() {
     const NAMES: [&str; 4] = ["expected", "delivered", "lost", "duplicated"];
