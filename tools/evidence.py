@@ -88,16 +88,16 @@ def escaped(text):
     return text.replace("|", "\\|").replace("<", "&lt;").replace("_", "\\_").replace("\n", " ")
 
 
-def evidence(parts):
-    """Returns what a claim's outcome rests on: per part its expression, and the points that decide it."""
+def evidence(outcome, parts):
+    """Returns what a claim's outcome rests on: per part that decides it its expression, and a point."""
     lines = []
-    for part in parts:
+    for part in (part for part in parts if part["outcome"] == outcome):
         points = [point for point in part["points"] if point["outcome"] == part["outcome"]]
         if part["restates"]:
             lines.append(f"- Restated as a ratio or shape: {escaped(part['says'])}.")
         total = part["held"] + part["failed"] + part["open"] + part["not_tested"]
         lines.append(f"- `{part['expr']}`: {OUTCOMES[part['outcome']]}, at {part['held']} of {total} points it holds")
-        for point in points[:POINTS_SHOWN] if part["outcome"] in DECIDED else []:
+        for point in points[:POINTS_SHOWN]:
             at = f"{point['at']}: " if point["at"] else ""
             lines.append(f"  - {escaped(at + point['evidence'])}")
     return lines
@@ -169,7 +169,7 @@ def page(study, folder, reasons):
     decided = [(name, outcome, parts) for name, _, outcome, parts in rows if outcome in DECIDED]
     out += ["", "## What decided claims rest on"] if decided else []
     for name, outcome, parts in decided:
-        out += ["", f"### {name}: {OUTCOMES[outcome]}", "", *evidence(parts)]
+        out += ["", f"### {name}: {OUTCOMES[outcome]}", "", *evidence(outcome, parts)]
     differ = [f"- **{name}**: {reasons[name]}" for name, *_ in rows if name in reasons]
     out += ["", "## Why results may differ from the document", "", *differ] if differ else []
     out += [""]

@@ -11,7 +11,9 @@ use flow::UnitedFlow;
 use merge::{add_counts, merge};
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
-use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, FlowResult, PackedHistogram, Role};
+use pubmark_model::protocol::{
+    AgentResult, AgentUsage, Connections, FlowResult, OWN_FIGURES_MAX, PackedHistogram, Role,
+};
 use pubmark_model::record::{
     AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
     Recovery, RunRecord, Untold, Usage, UsageSeries, WireFigures,
@@ -97,6 +99,11 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let negative: Vec<u64> = united.iter().map(|flow| flow.negative).collect();
     record.flows = united.iter().zip(&flows).map(|(figures, flow)| figures.told(&flow.name)).collect();
     let named = !cell.flows.is_empty();
+    if !named {
+        let each = results.iter().flat_map(|result| &result.flows).flat_map(|flow| &flow.subscribers);
+        record.subscribers = each.take(OWN_FIGURES_MAX as usize).cloned().collect();
+        record.subscribers.sort_by_key(|one| one.subscriber);
+    }
     if named {
         let own = record.flows.iter_mut().zip(united.iter().zip(&flows));
         own.for_each(|(told, (figures, flow))| told.own = Some(Box::new(figures.own(flow.workload.clone()))));

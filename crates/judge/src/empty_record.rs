@@ -56,6 +56,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         system_file: None,
         histograms: TimeFigures::none(),
         series: Series::default(),
+        subscribers: Vec::new(),
         flows: if cell.flows.is_empty() { Vec::new() } else { cell.flows().into_iter().map(blank_flow).collect() },
         usage_series: None,
         phases: None,

@@ -6,7 +6,8 @@ use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use crate::window::Window;
 use pubmark_model::counts::add_refusals;
 use pubmark_model::protocol::{
-    AgentResult, FlowResult, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
+    AgentResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
+    SubscriberFigures,
 };
 use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
@@ -49,6 +50,8 @@ pub struct ThreadOutcome {
     pub limits_reached: Vec<String>,
     /// Times and counts of the arrivals.
     pub receipts: Option<ReceiveRecorder>,
+    /// The subscriber whose arrivals these are, if it is only one.
+    pub subscriber: Option<u32>,
     /// Messages of the window that did not arrive (QoS 1 and 2).
     pub missing: Ranges,
     /// Sequences that competing subscribers received, by publisher.
@@ -154,6 +157,8 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let (mut connect, mut reconnect) = (None, None);
     let mut slice_latency: Vec<Option<Histogram>> = Vec::new();
     let mut series = SliceSeries { slice_ns: Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
+    // Competing subscribers share what arrives.
+    let tells_each = (2..=OWN_FIGURES_MAX).contains(&workload.subscribers) && !workload.competing();
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
         flow.publishers.extend(outcome.totals);
@@ -180,6 +185,10 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             add_times(sends.times());
         }
         if let Some(receipts) = &mut outcome.receipts {
+            if let Some(subscriber) = outcome.subscriber.filter(|_| tells_each) {
+                let latency_ns = receipts.times().latency.as_ref().and_then(Histogram::summary);
+                flow.subscribers.push(SubscriberFigures { subscriber, ledger: receipts.counts(), latency_ns });
+            }
             flow.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
             flow.arrived += arrived;

@@ -209,8 +209,11 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     let totals: Vec<PublisherTotal> = publishers.iter().map(Publisher::total).collect();
     let totals = Totals::new(&totals);
     let publishers = publishers.into_iter().map(ThreadOutcome::of_publisher);
-    let subscribers =
-        subscribers.into_iter().map(|subscriber| ThreadOutcome::of_subscriber(subscriber, &totals, workload));
+    let of_subscriber = |(id, subscriber): (u32, Subscriber)| {
+        let outcome = ThreadOutcome::of_subscriber(subscriber, &totals, workload);
+        ThreadOutcome { subscriber: Some(id).filter(|_| !closed_loop && answered.is_none()), ..outcome }
+    };
+    let subscribers = (0..).zip(subscribers).map(of_subscriber);
     publishers.chain(subscribers).collect()
 }
 

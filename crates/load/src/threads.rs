@@ -317,6 +317,7 @@ impl ClientThread {
         let nothing = Totals::default();
         let totals = control.draining().map_or(&nothing, |(totals, _)| totals);
         let mut outcome = ThreadOutcome::of_subscriber(subscriber, totals, workload);
+        outcome.subscriber = Some(self.client.id);
         outcome.remarks.append(&mut remarks);
         Ok(outcome)
     }

@@ -19,8 +19,8 @@ pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT, VARYING};
 pub use histograms::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{
-    AgentResult, AgentUsage, BadHistogram, ClientProcessors, Connections, FlowHistograms, FlowResult, PacingFigures,
-    ResultHistograms, RuntimeFigures, RuntimePauses, SliceSeries, Stalls,
+    AgentResult, AgentUsage, BadHistogram, ClientProcessors, Connections, FlowHistograms, FlowResult, OWN_FIGURES_MAX,
+    PacingFigures, ResultHistograms, RuntimeFigures, RuntimePauses, SliceSeries, Stalls, SubscriberFigures,
 };
 pub use sequences::SeenBits;
 use serde::{Deserialize, Serialize, Serializer};

@@ -24,7 +24,7 @@ use crate::fault::Script;
 pub use crate::figure_group::FigureGroup;
 use crate::link::Link;
 use crate::options::Options;
-use crate::protocol::{ClientProcessors, PacingFigures, Role, RuntimeFigures, Stalls};
+use crate::protocol::{ClientProcessors, PacingFigures, Role, RuntimeFigures, Stalls, SubscriberFigures};
 use crate::times::{self, TimeFigures};
 use crate::tuning::Tuning;
 use crate::units::Ns;
@@ -155,6 +155,10 @@ pub struct RunRecord {
     /// If there is only one, the figures of the record itself are its figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
+    /// What each subscriber received, if the run has 2 to 64 of them and one flow; empty if the
+    /// agents do not support it, as with brokers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscribers: Vec<SubscriberFigures>,
     /// Usage of server and generator, by time slice; `None` in records of versions without it, and
     /// for the mock system, which uses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

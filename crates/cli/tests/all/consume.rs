@@ -97,7 +97,8 @@ fn subscribers_of_real_systems_take_messages_at_their_rate() {
 fn a_slow_flow_is_told_from_the_others() {
     let place = Place::new();
     let slow = "slow: rate=100, consume=50";
-    let arguments = ["bench", "nats", "--flow", slow, "--flow", "quick: rate=200", "--require", "offered_per_s(quick) > 150"];
+    let arguments =
+        ["bench", "nats", "--flow", slow, "--flow", "quick: rate=200", "--require", "offered_per_s(quick) > 150"];
     let fixed = ["--json", "--repeats", "2", "--warmup", "200ms", "--duration", "1s", "--out", "r"];
     let output = place.run(&[&arguments[..], &fixed[..]].concat());
     let said = stderr(&output);
@@ -126,6 +127,26 @@ fn the_mock_takes_messages_when_they_are_due_to_be_taken() {
     assert_eq!(counts(record), [1_000, 1_000, 0, 0]);
     assert_eq!((latency_ms(record, "min"), latency_ms(record, "max")), (0, 500));
     assert!((249..=251).contains(&latency_ms(record, "p50")), "{record}");
+}
+
+#[test]
+fn each_subscriber_of_a_library_has_figures_of_its_own() {
+    let place = Place::new();
+    let load = ["--pattern", "fan-out", "--subscribers", "3", "--rate", "200"];
+    for system in [&["zeromq", "--transport", "tcp"][..], &["mock", "--set", "options.mock.lose_every=10"]] {
+        let record = bench(&place, &[system, &load].concat());
+        let each = record["subscribers"].as_array().unwrap();
+        assert_eq!(each.iter().map(|one| one["subscriber"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
+        for name in ["expected", "delivered"] {
+            let sum: u64 = each.iter().map(|one| one["ledger"][name].as_u64().unwrap()).sum();
+            assert_eq!(sum, count(&record, name), "{name}");
+        }
+        let slowest = each.iter().map(|one| one["latency_ns"]["max"].as_u64().unwrap()).max();
+        assert_eq!(slowest, record["latency_ns"]["max"].as_u64());
+        std::fs::remove_dir_all(place.path("r")).unwrap();
+    }
+    let broker = bench(&place, &[&["nats"], &load[..]].concat());
+    assert!(broker["subscribers"].is_null(), "an event loop has one recorder for all of its clients");
 }
 
 #[test]

@@ -70,7 +70,8 @@ fn each_flow_has_its_own_truth() {
 /// which those from the 81st to the 300th are sevenths 31 times; and 236 of a ramp, from the 25th to the 260th.
 #[test]
 fn rates_that_change_have_exact_counts_beside_each_other() {
-    const SCRIPT: &str = "lose = { every = 7 }\nduplicate = { at = [[0, 100]] }\n[[stall]]\nfrom = \"600ms\"\nfor = \"100ms\"";
+    const SCRIPT: &str =
+        "lose = { every = 7 }\nduplicate = { at = [[0, 100]] }\n[[stall]]\nfrom = \"600ms\"\nfor = \"100ms\"";
     const NAMES: [&str; 4] = ["offered", "delivered", "lost", "duplicated"];
     for protocol in ["mqtt", "nats", "redis", "amqp"] {
         let place = Place::new();

@@ -454,6 +454,13 @@ numbers! {
     SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",
         number(|run| each(run, together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)),
         "context switches of generator and server per delivered message";
+    /// Largest median latency of a subscriber, as a multiple of the smallest.
+    SUBSCRIBER_SPREAD = "subscriber_spread" [] Flow LatencyP50 Multiple LOWER, "spread over subscribers",
+        number(|run| {
+            let medians = || run.subscribers.iter().filter_map(|one| Some(one.latency_ns.as_ref()?.p50.max(1)));
+            Some(medians().max()? as f64 / medians().min()? as f64)
+        }),
+        "largest median latency of a subscriber, as a multiple of the smallest; libraries only, 2 to 64 subscribers";
     /// Probability that a publisher's and a subscriber's thread were on the same processor.
     SHARED_PROCESSOR = "shared_processor_ratio" ["shared_processor"] Client Cost Share NEITHER, "on one processor",
         number(|run| {

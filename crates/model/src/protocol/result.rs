@@ -7,7 +7,7 @@ use crate::counts::{LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
 use crate::units::Ns;
 use crate::window_usage::{self, UsageReading, Used};
-use pubmark_stats::Histogram;
+use pubmark_stats::{Histogram, Summary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -142,6 +142,10 @@ pub struct FlowResult {
     /// ranges for each subscriber; all of them or `None`.
     #[serde(default)]
     pub missing: Ranges,
+    /// What each of its subscribers received, if they are 2 to 64; empty if not supported by this
+    /// agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscribers: Vec<SubscriberFigures>,
 }
 
 /// Error: a histogram of a result is invalid.
@@ -307,6 +311,21 @@ impl Stalls {
             (self.longest_ns, self.longest_at_ns) = (other.longest_ns, other.longest_at_ns);
         }
     }
+}
+
+/// The most subscribers with figures of their own.
+pub const OWN_FIGURES_MAX: u32 = 64;
+
+/// What one subscriber received.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SubscriberFigures {
+    /// Its number, from 0.
+    pub subscriber: u32,
+    /// Its ledger.
+    pub ledger: LedgerCounts,
+    /// Its latencies; `None` if they were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Summary>,
 }
 
 /// The processors on which client threads ran: by processor, from 0, how many samples saw a thread

@@ -121,6 +121,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         system_file: None,
         histograms: TimeFigures::none(),
         flows: Vec::new(),
+        subscribers: Vec::new(),
         series: Default::default(),
         usage_series: None,
         phases: None,
