@@ -62,6 +62,9 @@ def keep(study, folder, how):
                 # Most of a record's bytes, and read by no claim: its figures are in the record beside them.
                 record["histograms"] = dict.fromkeys(record["histograms"])
                 record.pop("usage_series", None)
+                record["agents"] = []
+                # The figures of a run's only flow are its own.
+                record["flows"] = [flow for flow in record.get("flows", []) if flow.get("own")]
             files[str(name)] = "".join(json.dumps(r, separators=(",", ":")) + "\n" for r in records)
         elif path.is_file() and path.suffix in (".toml", ".json", ".csv") and name.name != "summary.csv":
             files[str(name)] = path.read_text()
@@ -93,8 +96,6 @@ def evidence(outcome, parts):
     lines = []
     for part in (part for part in parts if part["outcome"] == outcome):
         points = [point for point in part["points"] if point["outcome"] == part["outcome"]]
-        if part["restates"]:
-            lines.append(f"- Restated as a ratio or shape: {escaped(part['says'])}.")
         total = part["held"] + part["failed"] + part["open"] + part["not_tested"]
         lines.append(f"- `{part['expr']}`: {OUTCOMES[part['outcome']]}, at {part['held']} of {total} points it holds")
         for point in points[:POINTS_SHOWN]:
