@@ -99,14 +99,13 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let negative: Vec<u64> = united.iter().map(|flow| flow.negative).collect();
     record.flows = united.iter().zip(&flows).map(|(figures, flow)| figures.told(&flow.name)).collect();
     let named = !cell.flows.is_empty();
-    if !named {
-        let each = results.iter().flat_map(|result| &result.flows).flat_map(|flow| &flow.subscribers);
-        record.subscribers = each.take(OWN_FIGURES_MAX as usize).cloned().collect();
-        record.subscribers.sort_by_key(|one| one.subscriber);
-    }
     if named {
         let own = record.flows.iter_mut().zip(united.iter().zip(&flows));
         own.for_each(|(told, (figures, flow))| told.own = Some(Box::new(figures.own(flow.workload.clone()))));
+    } else {
+        let each = results.iter().flat_map(|result| &result.flows).flat_map(|flow| &flow.subscribers);
+        record.subscribers = each.take(OWN_FIGURES_MAX as usize).cloned().collect();
+        record.subscribers.sort_by_key(|one| one.subscriber);
     }
     UnitedFlow::together(united, &results, &mut remarks).into_record(&mut record);
     record.usage_series = measured.used;

@@ -155,8 +155,8 @@ pub struct RunRecord {
     /// If there is only one, the figures of the record itself are its figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
-    /// What each subscriber received, if the run has 2 to 64 of them and one flow; empty if the
-    /// agents do not support it, as with brokers.
+    /// Counts and latencies of each subscriber, if the run has 2 to 64 of them and one flow; empty if
+    /// the agents do not support it, as with brokers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<SubscriberFigures>,
     /// Usage of server and generator, by time slice; `None` in records of versions without it, and

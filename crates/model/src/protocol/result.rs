@@ -142,8 +142,8 @@ pub struct FlowResult {
     /// ranges for each subscriber; all of them or `None`.
     #[serde(default)]
     pub missing: Ranges,
-    /// What each of its subscribers received, if they are 2 to 64; empty if not supported by this
-    /// agent.
+    /// Counts and latencies of each subscriber, if the run has 2 to 64 of them; empty if not
+    /// supported by this agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<SubscriberFigures>,
 }
@@ -316,7 +316,7 @@ impl Stalls {
 /// The most subscribers with figures of their own.
 pub const OWN_FIGURES_MAX: u32 = 64;
 
-/// What one subscriber received.
+/// Counts and latencies of one subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubscriberFigures {
     /// Its number, from 0.

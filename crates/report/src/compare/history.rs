@@ -5,7 +5,7 @@
 //! days is noise too, and no run of either shows it.
 
 use super::figure::{HEADLINES, signed_percent};
-use super::gate::{Gate, GateOutcome, GateResult, Threshold};
+use super::gate::{Gate, GateOutcome, GateResult, Threshold, is_of_flow};
 use super::page::{TOO_NOISY, figure_head, gate_table, text_head};
 use super::select::Only;
 use crate::analysis::CellResult;
@@ -19,6 +19,7 @@ use pubmark_model::figure::Figure;
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, HISTORY_MIN, change_point, holm, median};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// Longest name of a folder or a cell, characters.
@@ -38,6 +39,9 @@ pub struct HistoryFolder {
 pub struct HistorySeries {
     /// The cell in words.
     pub label: String,
+    /// Its values on axes.
+    #[serde(skip)]
+    pub axes: Map<String, Value>,
     /// The figure; in JSON its column of `summary.csv`.
     pub column: Figure,
     /// For each folder that has it: its index, and the median over the runs.
@@ -101,6 +105,7 @@ impl HistoryReader {
         let index = *self.places.entry(key).or_insert_with(|| {
             self.series.push(HistorySeries {
                 label: clean(&cell.cell.label(), NAME_CHARS),
+                axes: cell.cell.axes.clone(),
                 column,
                 values: Vec::new(),
                 since: None,
@@ -172,7 +177,8 @@ impl History {
 
     fn became(&self, gate: &Gate) -> GateResult {
         let mut result = GateResult::new(&gate.text);
-        for one in self.series.iter().filter(|one| one.column == gate.figure) {
+        let is_its = |one: &&HistorySeries| one.column == gate.figure && is_of_flow(gate.flow.as_deref(), &one.axes);
+        for one in self.series.iter().filter(is_its) {
             result.comparisons += 1;
             let moved = match gate.threshold {
                 Threshold::Percent(_) => one.percent(),
