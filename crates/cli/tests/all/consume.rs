@@ -97,12 +97,10 @@ fn subscribers_of_real_systems_take_messages_at_their_rate() {
 fn a_slow_flow_is_told_from_the_others() {
     let place = Place::new();
     let slow = "slow: rate=100, consume=50";
-    let arguments =
-        ["bench", "nats", "--flow", slow, "--flow", "quick: rate=200", "--require", "offered_per_s(quick) > 150"];
+    let arguments = ["bench", "nats", "--flow", slow, "--flow", "quick: rate=200"];
     let fixed = ["--json", "--repeats", "2", "--warmup", "200ms", "--duration", "1s", "--out", "r"];
     let output = place.run(&[&arguments[..], &fixed[..]].concat());
     let said = stderr(&output);
-    assert!(said.contains("gate `offered_per_s(quick) > 150` held"), "{said}");
     let told: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {said}"));
     for cell in told["cells"].as_array().unwrap() {
         let (flow, record) = (cell["cell"]["flow"].as_str().unwrap(), &cell["runs"][0]);

@@ -166,6 +166,18 @@ expr = "delivered_per_s(mock, flow=all) / delivered_per_s(mock, flow=few) in 3.9
     assert!(told.contains("few: pairs, 2 publishers") && !told.contains("many"), "{told}");
 }
 
+/// A bound of a flow looks at that flow alone: of `few` and of `all` the same bound would be broken.
+#[test]
+fn a_gate_of_a_flow_looks_at_that_flow_alone() {
+    let place = Place::new();
+    let flows = ["bench", "mock", "--flow", "few: rate=100", "--flow", "many: rate=300, payload=64B"];
+    let fixed = ["--repeats", "2", "--warmup", "0s", "--duration", "2s", "--out", "r"];
+    let output = place.run(&[&flows[..], &fixed, &["--require", "offered_per_s(many) < 350"]].concat());
+    let said = stderr(&output);
+    assert!(said.contains("gate `offered_per_s(many) < 350` held"), "{said}");
+    assert!(!said.contains("broken") && !said.contains("open"), "{said}");
+}
+
 #[test]
 fn what_is_no_flow_is_refused_with_the_way_out() {
     let place = Place::new();
