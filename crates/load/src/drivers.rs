@@ -14,6 +14,7 @@ pub mod mqtt;
 mod nanomsg;
 pub mod nats;
 mod nng;
+mod part;
 mod port;
 pub mod redis;
 mod shared_library;

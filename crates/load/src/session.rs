@@ -6,6 +6,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
+use pubmark_model::units::Ns;
 use std::fmt;
 
 /// Settings that all clients of a run share.
@@ -18,6 +19,8 @@ pub struct Terms<'a> {
     pub durable: bool,
     /// True if clients whose connection ends reconnect and resume their session.
     pub reconnect: bool,
+    /// How long a requester waits for an answer, ns; `None` if messages are no requests.
+    pub answer_ns: Option<Ns>,
     /// Name of the run.
     pub run: &'a str,
     /// Length of each message, bytes. If the server does not take messages of this length, the session fails
@@ -63,6 +66,15 @@ pub struct ClientSpec {
     pub leaves: u32,
     /// Group within which subscribers compete.
     pub group: Option<String>,
+    /// Topic for answers, if messages are requests.
+    pub reply: Option<String>,
+}
+
+impl ClientSpec {
+    /// Returns the topic that the client subscribes to: that of its answers, for a requester.
+    pub fn hears(&self) -> &str {
+        self.reply.as_ref().filter(|_| self.role == Role::Requester).unwrap_or(&self.topic)
+    }
 }
 
 /// An event of a session.
@@ -151,9 +163,13 @@ pub trait Session: Sized + Send {
     const SEPARATOR: char;
     /// Wildcard for all topics below a level: `#` in MQTT, `>` in NATS, `*` in Redis.
     const REST: &'static str;
+    /// Beginning of the topics for answers, before the user's prefix.
+    const INBOX: &'static str = "";
     /// Possible cause and advice if a server ends the connection before it has accepted
     /// the client. It is printed after a semicolon.
     const HINT: &'static str;
+    /// Quality of service at which a server says that something is removed.
+    const REMOVAL_QOS: u8 = 1;
     /// True if, with TLS, the server sends its first line in plain text and the handshake
     /// follows.
     const TLS_AFTER_FIRST_LINE: bool = false;
@@ -208,12 +224,13 @@ pub trait Session: Sized + Send {
         rest.len() as u64
     }
 
-    /// Appends the client's subscription; `SessionEvent::Subscribed` reports when it is
-    /// active.
+    /// Appends the client's subscription (a requester's: to its answers);
+    /// `SessionEvent::Subscribed` reports when it is active.
     fn subscribe(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 
-    /// Appends a message of the publisher. Returns false, with nothing appended, if the
-    /// maximum number of messages is unacknowledged: the next acknowledgement makes room.
+    /// Appends a message of the publisher, a request, or the answer to the last request.
+    /// Returns false, with nothing appended, if the maximum number of messages is
+    /// unacknowledged: the next acknowledgement makes room.
     fn publish(&mut self, settings: &Self::Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool;
 
     /// Returns the number of bytes after the payload in each frame of this publisher, if

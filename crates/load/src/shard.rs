@@ -12,6 +12,7 @@ mod connection;
 mod consume;
 mod crash;
 mod errors;
+mod exchange;
 mod gather;
 mod inbound;
 mod notifier;
@@ -28,6 +29,7 @@ use crate::control::{Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
 use crate::placement;
+use crate::publisher::Outgoing;
 use crate::session::{ClientSpec, Session, SessionEvent, SettingsError, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
@@ -38,10 +40,10 @@ use inbound::LOOK;
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::header::MIN_LEN;
+use pubmark_model::header::{Header, MIN_LEN};
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::protocol::{Client, Role};
+use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
@@ -128,6 +130,7 @@ impl<'a, S: Session> Shard<'a, S> {
             qos: workload.qos,
             durable: workload.durable,
             reconnect: workload.reconnect,
+            answer_ns: workload.pattern.requests().then_some(workload.drain_ns),
             run: &run,
             payload_bytes: workload.payload_bytes.max(MIN_LEN as u64),
             options: &options,
@@ -148,7 +151,7 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
         Ok(Shard {
-            outbound: Outbound::new(workload, &clients, &options),
+            outbound: Outbound::new(workload, role, &clients, &options),
             workload,
             context,
             reports,
@@ -192,7 +195,7 @@ impl<'a, S: Session> Shard<'a, S> {
     }
 
     fn publishes(&self) -> bool {
-        self.role != Role::Subscriber
+        self.role.sends()
     }
 
     fn run(&mut self) -> Result<ThreadOutcome, ShardError> {
@@ -224,7 +227,8 @@ impl<'a, S: Session> Shard<'a, S> {
             return Ok(self.send(now));
         }
         let wake = self.resume(now)?;
-        self.counter.set(self.inbound.recorder.received());
+        let requests = self.outbound.answers.as_ref().map(|answers| answers.requests);
+        self.counter.set(requests.unwrap_or_else(|| self.inbound.recorder.received()));
         if !self.said_ready {
             return self.await_probes(now);
         }
@@ -443,7 +447,14 @@ impl<'a, S: Session> Shard<'a, S> {
         let longest_bytes = *longest_bytes;
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Message(message) => {
-                let Some(client) = inbound.clients.get_mut(index) else { return };
+                let Some(client) = inbound.clients.get_mut(index) else {
+                    outbound.answers.iter_mut().for_each(|answers| answers.keep(index, message));
+                    return;
+                };
+                if let Some(requests) = &mut outbound.requests {
+                    let answers = Header::read(message).map(|header| header.sequence);
+                    changes.room |= answers.is_some_and(|sequence| requests.answered(index, sequence));
+                }
                 let (unheard, received) = (client.unheard_count(), inbound.recorder.received());
                 client.arrived(&mut inbound.recorder, message, now);
                 // Markers, which keep coming, do not count as activity at a stream's end.
@@ -479,7 +490,7 @@ impl<'a, S: Session> Shard<'a, S> {
             self.accepted(index, now);
         }
         if changes.subscribed && self.connections[index].state == State::Subscribing {
-            self.up(index, now);
+            self.subscribed(index, now);
         }
         if !self.answers.is_empty() {
             let answers = std::mem::take(&mut self.answers);
@@ -496,7 +507,15 @@ impl<'a, S: Session> Shard<'a, S> {
         if changes.room && !self.connections[index].has_pending() {
             self.unblock(index);
         }
+        self.answer(index);
         Ok(())
+    }
+
+    /// Returns what its clients have received, of what was sent to them.
+    fn incoming(&mut self, totals: &Totals) -> ThreadOutcome {
+        let inbound = &mut self.inbound;
+        let recorder = std::mem::replace(&mut inbound.recorder, ReceiveRecorder::new(self.workload, 0));
+        ThreadOutcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)
     }
 
     fn outcome(&mut self) -> ThreadOutcome {
@@ -511,19 +530,23 @@ impl<'a, S: Session> Shard<'a, S> {
             first_error: self.ramp.first_error.take(),
             first_loss: self.away.first_loss.take(),
         });
-        let mut outcome = if self.publishes() {
+        let mut outcome = if self.role == Role::Replier {
+            ThreadOutcome::default()
+        } else if self.publishes() {
             if let Some(window) = self.window {
                 self.outbound.clients.iter_mut().for_each(|client| client.finish(&window));
                 let window_ns = window.to_ns.map_or(0, |to| to - window.from_ns);
                 self.outbound.paced(self.pacer.as_ref().map(|pacer| pacer.figures(window_ns)));
             }
-            self.outbound.take_outcome()
+            let sent: Vec<PublisherTotal> = self.outbound.clients.iter().map(Outgoing::total).collect();
+            let sending = self.outbound.take_outcome();
+            match self.role {
+                Role::Requester => sending.with(self.incoming(&Totals::new(&sent))),
+                _ => sending,
+            }
         } else {
             let nothing = Totals::default();
-            let totals = self.context.control.draining().map_or(&nothing, |(totals, _)| totals);
-            let inbound = &mut self.inbound;
-            let recorder = std::mem::replace(&mut inbound.recorder, ReceiveRecorder::new(self.workload, 0));
-            ThreadOutcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)
+            self.incoming(self.context.control.draining().map_or(&nothing, |(totals, _)| totals))
         };
         outcome.remarks.append(&mut remarks);
         outcome.limits_reached = self.limits.take(clock::now());

@@ -68,6 +68,7 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         wild,
         leaves,
         group: workload.competing().then(|| format!("pb{run}")),
+        reply: workload.pattern.requests().then(|| format!("{}{root}{dot}{id}{dot}reply", S::INBOX)),
     }
 }
 

@@ -199,7 +199,17 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
             assert!(header.write(&mut payload));
             let id = (sequence % 60_000) as u16 + 1;
             let (topic, payload) = ("pubmark/r/0", &payload[..]);
-            let publish = Publish { dup: false, qos, retain: false, topic, id, alias: None, payload };
+            let publish = Publish {
+                dup: false,
+                qos,
+                retain: false,
+                topic,
+                id,
+                alias: None,
+                response_topic: None,
+                correlation: None,
+                payload,
+            };
             encode::publish(out, Version::V3_1_1, &publish).unwrap();
         };
         let mut out = Vec::new();

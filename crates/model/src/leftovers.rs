@@ -87,6 +87,8 @@ impl Leftovers {
                 let prefix = options.text("prefix").unwrap_or_default();
                 workload.durable || workload.competing() || !prefix.is_empty()
             }
+            // Requests and answers go over lists, which stay while they have entries.
+            Protocol::Redis => workload.pattern.requests(),
             _ => false,
         };
         let (run, driver) = (run.to_owned(), driver.to_owned());

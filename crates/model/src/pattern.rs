@@ -3,6 +3,7 @@
 //! A new pattern is a line in the enumeration and a line in the table below it. All other code asks
 //! for the properties, never for the pattern.
 
+use crate::role::Role;
 use crate::words::words;
 
 words! {
@@ -96,6 +97,11 @@ impl Pattern {
     /// True if messages are requests: each goes to one replier, which answers it.
     pub fn requests(self) -> bool {
         self.shape().answers == Answers::Replier
+    }
+
+    /// Returns the roles of those that send by the schedule, and of those that receive from them.
+    pub fn roles(self) -> (Role, Role) {
+        if self.requests() { (Role::Requester, Role::Replier) } else { (Role::Publisher, Role::Subscriber) }
     }
 
     /// True if the first of several subscribers echoes what all of them receive. There is one

@@ -27,6 +27,15 @@ pub const TRANSIENT: &[u8] = &[0x10, 0x00, 1];
 /// Properties of a message that must outlive the server (delivery mode 2).
 pub const PERSISTENT: &[u8] = &[0x10, 0x00, 2];
 
+/// Flags of the properties before `reply-to`, in their order (4.2.6.1).
+const CONTENT_TYPE: u16 = 1 << 15;
+const CONTENT_ENCODING: u16 = 1 << 14;
+const HEADERS: u16 = 1 << 13;
+const DELIVERY_MODE: u16 = 1 << 12;
+const PRIORITY: u16 = 1 << 11;
+const CORRELATION_ID: u16 = 1 << 10;
+const REPLY_TO: u16 = 1 << 9;
+
 const METHOD: u8 = 1;
 const HEADER: u8 = 2;
 const BODY: u8 = 3;
@@ -120,6 +129,49 @@ pub fn put_content(out: &mut Vec<u8>, channel: u16, properties: &[u8], body: &[u
     for piece in body.chunks(piece_bytes as usize) {
         Frame::Body(channel, piece).put(out);
     }
+}
+
+/// Returns the properties of a transient message with a correlation identifier and, for a request,
+/// the address for the answer: 255 bytes each at most.
+pub fn correlated(correlation: &str, reply_to: Option<&str>) -> Vec<u8> {
+    let flags = DELIVERY_MODE | CORRELATION_ID | if reply_to.is_some() { REPLY_TO } else { 0 };
+    let mut properties = flags.to_be_bytes().to_vec();
+    properties.push(1);
+    for text in [Some(correlation), reply_to].into_iter().flatten() {
+        let text = &text.as_bytes()[..text.len().min(255)];
+        properties.push(text.len() as u8);
+        properties.extend_from_slice(text);
+    }
+    properties
+}
+
+/// Finds the address for the answer among a message's properties.
+pub fn reply_to(properties: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+    let damaged = || Malformed::new("the properties of a message are damaged");
+    let (flags, mut rest) = properties.split_first_chunk::<2>().ok_or_else(damaged)?;
+    let flags = u16::from_be_bytes(*flags);
+    if flags & REPLY_TO == 0 {
+        return Ok(None);
+    }
+    let mut take = |bytes: usize| {
+        let (taken, left) = rest.split_at_checked(bytes).ok_or_else(damaged)?;
+        rest = left;
+        Ok::<_, Malformed>(taken)
+    };
+    for (flag, length_bytes) in
+        [(CONTENT_TYPE, 1), (CONTENT_ENCODING, 1), (HEADERS, 4), (DELIVERY_MODE, 0), (PRIORITY, 0), (CORRELATION_ID, 1)]
+    {
+        if flags & flag == 0 {
+            continue;
+        }
+        let bytes = match length_bytes {
+            0 => 1,
+            sized => take(sized)?.iter().fold(0, |bytes, byte| bytes << 8 | usize::from(*byte)),
+        };
+        take(bytes)?;
+    }
+    let bytes = take(1)?;
+    take(usize::from(bytes[0])).map(Some)
 }
 
 fn frame(out: &mut Vec<u8>, kind: u8, channel: u16, carried: impl FnOnce(&mut Vec<u8>)) {

@@ -74,8 +74,12 @@ pub struct Publish<'a> {
     pub topic: &'a str,
     /// Packet identifier; 0 at QoS 0, and only there.
     pub id: u16,
-    /// MQTT 5: a number that replaces the topic. Other properties are checked and left out.
+    /// MQTT 5: a number that replaces the topic. Properties without a field here are checked and left out.
     pub alias: Option<u16>,
+    /// MQTT 5: the topic for an answer.
+    pub response_topic: Option<&'a str>,
+    /// MQTT 5: bytes by which whoever asked recognises the answer.
+    pub correlation: Option<&'a [u8]>,
     /// The message.
     pub payload: &'a [u8],
 }
@@ -351,19 +355,20 @@ fn publish<'a>(
     };
     let topic = reader.topic()?;
     let id = if qos == Qos::AtMostOnce { 0 } else { reader.packet_id()? };
-    let mut alias = None;
+    let (mut alias, mut response_topic, mut correlation) = (None, None, None);
     if version == Version::V5 {
-        properties::read(&mut reader, allowed, |identifier, value| {
-            if let (properties::TOPIC_ALIAS, PropertyValue::Number(number)) = (identifier, value) {
-                alias = u16::try_from(number).ok();
-            }
+        properties::read(&mut reader, allowed, |identifier, value| match (identifier, value) {
+            (properties::TOPIC_ALIAS, PropertyValue::Number(number)) => alias = u16::try_from(number).ok(),
+            (properties::RESPONSE_TOPIC, PropertyValue::Text(topic)) => response_topic = Some(topic),
+            (properties::CORRELATION, PropertyValue::Binary(bytes)) => correlation = Some(bytes),
+            _ => {}
         })?;
     }
     if topic.is_empty() && alias.is_none() {
         return Err(Malformed::new("a PUBLISH to an empty topic"));
     }
     let (dup, retain) = (flags & 8 != 0, flags & 1 != 0);
-    Ok(Publish { dup, qos, retain, topic, id, alias, payload: reader.0 })
+    Ok(Publish { dup, qos, retain, topic, id, alias, response_topic, correlation, payload: reader.0 })
 }
 
 fn ack(body: &[u8], version: Version) -> Result<Ack, Malformed> {

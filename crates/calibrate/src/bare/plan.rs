@@ -98,6 +98,8 @@ impl ReadyMessage {
             topic: &topic,
             id: 0,
             alias: None,
+            response_topic: None,
+            correlation: None,
             payload: &payload,
         };
         let mut bytes = Vec::new();

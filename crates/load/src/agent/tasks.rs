@@ -128,9 +128,6 @@ pub enum OpenError {
     /// The server's endpoint is malformed.
     #[error("{0}")]
     Endpoint(EndpointError),
-    /// Clients of this role cannot run at a broker.
-    #[error("a broker has no part for a {0}")]
-    NotAtBrokers(String),
     /// The server's host name cannot be resolved.
     #[error("cannot find the host of {endpoint}: {source}")]
     Host {
@@ -260,11 +257,8 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
     let options = endpoint.applied_to(&prepare.options);
     let by_url = endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let mut jobs = Vec::new();
-    let roles = [Role::Subscriber, Role::Publisher];
+    let roles = [Role::Subscriber, Role::Replier, Role::Publisher, Role::Requester];
     let of_role = |role| prepare.clients.iter().filter(move |client| client.role == role);
-    if let Some(other) = prepare.clients.iter().find(|client| !roles.contains(&client.role)) {
-        return Err(OpenError::NotAtBrokers(format!("{:?}", other.role).to_lowercase()));
-    }
     let asked = match prepare.options.number("shards") as usize {
         // Half the processors: the other role needs some, and so may a server.
         0 => (thread::available_parallelism().map_or(1, usize::from) / 2).max(1),
@@ -278,7 +272,7 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
             // times are close.
             let mine: Vec<Client> = clients.iter().skip(shard).step_by(shards).cloned().collect();
             let share = mine.len() as f64 / prepare.clients.len().max(1) as f64;
-            let spin_cores = if role == Role::Publisher { spin_share(prepare, mine.len()) } else { 0.0 };
+            let spin_cores = if role.sends() { spin_share(prepare, mine.len()) } else { 0.0 };
             jobs.push(Job::Shard(
                 run_shard,
                 Box::new(Assignment {

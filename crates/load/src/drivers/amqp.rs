@@ -20,6 +20,7 @@ pub use settings::AmqpSettings;
 
 use super::foreign_peer::{foreign, printable};
 use super::leaves::Leaves;
+use super::part::Part;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
 use pubmark_model::header::Header;
@@ -27,7 +28,7 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
     FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
-    put_content,
+    correlated, put_content, reply_to,
 };
 use settings::CHANNEL;
 use std::collections::VecDeque;
@@ -36,6 +37,9 @@ use std::collections::VecDeque;
 const EXPECTED: &str = "AMQP 0-9-1";
 const DIRECT: &str = "amq.direct";
 const TOPIC: &str = "amq.topic";
+/// RabbitMQ's name for the answers of the channel that consumes it without acknowledgements. Requests
+/// carry it, and the server replaces it with the address of the channel.
+const DIRECT_REPLY: &str = "amq.rabbitmq.reply-to";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
 /// Close method of a client that disconnects by itself.
 const DONE: Method<'static> = Method::Close { code: 200, text: Short(b"done"), class: 0, method: 0 };
@@ -84,6 +88,7 @@ pub struct Amqp {
     /// The longest frame that the server takes.
     frame_bytes: u32,
     leaves: Leaves,
+    part: Part,
     exchange: &'static str,
     confirms: Confirms,
     /// Messages that were not confirmed on earlier connections and have to be published
@@ -115,6 +120,7 @@ impl Session for Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
             leaves: Leaves::new(spec, Self::SEPARATOR),
+            part: Part::of(spec),
             exchange: if spec.leaves > 1 || spec.wild { TOPIC } else { DIRECT },
             confirms: Confirms::new(),
             again: VecDeque::new(),
@@ -153,7 +159,12 @@ impl Session for Amqp {
             let Some((frame, frame_bytes)) = frame else { break };
             match frame {
                 Frame::Method(_, method) => self.method(settings, &method, out, heard)?,
-                Frame::Header { body_bytes, .. } => self.header(body_bytes, heard)?,
+                Frame::Header { body_bytes, properties, .. } => {
+                    if self.part.to().is_some() {
+                        self.part.asked(reply_to(properties).map_err(|why| foreign(EXPECTED, rest, &why.0))?);
+                    }
+                    self.header(body_bytes, heard)?;
+                }
                 Frame::Body(_, piece) => self.piece(piece, heard)?,
                 Frame::Heartbeat => {}
                 Frame::Refused([id, major, minor, revision]) => {
@@ -164,7 +175,8 @@ impl Session for Amqp {
             }
             taken += frame_bytes;
         }
-        if self.acknowledge > 0 && settings.qos > 0 {
+        // Answers come without acknowledgements (`DIRECT_REPLY`).
+        if self.acknowledge > 0 && settings.qos > 0 && self.part.reply().is_none() {
             put(out, Method::Ack { delivery: self.acknowledge, multiple: true });
         }
         self.acknowledge = 0;
@@ -179,6 +191,12 @@ impl Session for Amqp {
     }
 
     fn subscribe(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        let consumer = Short::from(&*spec.name);
+        if self.part.reply().is_some() {
+            let (queue, flags) = (DIRECT_REPLY.into(), Method::NO_ACK);
+            put(out, Method::Consume { reserved: 0, queue, consumer, flags, arguments: NO_ARGUMENTS });
+            return;
+        }
         let name = queue(settings, spec);
         let (queue, reserved) = (Short::from(&*name), 0);
         let flags = match (settings.durable, &spec.group) {
@@ -196,16 +214,21 @@ impl Session for Amqp {
             put(out, Method::Qos { prefetch_bytes: 0, prefetch_messages, global: false });
         }
         let flags = if settings.qos > 0 { 0 } else { Method::NO_ACK };
-        put(out, Method::Consume { reserved, queue, consumer: Short::from(&*spec.name), flags, arguments });
+        put(out, Method::Consume { reserved, queue, consumer, flags, arguments });
     }
 
     fn publish(&mut self, settings: &AmqpSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         if settings.qos > 0 && !self.confirms.push(sequence, settings.inflight) {
             return false;
         }
-        let (exchange, routing_key) = (self.exchange(settings), Short(self.leaves.of(sequence)));
+        let exchange = if self.part.to().is_some() { "".into() } else { self.exchange(settings) };
+        let routing_key = self.part.to().map_or_else(|| Short(self.leaves.of(sequence)), Short::from);
         put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
-        let properties = if settings.durable { PERSISTENT } else { TRANSIENT };
+        let properties = match self.part.correlation(message) {
+            Some(correlation) => &requests_properties(correlation, self.part.reply().is_some()),
+            None if settings.durable => PERSISTENT,
+            None => TRANSIENT,
+        };
         put_content(out, CHANNEL, properties, message, self.frame_bytes);
         true
     }
@@ -417,6 +440,12 @@ impl Amqp {
 
 fn put(out: &mut Vec<u8>, method: Method<'_>) {
     Frame::Method(CHANNEL, method).put(out);
+}
+
+/// Returns the properties of a request or of an answer: they are the same but for the address.
+fn requests_properties(correlation: &[u8], asks: bool) -> Vec<u8> {
+    let text: String = correlation.iter().map(|byte| format!("{byte:02x}")).collect();
+    correlated(&text, asks.then_some(DIRECT_REPLY))
 }
 
 /// Returns the name of a subscriber's queue. Members of a group share one for each topic.

@@ -26,7 +26,7 @@ pub fn message(payload: &[u8]) -> HeardEvent {
 }
 
 pub fn spec(role: Role, topic: &str) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None }
+    ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None, reply: None }
 }
 
 /// Returns the default options of a protocol's driver, with these set in addition.
@@ -53,6 +53,7 @@ pub fn settings<S: Session>(
         qos,
         durable,
         reconnect: false,
+        answer_ns: None,
         run: "r",
         payload_bytes: 1_024,
         options: &options,

@@ -53,6 +53,7 @@ mod tests {
             wild: false,
             leaves: 1,
             group: None,
+            reply: None,
         };
         assert_eq!(Leaves::new(&spec, '.').of(7), b"a.b");
         spec.leaves = 12;

@@ -5,6 +5,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+use super::part::Part;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use limits::SessionNeeds;
 use pubmark_model::leftovers::Leftover;
@@ -62,6 +63,7 @@ pub struct Mqtt {
     /// Length of `topic` without a leaf.
     trunk_bytes: usize,
     leaves: u32,
+    part: Part,
     exchanges: VecDeque<Exchange>,
     /// Identifier of the first exchange in the ring.
     first_id: u16,
@@ -106,12 +108,13 @@ impl Session for Mqtt {
     }
 
     fn new(settings: &MqttSettings, spec: &ClientSpec) -> Self {
-        let topic = if spec.role == Role::Publisher { spec.topic.clone() } else { String::new() };
+        let topic = if spec.role.sends() { spec.topic.clone() } else { String::new() };
         Mqtt {
             needs: SessionNeeds::of(settings, spec),
             trunk_bytes: topic.len(),
             topic,
             leaves: spec.leaves,
+            part: Part::of(spec),
             exchanges: VecDeque::new(),
             first_id: 1,
             unacknowledged: 0,
@@ -299,9 +302,11 @@ impl Mqtt {
             dup,
             qos: settings.qos,
             retain: settings.retain,
-            topic: &self.topic,
+            topic: self.part.to().unwrap_or(&self.topic),
             id,
             alias: None,
+            response_topic: self.part.reply(),
+            correlation: self.part.correlation(message),
             payload: message,
         };
         encode::publish(out, settings.version, &publish).is_ok()
@@ -383,6 +388,7 @@ impl Mqtt {
         if publish.alias.is_some() {
             return Err(broken(settings, &Malformed::new("a topic alias, where the client allows none")));
         }
+        self.part.asked(publish.response_topic.map(str::as_bytes));
         let ack = Ack { id: publish.id, reason: 0 };
         match publish.qos {
             Qos::AtMostOnce => heard(SessionEvent::Message(publish.payload)),
@@ -520,8 +526,8 @@ impl Mqtt {
 /// spell them like MQTT 5 (4.8.2).
 fn filter(spec: &ClientSpec) -> String {
     match &spec.group {
-        Some(group) => format!("$share/{group}/{}", spec.topic),
-        None => spec.topic.clone(),
+        Some(group) => format!("$share/{group}/{}", spec.hears()),
+        None => spec.hears().to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@ mod login;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
+use super::part::Part;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use login::Signer;
@@ -47,6 +48,7 @@ pub struct Nats {
     name: Box<str>,
     publishes: bool,
     leaves: Leaves,
+    part: Part,
     /// True if the server accepts signatures of clients.
     takes_signatures: bool,
 }
@@ -56,6 +58,8 @@ impl Session for Nats {
 
     const SEPARATOR: char = '.';
     const REST: &'static str = ">";
+    /// Users with few permissions usually have this one.
+    const INBOX: &'static str = "_INBOX.";
     const HINT: &'static str =
         "it may not be a NATS server, or it may expect TLS at once (tls:// with options.tls_first=true)";
     const TLS_AFTER_FIRST_LINE: bool = true;
@@ -92,6 +96,7 @@ impl Session for Nats {
             name: spec.name.as_str().into(),
             publishes: spec.role.sends(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
+            part: Part::of(spec),
             takes_signatures: false,
         }
     }
@@ -111,7 +116,10 @@ impl Session for Nats {
             let item = FromServer::decode(rest).map_err(|why| foreign("NATS", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
-                FromServer::Message { payload, .. } => heard(SessionEvent::Message(payload)),
+                FromServer::Message { payload, reply, .. } => {
+                    self.part.asked(reply);
+                    heard(SessionEvent::Message(payload));
+                }
                 FromServer::Ping => FromClient::Pong.put(out),
                 FromServer::Pong => self.pong(heard),
                 FromServer::Info(info) => self.greet(settings, info, out, heard)?,
@@ -130,13 +138,15 @@ impl Session for Nats {
 
     fn subscribe(&mut self, _: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let group = spec.group.as_ref().map(String::as_bytes);
-        FromClient::Subscribe { subject: spec.topic.as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
+        FromClient::Subscribe { subject: spec.hears().as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
         self.ping(out);
         self.until_subscribed = self.unanswered;
     }
 
     fn publish(&mut self, _: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
-        FromClient::Publish { subject: self.leaves.of(sequence), reply: None, headers: &[], payload: message }.put(out);
+        let reply = self.part.reply().map(str::as_bytes);
+        let subject = self.part.to().map_or_else(|| self.leaves.of(sequence), str::as_bytes);
+        FromClient::Publish { subject, reply, headers: &[], payload: message }.put(out);
         true
     }
 

@@ -2,14 +2,22 @@
 //!
 //! The protocol has no groups of competing subscribers: a client's group is ignored, and
 //! the system's file excludes such patterns.
+//!
+//! Requests and answers go over lists: RPUSH puts one on, and whoever waits for it takes it off with
+//! BLPOP, during which the server does nothing else for that connection. So a client asks one
+//! thing at a time.
 
 mod replies;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
+use super::part::Part;
 use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
+use pubmark_model::header::Header;
+use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
+use pubmark_model::units::MILLISECOND;
 use pubmark_wire::resp::{Item, Values, put_command};
 use replies::Replies;
 
@@ -24,6 +32,8 @@ pub struct RedisSettings {
     login: Option<(String, String)>,
     /// The database to select; 0 is selected by default.
     database: u64,
+    /// How long a requester waits for an answer, s.
+    answer_s: String,
 }
 
 enum State {
@@ -42,6 +52,11 @@ pub struct Redis {
     state: State,
     replies: Replies,
     leaves: Leaves,
+    part: Part,
+    /// The request that waits for its answer.
+    asked: Option<u32>,
+    /// True if lists of an earlier run are removed.
+    removes: bool,
 }
 
 impl Session for Redis {
@@ -52,6 +67,8 @@ impl Session for Redis {
     const SEPARATOR: char = '.';
     const REST: &'static str = "*";
     const HINT: &'static str = "it may not speak RESP, or it may expect TLS (rediss://)";
+
+    const REMOVAL_QOS: u8 = 0;
 
     fn settings(terms: &Terms<'_>) -> Result<RedisSettings, SettingsError> {
         if terms.qos > 0 {
@@ -81,12 +98,20 @@ impl Session for Redis {
             }
         };
         topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
-        Ok(RedisSettings { three, login, database: options.number("database") })
+        let answer_s = format!("{}", terms.answer_ns.unwrap_or_default().max(MILLISECOND) as f64 / 1e9);
+        Ok(RedisSettings { three, login, database: options.number("database"), answer_s })
     }
 
     fn new(settings: &RedisSettings, spec: &ClientSpec) -> Self {
         let state = if settings.three { State::Greeting } else { State::Asking };
-        Redis { state, replies: Replies::default(), leaves: Leaves::new(spec, Self::SEPARATOR) }
+        Redis {
+            state,
+            replies: Replies::default(),
+            leaves: Leaves::new(spec, Self::SEPARATOR),
+            part: Part::of(spec),
+            asked: None,
+            removes: false,
+        }
     }
 
     fn open(&mut self, settings: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
@@ -117,7 +142,7 @@ impl Session for Redis {
         &mut self,
         settings: &RedisSettings,
         bytes: &[u8],
-        _: &mut Vec<u8>,
+        out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<usize, SessionError> {
         let mut taken = 0;
@@ -127,6 +152,9 @@ impl Session for Redis {
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
                 Item::Push(values) => told(values, heard),
+                Item::Array(values) if self.is_connected() && !matches!(self.part, Part::OneWay) => {
+                    self.popped(settings, values, out, heard);
+                }
                 Item::Error(text) => self.failed(text, heard)?,
                 Item::Array(values) | Item::Map(values) => match self.state {
                     State::Greeting => self.greeted(settings, values, heard),
@@ -136,7 +164,8 @@ impl Session for Redis {
                 _ if matches!(self.state, State::Greeting) => {
                     return Err(foreign("the Redis protocol", rest, "that does not answer HELLO"));
                 }
-                // The answer to PUBLISH: the number of receivers.
+                Item::Integer(_) if self.removes => heard(SessionEvent::Acknowledged(0)),
+                // The answer to PUBLISH: the number of receivers. To RPUSH: the length of the list.
                 Item::Integer(_) => self.replies.count(),
                 Item::Bulk(text) if matches!(self.state, State::Asking) => {
                     if let Some(server) = server_of_info(text) {
@@ -146,6 +175,7 @@ impl Session for Redis {
                 Item::Simple(b"PONG") if matches!(self.state, State::Asking) => {
                     self.connected(heard);
                 }
+                Item::Simple(b"PONG") if !matches!(self.part, Part::OneWay) => heard(SessionEvent::Subscribed),
                 _ => {}
             }
             taken += item_bytes;
@@ -157,13 +187,32 @@ impl Session for Redis {
     }
 
     fn subscribe(&mut self, _: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        if spec.reply.is_some() {
+            put_command(out, &[b"PING"]);
+            if self.part.to().is_some() {
+                put_command(out, &[b"BLPOP", spec.topic.as_bytes(), b"0"]);
+            }
+            return;
+        }
         let word: &[u8] = if spec.wild { b"PSUBSCRIBE" } else { b"SUBSCRIBE" };
         put_command(out, &[word, spec.topic.as_bytes()]);
     }
 
-    fn publish(&mut self, _: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, settings: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         self.replies.expect(sequence);
-        put_command(out, &[b"PUBLISH", self.leaves.of(sequence), message]);
+        let topic = self.leaves.of(sequence);
+        match &self.part {
+            Part::OneWay => put_command(out, &[b"PUBLISH", topic, message]),
+            Part::Asks(reply) => {
+                put_command(out, &[b"RPUSH", topic, message]);
+                put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
+                self.asked = Some(sequence);
+            }
+            Part::Answers(to) => {
+                put_command(out, &[b"RPUSH", to.as_bytes(), message]);
+                put_command(out, &[b"BLPOP", topic, b"0"]);
+            }
+        }
         true
     }
 
@@ -185,7 +234,21 @@ impl Session for Redis {
     /// client closed first, with unread answers, the server might discard its last
     /// messages.
     fn close(&mut self, _: &RedisSettings, _: &ClientSpec, out: &mut Vec<u8>) {
-        put_command(out, &[b"QUIT"]);
+        // The server would not read it from a client that waits for a list.
+        if matches!(self.part, Part::OneWay) {
+            put_command(out, &[b"QUIT"]);
+        }
+    }
+
+    fn leaves(_: &RedisSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        spec.reply.clone().into_iter().flat_map(|reply| [spec.topic.clone(), reply]).map(Leftover::Queue).collect()
+    }
+
+    fn remove(&mut self, _: &RedisSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
+        let Leftover::Queue(list) = thing else { return false };
+        self.removes = true;
+        put_command(out, &[b"DEL", list.as_bytes()]);
+        true
     }
 
     fn unacknowledged(&self) -> usize {
@@ -203,6 +266,31 @@ impl RedisSettings {
 }
 
 impl Redis {
+    fn is_connected(&self) -> bool {
+        matches!(self.state, State::Connected)
+    }
+
+    /// Handles what BLPOP took off a list: a request, or the answer to one. After the answer to an
+    /// earlier request, which came too late, it waits for the right one.
+    fn popped(
+        &mut self,
+        settings: &RedisSettings,
+        mut values: Values<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) {
+        let Some(Item::Bulk(message)) = values.nth(1) else { return };
+        if let Part::Asks(reply) = &self.part {
+            let sequence = Header::read(message).map(|header| header.sequence);
+            if sequence.is_some() && self.asked.is_some() && sequence != self.asked {
+                put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
+            } else {
+                self.asked = None;
+            }
+        }
+        heard(SessionEvent::Message(message));
+    }
+
     /// Handles the answer to HELLO: alternating names and values, as a map or as an
     /// array.
     fn greeted(&mut self, settings: &RedisSettings, values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {

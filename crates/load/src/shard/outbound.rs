@@ -10,6 +10,7 @@ use crate::publisher::{Next, Outgoing, SendRecorder, give_up_ns};
 use crate::session::Session;
 use crate::window::Window;
 use pubmark_model::header::{END, PROBE};
+use pubmark_model::role::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use std::cmp::Reverse;
@@ -51,25 +52,29 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn send(&mut self, now: Ns) -> Ns {
         let Some(window) = self.outbound.window else {
             let next = self.mark(PROBE, now);
-            if !self.said_ready && self.outbound.marker_next >= self.connections.len() {
+            if !self.said_ready && self.outbound.marker_next >= self.connections.len() && self.are_answered() {
                 self.ready();
             }
             return next;
         };
+        let given_up_ns = self.give_up_requests(now).unwrap_or(Ns::MAX);
         if self.outbound.sending > 0 {
             if self.outbound.measure.give_up_ns.is_some_and(|give_up| now >= give_up) {
                 (0..self.outbound.clients.len()).for_each(|index| self.outbound.end(index, &window));
             } else if self.workload.rate == Rate::Max {
-                return self.flood(now, &window);
+                return self.flood(now, &window).min(given_up_ns);
             } else {
                 let next = self.send_due(now, &window);
                 self.tell();
-                return next;
+                return next.min(given_up_ns);
             }
+        }
+        if given_up_ns < Ns::MAX {
+            return given_up_ns;
         }
         self.say_sent();
         self.await_acknowledgements(now);
-        self.mark(END, now)
+        if self.role == Role::Requester { Ns::MAX } else { self.mark(END, now) }
     }
 
     /// Reports once what publishers have sent; nothing more is sent afterwards.
@@ -178,13 +183,14 @@ impl<S: Session> Shard<'_, S> {
     /// Sends one publisher's message. Returns the time after it, and when the next one is
     /// due, unless it has to wait for room.
     #[inline]
-    fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> (Ns, Option<Ns>) {
+    pub(super) fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> (Ns, Option<Ns>) {
         let outbound = &mut self.outbound;
         let connection = &mut self.connections[index];
         let client = &mut outbound.clients[index];
         let header = client.write(began, &mut outbound.message);
         outbound.bytes.clear();
-        if connection.has_pending()
+        if outbound.requests.as_ref().is_some_and(|requests| requests.is_full(index))
+            || connection.has_pending()
             || !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes)
         {
             connection.blocked = true;
@@ -192,6 +198,9 @@ impl<S: Session> Shard<'_, S> {
         }
         if let Some(flight) = outbound.flights.get_mut(index) {
             flight.sent(header);
+        }
+        if let Some(requests) = &mut outbound.requests {
+            requests.sent(index, header.sequence, began);
         }
         let written = connection.write_messages(&outbound.bytes, 1);
         let ended = clock::now();
@@ -224,6 +233,9 @@ impl<S: Session> Shard<'_, S> {
         if self.connections[index].state != State::Up {
             self.connections[index].blocked = true;
             return now;
+        }
+        if self.outbound.requests.is_some() {
+            return self.ask(index, now, window);
         }
         let Outbound { clients, message, frames, flights, recorder, measure, .. } = &mut self.outbound;
         let connection = &mut self.connections[index];

@@ -162,12 +162,20 @@ impl<S: Session> Shard<'_, S> {
             self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
             self.ramp.counts.last_ns = now;
         }
-        if self.role == Role::Subscriber {
+        if self.role != Role::Publisher {
             let spec = self.spec(index);
             let connection = &mut self.connections[index];
             connection.state = State::Subscribing;
             connection.session.subscribe(&self.settings, &spec, &mut self.answers);
-        } else if away {
+        } else {
+            self.subscribed(index, now);
+        }
+    }
+
+    /// Handles a client that has everything that it subscribes to: one that comes back sends again
+    /// what was not acknowledged.
+    pub(super) fn subscribed(&mut self, index: usize, now: Ns) {
+        if self.publishes() && self.away.has(index) {
             self.connections[index].state = State::Resending;
             // That time is caused by the server, as with any message.
             self.away.ended(index);

@@ -52,13 +52,15 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
         qos: workload.qos,
         durable: workload.durable,
         reconnect: workload.reconnect,
+        answer_ns: workload.pattern.requests().then_some(workload.drain_ns),
         run,
         payload_bytes: workload.payload_bytes,
         options: &options,
     };
     let prefix = options.text("prefix").unwrap_or_default();
     let settings = S::settings(&terms)?;
-    let sides = [(Role::Publisher, workload.publishers), (Role::Subscriber, workload.subscribers)];
+    let (sending, hearing) = workload.pattern.roles();
+    let sides = [(sending, workload.publishers), (hearing, workload.subscribers)];
     let clients = sides.into_iter().flat_map(|(role, count)| (0..count).map(move |id| (role, id)));
     // Members of a group share a queue, and publishers may share a topic.
     let all: BTreeSet<Leftover> = clients
@@ -131,9 +133,10 @@ impl<S: Session> Remover<S> {
         // Acknowledged, and without a session.
         let terms = Terms {
             endpoint,
-            qos: 1,
+            qos: S::REMOVAL_QOS,
             durable: false,
             reconnect: false,
+            answer_ns: None,
             run: &leftovers.run,
             payload_bytes: 0,
             options: &options,
@@ -222,7 +225,7 @@ impl<S: Session> Remover<S> {
 
     fn spec(errand: &Errand) -> ClientSpec {
         let (name, topic) = (errand.name.clone(), errand.name.clone());
-        ClientSpec { role: Role::Publisher, id: 0, name, topic, wild: false, leaves: 1, group: None }
+        ClientSpec { role: Role::Publisher, id: 0, name, topic, wild: false, leaves: 1, group: None, reply: None }
     }
 
     /// Opens a connection for an errand.

@@ -33,6 +33,7 @@ impl<S: Session> Shard<'_, S> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
+        self.await_repliers(now)?;
         self.await_answers(now)
     }
 

@@ -6,6 +6,7 @@ mod inbound;
 mod limits;
 mod outbound;
 mod ramp;
+mod requests;
 
 use super::connection::Connection;
 use super::errors::ShardError;

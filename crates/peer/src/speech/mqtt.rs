@@ -212,8 +212,21 @@ impl MqttServer {
             self.unacknowledged += 1;
         }
         // What came in one packet fits into another.
-        let _ =
-            encode::publish(out, version, &Publish { dup: false, qos, retain: false, topic, id, alias: None, payload });
+        let _ = encode::publish(
+            out,
+            version,
+            &Publish {
+                dup: false,
+                qos,
+                retain: false,
+                topic,
+                id,
+                alias: None,
+                response_topic: None,
+                correlation: None,
+                payload,
+            },
+        );
     }
 
     /// Makes room after the client has completed a message.
@@ -302,8 +315,17 @@ mod tests {
                 for acknowledge in [true, false] {
                     let mut mqtt = connected(version, u16::MAX);
                     let mut bytes = Vec::new();
-                    let publish =
-                        Publish { dup: false, qos, retain: false, topic: "t", id: 9, alias: None, payload: b"xyz" };
+                    let publish = Publish {
+                        dup: false,
+                        qos,
+                        retain: false,
+                        topic: "t",
+                        id: 9,
+                        alias: None,
+                        response_topic: None,
+                        correlation: None,
+                        payload: b"xyz",
+                    };
                     encode::publish(&mut bytes, version, &publish).unwrap();
                     let mut asked = Vec::new();
                     let answer = say(&mut mqtt, &bytes, acknowledge, &mut asked);

@@ -202,8 +202,7 @@ fn deal_flow(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], 
         hears_first: 0,
         hears_count: 0,
     };
-    let sending = if asking { Role::Requester } else { Role::Publisher };
-    let hearing = if asking { Role::Replier } else { Role::Subscriber };
+    let (sending, hearing) = workload.pattern.roles();
     let mut senders: Vec<Client> = (0..workload.publishers).map(|id| client(sending, id)).collect();
     let mut hearers: Vec<Client> = (0..workload.subscribers).map(|id| client(hearing, id)).collect();
     for hearer in &mut hearers {

@@ -120,33 +120,53 @@ pub fn connect(out: &mut Vec<u8>, version: Version, connect: &ConnectPacket<'_>)
     })
 }
 
-/// Appends a PUBLISH (3.3). The alias is written in MQTT 5 only, the identifier from QoS 1 on.
+/// Appends a PUBLISH (3.3). Its properties are written in MQTT 5 only, the identifier from QoS 1 on.
 #[inline]
 pub fn publish(out: &mut Vec<u8>, version: Version, publish: &Publish<'_>) -> Result<(), TooLong> {
     let topic = publish.topic.as_bytes();
     let topic_length = length(topic)?;
     let id_bytes = if publish.qos == Qos::AtMostOnce { 0 } else { 2 };
-    let aliased;
-    let properties: &[u8] = match (version, publish.alias) {
-        (Version::V3_1_1, _) => &[],
-        (Version::V5, None) => &[0],
-        (Version::V5, Some(alias)) => {
-            let [high, low] = alias.to_be_bytes();
-            aliased = [3, properties::TOPIC_ALIAS, high, low];
-            &aliased
-        }
-    };
-    let body_bytes = 2 + topic.len() + id_bytes + properties.len() + publish.payload.len();
+    let properties_bytes = publish_properties_bytes(version, publish);
+    let (properties_length, length_bytes) = variable(properties_bytes)?;
+    let length_bytes = if version == Version::V5 { length_bytes } else { 0 };
+    let body_bytes = 2 + topic.len() + id_bytes + length_bytes + properties_bytes + publish.payload.len();
     let (remaining, used) = variable(body_bytes)?;
+    for value in [publish.response_topic.map(str::as_bytes), publish.correlation].into_iter().flatten() {
+        length(value)?;
+    }
     out.reserve(1 + used + body_bytes);
     out.push(PUBLISH | u8::from(publish.dup) << 3 | (publish.qos as u8) << 1 | u8::from(publish.retain));
     out.extend_from_slice(&remaining[..used]);
     out.extend_from_slice(&topic_length);
     out.extend_from_slice(topic);
     out.extend_from_slice(&publish.id.to_be_bytes()[..id_bytes]);
-    out.extend_from_slice(properties);
+    out.extend_from_slice(&properties_length[..length_bytes]);
+    if properties_bytes > 0 {
+        if let Some(alias) = publish.alias {
+            short_property(out, properties::TOPIC_ALIAS, alias);
+        }
+        if let Some(topic) = publish.response_topic {
+            out.push(properties::RESPONSE_TOPIC);
+            binary(out, topic.as_bytes())?;
+        }
+        if let Some(correlation) = publish.correlation {
+            out.push(properties::CORRELATION);
+            binary(out, correlation)?;
+        }
+    }
     out.extend_from_slice(publish.payload);
     Ok(())
+}
+
+/// Returns the length of a PUBLISH's properties, without the length itself, bytes.
+#[inline]
+fn publish_properties_bytes(version: Version, publish: &Publish<'_>) -> usize {
+    if version == Version::V3_1_1 {
+        return 0;
+    }
+    let alias = if publish.alias.is_some() { 3 } else { 0 };
+    let sized = |bytes: Option<usize>| bytes.map_or(0, |bytes| 3 + bytes);
+    alias + sized(publish.response_topic.map(str::len)) + sized(publish.correlation.map(<[u8]>::len))
 }
 
 /// Returns the length of a PUBLISH with a topic and a message of these lengths, and without an

@@ -14,7 +14,8 @@ pub(super) const USER_PROPERTY: u8 = 38;
 pub(super) const MAXIMUM_PACKET_SIZE: u8 = 39;
 pub(super) const WILDCARDS_AVAILABLE: u8 = 40;
 pub(super) const SHARED_AVAILABLE: u8 = 42;
-const RESPONSE_TOPIC: u8 = 8;
+pub(super) const RESPONSE_TOPIC: u8 = 8;
+pub(super) const CORRELATION: u8 = 9;
 const SUBSCRIPTION_ID: u8 = 11;
 
 /// A set of property identifiers, one bit each.
@@ -55,7 +56,8 @@ pub(super) const AUTH: Set = Set::of(&[21, 22, 31, 38]);
 pub(super) enum PropertyValue<'a> {
     Number(u32),
     Text(&'a str),
-    /// Binary data, and pairs of strings.
+    Binary(&'a [u8]),
+    /// Pairs of strings.
     Other,
 }
 
@@ -116,7 +118,7 @@ fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<PropertyValue<'a
         SUBSCRIPTION_ID => reader.variable(what)?,
         RESPONSE_TOPIC => return reader.topic().map(PropertyValue::Text),
         3 | 18 | 21 | 26 | 28 | REASON_STRING => return reader.text(what).map(PropertyValue::Text),
-        9 | 22 => return reader.binary(what).map(|_| PropertyValue::Other),
+        CORRELATION | 22 => return reader.binary(what).map(PropertyValue::Binary),
         USER_PROPERTY => {
             reader.text(what)?;
             return reader.text(what).map(|_| PropertyValue::Other);

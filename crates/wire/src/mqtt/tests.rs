@@ -15,7 +15,7 @@ fn whole(bytes: &[u8], version: Version) -> Packet<'_> {
 }
 
 fn message<'a>(qos: Qos, id: u16, topic: &'a str, payload: &'a [u8]) -> Publish<'a> {
-    Publish { dup: false, qos, retain: false, topic, id, alias: None, payload }
+    Publish { dup: false, qos, retain: false, topic, id, alias: None, response_topic: None, correlation: None, payload }
 }
 
 fn hello(client_id: &str) -> ConnectPacket<'_> {
@@ -88,7 +88,9 @@ fn what_a_client_receives_is_read() {
         b"\x01\x01\x02\0\0\0\x09\x03\0\x01t\x08\0\x01r\x09\0\x01\0\x0B\xFF\x01\x0B\x02\x26\0\x01k\0\x01v\x26\0\0\0\0";
     let body = [b"\0\x01t", &[properties.len() as u8][..], properties, b"payload"].concat();
     let publish = [&[0x30, body.len() as u8][..], &body].concat();
-    assert_eq!(whole(&publish, V5), Packet::Publish(message(Qos::AtMostOnce, 0, "t", b"payload")));
+    let request =
+        Publish { response_topic: Some("r"), correlation: Some(&[0]), ..message(Qos::AtMostOnce, 0, "t", b"payload") };
+    assert_eq!(whole(&publish, V5), Packet::Publish(request));
     let aliased = Publish { alias: Some(9), ..message(Qos::ExactlyOnce, 1, "", b"") };
     assert_eq!(whole(b"\x34\x08\0\0\0\x01\x03\x23\0\x09", V5), Packet::Publish(aliased));
     for (bytes, reason) in [(&b"\x40\x02\0\x07"[..], 0), (b"\x40\x03\0\x07\x10", 16), (b"\x40\x04\0\x07\x87\0", 0x87)] {

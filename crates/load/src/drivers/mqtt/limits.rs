@@ -12,7 +12,7 @@ pub struct SessionNeeds {
     shared: bool,
     /// True if it needs a session that outlives its connection.
     session: bool,
-    /// Length of a publisher's largest packet, bytes; 0 for a subscriber.
+    /// Length of the largest packet that it sends, without the properties of requests, bytes; 0 for a subscriber.
     packet_bytes: u64,
 }
 
@@ -26,10 +26,8 @@ impl SessionNeeds {
             shared: spec.group.is_some(),
             session: settings.remembers(spec),
             packet_bytes: match spec.role {
-                Role::Publisher => {
-                    encode::publish_bytes(settings.version, settings.qos, topic_bytes, settings.payload_bytes)
-                }
-                _ => 0,
+                Role::Subscriber => 0,
+                _ => encode::publish_bytes(settings.version, settings.qos, topic_bytes, settings.payload_bytes),
             },
         }
     }

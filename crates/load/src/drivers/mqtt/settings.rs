@@ -62,6 +62,11 @@ impl MqttSettings {
         }
         topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
         let (durable, retain) = (terms.durable, options.flag("retain"));
+        if retain && terms.answer_ns.is_some() {
+            return Err(
+                "a request that the server retains would be answered again and again: set retain = false".into()
+            );
+        }
         let resumes = terms.reconnect && qos > Qos::AtMostOnce;
         let payload_bytes = terms.payload_bytes;
         Ok(MqttSettings {

@@ -43,7 +43,7 @@ fn settings(version: Version, qos: u8) -> MqttSettings {
 }
 
 fn spec(role: Role) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None }
+    ClientSpec { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None, reply: None }
 }
 
 /// A session, its settings, and the bytes that it sends.
@@ -149,7 +149,17 @@ impl Client {
 
 fn message(version: Version, qos: Qos, id: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let publish = Publish { dup: false, qos, retain: false, topic: "a/b", id, alias: None, payload };
+    let publish = Publish {
+        dup: false,
+        qos,
+        retain: false,
+        topic: "a/b",
+        id,
+        alias: None,
+        response_topic: None,
+        correlation: None,
+        payload,
+    };
     encode::publish(&mut out, version, &publish).unwrap();
     out
 }

@@ -21,7 +21,10 @@ pub struct Inbound {
 
 impl Inbound {
     pub fn new(workload: &Workload, role: Role, clients: &[Client]) -> Inbound {
-        let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
+        let heard = match role {
+            Role::Requester => 1,
+            _ => clients.first().map_or(0, |client| u64::from(client.hears_count)),
+        };
         let incoming: Vec<IncomingStreams> = match role {
             Role::Subscriber => clients
                 .iter()
@@ -29,7 +32,10 @@ impl Inbound {
                     IncomingStreams::new(workload, client.hears_first..client.hears_first + client.hears_count)
                 })
                 .collect(),
-            _ => Vec::new(),
+            Role::Requester => {
+                clients.iter().map(|client| IncomingStreams::new(workload, client.id..client.id + 1)).collect()
+            }
+            Role::Publisher | Role::Replier => Vec::new(),
         };
         Inbound {
             unheard: incoming.iter().map(|client| u64::from(client.unheard_count())).sum(),

@@ -1,5 +1,6 @@
 //! State of a shard's sending side: publishers and their progress.
 
+use super::requests::{Answers, Requests};
 use crate::clock;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
@@ -9,6 +10,7 @@ use crate::window::{Window, clock_stride};
 use pubmark_model::header::{MIN_LEN, pattern};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, PacingFigures};
+use pubmark_model::role::Role;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
@@ -51,6 +53,10 @@ pub struct Outbound {
     /// nothing is sent again.
     pub flights: Vec<InFlight>,
     pub recorder: Option<SendRecorder>,
+    /// Requests without an answer, if its clients are requesters.
+    pub requests: Option<Requests>,
+    /// Answers to be sent, if its clients are repliers.
+    pub answers: Option<Answers>,
     /// The server's answers to probes.
     pub setup: ProbeAnswers,
     pub window: Option<Window>,
@@ -72,7 +78,8 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    pub fn new(workload: &Workload, clients: &[Client], options: &Options) -> Outbound {
+    pub fn new(workload: &Workload, role: Role, clients: &[Client], options: &Options) -> Outbound {
+        let (count, asks, answers) = (clients.len(), role == Role::Requester, role == Role::Replier);
         let clients = outgoing(workload, clients);
         let keeps = workload.qos > 0 && (workload.reconnect || workload.times_sends());
         Outbound {
@@ -82,6 +89,8 @@ impl Outbound {
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,
+            requests: asks.then(|| Requests::new(count, 1, workload.drain_ns)),
+            answers: answers.then(|| Answers::new(count)),
             setup: ProbeAnswers::default(),
             window: None,
             quantum_ns: workload.pacing_quantum_ns,

@@ -112,6 +112,7 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
             qos: 0,
             durable: false,
             reconnect: false,
+            answer_ns: None,
             run: "t",
             payload_bytes: 64,
             options: &options,

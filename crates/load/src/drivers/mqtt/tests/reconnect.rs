@@ -20,6 +20,7 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings
         qos,
         durable: false,
         reconnect: true,
+        answer_ns: None,
         run: "r",
         payload_bytes: 1_024,
         options: &options(&changes),
