@@ -30,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 14] = [
+pub const OWN_KEYS: [&str; 15] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -40,6 +40,7 @@ pub const OWN_KEYS: [&str; 14] = [
     "rate",
     "arrival",
     "consume",
+    "outstanding",
     "payload",
     "qos",
     "durable",
@@ -132,6 +133,7 @@ impl Cell {
                 rate: flow.workload.rate,
                 arrival: flow.workload.arrival,
                 consume: flow.workload.consume,
+                outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,
                 qos: flow.workload.qos,
                 durable: flow.workload.durable,

@@ -16,6 +16,7 @@ use crate::tuning::Use;
 use crate::units::format_time;
 use crate::watch::Watch;
 use crate::windows::MessagesAsked;
+use crate::wire_protocol::Protocol;
 use crate::workload::{Transport, Workload};
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
@@ -257,6 +258,17 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
         return Err(Diagnostic::whole(format!("{name} has no quality of service {}; it has: {levels}", workload.qos))
             .help(leave_out));
     }
+    if workload.asks_ahead() {
+        let one = match system.protocol() {
+            None => Some("a socket of its clients has one request at a time"),
+            Some(Protocol::Redis) => Some("a connection of Redis that waits for a list does nothing else"),
+            Some(_) => None,
+        };
+        if let Some(why) = one {
+            return Err(Diagnostic::whole(format!("{name} cannot have `outstanding` requests: {why}"))
+                .help("leave `outstanding` out, or leave the cell out with a [[skip]] entry"));
+        }
+    }
     if workload.durable && !system.durable {
         return Err(Diagnostic::whole(format!("{name} has no subscriptions that outlive its server"))
             .help("set durable = false, or leave it out with a [[skip]] entry"));
@@ -323,6 +335,10 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         if system.server.is_none() || options.contains_key("endpoint") {
             return refuse(fault, "its server was not started by pubmark", leave_out);
         }
+    }
+    if workload.pattern.requests() && workload.qos > 0 {
+        let why = "a replier does not send its answers again after it has lost its connection";
+        return refuse(first, why, "set qos = 0, or leave `fault` out");
     }
     let inproc = workload.transport == Some(Transport::Inproc);
     if let Some(fault) =

@@ -177,6 +177,8 @@ keys! {
     arrival: Arrival = Arrival::Uniform;
     /// messages/s that each subscriber takes at most: a number, max, or a rate over time
     consume: Rate = workload::default_consume();
+    /// request-reply at a broker: requests of each client that wait for an answer, 1 to 1,000,000
+    outstanding: Count<u32, 1, MOST_CLIENTS> = Count(workload::ONE_REQUEST);
     /// message size with its 16-byte header, 16B to 1GiB
     payload: Bytes<16, { 1 << 30 }> = Bytes(1_024);
     /// quality of service: 0, 1 or 2

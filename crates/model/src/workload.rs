@@ -135,6 +135,17 @@ fn is_unlimited(consume: &Rate) -> bool {
     *consume == Rate::Max
 }
 
+/// Default number of requests of a client that wait for an answer: it asks in turn.
+pub const ONE_REQUEST: u32 = 1;
+
+const fn one_request() -> u32 {
+    ONE_REQUEST
+}
+
+fn is_one_request(outstanding: &u32) -> bool {
+    *outstanding == ONE_REQUEST
+}
+
 pub(crate) const fn default_pin() -> Pin {
     Pin::None
 }
@@ -215,6 +226,9 @@ pub struct Workload {
     /// agents if it is not `max`.
     #[serde(default = "default_consume", skip_serializing_if = "is_unlimited")]
     pub consume: Rate,
+    /// Requests of each requester that wait for an answer at most; sent to agents if it is not 1.
+    #[serde(default = "one_request", skip_serializing_if = "is_one_request")]
+    pub outstanding: u32,
     /// Length of a message, including its header: 16 B to 1 GiB.
     pub payload_bytes: u64,
     /// Quality of service, 0 to 2.
@@ -352,6 +366,11 @@ impl Workload {
     /// True if subscribers take messages at a rate of their own.
     pub fn consumes_slowly(&self) -> bool {
         !is_unlimited(&self.consume)
+    }
+
+    /// True if a requester sends more requests before it has the answer to the first.
+    pub fn asks_ahead(&self) -> bool {
+        !is_one_request(&self.outstanding)
     }
 
     /// True if messages are shared out among all subscribers.

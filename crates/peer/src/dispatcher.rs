@@ -1,5 +1,6 @@
 //! Decides about each message, by the script. The time is passed in, and there is no socket: tests run in virtual time.
 
+use crate::routes::{Address, KeptAddress};
 use crate::script::PeerScript;
 use crate::speech::PublisherAnswer;
 use crate::tally::PeerTally;
@@ -12,8 +13,8 @@ use std::rc::Rc;
 /// A message that waits for its due time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Topic of the message.
-    pub topic: Box<[u8]>,
+    /// Where it goes.
+    pub to: KeptAddress,
     /// Payload, damaged if the script says so.
     pub payload: Box<[u8]>,
     /// Quality of service of its publisher.
@@ -99,15 +100,15 @@ impl Dispatcher {
     /// Handles a message that arrived at `now`. Returns the answer to its publisher. Probes, end markers and messages
     /// too short for a header have no faults, but probes may be refused: they pass at once, an end marker after all
     /// earlier messages of its publisher.
-    pub fn arrived(&mut self, topic: &[u8], payload: &[u8], qos: u8, now: Ns) -> PublisherAnswer {
+    pub fn arrived(&mut self, to: Address<'_>, payload: &[u8], qos: u8, now: Ns) -> PublisherAnswer {
         let header = Header::read(payload);
         if let Some(header) = header.filter(|header| header.sequence < MAX_SEQUENCE) {
-            return self.data(topic, payload, qos, &header, now);
+            return self.data(to, payload, qos, &header, now);
         }
         if self.script.refuse.probes && header.is_some_and(|header| header.sequence == PROBE) {
             return PublisherAnswer::Refused;
         }
-        let message = Message { topic: topic.into(), payload: payload.into(), qos, counted_ns: None };
+        let message = Message { to: to.kept(), payload: payload.into(), qos, counted_ns: None };
         let line = header.filter(|header| header.sequence != PROBE).map(|header| {
             let line = self.lines.entry(header.publisher).or_default();
             (line.last_ns, line.held.take())
@@ -120,7 +121,7 @@ impl Dispatcher {
         PublisherAnswer::Acknowledged
     }
 
-    fn data(&mut self, topic: &[u8], payload: &[u8], qos: u8, header: &Header, now: Ns) -> PublisherAnswer {
+    fn data(&mut self, to: Address<'_>, payload: &[u8], qos: u8, header: &Header, now: Ns) -> PublisherAnswer {
         let Header { intended_ns, publisher, sequence, .. } = *header;
         let sent_ns = header.sent_ns.unwrap_or(intended_ns);
         let from_ns = intended_ns.saturating_add(header.own_lag_ns().unwrap_or(0));
@@ -170,7 +171,7 @@ impl Dispatcher {
         let twice = script.duplicate.meet(publisher, sequence);
         counts.duplicated += u64::from(twice) * one;
         let copies = 1 + u32::from(twice);
-        let message = Rc::new(Message { topic: topic.into(), payload, qos, counted_ns: counted.then_some(from_ns) });
+        let message = Rc::new(Message { to: to.kept(), payload, qos, counted_ns: counted.then_some(from_ns) });
         if script.reorder.meet(publisher, sequence) && line.held.is_none() {
             line.held = Some(Held { at_ns, copies, message });
             return PublisherAnswer::Acknowledged;

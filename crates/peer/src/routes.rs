@@ -11,6 +11,41 @@ pub enum Filter<'a> {
     Below(&'a [u8]),
 }
 
+/// Where a message goes, and where its answer is to go: empty if it is no request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Address<'a> {
+    /// Topic of the message.
+    pub topic: &'a [u8],
+    /// Topic of its answer.
+    pub reply: &'a [u8],
+}
+
+impl<'a> Address<'a> {
+    /// Returns the address of a message that asks for no answer.
+    pub fn of(topic: &'a [u8]) -> Address<'a> {
+        Address { topic, reply: b"" }
+    }
+
+    /// Returns a copy for a message that is kept.
+    pub fn kept(self) -> KeptAddress {
+        KeptAddress { topic: self.topic.into(), reply: self.reply.into() }
+    }
+}
+
+/// Address of a message that is kept.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KeptAddress {
+    topic: Box<[u8]>,
+    reply: Box<[u8]>,
+}
+
+impl KeptAddress {
+    /// Returns the address.
+    pub fn get(&self) -> Address<'_> {
+        Address { topic: &self.topic, reply: &self.reply }
+    }
+}
+
 /// A subscription of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription {

@@ -5,7 +5,7 @@
 mod client;
 
 use crate::dispatcher::{Dispatcher, PlannedMessage};
-use crate::routes::{Routes, Subscription};
+use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
     AmqpServer, Ask, Handled, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZmtpServer,
@@ -135,7 +135,7 @@ struct Server<'a, S> {
 /// A message for the same client that publishes it.
 struct Own {
     listener: Subscription,
-    topic: Box<[u8]>,
+    to: KeptAddress,
     payload: Box<[u8]>,
     qos: u8,
 }
@@ -157,28 +157,28 @@ struct World<S> {
 impl<S: Speech> World<S> {
     /// Appends a message to its receiver's output buffer.
     #[inline]
-    fn deliver(&mut self, listener: Subscription, topic: &[u8], payload: &[u8], qos: u8) {
+    fn deliver(&mut self, listener: Subscription, to: Address<'_>, payload: &[u8], qos: u8) {
         match self.clients.get_mut(listener.client) {
             Some(Some(client)) => {
                 let before = client.pending();
-                client.speech.deliver(listener.token, topic, payload, qos, &mut client.out);
+                client.speech.deliver(listener.token, to, payload, qos, &mut client.out);
                 self.pending += client.pending() - before;
                 if !std::mem::replace(&mut client.dirty, true) {
                     self.dirty.push(listener.client);
                 }
             }
-            _ => self.own.push(Own { listener, topic: topic.into(), payload: payload.into(), qos }),
+            _ => self.own.push(Own { listener, to: to.kept(), payload: payload.into(), qos }),
         }
     }
 
     /// Delivers a message to all its subscribers. Returns their number.
     #[inline]
-    fn relay(&mut self, topic: &[u8], payload: &[u8], qos: u8) -> usize {
+    fn relay(&mut self, to: Address<'_>, payload: &[u8], qos: u8) -> usize {
         // The routes do not change meanwhile.
         let routes = std::mem::take(&mut self.routes);
         let mut listeners = 0;
-        for listener in routes.of(topic) {
-            self.deliver(listener, topic, payload, qos);
+        for listener in routes.of(to.topic) {
+            self.deliver(listener, to, payload, qos);
             listeners += 1;
         }
         self.routes = routes;
@@ -273,12 +273,14 @@ impl<'a, S: Speech> Server<'a, S> {
         let routes = std::mem::take(&mut self.world.routes);
         let message = &planned.message;
         let mut copies = 0;
-        for listener in routes.of(&message.topic).filter(|listener| only.is_none_or(|only| only == listener.client)) {
+        for listener in
+            routes.of(message.to.get().topic).filter(|listener| only.is_none_or(|only| only == listener.client))
+        {
             let subscriber = self.world.clients[listener.client].as_ref().and_then(|client| client.subscriber);
             if only.is_some()
                 || subscriber.is_none_or(|number| self.dispatcher.may_go(planned, listener.client, number))
             {
-                self.world.deliver(listener, &message.topic, &message.payload, message.qos);
+                self.world.deliver(listener, message.to.get(), &message.payload, message.qos);
                 copies += 1;
             }
         }
@@ -473,8 +475,8 @@ impl<'a, S: Speech> Server<'a, S> {
                 self.world.own.clear();
                 return self.end(index);
             }
-            for Own { listener, topic, payload, qos } in std::mem::take(&mut self.world.own) {
-                self.world.deliver(listener, &topic, &payload, qos);
+            for Own { listener, to, payload, qos } in std::mem::take(&mut self.world.own) {
+                self.world.deliver(listener, to.get(), &payload, qos);
             }
             // Less than the buffer holds: there is no more, or an event will follow.
             if !over && matches!(got, Ok(Some(count)) if count < READ_BYTES) {
@@ -493,10 +495,10 @@ impl<'a, S: Speech> Server<'a, S> {
             let mut done = Handled { answer: PublisherAnswer::Acknowledged, listeners: 0 };
             watch.asked(index, &ask);
             match ask {
-                Ask::Publish { topic, payload, qos } if *plain => done.listeners = world.relay(topic, payload, qos),
-                Ask::Publish { topic, payload, qos } => {
-                    done.listeners = world.routes.of(topic).count();
-                    done.answer = dispatcher.arrived(topic, payload, qos, now());
+                Ask::Publish { to, payload, qos } if *plain => done.listeners = world.relay(to, payload, qos),
+                Ask::Publish { to, payload, qos } => {
+                    done.listeners = world.routes.of(to.topic).count();
+                    done.answer = dispatcher.arrived(to, payload, qos, now());
                 }
                 Ask::Subscribe(filter, token) => {
                     world.routes.add(filter, Subscription { client: index, token });

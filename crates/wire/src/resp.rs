@@ -253,6 +253,10 @@ pub enum RespCommand<'a> {
     Auth(Option<&'a [u8]>, &'a [u8]),
     /// PUBLISH: channel and message.
     Publish(&'a [u8], &'a [u8]),
+    /// RPUSH of one message: list and message.
+    Push(&'a [u8], &'a [u8]),
+    /// BLPOP of one list: its name.
+    Pop(&'a [u8]),
     /// SUBSCRIBE: the channels.
     Subscribe(Values<'a>),
     /// PSUBSCRIBE: the patterns.
@@ -278,6 +282,10 @@ impl<'a> RespCommand<'a> {
         let few = || Malformed::new("a command lacks its arguments");
         Ok(if is("PUBLISH") {
             RespCommand::Publish(next().ok_or_else(few)?, next().ok_or_else(few)?)
+        } else if is("RPUSH") {
+            RespCommand::Push(next().ok_or_else(few)?, next().ok_or_else(few)?)
+        } else if is("BLPOP") {
+            RespCommand::Pop(next().ok_or_else(few)?)
         } else if is("SUBSCRIBE") {
             RespCommand::Subscribe(rest)
         } else if is("PSUBSCRIBE") {

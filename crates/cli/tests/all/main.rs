@@ -46,6 +46,7 @@ mod published;
 mod refusals;
 mod relay;
 mod repeat;
+mod requests;
 mod screen;
 mod searches;
 mod secrets;

@@ -74,6 +74,9 @@ pub struct Features {
     pub tree_sizes: bool,
     /// True if its subscribers take messages at the rate `consume`. Minimum: false.
     pub consume: bool,
+    /// True if its requesters at a broker send `outstanding` requests before they have an answer.
+    /// Minimum: false.
+    pub outstanding: bool,
     /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
     /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +105,7 @@ impl Default for Features {
             drains_by_markers: false,
             tree_sizes: false,
             consume: false,
+            outstanding: false,
             row_bytes: None,
         }
     }
@@ -119,6 +123,8 @@ pub const RECONNECT: &str = "reconnect";
 const TREE_SIZES: &str = "tree_sizes";
 /// Subscribers take messages at a rate of their own.
 const CONSUME: &str = "consume";
+/// Requesters send more requests before they have an answer.
+const OUTSTANDING: &str = "outstanding";
 /// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
 /// The reason for [`RECONNECT`] and [`CRASH`] in errors.
@@ -177,7 +183,8 @@ impl Features {
         let transport = workload.transport.map(|transport| transport.word());
         let flag = |has: bool, word| if has { words(&[word]) } else { Vec::new() };
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 9] = [
+        let outstanding = flag(self.outstanding, OUTSTANDING);
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 10] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -187,6 +194,7 @@ impl Features {
             (FAULTS, workload.reconnect.then_some(RECONNECT), &self.faults),
             ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
             ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
+            ("several requests at a time:", workload.asks_ahead().then_some(OUTSTANDING), &outstanding),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;

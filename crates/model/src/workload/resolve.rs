@@ -1,6 +1,6 @@
 //! Resolves settings to a workload.
 
-use super::{Arrival, Extent, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
+use super::{Arrival, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
 use crate::setting::{SettingError, Settings, WINDOW};
@@ -50,6 +50,12 @@ pub enum WorkloadError {
     /// Subscribers answer.
     #[error("`consume` has no meaning in pattern `{0}`, in which subscribers answer: leave it out")]
     ConsumesAndAnswers(Pattern),
+    /// There are no requests.
+    #[error("`outstanding` has no meaning in pattern `{0}`: leave it out, or write `pattern = \"request-reply\"`")]
+    NoRequests(Pattern),
+    /// Answers that nobody waits for any more would be kept.
+    #[error("`durable` has no meaning in pattern `{0}`: leave it out")]
+    DurableRequests(Pattern),
     /// There are no due times.
     #[error("`arrival = \"{0}\"` has no meaning where `rate` is `max`")]
     ArrivalAtMax(Arrival),
@@ -115,6 +121,12 @@ impl Workload {
         if settings.consume() != Rate::Max && settings.pattern().round_trip() {
             errors.push(WorkloadError::ConsumesAndAnswers(settings.pattern()));
         }
+        if settings.outstanding().0 != ONE_REQUEST && !settings.pattern().requests() {
+            errors.push(WorkloadError::NoRequests(settings.pattern()));
+        }
+        if settings.durable() && settings.pattern().requests() {
+            errors.push(WorkloadError::DurableRequests(settings.pattern()));
+        }
         let workload = Workload {
             pattern: settings.pattern(),
             transport: settings.transport,
@@ -125,6 +137,7 @@ impl Workload {
             rate,
             arrival,
             consume: settings.consume(),
+            outstanding: settings.outstanding().0,
             payload_bytes: settings.payload().0,
             qos: settings.qos().0,
             durable: settings.durable(),

@@ -50,7 +50,7 @@ impl Dispatched {
             let intended = ORIGIN + at_ns;
             let (gone, now) = (intended + lag_ns, intended + lag_ns + late_ns);
             self.release(now);
-            self.dispatcher.arrived(b"t", &sent(publisher, sequence, intended, gone, 64), 0, now);
+            self.dispatcher.arrived(Address::of(b"t"), &sent(publisher, sequence, intended, gone, 64), 0, now);
         }
         self.release(Ns::MAX);
     }
@@ -113,7 +113,7 @@ fn a_delay_counts_from_the_sending_where_that_is_told() {
         [(64, ORIGIN + 13 * MS, 10 * MS), (24, ORIGIN + 13 * MS, 13 * MS), (16, ORIGIN + 10 * MS, 10 * MS)]
     {
         let mut dispatcher = Dispatcher::new(PeerScript::parse("delay = { fixed = \"10ms\" }").unwrap());
-        dispatcher.arrived(b"t", &sent(0, 0, ORIGIN, ORIGIN + 3 * MS, bytes), 0, ORIGIN + 4 * MS);
+        dispatcher.arrived(Address::of(b"t"), &sent(0, 0, ORIGIN, ORIGIN + 3 * MS, bytes), 0, ORIGIN + 4 * MS);
         assert_eq!(dispatcher.due_ns(), Some(wanted), "{bytes} bytes");
         let planned = dispatcher.next(wanted).unwrap();
         dispatcher.written(&planned, wanted + 5_000, wanted + 9_000);
@@ -156,7 +156,7 @@ fn without_a_delay_messages_pass_when_they_come() {
 fn markers_meet_no_fault_and_an_end_marker_overtakes_nothing() {
     let mut dispatched = Dispatched::new("delay = { fixed = \"500ms\" }\nlose = { every = 1 }");
     let dispatcher = &mut dispatched.dispatcher;
-    let mut answer = |message: &[u8]| dispatcher.arrived(b"t", message, 1, ORIGIN);
+    let mut answer = |message: &[u8]| dispatcher.arrived(Address::of(b"t"), message, 1, ORIGIN);
     assert_eq!(answer(&payload(0, PROBE, ORIGIN)), PublisherAnswer::Acknowledged);
     assert_eq!(answer(&payload(0, 0, ORIGIN)), PublisherAnswer::Nothing);
     assert_eq!(answer(b"short"), PublisherAnswer::Acknowledged);
@@ -167,9 +167,9 @@ fn markers_meet_no_fault_and_an_end_marker_overtakes_nothing() {
 
     let mut dispatched = Dispatched::new("delay = { fixed = \"500ms\" }\nreorder = { every = 2 }");
     let dispatcher = &mut dispatched.dispatcher;
-    dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
-    dispatcher.arrived(b"t", &payload(0, 1, ORIGIN + MS), 0, ORIGIN + MS);
-    dispatcher.arrived(b"t", &payload(0, END, ORIGIN), 0, ORIGIN + 2 * MS);
+    dispatcher.arrived(Address::of(b"t"), &payload(0, 0, ORIGIN), 0, ORIGIN);
+    dispatcher.arrived(Address::of(b"t"), &payload(0, 1, ORIGIN + MS), 0, ORIGIN + MS);
+    dispatcher.arrived(Address::of(b"t"), &payload(0, END, ORIGIN), 0, ORIGIN + 2 * MS);
     dispatched.release(Ns::MAX);
     assert_eq!(dispatched.sequences(), [0, 1, END], "what is held back precedes the end marker");
     assert_eq!(dispatched.out[2].0, 501 * MS);
@@ -187,7 +187,7 @@ fn one_subscriber_stands_still_and_loses_nothing() {
     assert!(dispatched.out.iter().all(|(at, ..)| !(100 * MS..300 * MS).contains(at)));
     let mut dispatcher =
         Dispatcher::new(PeerScript::parse("[[stall]]\nfrom = \"0s\"\nfor = \"1s\"\nsubscriber = 3").unwrap());
-    dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    dispatcher.arrived(Address::of(b"t"), &payload(0, 0, ORIGIN), 0, ORIGIN);
     let planned = dispatcher.next(ORIGIN).unwrap();
     assert!(dispatcher.may_go(&planned, 9, 2) && !dispatcher.may_go(&planned, 9, 3));
     let later = dispatcher.next(ORIGIN + SECOND).unwrap();
@@ -198,9 +198,9 @@ fn one_subscriber_stands_still_and_loses_nothing() {
 fn the_server_stands_still_from_the_origin_on() {
     let mut dispatcher = Dispatcher::new(PeerScript::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"").unwrap());
     assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), None, "the origin is not known yet");
-    dispatcher.arrived(b"t", &payload(1, 0, ORIGIN - SECOND), 0, ORIGIN);
+    dispatcher.arrived(Address::of(b"t"), &payload(1, 0, ORIGIN - SECOND), 0, ORIGIN);
     assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), None, "another publisher's message sets no origin");
-    dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    dispatcher.arrived(Address::of(b"t"), &payload(0, 0, ORIGIN), 0, ORIGIN);
     assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), Some(ORIGIN + 2 * SECOND));
     assert_eq!(dispatcher.stalled_until(ORIGIN + 2 * SECOND), None);
 }

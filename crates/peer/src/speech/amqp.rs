@@ -1,20 +1,25 @@
 //! AMQP 0-9-1: one channel per connection, and on it one queue of the connection's own with one consumer. A queue is
 //! bound to `amq.direct` by a routing key, or to `amq.topic` by one that may end in `#`; it keeps nothing before its
-//! consumer comes. Properties are not passed on, and messages are never returned. Unknown methods end the connection,
+//! consumer comes. Of the properties only the address for an answer is passed on, and messages are never returned. Unknown methods end the connection,
 //! with code 540. Heartbeats are answered; missing ones are ignored.
 
 mod consumer;
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
-use crate::routes::Filter;
+use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use consumer::{Consumer, Framing, SEPARATOR};
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp::{
     FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, put_flag, put_table, put_text,
+    reply_to,
 };
 use std::rc::Rc;
 
+/// The exchange that leads to the queue of each name.
+const DEFAULT: &[u8] = b"";
+/// The queue by which a client consumes answers.
+const DIRECT_REPLY: &[u8] = b"amq.rabbitmq.reply-to";
 const DIRECT: &[u8] = b"amq.direct";
 const TOPIC: &[u8] = b"amq.topic";
 /// The connection's only subscription: its queue's consumer.
@@ -79,6 +84,8 @@ pub struct AmqpServer {
     incoming: Incoming,
     /// Exchange and routing key of the message that is being received.
     route: Vec<u8>,
+    /// Address of its answer.
+    reply: Vec<u8>,
     body: Vec<u8>,
     queue: Option<Queue>,
 }
@@ -100,6 +107,7 @@ impl Speech for AmqpServer {
             published: None,
             incoming: Incoming::Nothing,
             route: Vec::new(),
+            reply: Vec::new(),
             body: Vec::new(),
             queue: None,
         }
@@ -136,9 +144,9 @@ impl Speech for AmqpServer {
         Ok(if self.state == State::Over { bytes.len() } else { done })
     }
 
-    fn deliver(&mut self, _: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
+    fn deliver(&mut self, _: u32, to: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
         if let Some(consumer) = self.queue.as_mut().and_then(|queue| queue.consumer.as_mut()) {
-            consumer.deliver(self.framing, topic, payload, out);
+            consumer.deliver(self.framing, to, payload, out);
         }
     }
 
@@ -161,7 +169,8 @@ impl AmqpServer {
                     self.over(hub);
                 }
             }
-            Frame::Header { channel, body_bytes, .. } => {
+            Frame::Header { channel, body_bytes, properties } => {
+                self.reply = self.answered_at(reply_to(properties)?);
                 let (Incoming::Header, true) = (self.incoming, self.is_open(channel)) else {
                     return Err(out_of_turn("a content header"));
                 };
@@ -292,6 +301,13 @@ impl AmqpServer {
                     say(Method::QueueBindOk {});
                 }
             }
+            Method::Consume { queue, consumer, flags: Method::NO_ACK, .. } if queue.0 == DIRECT_REPLY => {
+                let address = [&[SEPARATOR], DIRECT_REPLY, b".", consumer.0].concat().into_boxed_slice();
+                hub(Ask::Subscribe(Filter::Exact(&address), TOKEN));
+                let consumes = Some(Consumer::new(consumer.0, None));
+                self.queue = Some(Queue { name: queue.0.into(), bindings: vec![address], consumer: consumes });
+                say(Method::ConsumeOk { consumer });
+            }
             Method::Consume { queue, consumer, flags, .. } if flags & !Method::NO_ACK == 0 => {
                 let queue = own(&mut self.queue, queue)?;
                 if queue.consumer.is_some() {
@@ -339,7 +355,7 @@ impl AmqpServer {
         if self.speaks_up(out) {
             return Ok(());
         }
-        let answer = hub(Ask::Publish { topic: &self.route, payload, qos }).answer;
+        let answer = hub(Ask::Publish { to: Address { topic: &self.route, reply: &self.reply }, payload, qos }).answer;
         if let Some(delivery) = self.published {
             let channel = self.framing.channel;
             match answer {
@@ -351,6 +367,12 @@ impl AmqpServer {
             }
         }
         Ok(())
+    }
+
+    /// Returns where an answer goes: the pseudo-queue stands for the address of the client that consumes it.
+    fn answered_at(&self, reply: Option<&[u8]>) -> Vec<u8> {
+        let own = self.queue.as_ref().filter(|_| reply == Some(DIRECT_REPLY)).and_then(|queue| queue.bindings.first());
+        own.map_or_else(|| reply.unwrap_or_default().to_vec(), |address| address[1..].to_vec())
     }
 
     /// Sends the scripted errors for a message with this number. Returns true if the channel is closed.
@@ -391,7 +413,7 @@ fn start(out: &mut Vec<u8>) {
 
 /// Writes the name of the route of an exchange and a routing key.
 fn route(name: &mut Vec<u8>, exchange: Short<'_>, routing_key: Short<'_>) -> Result<(), Refusal> {
-    if ![DIRECT, TOPIC].contains(&exchange.0) {
+    if ![DEFAULT, DIRECT, TOPIC].contains(&exchange.0) {
         return Err(Refusal(404, format!("NOT_FOUND - no exchange '{}'", exchange.0.escape_ascii())));
     }
     name.clear();

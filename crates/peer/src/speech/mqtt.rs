@@ -2,7 +2,7 @@
 //! topic, or end in `#`.
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
-use crate::routes::Filter;
+use crate::routes::{Address, Filter, KeptAddress};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket};
@@ -20,7 +20,7 @@ const NOT_VALID: u8 = 0x8F;
 /// A message that waits for room in its subscriber's window.
 struct Waiting {
     qos: Qos,
-    topic: Box<[u8]>,
+    to: KeptAddress,
     payload: Box<[u8]>,
 }
 
@@ -86,15 +86,15 @@ impl Speech for MqttServer {
         Ok(done)
     }
 
-    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>) {
+    fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], qos: u8, out: &mut Vec<u8>) {
         let granted = Qos::from_number(token as u8).unwrap_or(Qos::AtMostOnce);
         let qos = Qos::from_number(qos).unwrap_or(Qos::AtMostOnce).min(granted);
         if qos > Qos::AtMostOnce && self.unacknowledged >= self.window {
             self.waiting_bytes += payload.len();
-            self.waiting.push_back(Waiting { qos, topic: topic.into(), payload: payload.into() });
+            self.waiting.push_back(Waiting { qos, to: to.kept(), payload: payload.into() });
             return;
         }
-        self.say(qos, topic, payload, out);
+        self.say(qos, to, payload, out);
     }
 
     fn kept_bytes(&self) -> usize {
@@ -171,7 +171,8 @@ impl MqttServer {
             return Err(Malformed::new("a topic alias, which no CONNACK allowed"));
         }
         let known = qos == Qos::ExactlyOnce && self.unreleased.contains(&id);
-        let ask = Ask::Publish { topic: topic.as_bytes(), payload, qos: qos as u8 };
+        let reply = publish.response_topic.unwrap_or_default().as_bytes();
+        let ask = Ask::Publish { to: Address { topic: topic.as_bytes(), reply }, payload, qos: qos as u8 };
         self.published += 1;
         let end = self.script.end.as_ref().filter(|end| self.published >= end.after);
         if let Some(end) = end {
@@ -202,8 +203,9 @@ impl MqttServer {
         Ok(())
     }
 
-    fn say(&mut self, qos: Qos, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
-        let (Some(version), Ok(topic)) = (self.version, std::str::from_utf8(topic)) else { return };
+    fn say(&mut self, qos: Qos, to: Address<'_>, payload: &[u8], out: &mut Vec<u8>) {
+        let (Some(version), Ok(topic)) = (self.version, str::from_utf8(to.topic)) else { return };
+        let response_topic = str::from_utf8(to.reply).ok().filter(|reply| !reply.is_empty());
         let mut id = 0;
         if qos > Qos::AtMostOnce {
             id = self.next_id;
@@ -222,7 +224,7 @@ impl MqttServer {
                 topic,
                 id,
                 alias: None,
-                response_topic: None,
+                response_topic,
                 correlation: None,
                 payload,
             },
@@ -232,9 +234,9 @@ impl MqttServer {
     /// Makes room after the client has completed a message.
     fn room(&mut self, out: &mut Vec<u8>) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
-        if let Some(Waiting { qos, topic, payload }) = self.waiting.pop_front() {
+        if let Some(Waiting { qos, to, payload }) = self.waiting.pop_front() {
             self.waiting_bytes -= payload.len();
-            self.say(qos, &topic, &payload, out);
+            self.say(qos, to.get(), &payload, out);
         }
     }
 }
@@ -372,7 +374,7 @@ mod tests {
         let mut mqtt = connected(version, 2);
         let mut out = Vec::new();
         for payload in [b"1", b"2", b"3"] {
-            mqtt.deliver(1, b"t", payload, 2, &mut out);
+            mqtt.deliver(1, Address::of(b"t"), payload, 2, &mut out);
         }
         assert_eq!(mqtt.kept_bytes(), 1);
         let mut payloads = Vec::new();

@@ -1,7 +1,7 @@
 //! NATS core. Headers are not passed on, queue groups are refused; a wildcard must be at the end (`a.>`).
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
-use crate::routes::Filter;
+use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::nats::{FromClient, FromServer};
@@ -55,12 +55,13 @@ impl Speech for NatsServer {
         let mut done = 0;
         while let Some((item, used)) = FromClient::decode(&bytes[done..])? {
             match item {
-                FromClient::Publish { subject, payload, .. } => {
+                FromClient::Publish { subject, reply, payload, .. } => {
+                    let to = Address { topic: subject, reply: reply.unwrap_or_default() };
                     self.published += 1;
                     if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
                         FromServer::Error(end.words.as_bytes()).put(out);
                         hub(Ask::Close);
-                    } else if hub(Ask::Publish { topic: subject, payload, qos: 0 }).answer == PublisherAnswer::Refused {
+                    } else if hub(Ask::Publish { to, payload, qos: 0 }).answer == PublisherAnswer::Refused {
                         let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
                         FromServer::Error(words.as_bytes()).put(out);
                     }
@@ -81,9 +82,10 @@ impl Speech for NatsServer {
         Ok(done)
     }
 
-    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
+    fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
         if let Some(Subscription { name, .. }) = self.subscriptions.get(token as usize) {
-            FromServer::Message { subject: topic, subscription: name, reply: None, headers: &[], payload }.put(out);
+            let reply = (!to.reply.is_empty()).then_some(to.reply);
+            FromServer::Message { subject: to.topic, subscription: name, reply, headers: &[], payload }.put(out);
         }
     }
 }
@@ -119,7 +121,7 @@ mod tests {
         let (mut out, mut asked) = (Vec::new(), Vec::new());
         let hub = &mut |ask: Ask<'_>| {
             asked.push(match ask {
-                Ask::Publish { topic, payload, .. } => format!("{} {}", topic.escape_ascii(), payload.escape_ascii()),
+                Ask::Publish { to, payload, .. } => format!("{} {}", to.topic.escape_ascii(), payload.escape_ascii()),
                 Ask::Subscribe(Filter::Below(prefix), token) => format!("below {} {token}", prefix.escape_ascii()),
                 Ask::Subscribe(Filter::Exact(topic), token) => format!("exact {} {token}", topic.escape_ascii()),
                 other => format!("{other:?}"),
@@ -140,7 +142,7 @@ mod tests {
         assert_eq!(answer, "PONG\r\n");
         assert_eq!(asked, ["exact a.b 0", "below a. 1", "a.b hi"]);
         out.clear();
-        nats.deliver(1, b"a.c", b"hi", 0, &mut out);
+        nats.deliver(1, Address::of(b"a.c"), b"hi", 0, &mut out);
         assert_eq!(out, b"MSG a.c 8 2\r\nhi\r\n");
         assert_eq!(say(&mut nats, b"UNSUB 7\r\n").1.len(), 1);
     }

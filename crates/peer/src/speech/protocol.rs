@@ -1,6 +1,6 @@
 //! Interface of the peer's protocols.
 
-use crate::routes::Filter;
+use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use std::rc::Rc;
 pub enum Ask<'a> {
     /// Pass on a message.
     Publish {
-        /// Topic of the message.
-        topic: &'a [u8],
+        /// Where it goes.
+        to: Address<'a>,
         /// Payload of the message.
         payload: &'a [u8],
         /// Quality of service, 0 to 2.
@@ -72,7 +72,7 @@ pub trait Speech: Sized {
 
     /// Appends a message for a subscription of this client. If the client takes no more unacknowledged messages, it is
     /// kept, and appended to the answer to a later acknowledgement.
-    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>);
+    fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], qos: u8, out: &mut Vec<u8>);
 
     /// Returns the bytes of payload that are kept so.
     fn kept_bytes(&self) -> usize {

@@ -1,14 +1,17 @@
-//! RESP 2 and 3: channels of Redis. A pattern is a text with `*` at its end.
+//! RESP 2 and 3: channels of Redis, and lists as far as request-reply needs them. A pattern is a text with `*` at its end.
 
 use super::protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};
-use crate::routes::Filter;
+use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::resp::{Item, RespCommand, Values, put_bulk, put_front, put_integer, put_line};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Token of channels; patterns have their positions, from 1.
 const CHANNEL: u32 = 0;
+/// Token of a list.
+const LIST: u32 = u32::MAX;
 /// Error text of a refused message if the script has none.
 const REFUSAL: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const VERSION: &[u8] = b"0.0.0-peer";
@@ -23,13 +26,22 @@ pub struct RespServer {
     /// Number of channels and patterns that it subscribes to.
     subscriptions: i64,
     patterns: Vec<Box<[u8]>>,
+    list: Option<List>,
 }
 
 impl Speech for RespServer {
     const SCHEME: &'static str = "redis";
 
     fn new(denied: bool) -> Self {
-        RespServer { denied, script: Rc::default(), published: 0, three: false, subscriptions: 0, patterns: Vec::new() }
+        RespServer {
+            denied,
+            script: Rc::default(),
+            published: 0,
+            three: false,
+            subscriptions: 0,
+            patterns: Vec::new(),
+            list: None,
+        }
     }
 
     fn obey(&mut self, script: &Rc<PeerScript>) {
@@ -47,13 +59,15 @@ impl Speech for RespServer {
         let mut done = 0;
         while let Some((item, used)) = Item::decode(&bytes[done..])? {
             match RespCommand::of(&item)? {
-                RespCommand::Publish(topic, payload) => {
+                RespCommand::Pop(list) => self.pop(list, out, hub),
+                RespCommand::Publish(topic, payload) | RespCommand::Push(topic, payload) => {
+                    let to = Address::of(topic);
                     self.published += 1;
                     if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
                         put_line(out, b'-', end.words.as_bytes());
                         hub(Ask::Close);
                     } else {
-                        match hub(Ask::Publish { topic, payload, qos: 0 }) {
+                        match hub(Ask::Publish { to, payload, qos: 0 }) {
                             Handled { answer: PublisherAnswer::Refused, .. } => {
                                 let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
                                 put_line(out, b'-', words.as_bytes());
@@ -81,7 +95,11 @@ impl Speech for RespServer {
         Ok(done)
     }
 
-    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
+    fn deliver(&mut self, token: u32, Address { topic, .. }: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
+        if let Some(list) = self.list.as_mut().filter(|_| token == LIST) {
+            list.kept.push_back(payload.into());
+            return list.serve(out);
+        }
         let pattern = (token as usize).checked_sub(1).and_then(|place| self.patterns.get(place));
         put_front(out, self.unasked(), 3 + usize::from(pattern.is_some()));
         match pattern {
@@ -96,7 +114,42 @@ impl Speech for RespServer {
     }
 }
 
+/// A list that a client takes messages off. It keeps them for this client alone.
+struct List {
+    name: Box<[u8]>,
+    kept: VecDeque<Box<[u8]>>,
+    /// BLPOPs that wait for a message.
+    waiting: u32,
+}
+
+impl List {
+    /// Answers BLPOPs, as far as there are messages.
+    fn serve(&mut self, out: &mut Vec<u8>) {
+        while self.waiting > 0
+            && let Some(payload) = self.kept.pop_front()
+        {
+            self.waiting -= 1;
+            put_front(out, b'*', 2);
+            put_bulk(out, &self.name);
+            put_bulk(out, &payload);
+        }
+    }
+}
+
 impl RespServer {
+    /// Handles a BLPOP: it waits for ever, and each client has one list.
+    fn pop(&mut self, name: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        if self.list.is_none() {
+            hub(Ask::Subscribe(Filter::Exact(name), LIST));
+        }
+        let list = self.list.get_or_insert_with(|| List { name: name.into(), kept: VecDeque::new(), waiting: 0 });
+        if *list.name != *name {
+            return put_line(out, b'-', b"ERR the peer has one list for each client");
+        }
+        list.waiting += 1;
+        list.serve(out);
+    }
+
     /// Returns the first byte of a message that is not an answer.
     fn unasked(&self) -> u8 {
         if self.three { b'>' } else { b'*' }
@@ -173,7 +226,7 @@ mod tests {
             asked.push(match ask {
                 Ask::Subscribe(Filter::Below(prefix), token) => format!("below {} {token}", prefix.escape_ascii()),
                 Ask::Subscribe(Filter::Exact(topic), token) => format!("exact {} {token}", topic.escape_ascii()),
-                Ask::Publish { topic, payload, .. } => format!("{} {}", topic.escape_ascii(), payload.escape_ascii()),
+                Ask::Publish { to, payload, .. } => format!("{} {}", to.topic.escape_ascii(), payload.escape_ascii()),
                 other => format!("{other:?}"),
             });
             Handled { answer: PublisherAnswer::Acknowledged, listeners: 4 }
@@ -193,7 +246,7 @@ mod tests {
             assert_eq!(asked, ["exact a 0"]);
             assert_eq!(say(&mut resp, &[b"PSUBSCRIBE", b"a.*"]).1, ["below a. 1"]);
             let mut out = Vec::new();
-            resp.deliver(1, b"a.b", b"hi", 0, &mut out);
+            resp.deliver(1, Address::of(b"a.b"), b"hi", 0, &mut out);
             let wanted = format!("{front}4\r\n$8\r\npmessage\r\n$3\r\na.*\r\n$3\r\na.b\r\n$2\r\nhi\r\n");
             assert_eq!(String::from_utf8(out).unwrap(), wanted);
             assert_eq!(say(&mut resp, &[b"PUBLISH", b"a", b"hi"]), (":4\r\n".into(), vec!["a hi".into()]));

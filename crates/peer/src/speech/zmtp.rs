@@ -3,7 +3,7 @@
 //! everything.
 
 use super::protocol::{Ask, Hub, Speech};
-use crate::routes::Filter;
+use crate::routes::{Address, Filter};
 use pubmark_wire::Malformed;
 
 /// Ten bytes of signature, of which the middle ones are arbitrary; then version 3.0, the mechanism in 20 bytes, 1 byte
@@ -79,7 +79,7 @@ impl Speech for ZmtpServer {
         Ok(if self.state == State::Over { bytes.len() } else { done })
     }
 
-    fn deliver(&mut self, _: u32, _: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
+    fn deliver(&mut self, _: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
         put(out, 0, payload);
     }
 }
@@ -109,7 +109,7 @@ impl ZmtpServer {
                 }
             }
             (State::Publisher, false) => {
-                hub(Ask::Publish { topic: b"", payload: body, qos: 0 });
+                hub(Ask::Publish { to: Address::default(), payload: body, qos: 0 });
             }
             (State::Subscriber, false) => match body {
                 [SUBSCRIBE] => {
@@ -246,7 +246,7 @@ mod tests {
         assert!(out.is_empty());
         assert_eq!(asked, ["Subscribe(Exact([]), 0)", "Unsubscribe(Exact([]), 0)"]);
         let mut out = Vec::new();
-        zmtp.deliver(TOKEN, b"", &[7; 256], 0, &mut out);
+        zmtp.deliver(TOKEN, Address::default(), &[7; 256], 0, &mut out);
         assert_eq!(frame(&out), Ok(Some((LONG, &[7; 256][..], out.len()))));
         assert!(say(&mut zmtp, b"\0\x02\x01a").is_err());
     }

@@ -89,7 +89,7 @@ impl Outbound {
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,
-            requests: asks.then(|| Requests::new(count, 1, workload.drain_ns)),
+            requests: asks.then(|| Requests::new(count, workload.outstanding as usize, workload.drain_ns)),
             answers: answers.then(|| Answers::new(count)),
             setup: ProbeAnswers::default(),
             window: None,

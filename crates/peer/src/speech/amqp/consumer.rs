@@ -1,6 +1,7 @@
 //! The consumer of a queue: its deliveries, and the messages that wait for room.
 
-use pubmark_wire::amqp::{Frame, Method, Short, TRANSIENT, put_content};
+use crate::routes::{Address, KeptAddress};
+use pubmark_wire::amqp::{Frame, Method, Short, TRANSIENT, correlated, put_content};
 use std::collections::VecDeque;
 
 /// Separator of exchange and routing key in the name of a route.
@@ -17,7 +18,7 @@ pub struct Framing {
 
 /// A message that waits for room in the consumer's window.
 struct Waiting {
-    topic: Box<[u8]>,
+    to: KeptAddress,
     payload: Box<[u8]>,
 }
 
@@ -46,12 +47,12 @@ impl Consumer {
     }
 
     /// Appends a message, or keeps it until there is room.
-    pub fn deliver(&mut self, framing: Framing, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+    pub fn deliver(&mut self, framing: Framing, to: Address<'_>, payload: &[u8], out: &mut Vec<u8>) {
         if self.is_full() {
             self.waiting_bytes += payload.len();
-            self.waiting.push_back(Waiting { topic: topic.into(), payload: payload.into() });
+            self.waiting.push_back(Waiting { to: to.kept(), payload: payload.into() });
         } else {
-            self.say(framing, topic, payload, out);
+            self.say(framing, to, payload, out);
         }
     }
 
@@ -68,10 +69,10 @@ impl Consumer {
             _ => return false,
         }
         while !self.is_full()
-            && let Some(Waiting { topic, payload }) = self.waiting.pop_front()
+            && let Some(Waiting { to, payload }) = self.waiting.pop_front()
         {
             self.waiting_bytes -= payload.len();
-            self.say(framing, &topic, &payload, out);
+            self.say(framing, to.get(), &payload, out);
         }
         true
     }
@@ -80,16 +81,18 @@ impl Consumer {
         self.window.is_some_and(|window| window > 0 && self.open.len() >= usize::from(window))
     }
 
-    fn say(&mut self, framing: Framing, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+    fn say(&mut self, framing: Framing, to: Address<'_>, payload: &[u8], out: &mut Vec<u8>) {
         self.delivered += 1;
         if self.window.is_some() {
             self.open.push_back(self.delivered);
         }
-        let mut parts = topic.splitn(2, |byte| *byte == SEPARATOR).map(Short);
+        let mut parts = to.topic.splitn(2, |byte| *byte == SEPARATOR).map(Short);
         let (exchange, routing_key) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let (consumer, delivery) = (Short(&self.name), self.delivered);
         let deliver = Method::Deliver { consumer, delivery, redelivered: false, exchange, routing_key };
         Frame::Method(framing.channel, deliver).put(out);
-        put_content(out, framing.channel, TRANSIENT, payload, framing.frame_bytes);
+        let asks = str::from_utf8(to.reply).ok().filter(|reply| !reply.is_empty());
+        let properties = asks.map(|reply| correlated("", Some(reply)));
+        put_content(out, framing.channel, properties.as_deref().unwrap_or(TRANSIENT), payload, framing.frame_bytes);
     }
 }

@@ -28,7 +28,7 @@ impl Talk {
         let (mut out, asked, acknowledge) = (Vec::new(), &mut self.asked, self.acknowledge);
         let hub = &mut |ask: Ask<'_>| {
             asked.push(match ask {
-                Ask::Publish { topic, payload, qos } => {
+                Ask::Publish { to: Address { topic, .. }, payload, qos } => {
                     format!("{} {} {qos}", topic.escape_ascii(), payload.escape_ascii())
                 }
                 Ask::Subscribe(Filter::Below(prefix), 0) => format!("below {}", prefix.escape_ascii()),
@@ -193,7 +193,7 @@ fn bindings_become_routes_for_as_long_as_there_is_a_consumer() {
     let ended = talk.asked();
     assert_eq!((ended.len(), ended[0].as_str()), (5, "not amq.direct\\x00a"));
     let mut out = Vec::new();
-    talk.amqp.deliver(TOKEN, b"amq.direct\0a", b"late", 0, &mut out);
+    talk.amqp.deliver(TOKEN, Address::of(b"amq.direct\0a"), b"late", 0, &mut out);
     assert!(out.is_empty());
 }
 
@@ -201,7 +201,7 @@ fn bindings_become_routes_for_as_long_as_there_is_a_consumer() {
 fn a_delivery_names_exchange_and_key_and_keeps_to_the_clients_frames() {
     let mut talk = Talk::consuming(None);
     let (body, mut out) = (vec![3; 5_000], Vec::new());
-    talk.amqp.deliver(TOKEN, b"amq.direct\0a", &body, 1, &mut out);
+    talk.amqp.deliver(TOKEN, Address::of(b"amq.direct\0a"), &body, 1, &mut out);
     let said = frames(&out);
     let (consumer, exchange, routing_key) = ("c".into(), "amq.direct".into(), "a".into());
     let wanted = Method::Deliver { consumer, delivery: 1, redelivered: false, exchange, routing_key };
@@ -214,7 +214,7 @@ fn a_full_window_is_respected_and_nothing_is_forgotten() {
     let mut talk = Talk::consuming(Some(2));
     let mut out = Vec::new();
     for payload in [b"1", b"2", b"3", b"4", b"5"] {
-        talk.amqp.deliver(TOKEN, b"amq.direct\0a", payload, 1, &mut out);
+        talk.amqp.deliver(TOKEN, Address::of(b"amq.direct\0a"), payload, 1, &mut out);
     }
     assert_eq!((deliveries(&out), talk.amqp.kept_bytes()), (vec![1, 2], 3));
     let mut ack = |delivery, multiple| deliveries(&talk.say_method(Method::Ack { delivery, multiple }));
