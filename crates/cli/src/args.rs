@@ -207,9 +207,6 @@ pub struct BenchArgs {
     /// Run each cell N times [default: 3].
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
-    /// Run several flows at once, each as 'NAME: PATTERN, KEY=VALUE, …'; the other options are for all flows.
-    #[arg(long, value_name = "FLOW", help_heading = "Workload")]
-    pub flow: Vec<String>,
     /// Measure N messages of each publisher, instead of a duration.
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub count: Option<String>,

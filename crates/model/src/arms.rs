@@ -7,6 +7,7 @@
 use crate::ab::{ArmsGoal, ENDS, end_of};
 use crate::claim::Condition;
 use crate::diagnostic::Diagnostic;
+use crate::flow::key_of_flow;
 use crate::secret::secret;
 use crate::setting::{Section, as_typed, key};
 use crate::study::axis::plain;
@@ -99,10 +100,17 @@ impl Arms {
                     .ok_or_else(|| bad(format!("unknown system `{text}`")).help("`pubmark systems` lists them"))?;
                 return Ok((name.clone(), system.name.as_str().into()));
             }
+            if let Some((flow, key)) = key_of_flow(name) {
+                if study.flows.iter().all(|known| known.name != flow) {
+                    return Err(bad(format!("the study has no flow `{flow}`")));
+                }
+                let value = key.read(text).map_err(|error| bad(error.to_string()))?;
+                return Ok((name.clone(), value));
+            }
             let known = key(name).filter(|key| key.section != Section::Run);
             let known = known.ok_or_else(|| {
                 bad("no key of which two settings can be measured".into())
-                    .help("a key of [workload] or [limits], options.NAME, or system")
+                    .help("a key of [workload] or [limits], flows.NAME.KEY, options.NAME, or system")
             })?;
             let value = known.read(text).map_err(|error| bad(error.to_string()))?;
             Ok((known.name.to_owned(), value))
@@ -129,6 +137,11 @@ fn base(study: &mut Study, name: &str) -> Option<Vec<Value>> {
         let mine = part.axes.iter().filter(|axis| axis.name == name).flat_map(|axis| axis.values.clone());
         in_parts.extend(mine);
         part.axes.retain(|axis| axis.name != name);
+    }
+    if let Some((flow, key)) = key_of_flow(name) {
+        let mut flows = study.flows.iter_mut().filter(|known| known.name == flow);
+        let taken = flows.find_map(|flow| key.take(&mut flow.settings)).map(|value| vec![value]);
+        return on_axis.or(taken);
     }
     let taken = key(name).and_then(|key| key.take(&mut study.settings)).map(|value| vec![value]);
     on_axis.or((!in_parts.is_empty()).then_some(in_parts)).or(taken)

@@ -2,7 +2,7 @@
 
 use crate::cell::Cell;
 use crate::protocol::Flow;
-use crate::setting::{SettingError, Settings, key};
+use crate::setting::{Key, SettingError, Settings, key};
 use crate::workload::resolve::WorkloadErrors;
 use crate::workload::{Verify, Workload};
 use serde_json::{Map, Value};
@@ -47,6 +47,12 @@ pub const OWN_KEYS: [&str; 15] = [
     "verify",
     "late_after",
 ];
+
+/// Returns the flow and the key of an axis like `flows.alarms.rate`.
+pub(crate) fn key_of_flow(axis: &str) -> Option<(&str, &'static Key)> {
+    let (flow, name) = axis.strip_prefix("flows.")?.split_once('.')?;
+    OWN_KEYS.contains(&name).then(|| key(name)).flatten().map(|key| (flow, key))
+}
 
 /// Keys of the number of clients: a flow that sets one of them, or its pattern, has none of the study's.
 const CLIENT_KEYS: [&str; 3] = ["publishers", "subscribers", "pairs"];

@@ -3,7 +3,7 @@
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
-use crate::flow::{FLOW, StudyFlow, plays, whole};
+use crate::flow::{FLOW, StudyFlow, key_of_flow, plays, whole};
 use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
@@ -200,8 +200,14 @@ fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Res
         return Err(Diagnostic::whole("the flows of a run have one window: write `duration` in place of `count`"));
     }
     let named = |flow: &StudyFlow| {
-        let wrong = |errors| Diagnostic::whole(format!("[flows.{}]: {errors}", flow.name));
-        flow.resolve(settings).map_err(wrong)
+        let wrong = |errors: String| Diagnostic::whole(format!("[flows.{}]: {errors}", flow.name));
+        let mut flow = flow.clone();
+        for (axis, value) in axes {
+            if let Some((_, key)) = key_of_flow(axis).filter(|(name, _)| *name == flow.name) {
+                flow.set(key.name, &as_typed(value)).map_err(|error| wrong(error.to_string()))?;
+            }
+        }
+        flow.resolve(settings).map_err(|errors| wrong(errors.to_string()))
     };
     let played = study.flows.iter().filter(|flow| plays(axes, &flow.name));
     let mut flows = played.map(named).collect::<Result<Vec<Flow>, Diagnostic>>()?;

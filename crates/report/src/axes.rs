@@ -9,7 +9,7 @@ pub(crate) const NAME_CHARS: usize = 32;
 
 /// An axis as a heading.
 pub(crate) fn axis_name(axis: &str) -> String {
-    clean(axis.strip_prefix("options.").unwrap_or(axis), NAME_CHARS)
+    clean(axis.strip_prefix("options.").or(axis.strip_prefix("flows.")).unwrap_or(axis), NAME_CHARS)
 }
 
 /// A value on an axis the way it would be typed.

@@ -30,14 +30,13 @@ const WINDOW: &str = "3s";
 pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let budget_ns = parse_time(&args.budget).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
-    let gates = Gates::parse(&args.gates.fail_on, &args.gates.require, true)
-        .and_then(|gates| gates.of_flows(&[]))
-        .map_err(Failure::usage)?;
+    let gates = Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?;
     gates::check_junit(args.gates.junit.as_deref())?;
     if gates.is_empty() {
         return Err(Failure::usage("nothing is asked: give --fail-on 'p99 > +10%', or --require 'p99 < 5ms'"));
     }
     let (name, study) = asked(args, &mut registry)?;
+    gates.of_flows(&study.flows).map_err(Failure::usage)?;
     let arms = Arms { a: arm(&args.a, "--a", &mut registry)?, b: arm(&args.b, "--b", &mut registry)? };
     let goal = ArmsGoal { keys: Vec::new(), fail_on: args.gates.fail_on.clone(), require: args.gates.require.clone() };
     let study = arms.split(&study, goal, &|name| registry.find(name)).map_err(|error| planned(vec![error]))?;

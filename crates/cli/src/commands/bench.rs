@@ -67,7 +67,6 @@ fn study(args: &BenchArgs, registry: &mut Registry) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
-    workload.flows = &args.flow;
     workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
     let Some(precision) = &args.precision else { return study_of(workload, registry) };
     let within = Precision::parse(precision).map_err(|error| Failure::usage(format!("--precision: {error}")))?;
@@ -84,20 +83,18 @@ pub struct AskedWorkload<'a> {
     measure: &'a MeasureArgs,
     /// Additional keys to set.
     pub set: Vec<(String, String)>,
-    /// Flows as typed.
-    flows: &'a [String],
 }
 
 impl<'a> AskedWorkload<'a> {
     /// Returns the workload of these arguments.
     pub fn of(target: &'a str, given: &'a WorkloadArgs, measure: &'a MeasureArgs) -> AskedWorkload<'a> {
-        AskedWorkload { target, given, measure, set: Vec::new(), flows: &[] }
+        AskedWorkload { target, given, measure, set: Vec::new() }
     }
 }
 
 /// Returns a study of one cell, whose axes are the arguments given.
 pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<Study, Failure> {
-    let AskedWorkload { target, given: args, measure, set: own, flows } = workload;
+    let AskedWorkload { target, given: args, measure, set: own } = workload;
     let endpoint = match target.contains("://") {
         true => Some(Endpoint::parse(target).map_err(Failure::usage)?),
         false => None,
@@ -118,7 +115,7 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
     set.extend(pairs(&args.set, "--set")?);
     let flags: Vec<String> = own_flags.into_iter().chain(args.typed().into_iter().map(|(key, _)| key)).collect();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let flows = flows.iter().map(|text| flow(text)).collect::<Result<String, Failure>>()?;
+    let flows = args.flow.iter().map(|text| flow(text)).collect::<Result<String, Failure>>()?;
     let name = &system.name;
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n{flows}");
     let reading = ReadOptions { set: &set, ..ReadOptions::default() };

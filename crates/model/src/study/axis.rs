@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::flow::{FLOW, PLAYING};
+use crate::flow::{FLOW, PLAYING, key_of_flow};
 use crate::setting::{KEYS, Section, key};
 use crate::system::Systems;
 use serde_json::Value;
@@ -20,7 +20,8 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
     if axis.starts_with("options.") || NAMES.contains(&axis) {
         return Ok(plain(&scalar.text));
     }
-    match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
+    let of_flow = key_of_flow(axis).map(|(_, key)| key);
+    match of_flow.or(key(axis).filter(|key| key.name == axis && key.section != Section::Run)) {
         Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at_value(scalar.at, error)),
         None => Err(no_axis(axis, scalar.at)),
     }
@@ -54,5 +55,8 @@ const NAMES: [&str; 3] = [PART, FLOW, PLAYING];
 pub(super) const PART: &str = "part";
 
 pub(crate) fn known_axis(name: &str) -> bool {
-    name.starts_with("options.") || NAMES.contains(&name) || axis_names().any(|known| known == name)
+    name.starts_with("options.")
+        || NAMES.contains(&name)
+        || key_of_flow(name).is_some()
+        || axis_names().any(|known| known == name)
 }

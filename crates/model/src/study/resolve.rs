@@ -7,7 +7,7 @@ use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::{Claim, Condition, Statement};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::flow::{ALL, FLOW, OWN_KEYS, PLAYING};
+use crate::flow::{ALL, FLOW, OWN_KEYS, PLAYING, key_of_flow};
 use crate::options::{OptionSpec, common};
 use crate::secret::{HIDDEN, may_be_secret_name, recorded_text, secret};
 use crate::setting::{KEYS, Key, Time, WINDOW, as_typed, key};
@@ -411,6 +411,16 @@ impl Parser<'_> {
         if !OWN_KEYS.contains(&key) {
             return Err(Diagnostic::whole(format!("a flow has no key `{key}`")).help(suggestion(key, OWN_KEYS)));
         }
+        let axis = format!("flows.{name}.{key}");
+        let values = key_of_flow(&axis).map(|(_, key)| listed(key, text)).transpose()?.unwrap_or_default();
+        if let Some(axis) = self.study.axes.iter_mut().find(|known| known.name == axis) {
+            axis.values = values;
+            return Ok(());
+        }
+        if values.len() > 1 {
+            self.study.axes.push(Axis { name: axis, values });
+            return Ok(());
+        }
         flow.set(key, text).map_err(Diagnostic::whole)
     }
 
@@ -491,11 +501,15 @@ impl Parser<'_> {
                 self.errors.push(Diagnostic::whole(message).help(help));
             }
         }
-        let searched = [
-            (study.ab.is_some(), "[ab]"),
-            (study.capacity.is_some(), "[capacity]"),
-            (study.settings.headroom == Some(true), "headroom = true"),
-        ];
+        let axes = study.axes.iter().chain(study.parts.iter().flat_map(|part| &part.axes));
+        for (axis, flow) in axes.filter_map(|axis| Some((&axis.name, key_of_flow(&axis.name)?.0))) {
+            if !names[..study.flows.len()].contains(&flow) {
+                let message = format!("the axis `{axis}` is of the flow `{flow}`, and the study has no such flow");
+                self.errors.push(Diagnostic::whole(message).help(format!("write a table [flows.{flow}]")));
+            }
+        }
+        let searched =
+            [(study.capacity.is_some(), "[capacity]"), (study.settings.headroom == Some(true), "headroom = true")];
         for (_, what) in searched.iter().filter(|(is_set, _)| *is_set && !study.flows.is_empty()) {
             let message = format!("{what} cannot be combined with [flows.NAME]: a search changes one load");
             self.errors.push(Diagnostic::whole(message).help("leave one of them out"));

@@ -6,7 +6,7 @@
 
 use super::bound::BoundGate;
 use super::figure::signed_percent;
-use super::gate::{Gate, GateOutcome, GateResult, Threshold};
+use super::gate::{Gate, GateOutcome, GateResult, Threshold, is_of_flow};
 use super::gates::{Gates, GatesError};
 use crate::bound_check::BoundVerdict;
 use crate::figures::{Observation, comparable, quoted, shown};
@@ -16,6 +16,7 @@ use crate::words::{BROKEN, FAILED, HELD, OPEN, UNRELIABLE};
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::cell::{Cell, label};
 use pubmark_model::figure::Figure;
+use pubmark_model::flow::{ALL, FLOW};
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
 use pubmark_stats::{
@@ -80,9 +81,13 @@ impl ArmsResult {
     pub fn of(study: &Study, cells: &[Cell], runs: &[&RunRecord]) -> Result<Option<ArmsResult>, GatesError> {
         let Some(goal) = &study.ab else { return Ok(None) };
         let gates = Gates::parse(&goal.fail_on, &goal.require, true)?.of_flows(&study.flows)?;
-        let points = goal.points(cells);
-        let bench = Bench { goal, cells, runs, points: &points };
-        Ok(Some(bench.result(&gates)))
+        let (cells, rows) = by_flow(study, cells);
+        let runs: Vec<RunRecord> = runs.iter().flat_map(|run| (*run).clone().by_flow()).collect();
+        let runs: Vec<&RunRecord> = runs.iter().collect();
+        let points = goal.points(&cells);
+        let mut result = Bench { goal, cells: &cells, runs: &runs, points: &points }.result(&gates);
+        result.wanted = in_rows(&points, &rows, &result.wanted);
+        Ok(Some(result))
     }
 
     /// The worst that became of any gate.
@@ -124,6 +129,38 @@ impl ArmsResult {
         let arms = format!("A: {}; B: {}; {} blocks.", self.a, self.b, self.blocks);
         std::iter::once(arms).chain(self.gates.iter().map(told)).collect()
     }
+}
+
+/// Returns the cells of each flow, if the study has flows and its cells are not split by them yet, and for each the
+/// index of the cell that it is of.
+fn by_flow(study: &Study, cells: &[Cell]) -> (Vec<Cell>, Vec<usize>) {
+    let names: Vec<&str> = study.flows.iter().map(|flow| flow.name.as_str()).chain([ALL]).collect();
+    let of_cell = |(index, cell): (usize, &Cell)| -> Vec<(Cell, usize)> {
+        if study.flows.is_empty() || cell.axes.contains_key(FLOW) {
+            return vec![(cell.clone(), index)];
+        }
+        let of_flow = |name: &&str| {
+            let mut cell = cell.clone();
+            cell.axes.insert(FLOW.into(), (*name).into());
+            (cell, index)
+        };
+        names.iter().map(of_flow).collect()
+    };
+    cells.iter().enumerate().flat_map(of_cell).unzip()
+}
+
+/// Returns how many blocks the cells have to have, from those that their flows have to have: the look that comes first.
+fn in_rows(points: &[ArmsPoint], rows: &[usize], wanted: &[u32]) -> Vec<u32> {
+    let mut firsts: Vec<(usize, u32)> = Vec::new();
+    for (point, wanted) in points.iter().zip(wanted) {
+        let row = rows[point.a];
+        match firsts.iter_mut().find(|(known, _)| *known == row) {
+            Some((_, first)) if *first == 0 || (*wanted > 0 && wanted < first) => *first = *wanted,
+            Some(_) => {}
+            None => firsts.push((row, *wanted)),
+        }
+    }
+    firsts.into_iter().map(|(_, wanted)| wanted).collect()
 }
 
 impl ArmsComparison {
@@ -181,13 +218,14 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn result(&self, gates: &Gates) -> ArmsResult {
-        let test = PairedTest::new((gates.changes.len() + gates.bounds.len()) * self.points.len());
+        let flows = gates.changes.iter().map(|gate| &gate.flow).chain(gates.bounds.iter().map(|bound| &bound.flow));
+        let test = PairedTest::new(flows.map(|flow| self.of_flow(flow.as_deref()).count()).sum());
         let mut comparisons = Vec::new();
         let mut wanted = vec![0; self.points.len()];
         let mut results = Vec::new();
         for gate in &gates.changes {
             let mine: Vec<ArmsComparison> =
-                (0..self.points.len()).map(|point| self.comparison(&test, gate, point)).collect();
+                self.of_flow(gate.flow.as_deref()).map(|point| self.comparison(&test, gate, point)).collect();
             let result = became(gate, &mine);
             if result.outcome != GateOutcome::Failed {
                 for one in mine.iter().filter(|one| one.is_open()) {
@@ -212,6 +250,12 @@ impl Bench<'_> {
             comparisons,
             wanted,
         }
+    }
+
+    /// The points of the flow that a gate names, or all of them.
+    fn of_flow(&self, flow: Option<&str>) -> impl Iterator<Item = usize> {
+        let is_its = move |point: &usize| is_of_flow(flow, &self.cells[self.points[*point].a].axes);
+        (0..self.points.len()).filter(is_its)
     }
 
     /// The runs of a cell, by their blocks.
@@ -284,8 +328,8 @@ impl Bench<'_> {
     fn bound(&self, test: &PairedTest, bound: &BoundGate, wanted: &mut [u32]) -> GateResult {
         let mut cells = Vec::new();
         let mut open = Vec::new();
-        for (index, point) in self.points.iter().enumerate() {
-            let runs = self.of(point.b);
+        for index in self.of_flow(bound.flow.as_deref()) {
+            let runs = self.of(self.points[index].b);
             let (verdict, _) = bound.of(&runs).at_looks(test);
             if matches!(verdict, BoundVerdict::Open(_) | BoundVerdict::Unknown(_)) {
                 open.push((index, runs.len()));
