@@ -298,6 +298,8 @@ pub enum ReportFormat {
     Hgrm,
     /// HdrHistogram interval log, a line per run.
     Hlog,
+    /// Result of OpenMessaging Benchmark, JSON; an array of them if there are several cells.
+    Omb,
 }
 
 /// `pubmark claims`

@@ -48,6 +48,13 @@ pub enum Remark {
     Chosen(String),
 }
 
+impl Remark {
+    /// Creates a remark on a key without effect.
+    fn ignored(file: &str, key: &str, why: &str) -> Remark {
+        Remark::Ignored { file: file.to_owned(), key: key.to_owned(), why: why.to_owned() }
+    }
+}
+
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,7 +8,7 @@ mod driver;
 mod workload;
 
 use crate::toml_text::quoted;
-use crate::{ImportedStudy, Remark, SourceText};
+use crate::{ImportedStudy, SourceText};
 use driver::OmbDriver;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::system::Systems;
@@ -65,9 +65,4 @@ fn text(workload: &OmbWorkload, driver: &OmbDriver, (workload_file, driver_file)
         let _ = write!(out, "\n[options.{}]\nendpoint = {}\n", driver.system, quoted(endpoint));
     }
     out
-}
-
-/// Adds a remark on a key without effect, if the file has it.
-fn ignored(remarks: &mut Vec<Remark>, file: &str, key: &str, why: &str) {
-    remarks.push(Remark::Ignored { file: file.to_owned(), key: key.to_owned(), why: why.to_owned() });
 }

@@ -1,6 +1,7 @@
 //! Options of `pubmark run`.
 
-use super::{GateArgs, MeasureArgs};
+use super::gates::GateArgs;
+use super::measure::MeasureArgs;
 use clap::Args;
 use std::path::PathBuf;
 

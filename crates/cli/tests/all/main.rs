@@ -39,6 +39,7 @@ mod lifecycle;
 mod limits;
 mod logins;
 mod mock;
+mod omb;
 mod omission;
 mod phases;
 mod pilot;

@@ -1,6 +1,5 @@
 //! The driver file: which system, and where it runs.
 
-use super::ignored;
 use crate::fields::Fields;
 use crate::yaml::YamlValue;
 use crate::{Remark, SourceText, yaml};
@@ -98,7 +97,7 @@ fn nats(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbDr
     differs(remarks, "OpenMessaging Benchmark stores messages in JetStream; pubmark's nats is core NATS, at most once");
     match fields.count("replicationFactor") {
         None => {}
-        Some(1) => ignored(remarks, file, "replicationFactor", "nothing is stored"),
+        Some(1) => remarks.push(Remark::ignored(file, "replicationFactor", "nothing is stored")),
         Some(copies) => fields.wrong(
             "replicationFactor",
             format!("replicationFactor is {copies}: core NATS stores no copies"),
@@ -118,7 +117,7 @@ fn rabbitmq(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> O
         ["producerCreationDelay", "producerCreationBatchSize", "consumerCreationDelay", "consumerCreationBatchSize"]
     {
         if fields.has(key) {
-            ignored(remarks, file, key, "`connect_rate` limits how fast clients connect");
+            remarks.push(Remark::ignored(file, key, "`connect_rate` limits how fast clients connect"));
         }
     }
     let durable = fields.flag("messagePersistence").unwrap_or(false);
@@ -162,7 +161,7 @@ fn redis(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbD
     differs(remarks, "OpenMessaging Benchmark writes to streams; pubmark's redis is publish/subscribe, at most once");
     for key in ["jedisPoolMaxTotal", "jedisPoolMaxIdle"] {
         if fields.has(key) {
-            ignored(remarks, file, key, "each client of pubmark has its own connection");
+            remarks.push(Remark::ignored(file, key, "each client of pubmark has its own connection"));
         }
     }
     let (host, port) = (fields.text("redisHost"), fields.count("redisPort").unwrap_or(REDIS_PORT));

@@ -1,7 +1,6 @@
 //! The workload file.
 
 use super::clients::{Clients, Numbers};
-use super::ignored;
 use crate::fields::Fields;
 use crate::{Remark, SourceText, yaml};
 use pubmark_model::diagnostic::Diagnostic;
@@ -156,18 +155,22 @@ fn size(fields: &mut Fields<'_>) -> u64 {
 /// Reads the keys of the contents of messages.
 fn contents(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
     if fields.text("payloadFile").is_some() {
-        ignored(remarks, file, "payloadFile", NO_COMPRESSION);
+        remarks.push(Remark::ignored(file, "payloadFile", NO_COMPRESSION));
     }
     let random = fields.flag("useRandomizedPayloads");
     let ratio = fields.has("randomBytesRatio");
     let pool = fields.has("randomizedPayloadPoolSize");
     if random == Some(true) || ratio || pool {
-        ignored(remarks, file, "useRandomizedPayloads", NO_COMPRESSION);
+        remarks.push(Remark::ignored(file, "useRandomizedPayloads", NO_COMPRESSION));
     }
     match fields.text("keyDistributor") {
         None | Some("NO_KEY") => {}
         Some("KEY_ROUND_ROBIN" | "RANDOM_NANO") => {
-            ignored(remarks, file, "keyDistributor", "a key selects a partition, and each topic has only one");
+            remarks.push(Remark::ignored(
+                file,
+                "keyDistributor",
+                "a key selects a partition, and each topic has only one",
+            ));
         }
         Some(_) => {
             let help = "Use NO_KEY, KEY_ROUND_ROBIN or RANDOM_NANO.";
@@ -186,7 +189,7 @@ fn backlog(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
         );
     }
     if fields.has("backlogDrainRatio") {
-        ignored(remarks, file, "backlogDrainRatio", "there is no backlog to drain");
+        remarks.push(Remark::ignored(file, "backlogDrainRatio", "there is no backlog to drain"));
     }
 }
 
@@ -198,7 +201,7 @@ fn of_forks(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
     }
     for (key, why) in FORK_KEYS_IGNORED {
         if fields.has(key) {
-            ignored(remarks, file, key, why);
+            remarks.push(Remark::ignored(file, key, why));
         }
     }
 }
