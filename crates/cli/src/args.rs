@@ -84,7 +84,7 @@ fn common_options(command: Command) -> Command {
 #[derive(Subcommand)]
 pub enum PubmarkCommand {
     /// Run a study: several systems under several workloads.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Measure one system under one workload.
     Bench(Box<BenchArgs>),
     /// Find the highest load that meets an objective, and the factor that limits it.
@@ -241,10 +241,14 @@ pub struct SystemsArgs {
 #[command(after_help = "\
 Examples:
   pubmark studies
-  pubmark studies quickstart > my-study.toml")]
+  pubmark studies quickstart > my-study.toml
+  pubmark studies --from asyncapi.yaml > my-study.toml")]
 pub struct StudiesArgs {
     /// Print the file of this study, as a start for your own.
     pub name: Option<String>,
+    /// Print a skeleton of a study with a flow for each channel of this AsyncAPI document.
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub from: Option<PathBuf>,
 }
 
 /// `pubmark report`

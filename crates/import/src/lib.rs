@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod asyncapi;
 mod fields;
 pub mod omb;
 mod toml_text;

@@ -1,4 +1,4 @@
-//! Texts in a study file.
+//! Texts and comments in a study file.
 
 use std::fmt::Write;
 
@@ -15,4 +15,9 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// Returns a text for a comment of one line.
+pub(crate) fn comment(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
