@@ -34,6 +34,9 @@ const SYSTEMS: [(&str, &str); 9] = [
 /// Longest chain of references that is followed.
 const REFERENCES_MAX: usize = 32;
 
+/// Largest message, bytes: 1 GiB.
+const BYTES_MAX: u64 = 1 << 30;
+
 /// Longest name of a flow.
 const NAME_MAX: usize = 32;
 
@@ -229,7 +232,11 @@ impl<'a> Document<'a> {
         let sizes = usage.messages.iter().map(|message| Estimate::of(message, &|node| self.resolved(node)));
         match sizes.collect::<Option<Vec<u64>>>().and_then(|sizes| sizes.into_iter().max()) {
             Some(bytes) => {
-                let _ = writeln!(out, "payload = \"{}B\" # estimated from the schema", bytes.max(MIN_LEN as u64));
+                let _ = writeln!(
+                    out,
+                    "payload = \"{}B\" # estimated from the schema",
+                    bytes.clamp(MIN_LEN as u64, BYTES_MAX)
+                );
             }
             None => out += "payload = \"1KiB\" # no schema that a size can be estimated from\n",
         }

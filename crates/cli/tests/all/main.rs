@@ -3,6 +3,7 @@
 
 mod ab;
 mod agents;
+mod asyncapi;
 mod bindings;
 mod book;
 mod brokers;

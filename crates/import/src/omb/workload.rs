@@ -224,8 +224,9 @@ fn rate(fields: &mut Fields<'_>, clients: Option<Clients>, remarks: &mut Vec<Rem
         fields.wrong(
             "producerRate",
             format!(
-                "producerRate is {all} for {publishers} producers: a publisher of pubmark sends 0.001 to 1,000,000 \
-                 messages/s"
+                "producerRate is {all} for {publishers} producer{}: a publisher of pubmark sends 0.001 to 1,000,000 \
+                 messages/s",
+                if publishers == 1 { "" } else { "s" }
             ),
             "Change producerRate or producersPerTopic, or set producerRate: 0 to send as fast as the system accepts.",
         );

@@ -97,9 +97,9 @@ published! {
     "8k-producers": (1, 60, 1_024) (8_000, 2, Some(1)) 1_000 "5", ["keyDistributor: \"RANDOM_NANO\""]
         => Error(&["partitionsPerTopic is 60"]);
     "max-rate-1-topic-1-partition-1p-1c-1kb": (1, 1, 1_024) (1, 1, Some(1)) 10_000_000 "5", [RANDOM[0], RANDOM[1]]
-        => Error(&["producerRate is 10000000 for 1 producers", "set producerRate: 0"]);
+        => Error(&["producerRate is 10000000 for 1 producer:", "set producerRate: 0"]);
     "max-rate-1-topic-1-partition-1p-1c-64kb": (1, 1, 65_536) (1, 1, Some(1)) 10_000_000 SCRIPT, [RANDOM[0]]
-        => Error(&["producerRate is 10000000 for 1 producers", "testDurationMinutes"]);
+        => Error(&["producerRate is 10000000 for 1 producer:", "testDurationMinutes"]);
     "max-rate-1-topic-1-partition-4p-1c-1kb": (1, 1, 1_024) (4, 1, Some(1)) 10_000_000 "5", [RANDOM[0]]
         => Error(&["producerRate is 10000000 for 4 producers"]);
     "max-rate-10-topics-1-partition-1kb": (10, 1, 1_024) (1, 1, Some(1)) 10_000_000 "15", [RANDOM[0]]
