@@ -5,6 +5,7 @@ mod capacity;
 mod gates;
 mod measure;
 pub mod protocols;
+mod run;
 mod workload;
 
 pub use ab::AbArgs;
@@ -14,6 +15,7 @@ pub use gates::GateArgs;
 pub use measure::MeasureArgs;
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_peer::PeerProtocol;
+pub use run::RunArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 pub use workload::WorkloadArgs;
@@ -82,7 +84,7 @@ fn common_options(command: Command) -> Command {
 #[derive(Subcommand)]
 pub enum PubmarkCommand {
     /// Run a study: several systems under several workloads.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Measure one system under one workload.
     Bench(Box<BenchArgs>),
     /// Find the highest load that meets an objective, and the factor that limits it.
@@ -135,50 +137,6 @@ pub enum PubmarkCommand {
     /// Send or receive MQTT messages in a bare loop.
     #[command(hide = true)]
     Bare(BareArgs),
-}
-
-/// `pubmark run`
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  pubmark run quickstart
-  pubmark run brokerless --quick
-  pubmark run brokerless --budget 30m --watch
-  pubmark run my/study.toml --only system=zeromq,nng --set payload=64B
-  pubmark run brokerless --out results/overnight --resume")]
-pub struct RunArgs {
-    /// Name of a study (`pubmark studies` lists them), study file, or folder with a study.toml.
-    pub study: String,
-    /// Run only these values of an axis, such as rate=100,1000.
-    #[arg(long, value_name = "AXIS=VALUES")]
-    pub only: Vec<String>,
-    /// Use stock (vendor) or tuned (recommended) settings [default: tuned].
-    #[arg(long, value_name = "stock|tuned")]
-    pub settings: Option<String>,
-    /// Set a key of the study file, or an axis to one value.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Run each cell N times [default: from the study].
-    #[arg(long, value_name = "N")]
-    pub repeats: Option<u32>,
-    /// Run until every claim and ranking is decided, or this time is over.
-    #[arg(long, value_name = "T", conflicts_with = "repeats")]
-    pub budget: Option<String>,
-    /// Add the runs of an earlier results folder of this study and machine. Repeatable.
-    #[arg(long, value_name = "DIR")]
-    pub with: Vec<PathBuf>,
-    /// Shorten the study to a few minutes; its figures are not for quoting.
-    #[arg(long)]
-    pub quick: bool,
-    /// Print all tables instead of the short result.
-    #[arg(long, conflicts_with = "json")]
-    pub all: bool,
-    /// Results, hosts and output.
-    #[command(flatten)]
-    pub measure: MeasureArgs,
-    /// Gates.
-    #[command(flatten, next_help_heading = "Gates and objectives")]
-    pub gates: GateArgs,
 }
 
 /// `pubmark bench`
@@ -280,10 +238,14 @@ pub struct SystemsArgs {
 #[command(after_help = "\
 Examples:
   pubmark studies
-  pubmark studies quickstart > my-study.toml")]
+  pubmark studies quickstart > my-study.toml
+  pubmark studies --from asyncapi.yaml > my-study.toml")]
 pub struct StudiesArgs {
     /// Print the file of this study, as a start for your own.
     pub name: Option<String>,
+    /// Print a skeleton of a study with a flow for each channel of this AsyncAPI document.
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub from: Option<PathBuf>,
 }
 
 /// `pubmark report`
@@ -337,6 +299,8 @@ pub enum ReportFormat {
     Hgrm,
     /// HdrHistogram interval log, a line per run.
     Hlog,
+    /// Result of OpenMessaging Benchmark, JSON; an array of them if there are several cells.
+    Omb,
 }
 
 /// `pubmark claims`

@@ -20,6 +20,7 @@ mod keep;
 mod leftovers;
 mod measure;
 mod new_system;
+mod omb;
 mod peer;
 mod report;
 mod rows;

@@ -105,7 +105,6 @@ fn table(histogram: &Histogram, out: &mut String) {
     let us = |ns: f64| ns / MICROSECOND as f64;
     let total = histogram.count();
     let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
-    let (mut level, mut count) = (0.0, 0);
     let mut row = |value: u64, level: f64, count: u64| {
         let value = us(value as f64);
         let _ = match level < 1.0 {
@@ -113,26 +112,34 @@ fn table(histogram: &Histogram, out: &mut String) {
             false => writeln!(out, "{value:>12.3} {level:>14.12} {count:>10}"),
         };
     };
-    for (value, here) in histogram.nonzero() {
-        count += here;
-        while count < total && level * total as f64 <= count as f64 {
-            row(value, level, count);
-            level = next(level);
-        }
-        if count == total {
-            row(value, level, count);
-            row(value, 1.0, count);
-        }
-    }
+    each_percentile(histogram, TICKS_PER_HALF, &mut row);
     let (mean, stddev) = (us(histogram.mean()), us(histogram.stddev()));
     let _ = writeln!(out, "#[Mean    = {mean:>12.3}, StdDeviation   = {stddev:>12.3}]");
     let _ = writeln!(out, "#[Max     = {:>12.3}, Total count    = {total:>12}]", us(histogram.max() as f64));
 }
 
+/// Visits the percentiles of a histogram with their values and cumulated counts, as HdrHistogram's percentile iterator
+/// does: `ticks` for each halving of the distance to 100 %. Percentiles are fractions.
+pub(crate) fn each_percentile(histogram: &Histogram, ticks: f64, visit: &mut dyn FnMut(u64, f64, u64)) {
+    let total = histogram.count();
+    let (mut level, mut count) = (0.0, 0);
+    for (value, here) in histogram.nonzero() {
+        count += here;
+        while count < total && level * total as f64 <= count as f64 {
+            visit(value, level, count);
+            level = next(level, ticks);
+        }
+        if count == total {
+            visit(value, level, count);
+            visit(value, 1.0, count);
+        }
+    }
+}
+
 /// Returns the percentile that follows, both as fractions.
-fn next(level: f64) -> f64 {
+fn next(level: f64, ticks: f64) -> f64 {
     let halvings = (1.0 / (1.0 - level)).log2().floor() + 1.0;
-    level + 1.0 / (TICKS_PER_HALF * halvings.exp2())
+    level + 1.0 / (ticks * halvings.exp2())
 }
 
 #[cfg(test)]

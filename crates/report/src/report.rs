@@ -289,6 +289,11 @@ impl Report {
         self.claims = decide(&self.study.claims, self.held(&capacities));
     }
 
+    /// Returns the results folder; empty if the records came from memory.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The study as resolved.
     pub fn study(&self) -> &Study {
         &self.study

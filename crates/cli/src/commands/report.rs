@@ -58,6 +58,7 @@ fn formatted(format: ReportFormat, folder: &Path, registry: &Registry) -> Result
         ReportFormat::GithubBenchmark => json(load(folder, registry)?.github_benchmark_json()),
         ReportFormat::Hgrm => percentile_tables(folder).map_err(Failure::run)?,
         ReportFormat::Hlog => interval_log(folder).map_err(Failure::run)?,
+        ReportFormat::Omb => json(load(folder, registry)?.omb_json().map_err(Failure::run)?),
     })
 }
 

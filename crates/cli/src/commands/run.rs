@@ -2,7 +2,7 @@
 
 use super::shared::{by_flags, hosts, pairs};
 use super::study::{StudyTarget, measure_study};
-use super::{budget, gates, measure, studies};
+use super::{budget, gates, measure, omb, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::Voice;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let budget_ns = args.budget.as_deref().map(budget::read).transpose()?;
-    let NamedStudy { name, file, text, reference } = find(&args.study)?;
+    let NamedStudy { name, file, text, reference } = named(args, &registry, voice)?;
     let gates = gates::own(&args.gates)?;
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
     let mut plan = read(args, &name, (&file, &text), budget_ns, (&mut registry, voice))?;
@@ -42,6 +42,21 @@ pub fn run(args: &RunArgs, mut registry: Registry, voice: Voice) -> Result<Code,
     let result = (&measured.report, measured.folder());
     measure::show_study((&args.measure, args.all), result, voice, || Ok(measured.report.json()))?;
     measured.conclude((&gates, &args.gates), "pubmark run", &args.measure, voice)
+}
+
+/// Returns the study that the command line names, or the one of files of another tool.
+fn named(args: &RunArgs, registry: &Registry, voice: Voice) -> Result<NamedStudy, Failure> {
+    let (Some(workload), Some(driver)) = (&args.omb, &args.driver) else {
+        return find(args.study.as_deref().unwrap_or_default());
+    };
+    let study = omb::study((workload, driver), registry)?;
+    study.remarks.iter().for_each(|remark| voice.note(&remark.to_string()));
+    Ok(NamedStudy {
+        name: format!("omb-{}", omb::stem(workload)),
+        file: format!("{} as a study", workload.display()),
+        text: study.text,
+        reference: Beside::Text(None),
+    })
 }
 
 /// Reads the runs of earlier folders that the study goes on from, and plans as many repeats
@@ -138,7 +153,10 @@ fn require_named(
     for named in typed(set) {
         require(registry, &named, Path::new(""))?;
     }
-    let folder = Path::new(file).parent().filter(|_| Path::new(&args.study).exists()).unwrap_or(Path::new(""));
+    let folder = Path::new(file)
+        .parent()
+        .filter(|_| args.study.as_ref().is_some_and(|study| Path::new(study).exists()))
+        .unwrap_or(Path::new(""));
     for named in named_systems(text) {
         require(registry, &named, folder)?;
     }

@@ -2,7 +2,9 @@
 
 use crate::args::StudiesArgs;
 use crate::failure::{Code, Failure};
-use crate::output::print;
+use crate::output::{note, print};
+use pubmark_files::{Links, read_text};
+use pubmark_import::{SourceText, asyncapi};
 use pubmark_model::diagnostic::meant;
 use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study};
@@ -19,6 +21,17 @@ pub fn studies(args: &StudiesArgs, registry: &Registry) -> Result<Code, Failure>
         if let Some(published) = published(included, registry)? {
             print(&format!("# {published}: studies/{name}/{}", reference::FILE));
         }
+        return Ok(Code::Done);
+    }
+    if let Some(path) = &args.from {
+        let cannot = |error| {
+            Failure::usage(format!("--from {}: {error}. Name an AsyncAPI document in YAML or JSON.", path.display()))
+        };
+        let text = read_text(path, Links::Follow).map_err(cannot)?;
+        let source = SourceText { file: &path.display().to_string(), text: &text };
+        let study = asyncapi::study(source, &|name| registry.find(name)).map_err(Failure::usage)?;
+        print(&study.text);
+        study.remarks.iter().for_each(|remark| note(&remark.to_string()));
         return Ok(Code::Done);
     }
     for included in STUDIES {

@@ -3,6 +3,7 @@
 
 mod ab;
 mod agents;
+mod asyncapi;
 mod bindings;
 mod book;
 mod brokers;
@@ -39,6 +40,7 @@ mod lifecycle;
 mod limits;
 mod logins;
 mod mock;
+mod omb;
 mod omission;
 mod phases;
 mod pilot;
