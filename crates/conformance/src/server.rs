@@ -103,6 +103,7 @@ impl Meeting {
             spec,
             deployment: "native",
             places,
+            certificates: None,
             dir: scratch.path().join("server"),
             log: scratch.path().join("server.log"),
             processors: &[],

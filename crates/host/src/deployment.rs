@@ -2,6 +2,7 @@
 
 use crate::cache::cache_folder;
 use crate::error::HostError;
+use crate::server::certificates::Certificates;
 use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
@@ -35,6 +36,9 @@ pub struct DeployPlan {
     pub limits: Limits,
     /// True if subscriptions outlive it.
     pub durable: bool,
+    /// True if it uses TLS.
+    #[serde(default)]
+    pub tls: bool,
     /// Processors that it is bound to; if empty, the kernel places it.
     #[serde(default)]
     pub processors: Vec<usize>,
@@ -416,11 +420,13 @@ fn start_members(
             options: plan.options.clone(),
             ..Places::default()
         };
+        let certificates = plan.tls.then(|| Certificates::make(&member.address)).transpose()?;
         let server = Server::start(&StartPlan {
             system: &system.name,
             spec,
             deployment: &plan.deployment,
             places,
+            certificates,
             log: here.logs.join(&member.log),
             limits,
             processors: &plan.processors,

@@ -67,6 +67,7 @@ impl Proxy {
                 cache: cache_folder(tool).display().to_string(),
                 ..Places::default()
             },
+            certificates: None,
             remove: vec![how.dir.clone()],
             dir: how.dir,
             log: how.log,

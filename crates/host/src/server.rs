@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod attachment;
+pub mod certificates;
 pub mod container;
 mod exhaustion;
 pub mod keeper;
@@ -24,6 +25,7 @@ use crate::error::HostError;
 use crate::log;
 use crate::programs::find_program;
 use accounts::Accounts;
+use certificates::Certificates;
 use container::{Engine, EngineError, Named, Network};
 use exhaustion::LogSearch;
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
@@ -37,13 +39,16 @@ use ports::Listener;
 use pubmark_model::cell::Limits;
 use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
-use pubmark_model::server::{Places, ServerEndpoints, ServerSpec};
+use pubmark_model::server::{Places, ServerEndpoints, ServerSpec, TlsFiles};
 use pubmark_model::units::{Ns, SECOND};
 use sample::{Sampler, Watched};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Folder of a server's certificates below its own.
+const TLS: &str = "tls";
 
 /// Default time from SIGTERM to SIGKILL, ms.
 pub const GRACE_MS: u64 = 5_000;
@@ -68,6 +73,8 @@ pub struct StartPlan<'a> {
     /// Values of placeholders. The folder and the ports are filled in here; a port that
     /// is set already is kept.
     pub places: Places,
+    /// Certificates, if it uses TLS.
+    pub certificates: Option<Certificates>,
     /// The server's folder (`{dir}`) and working folder, absolute; made if it is missing.
     pub dir: PathBuf,
     /// File for everything that it prints; an older log is overwritten.
@@ -198,10 +205,19 @@ impl Server {
         fs::create_dir_all(&plan.dir).map_err(HostError::io(plan.dir.display().to_string()))?;
         log::create(&plan.log).map_err(HostError::io(plan.log.display().to_string()))?;
         layout::settle(plan.spec, &mut places, &plan.dir)?;
+        let tls_folder = match plan.deployment {
+            "native" => plan.dir.join(TLS).display().to_string(),
+            _ => certificates::IN_CONTAINER.to_owned(),
+        };
+        places.tls = plan.certificates.as_ref().map(|_| TlsFiles::in_folder(&tls_folder));
         let name = limits::name();
         let apart = Some(&plan.spec.subscriber_endpoint).filter(|text| !text.is_empty() && plan.deployment == "native");
         let subscribers = apart.map(|text| places.fill(text)).transpose()?;
-        let endpoints = ServerEndpoints { clients: places.fill(&plan.spec.endpoint)?, subscribers };
+        let endpoints = ServerEndpoints {
+            clients: places.fill(&plan.spec.endpoint)?,
+            subscribers,
+            authority: plan.certificates.as_ref().map(|certificates| certificates.authority.clone()),
+        };
         let ready_log = places.fill(&plan.spec.ready_log)?;
         // The keeper that removes everything starts before anything is made.
         let secrets = secrets(plan, &places);
@@ -562,6 +578,9 @@ fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement
         return Err(format!("{} cannot be started natively: its file has no command", plan.system).into());
     }
     layout::write_files(plan.spec, places, &plan.dir)?;
+    if let Some(certificates) = &plan.certificates {
+        certificates.write(&plan.dir.join(TLS))?;
+    }
     let command = found(layout::fill(places, &plan.spec.command)?);
     let prepare = plan.spec.prepare.iter().map(|command| Ok(found(layout::fill(places, command)?)));
     let prepare = prepare.collect::<Result<_, HostError>>()?;
@@ -599,13 +618,17 @@ fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangem
         None => Network::Engine,
     };
     let named = Named { engine, name: name.clone() };
+    let mut files = layout::write_mounts(spec, places, &plan.dir)?;
+    if let Some(certificates) = &plan.certificates {
+        files.extend(certificates.write_mounts(&plan.dir.join(TLS))?);
+    }
     let container = container::Container {
         engine,
         name: name.clone(),
         image: spec.image.clone(),
         command: layout::fill(places, &spec.command)?,
         environment: layout::fill_values(places, &spec.environment)?,
-        files: layout::write_mounts(spec, places, &plan.dir)?,
+        files,
         volumes: layout::make_volumes(spec, &plan.dir, nix::unistd::geteuid().is_root())?,
         network,
         limits: plan.limits,

@@ -445,7 +445,7 @@ impl<W: Write> Agent<W> {
                     result.versions = driver.versions();
                     result.made = driver.made();
                 }
-                result.applied = clients.applied;
+                result.applied.extend(clients.applied);
                 result.loops = clients.wakers.len() as u32;
                 let (usage, pauses) = clients.sampler.map(UsageSampler::finish).unwrap_or_default();
                 (result.usage, result.pauses) = (usage, Some(pauses));

@@ -77,6 +77,8 @@ pub struct Connecting {
     pub first_error: Option<String>,
     /// Cause of the first connection loss.
     pub first_loss: Option<String>,
+    /// Version and cipher suite of the first client's TLS.
+    pub tls: Option<(String, String)>,
 }
 
 impl ThreadOutcome {
@@ -212,6 +214,10 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             result.connections.get_or_insert_default().add(&connecting.counts);
             result.connect_error = result.connect_error.or(connecting.first_error);
             result.connection_loss = result.connection_loss.or(connecting.first_loss);
+            if let Some((version, cipher)) = connecting.tls {
+                let negotiated = [("tls_version", version), ("tls_cipher", cipher)];
+                result.applied.extend(negotiated.map(|(name, value)| (name.to_owned(), value.into())));
+            }
         }
     }
     flow.publishers.sort_by_key(|total| total.publisher);

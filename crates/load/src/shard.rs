@@ -529,6 +529,7 @@ impl<'a, S: Session> Shard<'a, S> {
             counts,
             first_error: self.ramp.first_error.take(),
             first_loss: self.away.first_loss.take(),
+            tls: self.ramp.negotiated.take().map(|tls| (tls.version.to_owned(), tls.cipher)),
         });
         let mut outcome = if self.role == Role::Replier {
             ThreadOutcome::default()

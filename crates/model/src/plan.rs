@@ -16,7 +16,7 @@ use crate::tuning::Use;
 use crate::units::format_time;
 use crate::watch::Watch;
 use crate::windows::MessagesAsked;
-use crate::wire_protocol::Protocol;
+use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
@@ -164,6 +164,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;
         }
+        can_encrypt(&workload, system, &options)?;
         can_watch(watch.as_ref(), system, &options)?;
         can_bind(&workload, system, &options)?;
         can_stay(study.fresh(), system, &placement, &options)?;
@@ -353,6 +354,40 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         return refuse(fault, "over `inproc` publishers and subscribers are one process", "choose another `transport`");
     }
     Ok(())
+}
+
+/// Checks that the server can be started with TLS if the study asks for that.
+fn can_encrypt(workload: &Workload, system: &System, options: &Options) -> Result<(), Diagnostic> {
+    if !workload.tls {
+        return Ok(());
+    }
+    let name = &system.name;
+    let refuse = |why: String, help: &str| Err(Diagnostic::whole(format!("tls: {name} {why}")).help(help));
+    let leave_out = "set tls = false, or leave it out with a [[skip]] entry";
+    let Some(protocol) = system.protocol() else { return refuse("has no server".into(), leave_out) };
+    let Some(server) = system.server.as_ref().filter(|_| !options.contains_key("endpoint")) else {
+        let mut schemes = Scheme::all().filter(|(of, scheme)| *of == protocol && scheme.carrier.is_tls());
+        let why = "already runs, and `tls` is for servers that pubmark starts".into();
+        return match schemes.next() {
+            Some((_, scheme)) => refuse(why, &format!("leave `tls` out, and write {}:// in the endpoint", scheme.name)),
+            None => refuse(why, "leave `tls` out"),
+        };
+    };
+    let in_container = options.text("deployment").is_some_and(|how| how != "native");
+    if !server.takes_tls(in_container) {
+        let place = if in_container { " in a container" } else { "" };
+        return refuse(format!("cannot be started with TLS{place} yet: its system file has no {{tls_key}}"), leave_out);
+    }
+    if !system.agent.built_in() {
+        return refuse("has an agent of its own, and only pubmark's clients trust its certificates".into(), leave_out);
+    }
+    match ["tls_ca", "tls_cert", "tls_key"].into_iter().find(|option| options.contains_key(*option)) {
+        Some(option) => refuse(
+            format!("gets certificates from pubmark, so options.{option} has no meaning"),
+            "leave the option out, or name a server that already runs with options.endpoint",
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Returns the reason why a system's server cannot be pinned to processors; `None` if it can.

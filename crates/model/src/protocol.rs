@@ -129,7 +129,7 @@ impl Flow {
 }
 
 /// Keys of a workload that agents do not need.
-const NOT_FOR_AGENTS: [&str; 4] = ["agents", "pin", "max_send_lag_ns", "late_after_ns"];
+const NOT_FOR_AGENTS: [&str; 5] = ["agents", "pin", "max_send_lag_ns", "late_after_ns", "tls"];
 
 fn for_agents<S: Serializer>(workload: &Workload, to: S) -> Result<S::Ok, S::Error> {
     let mut value = serde_json::to_value(workload).map_err(serde::ser::Error::custom)?;

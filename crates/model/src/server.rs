@@ -66,16 +66,25 @@ impl Default for ServerSpec {
 impl ServerSpec {
     /// Returns every text that can contain placeholders.
     fn all_texts(&self) -> impl Iterator<Item = &String> {
-        let container = self.container.iter().flat_map(|container| {
+        self.texts().chain(self.container_texts())
+    }
+
+    fn container_texts(&self) -> impl Iterator<Item = &String> {
+        self.container.iter().flat_map(|container| {
             let values = container.environment.iter().chain(&container.files).map(|(_, value)| value);
             container.command.iter().chain(values)
-        });
-        self.texts().chain(container)
+        })
     }
 
     /// True if the server can be given a user and a password that are generated for it.
     pub fn takes_login(&self) -> bool {
         self.all_texts().any(|text| text.contains("{password"))
+    }
+
+    /// True if the server can be started with TLS, natively or in its container.
+    pub fn takes_tls(&self, in_container: bool) -> bool {
+        let is_key = |text: &String| text.contains("{tls_key}");
+        if in_container { self.container_texts().any(is_key) } else { self.texts().any(is_key) }
     }
 
     /// True if this option is passed to the server.
@@ -120,12 +129,15 @@ pub struct ServerEndpoints {
     /// Endpoint of subscribers, if the server has a separate one for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<String>,
+    /// Certificate (PEM) of the authority that signed the server's, if it was made for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<String>,
 }
 
 impl ServerEndpoints {
     /// Creates one endpoint for all clients.
     pub fn one(endpoint: impl Into<String>) -> ServerEndpoints {
-        ServerEndpoints { clients: endpoint.into(), subscribers: None }
+        ServerEndpoints { clients: endpoint.into(), ..ServerEndpoints::default() }
     }
 
     /// Returns the endpoint of clients that send, or of those that receive.
@@ -136,7 +148,11 @@ impl ServerEndpoints {
     /// Returns the endpoints, each changed by a function.
     #[must_use]
     pub fn map(self, change: impl Fn(&str) -> String) -> ServerEndpoints {
-        ServerEndpoints { clients: change(&self.clients), subscribers: self.subscribers.as_deref().map(change) }
+        ServerEndpoints {
+            clients: change(&self.clients),
+            subscribers: self.subscribers.as_deref().map(change),
+            authority: self.authority,
+        }
     }
 }
 
@@ -181,6 +197,9 @@ pub struct Places {
     pub address: String,
     /// `{login:A|B}`: A if there is a login, else B.
     pub login: Option<ServerLogin>,
+    /// The files of `{tls_cert}`, `{tls_key}` and `{tls_ca}`, which are empty without TLS.
+    /// `{tls:A|B}`: A if there are such files, else B.
+    pub tls: Option<TlsFiles>,
     /// `{options.NAME}`; a value that is the text `{cpus}` is filled in like it.
     /// `{options.NAME:A|B}`: B if the value is `false`, 0 or empty, else A.
     pub options: Options,
@@ -200,6 +219,25 @@ pub struct ServerLogin {
 impl fmt::Debug for ServerLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{HIDDEN}", self.user)
+    }
+}
+
+/// Paths of the certificates with which a server is started (PEM).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// `{tls_cert}`: the server's certificate.
+    pub certificate: String,
+    /// `{tls_key}`: its private key.
+    pub key: String,
+    /// `{tls_ca}`: the certificate of the authority that signed it.
+    pub authority: String,
+}
+
+impl TlsFiles {
+    /// Returns the paths of the files in a folder.
+    pub fn in_folder(folder: &str) -> TlsFiles {
+        let path = |name: &str| format!("{folder}/{name}");
+        TlsFiles { certificate: path("server.crt"), key: path("server.key"), authority: path("ca.crt") }
     }
 }
 
@@ -237,6 +275,7 @@ impl Places {
                 return either("durable", self.durable && stored);
             }
             "login" => return either("login", self.login.is_some()),
+            "tls" => return either("tls", self.tls.is_some()),
             _ => {}
         }
         let option = name.strip_prefix("options.").and_then(|option| self.options.get(option));
@@ -246,6 +285,7 @@ impl Places {
         let login = |part: fn(&ServerLogin) -> &String| {
             self.login.as_ref().map_or_else(String::new, |login| part(login).clone())
         };
+        let tls = |part: fn(&TlsFiles) -> &String| self.tls.as_ref().map_or_else(String::new, |tls| part(tls).clone());
         let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
         let found = match (name, choice) {
             (_, Some(_)) => None,
@@ -257,6 +297,9 @@ impl Places {
             ("user", None) => Some(login(|login| &login.user)),
             ("password", None) => Some(login(|login| &login.password)),
             ("password_hash", None) => Some(login(|login| &login.password_hash)),
+            ("tls_cert", None) => Some(tls(|tls| &tls.certificate)),
+            ("tls_key", None) => Some(tls(|tls| &tls.key)),
+            ("tls_ca", None) => Some(tls(|tls| &tls.authority)),
             ("cache", None) => Some(self.cache.clone()),
             ("cpus", None) => Some(self.cpus.to_string()),
             ("memory_mb", None) => Some(self.memory_mb.to_string()),
@@ -357,6 +400,10 @@ mod tests {
         assert!(!format!("{login:?}").contains(":p"), "{login:?}");
         let closed = Places { login: Some(login), ..places.clone() };
         assert_eq!(closed.fill(text).unwrap(), "user u p $6$");
+        let text = "{tls:a|b} {tls_cert} {tls_key} {tls_ca}";
+        assert_eq!(places.fill(text).unwrap(), "b   ");
+        let encrypted = Places { tls: Some(TlsFiles::in_folder("/t")), ..places.clone() };
+        assert_eq!(encrypted.fill(text).unwrap(), "a /t/server.crt /t/server.key /t/ca.crt");
         assert_eq!(places.fill("{login}"), Err(PlaceError::NoChoice("login".into())));
         let mut forgetful = places.clone();
         forgetful.options.insert("persistence".to_owned(), Value::from(false));

@@ -185,6 +185,8 @@ keys! {
     qos: Count<u8, 0, 2> = Count(0);
     /// keep subscriptions and queued messages across disconnects and server restarts
     durable: bool = false;
+    /// start servers with TLS, and connect over it
+    tls: bool = false;
     /// time from the start to the measured window
     warmup: Time = Time(SECOND);
     /// longest warm-up, 100ms or more: a pilot run finds when the figures are steady, after `warmup` at the earliest

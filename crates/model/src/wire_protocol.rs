@@ -238,6 +238,8 @@ fn of_any() -> Vec<OptionSpec> {
         spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),
         spec("tls_cert", OptionKind::Text, None, "file with the client's certificate and its chain (PEM)"),
         spec("tls_key", OptionKind::Text, None, "file with the key (PEM) of tls_cert; without it, tls_cert holds both"),
+        spec("tls_version", OptionKind::Text, None, "the only version of TLS to offer: 1.2 or 1.3"),
+        spec("tls_cipher", OptionKind::Text, None, "the only cipher suite to offer, such as TLS_AES_128_GCM_SHA256"),
         spec(
             "prefix",
             OptionKind::Text,

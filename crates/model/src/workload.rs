@@ -236,6 +236,10 @@ pub struct Workload {
     /// True if subscriptions and messages that wait for them outlive connection and server.
     #[serde(default)]
     pub durable: bool,
+    /// True if the server that is started for the run uses TLS. Not sent to agents: the endpoint's
+    /// scheme says it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
     /// True if clients of a broker reconnect, with their session, whenever their connection ends.
     /// If false, which is omitted in JSON, a lost connection stays lost. Messages due in the
     /// meantime are sent late, at every quality of service. Not a key of a study: runs with faults

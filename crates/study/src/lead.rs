@@ -492,11 +492,13 @@ impl<'a> Leader<'a> {
         let Flow { name, workload } = &self.flows[agent.flow];
         let seat = &self.brief.seats[index];
         let pinned = pinning(workload, &seat.cpus, &seat.isolated);
+        let hello = self.hellos[index].as_ref();
+        let own = hello.map(|hello| hello.options_for(&system.driver, &cell.options));
+        let mut options = own.unwrap_or_else(|| cell.options.clone());
+        options.extend(self.reached.iter().filter_map(|reached| reached[index].trust()));
         Prepare {
             driver: system.driver.clone(),
-            options: self.hellos[index]
-                .as_ref()
-                .map_or_else(|| cell.options.clone(), |hello| hello.options_for(&system.driver, &cell.options)),
+            options,
             flows: vec![Flow {
                 name: name.clone(),
                 workload: Workload {

@@ -210,7 +210,7 @@ mod tests {
     use pubmark_host::install;
     use pubmark_model::endpoint::Endpoint;
     use pubmark_model::plan::cells;
-    use pubmark_model::server::{Places, ServerLogin};
+    use pubmark_model::server::{Places, ServerLogin, TlsFiles};
     use pubmark_model::study::{ReadOptions, Study};
     use pubmark_model::tuning::Use;
 
@@ -313,6 +313,7 @@ mod tests {
                     durable,
                     address: String::new(),
                     login: durable.then(ServerLogin::default),
+                    tls: durable.then(TlsFiles::default),
                     options: defaults.clone().collect(),
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));

@@ -45,6 +45,15 @@ pub struct WorkloadArgs {
         help_heading = "Workload"
     )]
     pub durable: Option<String>,
+    /// Start the server with TLS, and connect over it [default: false].
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        help_heading = "Workload"
+    )]
+    pub tls: Option<String>,
     /// Inject faults (docs/study-file.md): 'stop server at 5s for 1s', 'kill server at 10s for 2s',
     /// 'kill publishers at 5s', 'cut link at 5s for 2s'.
     #[arg(long, value_name = "FAULT", help_heading = "Workload")]
@@ -91,6 +100,7 @@ impl WorkloadArgs {
             ("payload", &self.payload),
             ("qos", &self.qos),
             ("durable", &self.durable),
+            ("tls", &self.tls),
             ("connect_rate", &self.connect_rate),
             ("agents", &self.agents),
             ("warmup", &self.warmup),

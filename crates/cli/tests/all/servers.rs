@@ -43,6 +43,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
         spec,
         deployment: "native",
         places: Places::default(),
+        certificates: None,
         dir: place.path("scratch").join("server"),
         log: place.path("server.log"),
         processors: &[],

@@ -106,6 +106,7 @@ impl Place {
             spec,
             deployment: "native",
             places,
+            certificates: None,
             dir: self.path("server"),
             log: self.path("server.log"),
             processors: &[],

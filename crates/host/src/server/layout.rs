@@ -93,7 +93,7 @@ pub fn make_volumes(
     container.volumes.iter().enumerate().map(folder).collect()
 }
 
-fn write(path: &Path, text: &str) -> Result<(), HostError> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), HostError> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
     made.and_then(|()| fs::write(path, text)).map_err(HostError::io(path.display().to_string()))
 }

@@ -15,7 +15,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use tls::Tls;
-pub use tls::{TlsDial, TlsError};
+pub use tls::{Negotiated, TlsDial, TlsError};
 pub use websocket::{WebSocket, WebSocketDial};
 use wire::RawStream;
 
@@ -99,6 +99,14 @@ impl ByteStream {
         match &mut self.websocket {
             None => self.wire.write(bytes),
             Some(websocket) => websocket.write(&mut self.wire, bytes),
+        }
+    }
+
+    /// Returns version and cipher suite of TLS after its handshake; `None` without TLS.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        match &self.wire {
+            RawStream::Plain(_) => None,
+            RawStream::Tls(tls) => tls.negotiated(),
         }
     }
 

@@ -162,6 +162,9 @@ impl<S: Session> Shard<'_, S> {
             self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
             self.ramp.counts.last_ns = now;
         }
+        if self.ramp.negotiated.is_none() {
+            self.ramp.negotiated = self.connections[index].carrier.as_ref().and_then(ByteStream::negotiated);
+        }
         if self.role != Role::Publisher {
             let spec = self.spec(index);
             let connection = &mut self.connections[index];

@@ -5,7 +5,7 @@ use super::{Install, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::endpoint::Endpoint;
-use crate::server::{ContainerSpec, Places, ServerSpec};
+use crate::server::{ContainerSpec, Places, ServerSpec, TlsFiles};
 use crate::units::parse_time;
 
 /// Content of the tables about a server, until all of them have been read.
@@ -245,6 +245,16 @@ impl Deployment {
         if self.server.endpoint.is_empty() {
             errors.push(Diagnostic::at(at, "[server] has no `endpoint`"));
         }
+        if [false, true].into_iter().any(|contained| self.server.takes_tls(contained)) {
+            let places = Places { tls: Some(TlsFiles::default()), ..places.clone() };
+            let filled = Endpoint::parse(&places.fill(&self.server.endpoint).unwrap_or_default());
+            if filled.is_ok_and(|endpoint| !endpoint.carrier.is_tls()) {
+                errors.push(
+                    Diagnostic::at(at, "the server takes {tls_key}, but its `endpoint` has no scheme for TLS")
+                        .help("write it for both cases, as in `{tls:mqtts|mqtt}://{address}:{port}`"),
+                );
+            }
+        }
         let all = [("endpoint", &self.server.endpoint), ("subscriber_endpoint", &self.server.subscriber_endpoint)];
         for (key, endpoint) in all.into_iter().filter(|(_, endpoint)| !endpoint.is_empty()) {
             match Endpoint::parse(&places.fill(endpoint).unwrap_or_default()) {
@@ -263,7 +273,7 @@ impl Deployment {
 /// Keys of `[install]`.
 const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, {tls:A|B}, {tls_cert}, {tls_key}, {tls_ca}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
 
 /// Returns placeholders with a sample value each.
 fn sample(system: &System, server: &ServerSpec) -> Places {
@@ -277,6 +287,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         durable: false,
         address: String::new(),
         login: None,
+        tls: None,
         options: system.defaults(),
     }
 }

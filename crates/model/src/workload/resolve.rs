@@ -141,6 +141,7 @@ impl Workload {
             payload_bytes: settings.payload().0,
             qos: settings.qos().0,
             durable: settings.durable(),
+            tls: settings.tls(),
             reconnect: false,
             connect_rate: settings.connect_rate().0,
             warmup_ns: settings.warmup().0,

@@ -1,6 +1,7 @@
 //! Location of an agent.
 
 use pubmark_model::units::{MILLISECOND, Ns};
+use serde_json::Value;
 
 /// Minimum time from the command `start` to the start of the schedule.
 const LEAD: Ns = 100 * MILLISECOND;
@@ -32,6 +33,15 @@ pub struct Reached {
     pub endpoint: String,
     /// Addresses to connect from; if empty, the kernel chooses.
     pub sources: Vec<String>,
+    /// Certificate (PEM) of the authority to trust, if the server's was made for the run.
+    pub authority: Option<String>,
+}
+
+impl Reached {
+    /// Returns the option by which clients trust the server, if its certificate was made for the run.
+    pub fn trust(&self) -> Option<(String, Value)> {
+        Some(("tls_ca".into(), self.authority.clone()?.into()))
+    }
 }
 
 /// Returns the time from the command `start` to the start of the schedule for agents at these locations, ns.

@@ -335,6 +335,7 @@ impl<'h> Processes<'h> {
             deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
             limits: cell.limits.on(&host.spec),
             durable: cell.workload.durable,
+            tls: cell.workload.tls,
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
             login: login.clone(),
@@ -364,7 +365,7 @@ impl<'h> Processes<'h> {
             let endpoint = link.map_or_else(|| server.of(plan.role().sends()), |link| &link.endpoint).to_owned();
             // Addresses of another host are unknown here.
             let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
-            Reached { endpoint, sources }
+            Reached { endpoint, sources, authority: server.authority.clone() }
         };
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }

@@ -39,6 +39,8 @@ impl Traces {
     pub fn remove(mut self, processes: &mut Processes<'_>) -> Option<String> {
         if let Some(endpoints) = &processes.endpoints {
             self.leftovers.options.insert("endpoint".into(), Value::String(endpoints.clients.clone()));
+            let trust = endpoints.authority.clone().map(|pem| ("tls_ca".to_owned(), pem.into()));
+            self.leftovers.options.extend(trust);
         }
         // The server can be reached from a host of clients.
         let host = processes.sides.iter().rev().flatten().next().copied().unwrap_or_default();

@@ -1,11 +1,13 @@
 //! TLS 1.2 and 1.3 over a non-blocking socket.
 
 mod files;
+mod offer;
 mod trust;
 mod words;
 
 use super::errors::denied;
 pub use files::TlsError;
+pub use offer::Negotiated;
 use pubmark_model::options::Options;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -35,17 +37,21 @@ impl TlsDial {
     /// Makes the settings for a server that must prove to be `host`, a name or an
     /// address, by a certificate signed by a CA of `tls_ca`; without that option, by a CA
     /// that the system trusts. A server that asks for a client certificate gets
-    /// `tls_cert`.
+    /// `tls_cert`. Clients offer the version of `tls_version` and the cipher suite of
+    /// `tls_cipher`; without these options, all that are known.
     ///
     /// Sessions are not resumed: clients of a benchmark represent separate clients, and
     /// each of them costs the server a full handshake.
     pub fn new(host: &str, options: &Options) -> Result<TlsDial, TlsError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = offer::versions(options)?;
+        let mut provider = rustls::crypto::ring::default_provider();
+        offer::restrict(&mut provider, &versions, options)?;
+        let provider = Arc::new(provider);
         let trust = files::trust(options, &provider)?;
         let identity = files::identity(options, &provider)?;
-        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions);
         let unshown =
-            versions.map_err(TlsError::Versions)?.dangerous().with_custom_certificate_verifier(Arc::new(trust));
+            builder.map_err(TlsError::Versions)?.dangerous().with_custom_certificate_verifier(Arc::new(trust));
         let mut config = match identity {
             None => unshown.with_no_client_auth(),
             Some(identity) => unshown.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))),
@@ -78,6 +84,11 @@ impl Tls {
 
     pub fn stream(&self) -> &TcpStream {
         &self.stream
+    }
+
+    /// Returns version and cipher suite after the handshake.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        Negotiated::of(&self.connection)
     }
 
     /// True if ciphertext waits for the kernel.

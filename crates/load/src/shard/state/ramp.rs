@@ -1,6 +1,6 @@
 //! Progress of connecting.
 
-use crate::shard::carrier::Dial;
+use crate::shard::carrier::{Dial, Negotiated};
 use crate::shard::errors::{ConnectError, ConnectFailure, ShardError};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::protocol::Connections;
@@ -29,6 +29,8 @@ pub struct Ramp {
     /// Error of the first attempt that failed.
     pub first_error: Option<String>,
     pub times: Histogram,
+    /// Version and cipher suite of the first client that the server accepted over TLS.
+    pub negotiated: Option<Negotiated>,
     /// Counts and times.
     pub counts: Connections,
     /// True once every client is up or has given up.
@@ -55,6 +57,7 @@ impl Ramp {
             errors: Vec::new(),
             first_error: None,
             times: Histogram::latency(),
+            negotiated: None,
             counts: Connections { wanted: clients as u64, ..Connections::default() },
             settled: clients == 0,
             settled_ns: 0,
