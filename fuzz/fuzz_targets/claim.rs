@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
         false => Ok(name.to_owned()),
     };
     let value = |_: &str, text: &str| Ok(Value::from(text));
-    match Expression::parse(text, &Names { system: &system, value: &value }) {
+    match Expression::parse(text, &Names { system: &system, is_flow: &|name| name.starts_with('f'), value: &value }) {
         Ok(read) => {
             read.root.figures(&mut |figure| assert!(!figure.key().is_empty()));
             read.root.places(&mut |axis, _| assert!(!axis.is_empty()));

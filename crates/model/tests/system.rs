@@ -170,6 +170,10 @@ fn what_does_not_go_together_is_refused() {
     refused("[container]\nimage = \"a:1\"\nport = 1", &["[server] is missing: it says where clients connect to"]);
     refused("[server]\ncommand = [\"b\"]", &["6 [server] has no `endpoint`"]);
     refused(
+        "[server]\nendpoint = \"mqtt://h:{port}\"\ncommand = [\"b\", \"{tls_key}\"]",
+        &["6 the server takes {tls_key}, but its `endpoint` has no scheme for TLS"],
+    );
+    refused(
         "transports = [\"tcp\"]\nlossless = [\"fan-in\"]",
         &[
             "`lossless` names `fan-in`, which is not one of its `patterns`",

@@ -222,6 +222,12 @@ fn deployments(system: &System) -> Vec<&'static str> {
     ways.into_iter().filter_map(|(there, way)| there.then_some(way)).collect()
 }
 
+/// Returns whether its server can be started with TLS; `None` if it has no server to start.
+fn takes_tls(system: &System) -> Option<bool> {
+    let server = system.server.as_ref()?;
+    Some(server.takes_tls(server.command.is_empty()))
+}
+
 fn line(name: &str, text: &str) {
     print(&format!("{:<12} {text}", format!("{name}:")));
 }
@@ -296,6 +302,9 @@ fn describe(system: &System, presence: &Presence) {
     line(if system.broker() { "protocol" } else { "transports" }, &ways(system));
     line("qos", &join(system.qos.iter()));
     line("durable", if system.durable { "yes, on demand" } else { "no" });
+    if let Some(takes_tls) = takes_tls(system) {
+        line("tls", if takes_tls { "yes, on demand" } else { "no" });
+    }
     print("patterns:");
     let acknowledged = if system.broker() { " from QoS 1 up" } else { "" };
     for pattern in &system.patterns {
@@ -395,6 +404,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         "patterns": system.patterns,
         "qos": system.qos,
         "durable": system.durable,
+        "tls": takes_tls(system),
         "deployments": deployments(system),
         "command": system.server.as_ref().map(|server| hidden(&server.command)),
         "image": system.server.as_ref().and_then(|server| server.container.as_ref()).map(|container| &container.image),

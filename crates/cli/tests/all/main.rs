@@ -52,6 +52,7 @@ mod requests;
 mod screen;
 mod searches;
 mod secrets;
+mod server_tls;
 mod servers;
 mod serving;
 mod settings;

@@ -4,6 +4,7 @@ use crate::relay;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::install;
+use pubmark_host::server::certificates::Certificates;
 use pubmark_host::server::{Server, StartPlan, ports};
 use pubmark_model::cell::Limits;
 use pubmark_model::secret::Secrets;
@@ -100,13 +101,18 @@ impl Place {
 
     /// Starts a server of the test, for pubmark to attach to. It ends when it is dropped, or with this process.
     pub fn serve(&self, spec: &ServerSpec, places: Places) -> Server {
+        self.serve_with(spec, places, None)
+    }
+
+    /// Starts a server of the test with these certificates.
+    pub fn serve_with(&self, spec: &ServerSpec, places: Places, certificates: Option<Certificates>) -> Server {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let plan = StartPlan {
             system: "server",
             spec,
             deployment: "native",
             places,
-            certificates: None,
+            certificates,
             dir: self.path("server"),
             log: self.path("server.log"),
             processors: &[],

@@ -24,7 +24,7 @@ pub struct Certificates {
 impl Certificates {
     /// Makes certificates for a server at an address: an IP address or a name.
     pub fn make(address: &str) -> Result<Certificates, HostError> {
-        let address = if address.is_empty() { "127.0.0.1" } else { address };
+        let address = if address.is_empty() { "127.0.0.1" } else { address.trim_matches(['[', ']']) };
         Certificates::try_make(address)
             .map_err(|error| format!("no certificate can be made for {address}: {error}").into())
     }
