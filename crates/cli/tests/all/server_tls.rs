@@ -65,7 +65,7 @@ fn a_study_compares_brokers_with_and_without_tls() {
          system = [\"mosquitto\", \"nats\", \"redis\"]\ntls = [false, true]\n[run]\nrepeats = 1\n",
     );
     let output = place.run(&["run", "study.toml", "--dry-run"]);
-    assert!(stdout(&output).contains("mosquitto tls=true pairs"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("mosquitto tls=true"), "{}", stdout(&output));
     let output = place.run(&["run", "study.toml", "--out", "r"]);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     place.assert_swept();
@@ -87,7 +87,7 @@ fn a_study_compares_brokers_with_and_without_tls() {
     }
     assert_no_certificates(&place, "r");
     let compared = place.run(&["compare", "r", "--across", "tls=false,true"]);
-    assert!(stdout(&compared).contains("mosquitto"), "{}{}", stdout(&compared), stderr(&compared));
+    assert!(stdout(&compared).contains("B: r, tls=true"), "{}{}", stdout(&compared), stderr(&compared));
     let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
     assert!(page.contains("\"tls\""), "the page has the axis");
 }
@@ -117,11 +117,11 @@ fn serve(place: &Place, name: &str) -> (Server, String) {
 
 #[test]
 fn a_server_with_tls_refuses_plain_text_and_strangers() {
-    for (system, plain, tls) in [
-        ("mosquitto", "mqtt", "mqtts"),
-        ("nats", "nats", "tls"),
-        ("redis", "redis", "rediss"),
-        ("rabbitmq-amqp", "amqp", "amqps"),
+    for (system, plain, tls, says) in [
+        ("mosquitto", "mqtt", "mqtts", "TLS (mqtts://)"),
+        ("nats", "nats", "tls", "the server demands TLS: write tls://"),
+        ("redis", "redis", "rediss", "TLS (rediss://)"),
+        ("rabbitmq-amqp", "amqp", "amqps", "the server does not speak AMQP 0-9-1"),
     ] {
         let place = Place::new();
         let (server, authority) = serve(&place, system);
@@ -130,7 +130,7 @@ fn a_server_with_tls_refuses_plain_text_and_strangers() {
         let address = server.endpoint().strip_prefix(&format!("{tls}://")).unwrap();
         delivers(&format!("{tls}://{address}"), Some(&ca), 100, &["--rate", "200", "--count", "100"]);
         refused(&format!("{tls}://{address}"), None, "unknown issuer");
-        refused(&format!("{plain}://{address}"), None, "");
+        refused(&format!("{plain}://{address}"), None, says);
         let key = place.path("server/tls/server.key");
         assert_eq!(std::fs::metadata(key).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -224,11 +224,13 @@ fn what_cannot_use_tls_is_refused_by_name() {
         (&["amqp"], "write amqps:// in the endpoint"),
         (&["mosquitto", "--set", "options.tls_ca=x"], "so options.tls_ca has no meaning"),
     ] {
-        let output = place.run(&[&["bench", "--tls"], arguments].concat());
+        let output = place.run(&[&["bench"], arguments, &["--tls"]].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(wanted), "{arguments:?}: {}", stderr(&output));
     }
-    place.study("title = \"t\"\n[axes]\nsystem = [\"zeromq\", \"emqx\"]\ntls = [false, true]\n");
+    place.study(
+        "title = \"t\"\n[transports]\nzeromq = \"tcp\"\n[axes]\nsystem = [\"zeromq\", \"emqx\"]\ntls = [false, true]\n",
+    );
     let output = place.run(&["run", "study.toml", "--dry-run"]);
     let said = stderr(&output);
     assert!(said.contains("zeromq has no server") && said.contains("emqx cannot be started with TLS yet"), "{said}");
