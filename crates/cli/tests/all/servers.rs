@@ -6,6 +6,7 @@ use crate::support::{Place, alive, pubmark, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::server::accounts::hierarchies;
+use pubmark_host::server::certificates::Certificates;
 use pubmark_host::server::keeper::KeepPlan;
 use pubmark_host::server::limits::{Group, name};
 use pubmark_host::server::{Server, StartPlan, ports, processes};
@@ -498,7 +499,7 @@ fn a_container_is_run_met_and_removed() {
     std::fs::write(bin.join("within"), within.to_string()).unwrap();
     let container = ContainerSpec {
         image: "some/image:1".into(),
-        command: vec!["serve".into(), "{cpus}".into()],
+        command: vec!["serve".into(), "{cpus}".into(), "{tls:tls|plain}".into(), "{tls_key}".into()],
         files: vec![("/etc/x.conf".into(), "port 1\n".into())],
         port: within,
         ..ContainerSpec::default()
@@ -506,8 +507,9 @@ fn a_container_is_run_met_and_removed() {
     let spec = ServerSpec { container: Some(container), command: Vec::new(), ..mosquitto() };
     let limits = Limits { cpus: Some(0.5), memory_bytes: Some(64 << 20) };
     let places = Places { cpus: 1, ..Places::default() };
-    let mut server =
-        Server::start(&StartPlan { deployment: "docker", limits, places, ..start_plan(&place, &spec) }).unwrap();
+    let certificates = Some(Certificates::make("").unwrap());
+    let plan = StartPlan { deployment: "docker", limits, places, certificates, ..start_plan(&place, &spec) };
+    let mut server = Server::start(&plan).unwrap();
     assert_eq!((server.applied().by.as_str(), server.applied().cpus), ("docker", Some(0.5)));
     assert!(server.applied().note.as_deref().unwrap().starts_with("the word of docker"));
     assert_eq!(processes::name(server.pid()), "mosquitto");
@@ -527,7 +529,12 @@ fn a_container_is_run_met_and_removed() {
     assert_eq!(verbs.first(), Some(&"ps"), "{asked}");
     assert_eq!(verbs[verbs.len() - 2..], ["stop", "rm"], "{asked}");
     let run = asked.lines().find(|line| line.starts_with("run ")).unwrap();
-    assert!(run.contains(" --cpus 0.5 --memory 67108864 ") && run.ends_with(" some/image:1 serve 1"), "{run}");
+    assert!(
+        run.contains(" --cpus 0.5 --memory 67108864 ")
+            && run.contains("/scratch/server/tls/server.key:/pubmark/tls/server.key:ro "),
+        "{run}"
+    );
+    assert!(run.ends_with(" some/image:1 serve 1 tls /pubmark/tls/server.key"), "{run}");
     assert!(run.contains("/mounts/0:/etc/x.conf:ro "), "{run}");
     assert_nothing_left(&place);
 }
