@@ -275,7 +275,8 @@ impl Study {
     pub fn searched_over(&self, part: Option<&str>) -> Option<LoadAxis> {
         let goal = self.capacity.as_ref()?;
         let own = self.parts.iter().find(|own| Some(own.name.as_str()) == part);
-        let is_set = |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == over.key()));
+        let is_set =
+            |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == goal.key_of(*over)));
         Some(goal.loads().find(is_set).unwrap_or(goal.over))
     }
 

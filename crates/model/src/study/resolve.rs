@@ -131,10 +131,10 @@ impl Parser<'_> {
                     "it asks for a capacity, and the study has no [capacity]".into(),
                     "write [capacity] with `objective` and `over`".into(),
                 ),
-                Some(goal) if !over.is_empty() && goal.loads().all(|known| known.key() != over) => add(
+                Some(goal) if !over.is_empty() && goal.loads().all(|known| goal.key_of(known) != over) => add(
                     over,
                     format!("it asks for a capacity over `{over}`, and [capacity] searches over `{}`", goal.over),
-                    format!("write capacity(SYSTEM, {})", goal.over.key()),
+                    format!("write capacity(SYSTEM, {})", goal.key()),
                 ),
                 Some(_) => {}
             }
@@ -508,11 +508,14 @@ impl Parser<'_> {
                 self.errors.push(Diagnostic::whole(message).help(format!("write a table [flows.{flow}]")));
             }
         }
-        let searched =
-            [(study.capacity.is_some(), "[capacity]"), (study.settings.headroom == Some(true), "headroom = true")];
-        for (_, what) in searched.iter().filter(|(is_set, _)| *is_set && !study.flows.is_empty()) {
-            let message = format!("{what} cannot be combined with [flows.NAME]: a search changes one load");
-            self.errors.push(Diagnostic::whole(message).help("leave one of them out"));
+        if study.settings.headroom == Some(true) && !study.flows.is_empty() {
+            let message = "headroom = true cannot be combined with [flows.NAME]: a search changes one load";
+            self.errors.push(Diagnostic::whole(message).help("leave one of them out, or write [capacity]"));
+        }
+        if let Some(goal) = study.capacity.as_ref().filter(|_| !study.recorded) {
+            let wrong = goal.check_flows(&names[..study.flows.len()]);
+            let wrong = wrong.map(|(what, help)| Diagnostic::whole(format!("[capacity]: {what}")).help(help));
+            self.errors.extend(wrong);
         }
     }
 

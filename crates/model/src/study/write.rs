@@ -150,7 +150,7 @@ impl Study {
     fn capacity_table(&self) -> Table {
         let Some(goal) = &self.capacity else { return Table::new() };
         let asked = goal.asked.as_ref();
-        let over: Vec<String> = goal.loads().map(|over| over.to_string()).collect();
+        let over: Vec<String> = goal.loads().map(|over| goal.text_of(over)).collect();
         let mut table = table([
             (if asked.is_some() { "objective" } else { "until" }, goal.until.to_string().into()),
             ("over", if let [over] = over.as_slice() { over.as_str().into() } else { texts(&over) }),
