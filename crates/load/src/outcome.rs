@@ -4,7 +4,7 @@ use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use crate::window::Window;
-use pubmark_model::counts::add_refusals;
+use pubmark_model::counts::{ByteCounts, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
     SubscriberFigures,
@@ -159,6 +159,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut series = SliceSeries { slice_ns: Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
     // Competing subscribers share what arrives.
     let tells_each = (2..=OWN_FIGURES_MAX).contains(&workload.subscribers) && !workload.competing();
+    let mut bytes = ByteCounts::default();
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
         flow.publishers.extend(outcome.totals);
@@ -177,6 +178,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.first_sent_ns = [flow.first_sent_ns, first].into_iter().flatten().min();
             flow.last_sent_ns = flow.last_sent_ns.max(first.map(|_| last));
             flow.acked += sends.acked();
+            bytes.sent += sends.sent_bytes();
             add_refusals(&mut flow.refusals, &sends.refusals());
             add_slices(&mut series.sent, sends.sent_slices());
             if let Some(pacing) = sends.pacing() {
@@ -192,6 +194,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
             flow.arrived += arrived;
+            bytes.add(&receipts.bytes());
             flow.last_arrival_ns = flow.last_arrival_ns.max(last);
             add_times(receipts.times());
             let (sum, pairs) = receipts.jitter();
@@ -214,6 +217,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             result.connection_loss = result.connection_loss.or(connecting.first_loss);
         }
     }
+    flow.bytes = workload.payload_sizes.as_ref().map(|_| bytes);
     flow.publishers.sort_by_key(|total| total.publisher);
     series.latency = slice_latency.into_iter().map(packed).collect();
     trim(&mut series);

@@ -7,6 +7,7 @@ use crate::fault::Script;
 use crate::header::MAX_SEQUENCE;
 use crate::hosts::Ends;
 use crate::link::Side;
+use crate::payload::Payload;
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
@@ -177,8 +178,8 @@ keys! {
     arrival: Arrival = Arrival::Uniform;
     /// messages/s that each subscriber takes at most: a number, max, or a rate over time
     consume: Rate = workload::default_consume();
-    /// message size with its 16-byte header, 16B to 1GiB
-    payload: Bytes<16, { 1 << 30 }> = Bytes(1_024);
+    /// message size with its 16-byte header, 16B to 1GiB, or sizes that vary
+    payload: Payload = Payload::Constant(1_024);
     /// quality of service: 0, 1 or 2
     qos: Count<u8, 0, 2> = Count(0);
     /// keep subscriptions and queued messages across disconnects and server restarts

@@ -139,7 +139,7 @@ fn an_acknowledgement_is_timed_once_from_the_due_time_less_the_generator_delay()
         .map(|number| {
             let now = number * 1_000_000 + 300;
             assert_eq!(outgoing.next(&window, None, now), Next::Send);
-            let header = outgoing.write(now, &mut message);
+            let (header, _) = outgoing.write(now, &mut message);
             outgoing.accepted(&mut recorder, now, now + 10);
             header
         })
