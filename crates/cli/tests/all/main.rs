@@ -40,6 +40,7 @@ mod limits;
 mod logins;
 mod mock;
 mod omission;
+mod payload_sizes;
 mod phases;
 mod pilot;
 mod published;
