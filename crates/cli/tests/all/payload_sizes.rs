@@ -192,9 +192,9 @@ fn searches_and_arms_take_sizes_that_vary() {
     let place = Place::new();
     let mix = "mix 64B 90% 4KiB 10%";
     let search = ["capacity", "mock", "--payload", mix, "--until", "p99 < 10ms and lost = 0", "--json", "--out", "c"];
-    let output = place.run(&[&search[..], &["--set", "options.send_cost=100us", "--duration", "500ms"]].concat());
+    let output = place.run(&[&search[..], &["--set", "options.send_cost=100us", "--duration", "1s"]].concat());
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
-    let arms = ["ab", "mock", "--a", "payload=64", "--b", &format!("payload={mix}"), "--fail-on", "p99 > +5%"];
-    let output = place.run(&[&arms[..], &["--duration", "200ms", "--out", "ab"]].concat());
+    let arms = ["ab", "mock", "--a", "payload=64", "--b", &format!("payload={mix}"), "--fail-on", "p50 > +5%"];
+    let output = place.run(&[&arms[..], &["--duration", "1s", "--out", "ab"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
 }

@@ -143,7 +143,6 @@ pub fn bytes(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(
     let Some(bytes) = flow.bytes else { return Err("`bytes` is missing, although sizes vary".into()) };
     let (least, most) = (sizes.least_bytes(), sizes.most_bytes());
     let sent = Part::sent_in_window(flow);
-    // Competing subscribers may each count a message that counts once; a damaged one has no size.
     let of_each = [("sent", bytes.sent, sent), ("arrived", bytes.arrived, flow.arrived)];
     of_each.into_iter().try_for_each(|(name, bytes, messages)| {
         let range = messages.saturating_mul(least)..=messages.saturating_mul(most);

@@ -2,25 +2,33 @@
 
 use super::Study;
 use super::parse::Parser;
+use crate::capacity::LoadAxis;
 use crate::diagnostic::Diagnostic;
 use crate::document::Table;
 use crate::payload::{Class, Payload, PayloadSizes, read_sizes};
 use crate::setting::{Settings, as_typed, key};
+use serde_json::Value;
 
 /// The key of sizes of messages.
 const PAYLOAD: &str = "payload";
 
 impl Study {
-    /// Returns the names of the files of sizes that it needs and does not have.
-    pub fn missing_sizes(&self) -> Vec<String> {
+    /// Returns the sizes of messages that it sets, as typed.
+    fn payloads(&self) -> impl Iterator<Item = Payload> {
         let of_settings = |settings: &Settings| key(PAYLOAD).and_then(|key| key.value(settings));
         let own = of_settings(&self.settings).into_iter();
         let of_flows = self.flows.iter().filter_map(|flow| of_settings(&flow.settings));
         let axes = self.axes.iter().chain(self.parts.iter().flat_map(|part| &part.axes));
         let on_axes = axes.filter(|axis| axis.name == PAYLOAD).flat_map(|axis| axis.values.clone());
+        let all: Vec<Value> = own.chain(of_flows).chain(on_axes).collect();
+        all.into_iter().filter_map(|value| Payload::parse(&as_typed(&value)).ok())
+    }
+
+    /// Returns the names of the files of sizes that it needs and does not have.
+    pub fn missing_sizes(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for value in own.chain(of_flows).chain(on_axes) {
-            if let Ok(Payload::File(name)) = Payload::parse(&as_typed(&value))
+        for payload in self.payloads() {
+            if let Payload::File(name) = payload
                 && !self.sizes.contains_key(&name)
                 && !names.contains(&name)
             {
@@ -39,6 +47,18 @@ impl Study {
 }
 
 impl Parser<'_> {
+    /// Refuses sizes that vary where a search changes the size.
+    pub(super) fn check_sizes(&mut self) {
+        let Some(goal) = &self.study.capacity else { return };
+        let varies = |payload: &Payload| !matches!(payload, Payload::Constant(_));
+        if let Some(payload) =
+            self.study.payloads().find(varies).filter(|_| goal.loads().any(|over| over == LoadAxis::Payload))
+        {
+            let message = format!("[capacity] cannot search over `payload`, which is `{payload}`");
+            self.errors.push(Diagnostic::whole(message).help("set one size, or search over another load"));
+        }
+    }
+
     /// Reads the sizes of files from a resolved study.
     pub(super) fn sizes(&mut self, table: &Table) {
         for entry in &table.entries {
