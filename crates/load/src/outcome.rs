@@ -42,6 +42,8 @@ pub struct ThreadOutcome {
     pub totals: Vec<PublisherTotal>,
     /// Times of the sends.
     pub sends: Option<SendRecorder>,
+    /// Bytes of the window's messages that were sent, if their sizes vary.
+    pub sent_bytes: u64,
     /// Messages of the window that were sent and not acknowledged (QoS 1 and 2).
     pub unacked: Ranges,
     /// The unacknowledged messages that the server refused, at any quality of service.
@@ -89,6 +91,7 @@ impl ThreadOutcome {
         ThreadOutcome {
             totals: outgoing.iter().map(Outgoing::total).collect(),
             sends: Some(recorder),
+            sent_bytes: outgoing.iter().map(Outgoing::sent_bytes).fold(0, u64::saturating_add),
             unacked,
             refused,
             remarks: outgoing.iter().filter_map(Outgoing::exhausted).collect(),
@@ -162,6 +165,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut bytes = ByteCounts::default();
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
+        bytes.sent = bytes.sent.saturating_add(outcome.sent_bytes);
         flow.publishers.extend(outcome.totals);
         flow.unacked.add(outcome.unacked);
         flow.refused.add(outcome.refused);
@@ -178,7 +182,6 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.first_sent_ns = [flow.first_sent_ns, first].into_iter().flatten().min();
             flow.last_sent_ns = flow.last_sent_ns.max(first.map(|_| last));
             flow.acked += sends.acked();
-            bytes.sent += sends.sent_bytes();
             add_refusals(&mut flow.refusals, &sends.refusals());
             add_slices(&mut series.sent, sends.sent_slices());
             if let Some(pacing) = sends.pacing() {

@@ -154,16 +154,28 @@ impl Outgoing {
     }
 
     /// Writes the message to send at `now` to the beginning of `buffer`, which has the body of the
-    /// longest message, and returns its header and its length.
+    /// longest message, and returns its header and the message.
     #[inline]
-    pub fn write(&self, now: Ns, buffer: &mut [u8]) -> (Header, usize) {
+    pub fn write<'a>(&self, now: Ns, buffer: &'a mut [u8]) -> (Header, &'a [u8]) {
+        if self.sizes.is_some() {
+            return self.write_sized(now, buffer);
+        }
+        let header = self.header(now);
+        write(&header, self.seals, buffer);
+        (header, buffer)
+    }
+
+    /// Writes a message as [`Outgoing::write`] does, if sizes vary: apart, so that the path of
+    /// messages of one size is as short as without it.
+    #[inline(never)]
+    fn write_sized<'a>(&self, now: Ns, buffer: &'a mut [u8]) -> (Header, &'a [u8]) {
         let header = self.header(now);
         let message = match &self.sizes {
             None => buffer,
             Some(sizes) => cut(sizes, &header, buffer),
         };
         write(&header, self.seals, message);
-        (header, message.len())
+        (header, message)
     }
 
     /// Returns the size of each message, if sizes vary.
@@ -213,9 +225,6 @@ impl Outgoing {
             self.first.get_or_insert(self.sequence);
             self.end = self.sequence + count;
             self.offered += count;
-            if let Some(sizes) = &self.sizes {
-                recorder.sent_bytes += sizes.sum_bytes(self.id, self.sequence..self.end);
-            }
             recorder.first_sent_ns.get_or_insert(began);
             if let Some(left) = &mut self.left {
                 *left -= count;
@@ -353,10 +362,6 @@ impl Outgoing {
     pub fn take_back(&mut self, recorder: &mut SendRecorder, count: u64) {
         let in_window = |of: &Outgoing| of.total().window_end - of.total().window_first;
         let (sent, before) = (self.sequence, in_window(self));
-        let window = self.total().window_first.max(sent.saturating_sub(count))..self.total().window_end;
-        if let Some(sizes) = &self.sizes {
-            recorder.sent_bytes -= sizes.sum_bytes(self.id, window);
-        }
         self.sequence = sent.saturating_sub(count);
         self.end = self.end.min(self.sequence);
         self.first = self.first.filter(|first| *first < self.sequence);
@@ -376,6 +381,12 @@ impl Outgoing {
             window_end: self.end.max(first),
             offered: self.offered,
         }
+    }
+
+    /// Returns the bytes of the window's messages that were sent; 0 if all have the same size.
+    pub fn sent_bytes(&self) -> u64 {
+        let PublisherTotal { window_first, window_end, .. } = self.total();
+        self.sizes.as_ref().map_or(0, |sizes| sizes.sum_bytes(self.id, window_first..window_end))
     }
 
     /// Returns the number of messages sent, including the warm-up.
@@ -444,8 +455,11 @@ impl Publisher {
     /// Returns the message to send, stamped with `now`.
     #[inline]
     pub fn message(&mut self, now: Ns) -> &[u8] {
-        let (_, len) = self.outgoing.write(now, &mut self.message);
-        &self.message[..len]
+        if self.outgoing.sizes.is_some() {
+            return self.outgoing.write_sized(now, &mut self.message).1;
+        }
+        write(&self.outgoing.header(now), self.outgoing.seals, &mut self.message);
+        &self.message
     }
 
     /// Returns the message that follows by `by` messages at the same instant.

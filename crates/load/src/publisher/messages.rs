@@ -50,6 +50,7 @@ impl Marker {
 
 /// Returns the part of `buffer` that has the length of the message with this header, with its body
 /// as it should be.
+#[inline]
 pub(super) fn cut<'a>(sizes: &MessageSizes, header: &Header, buffer: &'a mut [u8]) -> &'a mut [u8] {
     let len = sizes.bytes(header.publisher, header.sequence).min(buffer.len());
     let message = &mut buffer[..len];

@@ -16,8 +16,6 @@ pub struct SendRecorder {
     pub(super) first_sent_ns: Option<Ns>,
     pub(super) last_sent_ns: Ns,
     pub(super) acked: u64,
-    /// Bytes of the window's messages, if their sizes vary.
-    pub(super) sent_bytes: u64,
     pub(super) refusals: RefusalTally,
     pub(super) sent_slices: Vec<u64>,
     pub(super) times: TimeFigures<Option<Histogram>>,
@@ -36,7 +34,6 @@ impl SendRecorder {
             first_sent_ns: None,
             last_sent_ns: 0,
             acked: 0,
-            sent_bytes: 0,
             refusals: RefusalTally::default(),
             sent_slices: vec![0; window.slices],
             times: if workload.times_sends() { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
@@ -80,11 +77,6 @@ impl SendRecorder {
     /// Returns how many messages of the window the server acknowledged.
     pub fn acked(&self) -> u64 {
         self.acked
-    }
-
-    /// Returns the bytes of the window's messages that were sent, if their sizes vary.
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes
     }
 
     /// Returns how many messages of the window the server refused, by reason.

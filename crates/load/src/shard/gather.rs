@@ -118,7 +118,8 @@ impl Gathering<'_> {
                 Next::Wait(_) => break,
                 Next::Done => return Gathered::Over,
             }
-            let (header, len) = self.client.write(*now, self.message);
+            let (header, message) = self.client.write(*now, self.message);
+            let len = message.len();
             let mut count = 1;
             if let Some(tail_bytes) = tail_bytes {
                 if self.frames.used == 0 && !self.model(session, settings, header.sequence, tail_bytes) {

@@ -182,15 +182,10 @@ impl<S: Session> Shard<'_, S> {
         let outbound = &mut self.outbound;
         let connection = &mut self.connections[index];
         let client = &mut outbound.clients[index];
-        let (header, len) = client.write(began, &mut outbound.message);
+        let (header, message) = client.write(began, &mut outbound.message);
         outbound.bytes.clear();
         if connection.has_pending()
-            || !connection.session.publish(
-                &self.settings,
-                &outbound.message[..len],
-                header.sequence,
-                &mut outbound.bytes,
-            )
+            || !connection.session.publish(&self.settings, message, header.sequence, &mut outbound.bytes)
         {
             connection.blocked = true;
             return (clock::now(), None);
