@@ -36,7 +36,8 @@ fn bytes_are_those_of_the_messages_that_came() {
         let load = ["--pairs", "2", "--rate", "100", "--payload", "uniform 64B to 4KiB", "--qos", qos];
         let record = bench(&place, &[&[peer.endpoint.as_str()], &load[..]].concat());
         // Of 100 sequences from 20 on, 15 end a seven.
-        let (lost, damaged) = (|number: u32| (number + 1) % 7 == 0, |number: u32| (number + 1) % 17 == 0);
+        let (lost, damaged) =
+            (|number: u32| (number + 1).is_multiple_of(7), |number: u32| (number + 1).is_multiple_of(17));
         let damaged = 2 * (20..120).filter(|number| damaged(*number) && !lost(*number)).count() as u64;
         assert_eq!(counts(&record), [200, 170, 30, 1, damaged], "{protocol} {qos}");
         assert_eq!(count(&record, "sent_bytes"), bytes(&record, 20..120, |_| true), "{protocol}");
@@ -142,7 +143,7 @@ fn a_file_of_sizes_is_kept_with_the_results() {
     let of = |payload: &str| records.iter().find(|record| record["cell"]["payload"] == payload).unwrap();
     let record = of("file sizes.txt");
     assert_eq!(counts(record), [500, 450, 50, 0, 0]);
-    assert_eq!(count(record, "delivered_bytes"), bytes(record, 0..500, |number| (number + 1) % 10 != 0));
+    assert_eq!(count(record, "delivered_bytes"), bytes(record, 0..500, |number| !(number + 1).is_multiple_of(10)));
     assert_eq!(record["workload"]["payload_sizes"]["mean_bytes"], 0.9 * 64.0 + 0.09 * 4_096.0 + 0.01 * 1_048_576.0);
     let constant = records.iter().find(|record| record["cell"]["payload"] == 64).unwrap();
     assert!(constant["workload"].get("payload_sizes").is_none() && constant["counts"].get("sent_bytes").is_none());
