@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_short_message_after_a_longer_one_has_its_own_body() {
         for len in 16..40 {
-            let mut buffer = vec![0xff; 40];
+            let mut buffer = [0xffu8; 40];
             restore_short_body(&mut buffer[..len]);
             let is_restored = (25..32).contains(&len);
             let wanted = if is_restored { pattern(len)[24..].to_vec() } else { vec![0xff; len.saturating_sub(24)] };
