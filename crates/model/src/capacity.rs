@@ -94,6 +94,7 @@ impl LoadAxis {
             (LoadAxis::Rate, Rate::Max, _) => None,
             (LoadAxis::Pairs | LoadAxis::Publishers, ..) => Some(f64::from(workload.publishers)),
             (LoadAxis::Subscribers, ..) => Some(f64::from(workload.subscribers)),
+            (LoadAxis::Payload, ..) if workload.payload_sizes.is_some() => None,
             (LoadAxis::Payload, ..) => Some(workload.payload_bytes as f64),
             (LoadAxis::Burst, _, Arrival::Burst(burst)) => Some(f64::from(burst)),
             (LoadAxis::Burst, ..) => Some(1.0),

@@ -5,6 +5,7 @@ mod goal;
 mod parse;
 mod questions;
 mod resolve;
+mod sizes;
 mod system_names;
 mod upgrade;
 mod write;
@@ -16,6 +17,7 @@ use crate::figure::Figure;
 use crate::flow::{ALL, FLOW, StudyFlow};
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
+use crate::payload::SizeFiles;
 use crate::question::AskedQuestions;
 use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
@@ -102,6 +104,8 @@ pub struct Study {
     pub settings: Settings,
     /// Its flows; if there are none, a run has one with the keys of `[workload]`.
     pub flows: Vec<StudyFlow>,
+    /// The sizes of the files that payloads name.
+    pub sizes: SizeFiles,
     /// The axes to combine; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.

@@ -12,6 +12,7 @@ use pubmark_host::machine;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use pubmark_model::cell::Cell;
 use pubmark_model::objective::Objective;
+use pubmark_model::payload::Payload;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::why_unbound;
 use pubmark_model::setting::as_typed;
@@ -218,6 +219,10 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         return Err(Failure::usage(format!("{what}: {help}")));
     }
     let key = goal.key();
+    let varies = |text: &str| Payload::parse(text).is_ok_and(|payload| !matches!(payload, Payload::Constant(_)));
+    if over == LoadAxis::Payload && given.payload.as_deref().is_some_and(varies) {
+        return Err(Failure::usage("--payload: a search over payloads begins at one size, such as 64B"));
+    }
     let asked_start = study
         .asked_capacity()
         .filter(|(goal, _)| goal.over == over)

@@ -214,8 +214,7 @@ fn the_capacity_of_a_flow_is_found_beside_the_others() {
     let place = Place::new();
     let flows = ["--flow", "few: pairs=2, rate=100", "--flow", "many: rate=300"];
     let goal = ["--over", "flows.few.rate", "--until", "p99(few) < 5ms and lost = 0"];
-    let fixed =
-        ["--set", "options.send_cost=1ms", "--set", "warmup=0s", "--duration", "10s", "--out", "r", "--json"];
+    let fixed = ["--set", "options.send_cost=1ms", "--set", "warmup=0s", "--duration", "10s", "--out", "r", "--json"];
     let output = place.run(&[&["capacity", "mock"], &flows[..], &goal, &fixed].concat());
     let told: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     let estimate = told["estimate"].as_f64().unwrap_or_else(|| panic!("{told} {}", stderr(&output)));

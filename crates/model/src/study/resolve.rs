@@ -44,6 +44,7 @@ impl Parser<'_> {
         }
         self.check_secrets();
         self.check_flows();
+        self.check_sizes();
         for axis in &self.study.axes {
             if self.study.settings.get(&axis.name).is_some() {
                 self.errors.push(Diagnostic::whole(format!(
