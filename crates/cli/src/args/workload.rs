@@ -30,7 +30,7 @@ pub struct WorkloadArgs {
     /// Use quality of service 0, 1 or 2 [default: 0].
     #[arg(long)]
     pub qos: Option<String>,
-    /// Run several flows at once, each as 'NAME: PATTERN, KEY=VALUE, …'; the other options are for all flows.
+    /// Add a flow: 'NAME: PATTERN, KEY=VALUE, …'.
     #[arg(long, value_name = "FLOW", help_heading = "Workload")]
     pub flow: Vec<String>,
     /// Space messages by uniform, poisson or burst:K [default: uniform].
