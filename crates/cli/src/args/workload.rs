@@ -24,7 +24,7 @@ pub struct WorkloadArgs {
     /// Send R messages per second and publisher, max, or 'ramp R to R in T' [default: 1000].
     #[arg(long, value_name = "R|max")]
     pub rate: Option<String>,
-    /// Send messages of this size, or 'uniform S to S', with their 16-byte header [default: 1KiB].
+    /// Send messages of this size, or 'uniform S to S' [default: 1KiB].
     #[arg(long, value_name = "SIZE")]
     pub payload: Option<String>,
     /// Use quality of service 0, 1 or 2 [default: 0].
