@@ -96,6 +96,7 @@ pub fn judge(
     judge.note(Component::Link, cuts::noted(record));
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());
+    judge.note(Component::Generator, varied_sizes(record));
     // A trend is expected of faults, of a rate that changes, and of subscribers that are slow by request.
     let slow = record.workload.consumes_slowly();
     let is_even = record.workload.rate.profile().is_none_or(Profile::is_constant) && record.faults.is_empty() && !slow;
@@ -159,6 +160,13 @@ fn early(negative: u64) -> Option<Found> {
     (negative > 0).then(|| {
         Found::of(FigureGroup::LATENCY, format!("{negative} messages arrived before they were due: a clock is wrong"))
     })
+}
+
+/// Names the sizes of messages, if they vary.
+fn varied_sizes(record: &RunRecord) -> Option<String> {
+    let sizes = record.workload.payload_sizes.as_ref()?;
+    let (text, mean) = (sizes.text(), sizes.mean_bytes());
+    Some(format!("sizes of messages varied, as requested: `payload = {text}`, {mean:.0} B on average"))
 }
 
 /// Attributes silences of subscribers to the part that stalled: to the generator if an agent stood still or a publisher
@@ -278,7 +286,7 @@ fn reached(record: &RunRecord) -> Vec<Found> {
 fn late(record: &RunRecord) -> Option<Found> {
     let own = record.times.own_lag.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
-    let within = record.workload.payload_bytes < FREE_LEN as u64;
+    let within = record.workload.least_payload_bytes() < FREE_LEN as u64;
     let latency = record.times.latency.as_ref().filter(|_| within);
     let part =
         |pick: fn(&Summary) -> Ns| latency.is_some_and(|all| pick(own) as f64 > OWN_LAG_WITHIN * pick(all) as f64);

@@ -80,6 +80,26 @@ fn send(bencher: Bencher) {
         });
 }
 
+/// Measures the sending of a message whose size varies.
+#[divan::bench(args = ["uniform 36B to 92B", "lognormal p50 60B p99 200B max 1KiB"])]
+fn send_varied(bencher: Bencher, payload: &str) {
+    let usual = [("pairs", "1000"), ("rate", "50"), ("duration", "60s"), ("warmup", "0s"), ("payload", payload)];
+    let workload = Workload::of(usual.into_iter().chain([("verify", "header")])).expect("a legal workload");
+    let window = Window::new(&workload, SECOND);
+    bencher
+        .counter(ItemsCount::new(MESSAGES))
+        .with_inputs(|| -> Vec<Publisher> { (0..8).map(|id| Publisher::new(&workload, id, window, 1 << 20)).collect() })
+        .bench_local_refs(|publishers| {
+            for number in 0..MESSAGES {
+                let publisher = &mut publishers[number as usize % 8];
+                let now = SECOND + u64::from(number / 8 + 1) * 20 * MILLISECOND + latency(number);
+                black_box(publisher.next(now));
+                black_box(publisher.message(now));
+                publisher.accepted(now, now + 5_000);
+            }
+        });
+}
+
 /// Measures the reference: one value recorded in one histogram.
 #[divan::bench]
 fn one_histogram(bencher: Bencher) {

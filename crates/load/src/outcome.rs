@@ -4,7 +4,7 @@ use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use crate::window::Window;
-use pubmark_model::counts::add_refusals;
+use pubmark_model::counts::{ByteCounts, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
     SubscriberFigures,
@@ -42,6 +42,8 @@ pub struct ThreadOutcome {
     pub totals: Vec<PublisherTotal>,
     /// Times of the sends.
     pub sends: Option<SendRecorder>,
+    /// Bytes of the window's messages that were sent, if their sizes vary.
+    pub sent_bytes: u64,
     /// Messages of the window that were sent and not acknowledged (QoS 1 and 2).
     pub unacked: Ranges,
     /// The unacknowledged messages that the server refused, at any quality of service.
@@ -91,6 +93,7 @@ impl ThreadOutcome {
         ThreadOutcome {
             totals: outgoing.iter().map(Outgoing::total).collect(),
             sends: Some(recorder),
+            sent_bytes: outgoing.iter().map(Outgoing::sent_bytes).fold(0, u64::saturating_add),
             unacked,
             refused,
             remarks: outgoing.iter().filter_map(Outgoing::exhausted).collect(),
@@ -161,8 +164,10 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut series = SliceSeries { slice_ns: Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
     // Competing subscribers share what arrives.
     let tells_each = (2..=OWN_FIGURES_MAX).contains(&workload.subscribers) && !workload.competing();
+    let mut bytes = ByteCounts::default();
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
+        bytes.sent = bytes.sent.saturating_add(outcome.sent_bytes);
         flow.publishers.extend(outcome.totals);
         flow.unacked.add(outcome.unacked);
         flow.refused.add(outcome.refused);
@@ -194,6 +199,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
             flow.arrived += arrived;
+            bytes.add(&receipts.bytes());
             flow.last_arrival_ns = flow.last_arrival_ns.max(last);
             add_times(receipts.times());
             let (sum, pairs) = receipts.jitter();
@@ -220,6 +226,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             }
         }
     }
+    flow.bytes = workload.payload_sizes.as_ref().map(|_| bytes);
     flow.publishers.sort_by_key(|total| total.publisher);
     series.latency = slice_latency.into_iter().map(packed).collect();
     trim(&mut series);

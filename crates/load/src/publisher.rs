@@ -2,24 +2,24 @@
 //! each send; the publisher returns what to do next.
 
 mod messages;
+mod recorder;
 
 use crate::ledger::SeenSequences;
 use crate::pacing::Pacer;
-use crate::refusals::RefusalTally;
 use crate::seal::seal;
 use crate::session::MessageRefusal;
-use crate::window::{Slicer, Window};
-use messages::write;
+use crate::window::Window;
 pub use messages::{InFlight, Marker};
-use pubmark_model::counts::RefusalCount;
+use messages::{cut, write};
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, SEALED_LEN, body_at, pattern, renumber};
-use pubmark_model::protocol::{PacingFigures, PublisherTotal, Sequences};
-use pubmark_model::role::Role;
+use pubmark_model::payload::MessageSizes;
+use pubmark_model::protocol::{PublisherTotal, Sequences};
 use pubmark_model::schedule::Schedule;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Workload};
 use pubmark_stats::Histogram;
+pub use recorder::SendRecorder;
 
 /// The next action of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,86 +30,6 @@ pub enum Next {
     Send,
     /// Stop: there is nothing more to send.
     Done,
-}
-
-/// Times and counts of sends, recorded by all publishers of one thread.
-pub struct SendRecorder {
-    slicer: Slicer,
-    first_sent_ns: Option<Ns>,
-    last_sent_ns: Ns,
-    acked: u64,
-    refusals: RefusalTally,
-    sent_slices: Vec<u64>,
-    times: TimeFigures<Option<Histogram>>,
-    /// Messages sent, including the warm-up.
-    sent: u64,
-    /// Greatest generator delay since it was last taken, ns.
-    own_lag_max_ns: Option<Ns>,
-    pacing: Option<PacingFigures>,
-}
-
-impl SendRecorder {
-    /// Makes an empty recorder for a run with this window.
-    pub fn new(workload: &Workload, window: Window) -> SendRecorder {
-        SendRecorder {
-            slicer: Slicer::new(window),
-            first_sent_ns: None,
-            last_sent_ns: 0,
-            acked: 0,
-            refusals: RefusalTally::default(),
-            sent_slices: vec![0; window.slices],
-            times: if workload.times_sends() { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
-            sent: 0,
-            own_lag_max_ns: None,
-            pacing: None,
-        }
-    }
-
-    /// Returns how the publishers waited; `None` if they did not.
-    pub fn pacing(&self) -> Option<PacingFigures> {
-        self.pacing
-    }
-
-    /// Sets how the publishers waited.
-    pub fn paced(&mut self, figures: PacingFigures) {
-        self.pacing = Some(figures);
-    }
-
-    /// Returns the number of messages sent, including the warm-up.
-    pub fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// Returns the greatest generator delay of a send since the last call, ns. For the
-    /// live display only.
-    pub fn take_own_lag_max(&mut self) -> Option<Ns> {
-        self.own_lag_max_ns.take()
-    }
-
-    /// Returns the first and the last send within the window, ns.
-    pub fn send_span(&self) -> (Option<Ns>, Ns) {
-        (self.first_sent_ns, self.last_sent_ns)
-    }
-
-    /// Returns the messages sent in each slice of the window.
-    pub fn sent_slices(&self) -> &[u64] {
-        &self.sent_slices
-    }
-
-    /// Returns how many messages of the window the server acknowledged.
-    pub fn acked(&self) -> u64 {
-        self.acked
-    }
-
-    /// Returns how many messages of the window the server refused, by reason.
-    pub fn refusals(&self) -> Vec<RefusalCount> {
-        self.refusals.counts()
-    }
-
-    /// Returns the times of all sends.
-    pub fn times(&self) -> &TimeFigures<Option<Histogram>> {
-        &self.times
-    }
 }
 
 /// Progress of one publisher or requester. It is small, because there are thousands.
@@ -131,6 +51,8 @@ pub struct Outgoing {
     ahead_ns: i64,
     /// True if messages carry the checksum of their header.
     seals: bool,
+    /// The size of each message, if sizes vary.
+    sizes: Option<MessageSizes>,
     done: bool,
     /// Acknowledged messages; `None` if nothing is acknowledged, as for thousands of
     /// publishers.
@@ -166,6 +88,7 @@ impl Outgoing {
             free_ns: 0,
             ahead_ns: 0,
             seals: workload.header_checksum,
+            sizes: workload.message_sizes(),
             done: false,
             acked: (workload.qos > 0).then(|| Box::new(Settled { seen: SeenSequences::with_capacity(most), count: 0 })),
             refused: None,
@@ -230,13 +153,34 @@ impl Outgoing {
         .ahead_by(self.ahead_ns)
     }
 
-    /// Writes the header of the message to send at `now` to the beginning of `message`,
-    /// and returns it.
+    /// Writes the message to send at `now` to the beginning of `buffer`, which has the body of the
+    /// longest message, and returns its header and the message.
     #[inline]
-    pub fn write(&self, now: Ns, message: &mut [u8]) -> Header {
+    pub fn write<'a>(&self, now: Ns, buffer: &'a mut [u8]) -> (Header, &'a [u8]) {
+        if self.sizes.is_some() {
+            return self.write_sized(now, buffer);
+        }
         let header = self.header(now);
+        write(&header, self.seals, buffer);
+        (header, buffer)
+    }
+
+    /// Writes a message as [`Outgoing::write`] does, if sizes vary: apart, so that the path of
+    /// messages of one size is as short as without it.
+    #[inline(never)]
+    fn write_sized<'a>(&self, now: Ns, buffer: &'a mut [u8]) -> (Header, &'a [u8]) {
+        let header = self.header(now);
+        let message = match &self.sizes {
+            None => buffer,
+            Some(sizes) => cut(sizes, &header, buffer),
+        };
         write(&header, self.seals, message);
-        header
+        (header, message)
+    }
+
+    /// Returns the size of each message, if sizes vary.
+    pub fn sizes(&self) -> Option<&MessageSizes> {
+        self.sizes.as_ref()
     }
 
     /// Returns how many bytes at the beginning of a message of this length are its own:
@@ -251,7 +195,8 @@ impl Outgoing {
     #[inline]
     pub fn at_once(&self, window: &Window) -> u32 {
         let most = match self.left {
-            _ if self.schedule.is_some() => 1,
+            // Each message has a length of its own.
+            _ if self.schedule.is_some() || self.sizes.is_some() => 1,
             Some(left) if self.intended_ns >= window.from_ns => left.min(self.most - self.sequence),
             _ => self.most - self.sequence,
         };
@@ -438,6 +383,12 @@ impl Outgoing {
         }
     }
 
+    /// Returns the bytes of the window's messages that were sent; 0 if all have the same size.
+    pub fn sent_bytes(&self) -> u64 {
+        let PublisherTotal { window_first, window_end, .. } = self.total();
+        self.sizes.as_ref().map_or(0, |sizes| sizes.sum_bytes(self.id, window_first..window_end))
+    }
+
     /// Returns the number of messages sent, including the warm-up.
     #[inline]
     pub fn sent(&self) -> u64 {
@@ -463,6 +414,7 @@ pub struct Publisher {
     window: Window,
     outgoing: Outgoing,
     recorder: SendRecorder,
+    /// The longest message, in which each one is made.
     message: Vec<u8>,
     quantum_ns: Ns,
     give_up_ns: Option<Ns>,
@@ -503,7 +455,10 @@ impl Publisher {
     /// Returns the message to send, stamped with `now`.
     #[inline]
     pub fn message(&mut self, now: Ns) -> &[u8] {
-        self.outgoing.write(now, &mut self.message);
+        if self.outgoing.sizes.is_some() {
+            return self.outgoing.write_sized(now, &mut self.message).1;
+        }
+        write(&self.outgoing.header(now), self.outgoing.seals, &mut self.message);
         &self.message
     }
 

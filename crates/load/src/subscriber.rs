@@ -2,28 +2,33 @@
 //! times; the subscriber keeps recorder and ledger.
 
 mod arrivals;
+mod silence;
+mod sized;
+mod stream;
+mod totals;
 
 use crate::ledger::SeenSequences;
 use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
+use pubmark_model::counts::ByteCounts;
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, pattern};
 use pubmark_model::profile::Profile;
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
-use pubmark_model::setting::MOST_CLIENTS;
 use pubmark_model::times::TimeFigures;
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Verify, Workload};
 use pubmark_stats::Histogram;
+use silence::stall_ns;
+use sized::SizedMessages;
 use smallvec::SmallVec;
 use std::ops::Range;
+use stream::Stream;
+pub use totals::Totals;
 
 /// Rate that a ledger makes room for if the schedule sets none: 50 million messages per
 /// second, more than any system has reached here.
 const FASTEST: Profile = Profile::constant(50_000_000_000);
-
-/// Silences shorter than this are never counted as stalls.
-const SHORTEST_STALL: Ns = 100 * MILLISECOND;
 
 /// Returns the number of messages of one publisher that a ledger must have room for.
 pub fn ledger_capacity(workload: &Workload) -> u64 {
@@ -37,29 +42,6 @@ pub fn ledger_capacity(workload: &Workload) -> u64 {
     by_time.saturating_add(spread + burst + count).min(u64::from(MAX_SEQUENCE))
 }
 
-/// The messages that one subscriber received from one publisher.
-struct Stream {
-    seen: SeenSequences,
-    next: u32,
-    distinct: u64,
-    heard: bool,
-    ended: bool,
-    last_latency: Option<(u32, Ns)>,
-}
-
-impl Stream {
-    fn new(capacity: u64) -> Stream {
-        Stream {
-            seen: SeenSequences::with_capacity(capacity),
-            next: 0,
-            distinct: 0,
-            heard: false,
-            ended: false,
-            last_latency: None,
-        }
-    }
-}
-
 /// The parts of a workload that each arrival is checked against.
 struct Expectation {
     payload: usize,
@@ -67,34 +49,13 @@ struct Expectation {
     body_crc: Option<u32>,
     /// True if messages carry the checksum of their header.
     seals: bool,
+    /// The length and the body of each message, if sizes vary.
+    sized: Option<Box<SizedMessages>>,
     latency: bool,
     competing: bool,
     /// True if arrivals are the answers to messages that this client sent.
     answers: bool,
     stall_ns: Ns,
-}
-
-/// Messages sent by each publisher, indexed by its number.
-#[derive(Debug, Default)]
-pub struct Totals(Vec<Option<PublisherTotal>>);
-
-impl Totals {
-    /// Makes the totals from the list of the protocol.
-    pub fn new(list: &[PublisherTotal]) -> Totals {
-        let mut totals = Vec::new();
-        for total in list {
-            let at = total.publisher as usize;
-            if at < MOST_CLIENTS as usize {
-                totals.resize(totals.len().max(at + 1), None);
-                totals[at] = Some(*total);
-            }
-        }
-        Totals(totals)
-    }
-
-    fn of(&self, publisher: u32) -> Option<&PublisherTotal> {
-        self.0.get(publisher as usize).and_then(Option::as_ref)
-    }
 }
 
 /// Times and counts of arrivals, recorded by all subscribers of one thread.
@@ -104,6 +65,8 @@ pub struct ReceiveRecorder {
     counts: LedgerCounts,
     received: u64,
     arrived: u64,
+    /// Bytes of what arrived, if sizes vary.
+    bytes: ByteCounts,
     last_arrival_ns: Option<Ns>,
     times: Arrivals,
     /// Instant at which the receiving loop last waited with nothing to do, ns; 0 if
@@ -124,9 +87,9 @@ impl ReceiveRecorder {
     /// Until [`ReceiveRecorder::start`], only probes are recognised.
     pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
-        let body_at = workload.body_at();
-        let body_crc = (workload.verify == Verify::Full && payload > body_at)
-            .then(|| crc32c::crc32c(&pattern(payload)[body_at..]));
+        let body_at = workload.body_at(payload);
+        let is_checked = workload.verify == Verify::Full && payload > body_at && workload.payload_sizes.is_none();
+        let body_crc = is_checked.then(|| crc32c::crc32c(&pattern(payload)[body_at..]));
         ReceiveRecorder {
             slicer: None,
             expect: Expectation {
@@ -134,6 +97,7 @@ impl ReceiveRecorder {
                 body_at,
                 body_crc,
                 seals: workload.header_checksum,
+                sized: SizedMessages::of(workload),
                 // If one subscriber echoes, the full latency is measured where the echo
                 // arrives.
                 latency: measures_latency(workload) && !workload.pattern.echoed(),
@@ -144,6 +108,7 @@ impl ReceiveRecorder {
             counts: LedgerCounts::default(),
             received: 0,
             arrived: 0,
+            bytes: ByteCounts::default(),
             last_arrival_ns: None,
             times: Arrivals::new(),
             listened_ns: 0,
@@ -250,6 +215,11 @@ impl ReceiveRecorder {
         (self.arrived, self.last_arrival_ns)
     }
 
+    /// Returns the bytes of what arrived, if sizes vary.
+    pub fn bytes(&self) -> ByteCounts {
+        self.bytes
+    }
+
     /// Returns the times of all arrivals.
     pub fn times(&mut self) -> &TimeFigures<Option<Histogram>> {
         self.times.times()
@@ -303,11 +273,34 @@ impl IncomingStreams {
     /// Records a message that arrived at `now`.
     #[inline]
     pub fn arrived(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
+        if recorder.expect.sized.is_some() {
+            return self.arrived_sized(recorder, message, now);
+        }
         let expect = &recorder.expect;
         let is_whole = message.len() == expect.payload && (!expect.seals || is_sealed(message));
         let header = Header::read(message).filter(|_| is_whole);
         let (body_at, body_crc) = (expect.body_at, expect.body_crc);
         self.take(recorder, header, now, || body_crc.is_none_or(|crc| crc32c::crc32c(&message[body_at..]) == crc));
+    }
+
+    /// Records a message that arrived at `now`, if sizes vary.
+    fn arrived_sized(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
+        let Some(sized) = recorder.expect.sized.take() else { return };
+        let header = sized.header(message);
+        let slot = header.map_or(usize::MAX, |header| header.publisher.wrapping_sub(self.hears.start) as usize);
+        let distinct = |all: &IncomingStreams| all.streams.get(slot).map_or(0, |stream| stream.distinct);
+        let before = (recorder.arrived, distinct(self));
+        self.take(recorder, header, now, || sized.is_sound(message));
+        recorder.expect.sized = Some(sized);
+        let len = message.len() as u64;
+        if recorder.arrived > before.0 {
+            recorder.bytes.arrived += len;
+        }
+        let is_measured =
+            |window: Window| header.is_some_and(|header| window.holds(header.ahead_by(-window.ahead_ns).intended_ns));
+        if distinct(self) > before.1 && !recorder.expect.answers && recorder.window().is_some_and(is_measured) {
+            recorder.bytes.delivered += len;
+        }
     }
 
     /// Counts a message that arrived at `now`. `header` is `None` if the message has the
@@ -398,10 +391,11 @@ impl IncomingStreams {
         let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
         let in_window =
             recorder.window().is_some_and(|window| window.holds(header.ahead_by(-window.ahead_ns).intended_ns));
-        let Some(stream) = self.streams.get(slot).filter(|_| in_window && message.len() == recorder.expect.payload)
-        else {
-            return;
+        let is_whole = match &recorder.expect.sized {
+            None => message.len() == recorder.expect.payload,
+            Some(sized) => sized.header(message).is_some(),
         };
+        let Some(stream) = self.streams.get(slot).filter(|_| in_window && is_whole) else { return };
         let sequence = u64::from(header.sequence);
         match stream.seen.count(sequence, sequence + 1) {
             0 => recorder.too_late += 1,
@@ -451,7 +445,7 @@ impl IncomingStreams {
 
     /// Closes the ledger, now that the expected messages are known.
     pub fn close(&mut self, recorder: &mut ReceiveRecorder, totals: &Totals) {
-        let (Some(window), false) = (recorder.window(), totals.0.is_empty()) else {
+        let (Some(window), false) = (recorder.window(), totals.is_empty()) else {
             return;
         };
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {
@@ -588,20 +582,6 @@ impl Subscriber {
 #[inline]
 fn plausible(window: &Window, intended_ns: Ns) -> bool {
     intended_ns >= window.start_ns && window.to_ns.is_none_or(|to| intended_ns < to + SECOND)
-}
-
-/// Returns the silence that counts as a stall: twenty times the mean gap (or burst period) at
-/// the lowest rate, or half a second if messages are sent as fast as possible.
-fn stall_ns(workload: &Workload, heard: u64) -> Ns {
-    let Some(profile) = workload.rate.profile() else {
-        return SECOND / 2;
-    };
-    let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 1 };
-    let sharing = if workload.competing() { u64::from(workload.subscribers) } else { 1 };
-    let heard = if workload.pattern.round_trip() { 1 } else { heard.max(1) };
-    let gap =
-        u128::from(burst * sharing) * 1_000_000_000_000 / (u128::from(*profile.per_ks().start()) * u128::from(heard));
-    (20 * gap.min(u128::from(SECOND) * 3_600) as Ns).max(SHORTEST_STALL)
 }
 
 #[cfg(test)]

@@ -92,7 +92,11 @@ pub fn measures_latency(workload: &Workload) -> bool {
 /// Returns how many messages may pass between two readings of the clock if latency is not
 /// measured: 16 KiB worth, 64 at most.
 pub fn clock_stride(workload: &Workload) -> u32 {
-    if measures_latency(workload) { 1 } else { (16_384 / workload.payload_bytes.max(1)).clamp(1, 64) as u32 }
+    if measures_latency(workload) {
+        1
+    } else {
+        (16_384 / (workload.mean_payload_bytes() as u64).max(1)).clamp(1, 64) as u32
+    }
 }
 
 #[cfg(test)]

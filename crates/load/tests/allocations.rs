@@ -122,7 +122,7 @@ fn converse(mut stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut
 }
 
 /// Returns the messages sent and the allocations made by two publishers at this rate.
-fn publish(rate: &str, qos: &str) -> (u64, u64) {
+fn publish(rate: &str, qos: &str, payload: &str) -> (u64, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -137,7 +137,14 @@ fn publish(rate: &str, qos: &str) -> (u64, u64) {
             });
         }
     });
-    let workload = workload(&[("pairs", "2"), ("rate", rate), ("qos", qos), ("warmup", "0s"), ("duration", "500ms")]);
+    let workload = workload(&[
+        ("pairs", "2"),
+        ("rate", rate),
+        ("qos", qos),
+        ("payload", payload),
+        ("warmup", "0s"),
+        ("duration", "500ms"),
+    ]);
     let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
     let played = Played::start(&workload, Role::Publisher, to, options);
     played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
@@ -157,19 +164,26 @@ fn publish(rate: &str, qos: &str) -> (u64, u64) {
 
 #[test]
 fn a_message_that_is_sent_costs_no_allocation() {
-    for (few, many, qos) in [("20", "20000", "0"), ("20", "20000", "1"), ("20", "max", "0")] {
-        let ((few_sent, few_made), (many_sent, many_made)) = (publish(few, qos), publish(many, qos));
+    let varied = "lognormal p50 100B p99 1KiB max 4KiB";
+    for (few, many, qos, payload) in [
+        ("20", "20000", "0", "1KiB"),
+        ("20", "20000", "1", "1KiB"),
+        ("20", "max", "0", "1KiB"),
+        ("20", "20000", "1", varied),
+        ("20", "max", "0", varied),
+    ] {
+        let ((few_sent, few_made), (many_sent, many_made)) = (publish(few, qos, payload), publish(many, qos, payload));
         assert!(many_sent > 500 * few_sent, "{few_sent} and {many_sent} messages");
         assert!(
             many_made < few_made + GROWTH_STEPS,
-            "QoS {qos}: {few_made} allocations for {few_sent} messages, {many_made} for {many_sent}"
+            "QoS {qos}, {payload}: {few_made} allocations for {few_sent} messages, {many_made} for {many_sent}"
         );
     }
 }
 
 /// Returns the allocations made by a subscriber that receives `count` messages, some in
 /// each write.
-fn subscribe(count: u32, qos: Qos) -> u64 {
+fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
     let qos_text = (qos as u8).to_string();
@@ -179,8 +193,15 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
         ("qos", &qos_text),
         ("warmup", "0s"),
         ("duration", "1s"),
-        ("payload", "200B"),
+        ("payload", payload),
+        ("verify", "full"),
     ]);
+    let (sizes, longest) = (workload.message_sizes(), workload.payload_bytes);
+    let shortest = workload.least_payload_bytes() as usize;
+    let len = move |sequence| match &sizes {
+        Some(sizes) if sequence < END => sizes.bytes(0, sequence),
+        _ => shortest,
+    };
     let (go, gone) = channel::<u64>();
     let server = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
@@ -192,8 +213,9 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
             }
             true
         });
-        let mut payload = pattern(200);
-        let mut message = |intended_ns, sequence, out: &mut Vec<u8>| {
+        let longest = pattern(longest as usize);
+        let message = |intended_ns, sequence, out: &mut Vec<u8>| {
+            let mut payload = longest[..len(sequence)].to_vec();
             let (sent_ns, free_ns) = (Some(intended_ns), Some(intended_ns));
             let header = Header { intended_ns, publisher: 0, sequence, sent_ns, free_ns };
             assert!(header.write(&mut payload));
@@ -251,14 +273,16 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
     played.await_report("drained", |report| matches!(report, ThreadReport::Drained));
     let (made, outcome) = played.end();
     server.join().unwrap();
-    assert_eq!(outcome.receipts.unwrap().received(), u64::from(count), "not everything arrived");
+    let receipts = outcome.receipts.unwrap();
+    assert_eq!((receipts.received(), receipts.counts().corrupted), (u64::from(count), 0), "not everything arrived");
     made
 }
 
 #[test]
 fn a_message_that_arrives_costs_no_allocation() {
-    for qos in [Qos::AtMostOnce, Qos::AtLeastOnce] {
-        let (few, many) = (subscribe(100, qos), subscribe(50_000, qos));
+    let varied = "uniform 36B to 400B";
+    for (qos, payload) in [(Qos::AtMostOnce, "200B"), (Qos::AtLeastOnce, "200B"), (Qos::AtMostOnce, varied)] {
+        let (few, many) = (subscribe(100, qos, payload), subscribe(50_000, qos, payload));
         assert!(many < few + GROWTH_STEPS, "{qos:?}: {few} allocations for 100 messages, {many} for 50,000");
     }
 }

@@ -4,7 +4,8 @@
 mod limit;
 mod step;
 
-use crate::cell::Limits;
+use crate::cell::{Cell, Limits};
+use crate::flow::ALL;
 use crate::objective::Objective;
 use crate::record::RunRecord;
 use crate::units::{Ns, SECOND};
@@ -86,13 +87,6 @@ impl LoadAxis {
         }
     }
 
-    /// Returns the load of a run.
-    fn load_of_run(self, record: &RunRecord) -> Option<f64> {
-        let number = |name: &str| record.cell.get(name).and_then(serde_json::Value::as_f64);
-        let limits = Limits { cpus: number("cpus"), memory_bytes: number("memory").map(|bytes| bytes as u64) };
-        self.load_of(&record.workload, &limits)
-    }
-
     /// Returns the load of a workload; `None` if it has no load of this kind, such as at `max`.
     pub fn load(self, workload: &Workload) -> Option<f64> {
         match (self, workload.rate, workload.arrival) {
@@ -100,6 +94,7 @@ impl LoadAxis {
             (LoadAxis::Rate, Rate::Max, _) => None,
             (LoadAxis::Pairs | LoadAxis::Publishers, ..) => Some(f64::from(workload.publishers)),
             (LoadAxis::Subscribers, ..) => Some(f64::from(workload.subscribers)),
+            (LoadAxis::Payload, ..) if workload.payload_sizes.is_some() => None,
             (LoadAxis::Payload, ..) => Some(workload.payload_bytes as f64),
             (LoadAxis::Burst, _, Arrival::Burst(burst)) => Some(f64::from(burst)),
             (LoadAxis::Burst, ..) => Some(1.0),
@@ -180,6 +175,8 @@ pub struct CapacityGoal {
     pub until: Objective,
     /// The load that is varied.
     pub over: LoadAxis,
+    /// The flow whose load it is, if the study has several.
+    pub flow: Option<String>,
     /// Target width of the capacity interval, as a fraction.
     pub within: f64,
     /// The load at which the search begins.
@@ -190,6 +187,81 @@ pub struct CapacityGoal {
 }
 
 impl CapacityGoal {
+    /// Reads what is varied: `pairs`, or the load of a flow, such as `flows.telemetry.rate`.
+    ///
+    /// # Errors
+    /// If there is no such load, or if it is none of a flow.
+    pub fn read_over(text: &str) -> Result<(LoadAxis, Option<String>), String> {
+        let (flow, word) = match text.strip_prefix("flows.").and_then(|place| place.split_once('.')) {
+            Some((flow, word)) => (Some(flow.to_owned()), word),
+            None => (None, text),
+        };
+        let over = LoadAxis::parse(word).map_err(|error| error.to_string())?;
+        match flow {
+            Some(_) if over.is_limit() => Err(format!("`{word}` limits the server, and not a flow: write `{word}`")),
+            flow => Ok((over, flow)),
+        }
+    }
+
+    /// Returns what is wrong with its flows, if the study has these, and what to write.
+    pub fn check_flows(&self, flows: &[&str]) -> Option<(String, String)> {
+        let known = flows.join(", ");
+        let named = self.flow.as_deref().into_iter().chain(self.until.flows());
+        if let Some(unknown) = named.into_iter().find(|name| *name != ALL && !flows.contains(name)) {
+            let help = if flows.is_empty() { "leave it out".to_owned() } else { format!("its flows: {known}") };
+            return Some((format!("the study has no flow `{unknown}`"), help));
+        }
+        let is_whose = self.flow.is_none() && !self.over.is_limit() && !flows.is_empty();
+        is_whose.then(|| {
+            let (over, first) = (self.over, flows[0]);
+            (format!("`{over}` is of one flow"), format!("write flows.{first}.{over}; its flows: {known}"))
+        })
+    }
+
+    /// Returns the key of a study that a search over this load varies.
+    pub fn key_of(&self, over: LoadAxis) -> String {
+        self.with_flow(over, over.key())
+    }
+
+    /// Returns what a study and a command write for this load: see [`CapacityGoal::read_over`].
+    pub fn text_of(&self, over: LoadAxis) -> String {
+        self.with_flow(over, over.word())
+    }
+
+    fn with_flow(&self, over: LoadAxis, word: &str) -> String {
+        match self.flow.as_ref().filter(|_| !over.is_limit()) {
+            Some(flow) => format!("flows.{flow}.{word}"),
+            None => word.to_owned(),
+        }
+    }
+
+    /// Returns the key of a study that the search varies.
+    pub fn key(&self) -> String {
+        self.key_of(self.over)
+    }
+
+    /// Returns the workload of a cell that has the load.
+    pub fn workload<'c>(&self, cell: &'c Cell) -> &'c Workload {
+        let flow = self.flow.as_ref().and_then(|name| cell.flows.iter().find(|flow| flow.name == *name));
+        flow.map_or(&cell.workload, |flow| &flow.workload)
+    }
+
+    /// Returns the load of a cell; `None` if it has none of this kind.
+    pub fn load_of(&self, cell: &Cell) -> Option<f64> {
+        self.over.load_of(self.workload(cell), &cell.limits)
+    }
+
+    /// Returns the load of a run.
+    fn load_of_run(&self, record: &RunRecord) -> Option<f64> {
+        let number = |name: &str| record.cell.get(name).and_then(serde_json::Value::as_f64);
+        let limits = Limits { cpus: number("cpus"), memory_bytes: number("memory").map(|bytes| bytes as u64) };
+        let own = match &self.flow {
+            None => &record.workload,
+            Some(name) => &record.flows.iter().find(|flow| flow.name == *name)?.own.as_ref()?.workload,
+        };
+        self.over.load_of(own, &limits)
+    }
+
     /// Returns the loads that parts of the study can be searched over, its own first.
     pub fn loads(&self) -> impl Iterator<Item = LoadAxis> {
         let more = self.asked.iter().flat_map(|asked| asked.more.iter().copied());
@@ -292,7 +364,7 @@ impl CapacityClimb {
 
     /// Adds a run. Returns its step; `None` if the run has no load of this kind.
     pub fn note(&mut self, record: &RunRecord) -> Option<&CapacityStep> {
-        let load = self.goal.over.load_of_run(record)?;
+        let load = self.goal.load_of_run(record)?;
         let mut step = CapacityStep::of(record, &self.goal.until, load);
         let before = self.steps.iter().filter(|other| other.load == load && !other.counts).count() as u32;
         let most = match step.outcome {

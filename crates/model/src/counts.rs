@@ -63,6 +63,26 @@ impl LedgerCounts {
     }
 }
 
+/// Bytes of messages whose sizes vary, with their headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteCounts {
+    /// Of the messages of the window that were sent.
+    pub sent: u64,
+    /// Of the copies of these that were delivered.
+    pub delivered: u64,
+    /// Of the messages that arrived during the window, as in `arrived`.
+    pub arrived: u64,
+}
+
+impl ByteCounts {
+    /// Adds the bytes of others.
+    pub fn add(&mut self, other: &ByteCounts) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.delivered = self.delivered.saturating_add(other.delivered);
+        self.arrived = self.arrived.saturating_add(other.arrived);
+    }
+}
+
 /// Messages that the server refused for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusalCount {
@@ -129,6 +149,12 @@ pub struct Counts {
     /// message, or the echo was lost. Not included in `lost`.
     #[serde(default)]
     pub unanswered: u64,
+    /// Bytes of the messages that were sent; only if their sizes vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
+    /// Bytes of the copies that arrived; only if their sizes vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_bytes: Option<u64>,
 }
 
 impl Counts {
@@ -171,6 +197,8 @@ impl Counts {
         sum(&mut self.unanswered, other.unanswered);
         self.corrupted = both(self.corrupted, other.corrupted);
         self.acked_lost = both(self.acked_lost, other.acked_lost);
+        self.sent_bytes = both(self.sent_bytes, other.sent_bytes);
+        self.delivered_bytes = both(self.delivered_bytes, other.delivered_bytes);
     }
 
     /// Returns the messages that were sent, and neither acknowledged nor refused; for systems that

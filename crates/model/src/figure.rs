@@ -175,7 +175,7 @@ impl Figure {
         match (step, unit) {
             (Some(step), _) => step(run),
             (None, Unit::PerS) => a_second,
-            (None, Unit::BytesPerS) => a_second * run.workload.payload_bytes as f64,
+            (None, Unit::BytesPerS) => a_second * run.workload.mean_payload_bytes(),
             (None, Unit::Share) => 1.0 / run.counts.expected.max(1) as f64,
             (None, Unit::Count) if *better == Some("lower") => self.value(run).unwrap_or(0.0).max(0.0).sqrt(),
             (None, Unit::Cores | Unit::PerMessage | Unit::Multiple) => 0.0,

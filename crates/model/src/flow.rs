@@ -1,6 +1,7 @@
 //! Flows: separate streams of traffic of one run, each with its own pattern, clients, rate and messages.
 
 use crate::cell::Cell;
+use crate::payload::SizeFiles;
 use crate::protocol::Flow;
 use crate::setting::{Key, SettingError, Settings, key};
 use crate::workload::resolve::WorkloadErrors;
@@ -73,12 +74,12 @@ impl StudyFlow {
     }
 
     /// Returns the flow of these settings of a cell.
-    pub(crate) fn resolve(&self, shared: &Settings) -> Result<Flow, WorkloadErrors> {
+    pub(crate) fn resolve(&self, shared: &Settings, files: &SizeFiles) -> Result<Flow, WorkloadErrors> {
         let mut shared = shared.clone();
         if ["pattern"].iter().chain(&CLIENT_KEYS).any(|name| self.settings.get(name).is_some()) {
             CLIENT_KEYS.iter().filter_map(|name| key(name)).for_each(|key| drop(key.take(&mut shared)));
         }
-        let workload = Workload::resolve(&shared.overridden_by(self.settings.clone()))?;
+        let workload = Workload::resolve_with(&shared.overridden_by(self.settings.clone()), files)?;
         Ok(Flow { name: self.name.clone(), workload })
     }
 
@@ -141,6 +142,7 @@ impl Cell {
                 consume: flow.workload.consume,
                 outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,
+                payload_sizes: flow.workload.payload_sizes.clone(),
                 qos: flow.workload.qos,
                 durable: flow.workload.durable,
                 verify: flow.workload.verify,

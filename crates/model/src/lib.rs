@@ -23,6 +23,7 @@ pub mod link;
 pub mod objective;
 pub mod options;
 pub mod pattern;
+pub mod payload;
 pub mod pin;
 pub mod plan;
 pub mod printable;

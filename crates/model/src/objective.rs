@@ -3,8 +3,10 @@
 //! The figures are those of the table ([`Figure`]).
 
 use crate::figure::{Figure, FigureNameError, Scope, Unit};
+use crate::flow::ALL;
 use crate::record::{FigureGroup, RunRecord};
 use crate::units::{parse_size, parse_time};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Longest objective that is parsed, bytes.
@@ -22,6 +24,8 @@ pub struct ObjectiveTerm {
     /// The term in its shortest form.
     text: String,
     figure: Figure,
+    /// The flow whose figure it is; `None` for the whole run.
+    flow: Option<String>,
     /// True if the bound of a count is a share of all messages: `lost < 0.1%`.
     is_share: bool,
     relation: Relation,
@@ -57,6 +61,9 @@ pub enum ObjectiveError {
     /// The text has the wrong form.
     #[error("`{0}` is not an objective: write FIGURE < BOUND, several with `and`, as in 'p99 < 10ms and lost = 0'")]
     Form(String),
+    /// A term names a flow where there are none.
+    #[error("`{0}`: a flow has no place here: leave the brackets out")]
+    Flow(String),
     /// A term names an unknown figure.
     #[error("`{text}`: {unknown}")]
     Figure {
@@ -102,6 +109,20 @@ impl Objective {
         Ok(Objective { terms: terms.collect::<Result<_, _>>()? })
     }
 
+    /// Returns the flows that it names.
+    pub fn flows(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().filter_map(|term| term.flow.as_deref())
+    }
+
+    /// Returns the objective if it names no flow.
+    ///
+    /// # Errors
+    /// The first term that names one.
+    pub fn of_whole_runs(self) -> Result<Objective, ObjectiveError> {
+        let named = self.terms.iter().find(|term| term.flow.is_some()).map(|term| term.text.clone());
+        named.map_or(Ok(self), |text| Err(ObjectiveError::Flow(text)))
+    }
+
     /// Returns the default objective.
     pub fn usual() -> Objective {
         Objective::parse("p99 < 10ms and lost = 0").unwrap_or(Objective { terms: Vec::new() })
@@ -140,14 +161,14 @@ impl Objective {
     /// generator delay of any message and the longest time that any may have waited for its
     /// receiver.
     pub fn despite_lag(&self, record: &RunRecord) -> Option<bool> {
-        let times = &record.times;
-        let late = times.own_lag.as_ref()?.max as f64 + times.receive_lag.as_ref().map_or(0.0, |lag| lag.max as f64);
         let (mut holds, mut fails) = (true, false);
         for term in &self.terms {
             match (term.figure.from_due(), term.figure.unit()) {
                 (Some(from_due), _) => {
-                    let value = term.value(record)?;
-                    let ends = [(value - late).max(0.0), from_due.value(record)?];
+                    let of = term.record(record)?;
+                    let received = of.times.receive_lag.as_ref().map_or(0.0, |lag| lag.max as f64);
+                    let late = of.times.own_lag.as_ref()?.max as f64 + received;
+                    let ends = [(term.value(record)? - late).max(0.0), from_due.value(&of)?];
                     holds &= ends.iter().all(|end| term.holds(*end));
                     fails |= ends.iter().all(|end| !term.holds(*end));
                 }
@@ -218,6 +239,10 @@ impl ObjectiveTerm {
         if name.is_empty() || bound.is_empty() {
             return Err(form());
         }
+        let (name, flow) = match name.strip_suffix(')').and_then(|name| name.split_once('(')) {
+            Some((figure, flow)) => (figure.trim(), Some(flow.trim().to_owned())),
+            None => (name, None),
+        };
         let figure =
             Figure::named(name).map_err(|unknown| ObjectiveError::Figure { text: text.to_owned(), unknown })?;
         if !figure.is_of_run() {
@@ -230,7 +255,9 @@ impl ObjectiveTerm {
             wanted,
         })?;
         let sign = if sign == "==" { "=" } else { sign };
-        Ok(ObjectiveTerm { text: format!("{name} {sign} {bound}"), figure, is_share, relation, bound: value })
+        let of = flow.as_ref().map_or_else(String::new, |flow| format!("({flow})"));
+        let text = format!("{name}{of} {sign} {bound}");
+        Ok(ObjectiveTerm { text, figure, flow, is_share, relation, bound: value })
     }
 
     /// Returns its text.
@@ -295,13 +322,25 @@ impl ObjectiveTerm {
         Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
+    /// Returns the record that has its figure: that of the flow, if it names one.
+    fn record<'r>(&self, record: &'r RunRecord) -> Option<Cow<'r, RunRecord>> {
+        match self.flow.as_deref() {
+            None | Some(ALL) => Some(Cow::Borrowed(record)),
+            Some(flow) => {
+                let flow = record.flows.iter().find(|known| known.name == flow)?;
+                record.of_flow(flow.clone()).map(Cow::Owned)
+            }
+        }
+    }
+
     /// Returns the figure of a run; `None` if it was not measured.
     pub fn value(&self, record: &RunRecord) -> Option<f64> {
-        let value = self.figure.value(record)?;
+        let of = self.record(record)?;
+        let value = self.figure.value(&of)?;
         if !self.is_share {
             return Some(value);
         }
-        let all = if self.figure == Figure::NOT_SENT { record.counts.offered } else { record.counts.expected };
+        let all = if self.figure == Figure::NOT_SENT { of.counts.offered } else { of.counts.expected };
         Some(value / all.max(1) as f64)
     }
 

@@ -195,7 +195,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
 /// Returns the workload of a cell, and its flows if it has several; of a cell that is one flow of a report, that one's.
 fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Result<(Workload, Vec<Flow>), Diagnostic> {
     if study.flows.is_empty() {
-        return Ok((Workload::resolve(settings).map_err(Diagnostic::whole)?, Vec::new()));
+        return Ok((Workload::resolve_with(settings, &study.sizes).map_err(Diagnostic::whole)?, Vec::new()));
     }
     if settings.count.is_some() {
         return Err(Diagnostic::whole("the flows of a run have one window: write `duration` in place of `count`"));
@@ -208,7 +208,7 @@ fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Res
                 flow.set(key.name, &as_typed(value)).map_err(|error| wrong(error.to_string()))?;
             }
         }
-        flow.resolve(settings).map_err(|errors| wrong(errors.to_string()))
+        flow.resolve(settings, &study.sizes).map_err(|errors| wrong(errors.to_string()))
     };
     let played = study.flows.iter().filter(|flow| plays(axes, &flow.name));
     let mut flows = played.map(named).collect::<Result<Vec<Flow>, Diagnostic>>()?;

@@ -40,6 +40,7 @@ relations! {
     "missing", Itself, counts::missing;
     "acknowledged", Itself, counts::acknowledged;
     "arrived", Itself, counts::arrived;
+    "bytes", Itself, counts::bytes;
     "series", Itself, counts::series;
     "connections", Itself, counts::connections;
     "latency-count", Itself, times::latency_count;

@@ -7,6 +7,7 @@ use crate::fault::Script;
 use crate::header::MAX_SEQUENCE;
 use crate::hosts::Ends;
 use crate::link::Side;
+use crate::payload::Payload;
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
@@ -179,8 +180,8 @@ keys! {
     consume: Rate = workload::default_consume();
     /// request-reply at a broker: requests of each client that wait for an answer, 1 to 1,000,000
     outstanding: Count<u32, 1, MOST_CLIENTS> = Count(workload::ONE_REQUEST);
-    /// message size with its 16-byte header, 16B to 1GiB
-    payload: Bytes<16, { 1 << 30 }> = Bytes(1_024);
+    /// message size with its 16-byte header, 16B to 1GiB, or sizes that vary
+    payload: Payload = Payload::Constant(1_024);
     /// quality of service: 0, 1 or 2
     qos: Count<u8, 0, 2> = Count(0);
     /// keep subscriptions and queued messages across disconnects and server restarts

@@ -1,10 +1,12 @@
 //! A study: systems combined with workload axes, the number of repeats, and the claims.
 
 pub(crate) mod axis;
+mod flows;
 mod goal;
 mod parse;
 mod questions;
 mod resolve;
+mod sizes;
 mod system_names;
 mod upgrade;
 mod write;
@@ -16,6 +18,7 @@ use crate::figure::Figure;
 use crate::flow::{ALL, FLOW, StudyFlow};
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
+use crate::payload::SizeFiles;
 use crate::question::AskedQuestions;
 use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
@@ -102,6 +105,8 @@ pub struct Study {
     pub settings: Settings,
     /// Its flows; if there are none, a run has one with the keys of `[workload]`.
     pub flows: Vec<StudyFlow>,
+    /// The sizes of the files that payloads name.
+    pub sizes: SizeFiles,
     /// The axes to combine; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.
@@ -275,7 +280,8 @@ impl Study {
     pub fn searched_over(&self, part: Option<&str>) -> Option<LoadAxis> {
         let goal = self.capacity.as_ref()?;
         let own = self.parts.iter().find(|own| Some(own.name.as_str()) == part);
-        let is_set = |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == over.key()));
+        let is_set =
+            |over: &LoadAxis| own.is_some_and(|own| own.axes.iter().any(|axis| axis.name == goal.key_of(*over)));
         Some(goal.loads().find(is_set).unwrap_or(goal.over))
     }
 

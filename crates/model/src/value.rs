@@ -1,6 +1,7 @@
 //! Errors of values of settings and options.
 
 use crate::fault::FaultError;
+use crate::payload::PayloadError;
 use crate::pin::UnknownPin;
 use crate::tuning::UnknownUse;
 use crate::units::{UnitError, format_time};
@@ -26,6 +27,9 @@ pub enum ValueError {
     /// The arrival is invalid.
     #[error(transparent)]
     Arrival(#[from] UnknownArrival),
+    /// The size of messages is invalid.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
     /// The script of faults is invalid.
     #[error(transparent)]
     Fault(#[from] FaultError),

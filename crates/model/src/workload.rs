@@ -2,8 +2,9 @@
 
 pub mod resolve;
 
-use crate::header::{SEALED_LEN, body_at};
+use crate::header::{SEALED_LEN, SENT_LEN, body_at};
 pub use crate::pattern::Pattern;
+use crate::payload::{MessageSizes, PayloadSizes};
 pub use crate::pin::Pin;
 pub use crate::profile::Rate;
 use crate::units::{MILLISECOND, Ns, SECOND};
@@ -229,8 +230,11 @@ pub struct Workload {
     /// Requests of each requester that wait for an answer at most; sent to agents if it is not 1.
     #[serde(default = "one_request", skip_serializing_if = "is_one_request")]
     pub outstanding: u32,
-    /// Length of a message, including its header: 16 B to 1 GiB.
+    /// Length of a message, including its header: 16 B to 1 GiB. If sizes vary, the largest.
     pub payload_bytes: u64,
+    /// The sizes of messages, if they vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_sizes: Option<PayloadSizes>,
     /// Quality of service, 0 to 2.
     pub qos: u8,
     /// True if subscriptions and messages that wait for them outlive connection and server.
@@ -296,12 +300,29 @@ impl Workload {
     /// True if every byte of a message is checked: a short one has no body.
     pub fn checks_bodies(&self) -> bool {
         let payload = self.payload_bytes as usize;
-        self.verify == Verify::Full || payload <= body_at(payload)
+        let has_bodies = if self.payload_sizes.is_some() { payload > SENT_LEN } else { payload > body_at(payload) };
+        self.verify == Verify::Full || !has_bodies
     }
 
-    /// Returns the offset of the body that the receivers of a message check.
-    pub fn body_at(&self) -> usize {
-        if self.header_checksum { SEALED_LEN } else { body_at(self.payload_bytes as usize) }
+    /// Returns the offset of the body that the receivers of a message of this length check.
+    #[inline]
+    pub fn body_at(&self, len: usize) -> usize {
+        if self.header_checksum { SEALED_LEN } else { body_at(len) }
+    }
+
+    /// Returns the length of the shortest message, bytes. Probes and end markers have it.
+    pub fn least_payload_bytes(&self) -> u64 {
+        self.payload_sizes.as_ref().map_or(self.payload_bytes, PayloadSizes::least_bytes)
+    }
+
+    /// Returns the mean length of messages, bytes.
+    pub fn mean_payload_bytes(&self) -> f64 {
+        self.payload_sizes.as_ref().map_or(self.payload_bytes as f64, PayloadSizes::mean_bytes)
+    }
+
+    /// Returns the length of each message; `None` if all have the same.
+    pub fn message_sizes(&self) -> Option<MessageSizes> {
+        self.payload_sizes.clone().map(|sizes| MessageSizes::new(sizes, self.seed))
     }
 
     /// True if latency is measured. It is not if messages are sent as fast as possible: there it is
@@ -318,7 +339,7 @@ impl Workload {
     /// True if messages should carry the checksum of their header, if all agents support it: bodies
     /// are checked, there is room for it, and the header's times are measured.
     pub fn wants_header_checksum(&self) -> bool {
-        self.verify == Verify::Full && self.payload_bytes >= SEALED_LEN as u64 && self.measures_latency()
+        self.verify == Verify::Full && self.least_payload_bytes() >= SEALED_LEN as u64 && self.measures_latency()
     }
 
     /// Returns the length of a slice of the record's series, ns: a twentieth of the window from 10

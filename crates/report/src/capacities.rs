@@ -11,8 +11,12 @@ use crate::text::clean;
 use crate::words::OPEN;
 use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, LoadAxis, StepOutcome};
 use pubmark_model::cell::label;
+use pubmark_model::flow::{ALL, FLOW};
+use pubmark_model::record::{FlowRecord, RunRecord};
+use pubmark_model::setting::as_typed;
 use pubmark_stats::{CapacityStanding, KnownCapacity, rank_capacities};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Longest question and objective that is shown, characters.
 const TEXT_CHARS: usize = 200;
@@ -64,11 +68,12 @@ impl Report {
     /// The place of a cell without what its search turns up; none where its capacity is
     /// not asked for.
     pub(crate) fn place_of_search(&self, axes: &Map<String, Value>) -> Option<Map<String, Value>> {
-        let (_, asked) = self.study().asked_capacity()?;
+        let (goal, asked) = self.study().asked_capacity()?;
         let is_asked = asked.searches(axes.get("part").and_then(Value::as_str));
         let over = self.searched_over(axes)?;
         let mut place = axes.clone();
-        place.retain(|name, _| name != over.key() && !OF_RUNS.contains(&name.as_str()));
+        let key = goal.key_of(over);
+        place.retain(|name, _| *name != key && name != FLOW && !OF_RUNS.contains(&name.as_str()));
         is_asked.then_some(place)
     }
 
@@ -107,9 +112,10 @@ pub(crate) fn best_of<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Op
 /// Returns the capacities whose steps are runs of the report itself.
 fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
     let mut all: Vec<CapacityResult> = Vec::new();
-    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
+    let key = goal.key();
+    for (run, cell) in &with_flows(report) {
         let mut axes = run.cell.clone();
-        axes.retain(|name, _| name != goal.over.key() && !OF_STEPS.contains(&name.as_str()));
+        axes.retain(|name, _| *name != key && name != FLOW && !OF_STEPS.contains(&name.as_str()));
         let at = all.iter().position(|known| known.axes == axes).unwrap_or_else(|| {
             all.push(CapacityResult {
                 label: label(&axes),
@@ -126,6 +132,23 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
         }
     }
     all
+}
+
+/// Returns the runs with their flows, each with the index of its cell: a report has a record for each flow, followed by
+/// that of all of them.
+fn with_flows(report: &Report) -> Vec<(Cow<'_, RunRecord>, usize)> {
+    let mut flows: Vec<FlowRecord> = Vec::new();
+    let mut whole = Vec::new();
+    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
+        match run.cell.get(FLOW) {
+            None => whole.push((Cow::Borrowed(run), *cell)),
+            Some(name) if name != ALL => flows.push(run.clone().into_flow(&as_typed(name))),
+            Some(_) => {
+                whole.push((Cow::Owned(RunRecord { flows: std::mem::take(&mut flows), ..run.clone() }), *cell));
+            }
+        }
+    }
+    whole
 }
 
 /// Returns the capacities of a search with a folder of its own, whose steps are not cells of the

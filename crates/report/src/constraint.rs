@@ -88,7 +88,7 @@ impl Constraints {
                     Constraint::Axis(only)
                 }
                 _ => {
-                    let mut of_figure = Objective::parse(&term)?.terms().to_vec();
+                    let mut of_figure = Objective::parse(&term)?.of_whole_runs()?.terms().to_vec();
                     Constraint::Figure(of_figure.remove(0))
                 }
             });

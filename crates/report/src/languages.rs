@@ -5,6 +5,7 @@ use crate::figures::{Observation, typical};
 use crate::floor::FLOOR;
 use pubmark_model::cell::Cell;
 use pubmark_model::figure::Figure;
+use pubmark_model::payload::PayloadSizes;
 use pubmark_model::workload::Rate;
 use std::collections::HashMap;
 
@@ -90,7 +91,14 @@ pub(crate) fn beside(cells: &[CellResult]) -> Vec<Vec<usize>> {
 fn work(cell: &Cell) -> String {
     let work = &cell.workload;
     format!(
-        "{} {} {} {:?} {:?} {} {:?}",
-        work.pattern, work.publishers, work.subscribers, work.rate, work.arrival, work.payload_bytes, work.extent
+        "{} {} {} {:?} {:?} {} {:?} {:?}",
+        work.pattern,
+        work.publishers,
+        work.subscribers,
+        work.rate,
+        work.arrival,
+        work.payload_bytes,
+        work.extent,
+        work.payload_sizes.as_ref().map(PayloadSizes::text)
     )
 }

@@ -82,7 +82,7 @@ impl Steps<'_> {
             (false, false) => format!("{SEARCHING}-{}", format_time(window_ns)),
         };
         let key = self.goal.over.key();
-        let text = self.goal.over.value(load, cell.workload.publishers);
+        let text = self.goal.over.value(load, self.goal.workload(cell).publishers);
         let read = pubmark_model::setting::key(key).map(|key| key.read(&text));
         let value = match read {
             Some(Ok(value)) => value,
@@ -94,7 +94,7 @@ impl Steps<'_> {
     /// Returns the parts with this load added.
     fn grown(&self, parts: &[StudyPart], ask: &Ask) -> Vec<StudyPart> {
         let mut parts = parts.to_vec();
-        let key = self.goal.over.key();
+        let key = self.goal.key();
         let axis = |name: &str, value: Value| Axis { name: name.to_owned(), values: vec![value] };
         match parts.iter_mut().find(|part| part.name == ask.part) {
             Some(part) => {
@@ -106,7 +106,7 @@ impl Steps<'_> {
             }
             None => parts.push(StudyPart {
                 name: ask.part.clone(),
-                axes: vec![axis("duration", format_time(ask.window_ns).into()), axis(key, ask.value.clone())],
+                axes: vec![axis("duration", format_time(ask.window_ns).into()), axis(&key, ask.value.clone())],
             }),
         }
         parts
@@ -116,7 +116,7 @@ impl Steps<'_> {
     fn asked(&self, record: &RunRecord) -> Option<Ask> {
         let axis = |name: &str| record.cell.get(name);
         let window_ns = parse_time(axis("duration")?.as_str()?).ok()?;
-        Some(Ask { part: axis("part")?.as_str()?.to_owned(), value: axis(self.goal.over.key())?.clone(), window_ns })
+        Some(Ask { part: axis("part")?.as_str()?.to_owned(), value: axis(&self.goal.key())?.clone(), window_ns })
     }
 
     /// Returns the study with this load added, and the cell to run.
@@ -127,7 +127,7 @@ impl Steps<'_> {
         ask: &Ask,
     ) -> Result<(StudyPlan, Vec<StudyPart>, Cell), Vec<Diagnostic>> {
         let parts = self.grown(parts, ask);
-        let key = self.goal.over.key();
+        let key = self.goal.key();
         let mut study = self.study.clone();
         study
             .axes
@@ -136,7 +136,7 @@ impl Steps<'_> {
         let plan = StudyPlan::new(study)?;
         let same = |cell: &Cell| of.axes.iter().all(|(name, value)| cell.axes.get(name) == Some(value));
         let here = |cell: &&Cell| {
-            same(cell) && cell.axes["part"] == ask.part.as_str() && cell.axes.get(key) == Some(&ask.value)
+            same(cell) && cell.axes["part"] == ask.part.as_str() && cell.axes.get(&key) == Some(&ask.value)
         };
         let cell = plan.cells().iter().find(here).cloned();
         let cell = cell.ok_or_else(|| vec![Diagnostic::whole("a step has no cell")])?;
@@ -176,7 +176,7 @@ impl CellSearch {
         };
         let climb = &self.climb;
         let answer = climb.answer();
-        let publishers = f64::from(cell.workload.publishers);
+        let publishers = f64::from(climb.goal().workload(cell).publishers);
         let enough = request.enough_each_per_s.map_or(f64::INFINITY, |each| each * publishers);
         let reached = climb
             .steps()

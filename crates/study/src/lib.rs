@@ -22,6 +22,7 @@ pub mod run;
 pub mod runner;
 pub mod searches;
 pub mod servers;
+pub mod size_files;
 pub mod strategy;
 pub mod survey;
 pub mod turns;

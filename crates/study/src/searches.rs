@@ -115,18 +115,24 @@ impl FollowingSearch {
                 "what holds while parts fail is not searched, and all cells have faults; {way}"
             )));
         }
-        let (over, within, until) = match (kind, &study.capacity) {
+        let mut goal = match (kind, &study.capacity) {
             (SearchKind::Capacity, Some(goal)) => {
-                (study.searched_over(part.as_deref()).unwrap_or(goal.over), goal.within, goal.until.clone())
+                let over = study.searched_over(part.as_deref()).unwrap_or(goal.over);
+                CapacityGoal { over, asked: None, ..goal.clone() }
             }
-            (_, goal) => (LoadAxis::Rate, NEAR, goal.as_ref().map_or_else(Objective::usual, |goal| goal.until.clone())),
+            (_, goal) => {
+                let until = goal.as_ref().map_or_else(Objective::usual, |goal| goal.until.clone());
+                CapacityGoal { until, over: LoadAxis::Rate, flow: None, within: NEAR, start: 0.0, asked: None }
+            }
         };
-        let lowest = played().filter_map(|cell| over.load_of(&cell.workload, &cell.limits)).reduce(f64::min);
+        let over = goal.over;
+        let lowest = played().filter_map(|cell| goal.load_of(cell)).reduce(f64::min);
         let each = played().filter_map(|cell| match cell.workload.rate {
             Rate::Due(profile) => Some(profile.fastest_per_s()),
             Rate::Max => None,
         });
-        let (start, enough_each_per_s) = match (kind, study.asked_capacity()) {
+        let enough_each_per_s;
+        (goal.start, enough_each_per_s) = match (kind, study.asked_capacity()) {
             (SearchKind::Capacity, Some((goal, asked))) => {
                 (asked.start.map(|start| over.amount(start)).or(lowest).unwrap_or(goal.start), None)
             }
@@ -144,16 +150,15 @@ impl FollowingSearch {
                 .filter(|axis| fails(&axis.name))
                 .for_each(|axis| axis.values.retain(|value| searched(&axis.name, value)));
         }
-        let key = over.key();
+        let key = goal.key();
         own.lift(&OF_RUNS);
-        own.lift(&[key]);
+        own.lift(&[&key]);
         let is_own = |name: &str| name == key || OF_RUNS.contains(&name);
         own.axes.retain(|axis| !is_own(&axis.name));
         own.skips.retain(|skip| !skip.conditions.iter().any(|(axis, _)| is_own(axis)));
         own.settings.set("repeats", "1").map_err(|error| wrong(error.to_string()))?;
         own.claims.clear();
         (own.ab, own.reference, own.questions) = (None, None, None);
-        let goal = CapacityGoal { until, over, within, start, asked: None };
         let of = part.as_ref().map_or_else(|| study.title.clone(), |part| format!("{}: {part}", study.title));
         (own.title, own.question) = match kind {
             SearchKind::Capacity => (format!("Capacity of {of}"), format!("How far does `{}` hold?", goal.until)),

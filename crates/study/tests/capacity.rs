@@ -50,6 +50,7 @@ fn goal(until: &str) -> CapacityGoal {
     CapacityGoal {
         until: Objective::parse(until).unwrap(),
         over: LoadAxis::Rate,
+        flow: None,
         within: 0.05,
         start: 400.0,
         asked: None,

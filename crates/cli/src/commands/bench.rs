@@ -17,7 +17,9 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Report, read_records};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
+use pubmark_study::size_files;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Default time limit of `--precision`.
 const BUDGET: &str = "5m";
@@ -128,6 +130,7 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
         let lines: Vec<String> = errors.iter().map(line).collect();
         Failure::usage(lines.join("\n"))
     })?;
+    size_files::load(&mut study, Path::new("")).map_err(Failure::usage)?;
     if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }

@@ -12,6 +12,7 @@ use pubmark_host::machine;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use pubmark_model::cell::Cell;
 use pubmark_model::objective::Objective;
+use pubmark_model::payload::Payload;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::why_unbound;
 use pubmark_model::setting::as_typed;
@@ -92,7 +93,7 @@ fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal, cells: &[Cell]) {
             "{}: how far `{}` holds over {}, from {} {}",
             cell.label(),
             goal.until,
-            goal.over,
+            goal.text_of(goal.over),
             (goal.over.amount(goal.start) * 1e3).round() / 1e3,
             goal.over.unit()
         ));
@@ -201,9 +202,9 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         (None, Some(goal)) => goal.until.clone(),
         (None, None) => Objective::usual(),
     };
-    let over = match (&args.over, &study.capacity) {
-        (Some(text), _) => LoadAxis::parse(text).map_err(|error| Failure::usage(format!("--over: {error}")))?,
-        (None, _) => over_of_study,
+    let (over, flow) = match (&args.over, &study.capacity) {
+        (Some(text), _) => CapacityGoal::read_over(text).map_err(|error| Failure::usage(format!("--over: {error}")))?,
+        (None, goal) => (over_of_study, goal.as_ref().and_then(|goal| goal.flow.clone())),
     };
     let within = match (&args.within, &study.capacity) {
         (Some(text), _) => fraction(text)?,
@@ -212,26 +213,36 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     if over == LoadAxis::Rate && given.rate.as_deref().is_some_and(|rate| rate.contains(char::is_alphabetic)) {
         return Err(Failure::usage("--rate: a search over rates begins at a number, and not at max"));
     }
+    let mut goal = CapacityGoal { until, over, flow, within, start: 1.0, asked: None };
+    let flows: Vec<&str> = study.flows.iter().map(|flow| flow.name.as_str()).collect();
+    if let Some((what, help)) = goal.check_flows(&flows) {
+        return Err(Failure::usage(format!("{what}: {help}")));
+    }
+    let key = goal.key();
+    let varies = |text: &str| Payload::parse(text).is_ok_and(|payload| !matches!(payload, Payload::Constant(_)));
+    if over == LoadAxis::Payload && given.payload.as_deref().is_some_and(varies) {
+        return Err(Failure::usage("--payload: a search over payloads begins at one size, such as 64B"));
+    }
     let asked_start = study
         .asked_capacity()
         .filter(|(goal, _)| goal.over == over)
         .and_then(|(_, asked)| asked.start)
         .map(|start| over.amount(start));
-    let lowest = if is_system(&args.target, registry) { None } else { lowest(&study, over) };
+    let lowest = if is_system(&args.target, registry) && goal.flow.is_none() { None } else { lowest(&study, &goal) };
     // The search sets both itself.
-    study.lift(&["duration", "count", over.key()]);
+    study.lift(&["duration", "count", &key]);
     if study.axis("count").is_some() {
         return Err(Failure::usage("--set count: a search has windows of time; --duration is that of its last run"));
     }
-    let is_list = study.axis(over.key()).is_some_and(|axis| axis.values.len() > 1);
+    let is_list = study.axis(&key).is_some_and(|axis| axis.values.len() > 1);
     if is_list && is_system(&args.target, registry) {
         return Err(Failure::usage(format!(
             "--{}: a search begins at one load, and finds the others itself",
             over.key()
         )));
     }
-    let from = study.axis(over.key()).and_then(|axis| axis.values.first().map(as_typed));
-    study.axes.retain(|axis| axis.name != "duration" && axis.name != over.key());
+    let from = study.axis(&key).and_then(|axis| axis.values.first().map(as_typed));
+    study.axes.retain(|axis| axis.name != "duration" && axis.name != key);
     let is_given = match over {
         LoadAxis::Rate => given.rate.is_some(),
         LoadAxis::Pairs => given.pairs.is_some(),
@@ -247,9 +258,9 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     if let Some(pin) = &pin {
         study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;
     }
-    let publishers = cells.cells().first().map_or(1.0, |cell| f64::from(cell.workload.publishers));
+    let publishers = cells.cells().first().map_or(1.0, |cell| f64::from(goal.workload(cell).publishers));
     let number = from.filter(|_| is_given).and_then(|text| text.trim_start_matches("burst:").parse::<f64>().ok());
-    let start = match (over, number) {
+    goal.start = match (over, number) {
         (LoadAxis::Cpus | LoadAxis::Memory, Some(given)) => over.amount(given),
         // `pubmark run` begins with the same load.
         (_, None) if asked_start.or(lowest).is_some() => asked_start.or(lowest).unwrap_or(1.0),
@@ -264,7 +275,6 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         (_, found) => found.unwrap_or(1.0).max(1.0),
     };
     let budget_ns = study.asked_capacity().and_then(|(_, asked)| asked.budget_ns);
-    let goal = CapacityGoal { until, over, within, start, asked: None };
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
@@ -272,10 +282,10 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
 }
 
 /// Returns the lowest load that a study sets for its cells; `None` if it sets none, as with `max`.
-fn lowest(study: &Study, over: LoadAxis) -> Option<f64> {
+fn lowest(study: &Study, goal: &CapacityGoal) -> Option<f64> {
     let plan = StudyPlan::new(study.clone()).ok()?;
     let played = plan.cells().iter().filter(|cell| cell.skipped.is_none());
-    played.filter_map(|cell| over.load_of(&cell.workload, &cell.limits)).reduce(f64::min)
+    played.filter_map(|cell| goal.load_of(cell)).reduce(f64::min)
 }
 
 /// Returns separate processors for server and clients if no location is given and both are here: else each would be

@@ -17,6 +17,7 @@ use pubmark_model::units::Ns;
 use pubmark_report::{Reference, earlier_runs};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{Registry, STUDIES, origin};
+use pubmark_study::size_files;
 use std::path::{Path, PathBuf};
 
 /// Runs a study.
@@ -108,6 +109,7 @@ fn read(
         let flags: Vec<&str> = set.iter().skip(args.set.len()).map(|(key, _)| key.as_str()).collect();
         let by_flags = |errors| Failure::usage(by_flags(errors, &flags));
         let mut study = Study::parse(file, text, &systems, &reading).map_err(by_flags)?;
+        size_files::load(&mut study, folder_of(args, file)).map_err(Failure::usage)?;
         if let Some(named) = &args.measure.hosts {
             study.hosts = hosts(named)?;
         }
@@ -153,10 +155,7 @@ fn require_named(
     for named in typed(set) {
         require(registry, &named, Path::new(""))?;
     }
-    let folder = Path::new(file)
-        .parent()
-        .filter(|_| args.study.as_ref().is_some_and(|study| Path::new(study).exists()))
-        .unwrap_or(Path::new(""));
+    let folder = folder_of(args, file);
     for named in named_systems(text) {
         require(registry, &named, folder)?;
     }
@@ -166,6 +165,12 @@ fn require_named(
         }
     }
     Ok(())
+}
+
+/// Returns the folder of a study's file; the current one if the study is included.
+fn folder_of<'a>(args: &RunArgs, file: &'a str) -> &'a Path {
+    let is_file = |study: &String| Path::new(study).exists();
+    Path::new(file).parent().filter(|_| args.study.as_ref().is_some_and(is_file)).unwrap_or(Path::new(""))
 }
 
 /// A study named on the command line.

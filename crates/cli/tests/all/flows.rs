@@ -179,6 +179,63 @@ fn a_gate_of_a_flow_looks_at_that_flow_alone() {
 }
 
 #[test]
+fn a_key_of_a_flow_is_an_axis_and_differs_between_the_arms_of_a_comparison() {
+    let place = Place::new();
+    let study = "title = \"t\"\n[workload]\nwarmup = \"0s\"\nduration = \"1s\"\n[flows.few]\n[flows.many]\nrate = 300\n\
+                 [axes]\nsystem = [\"mock\"]\n\"flows.few.rate\" = [50, 100]\n[run]\nrepeats = 1\n";
+    std::fs::write(place.path("rates.toml"), study).unwrap();
+    let output = place.run(&["run", "rates.toml", "--out", "rates", "--set", "flows.few.rate=50,100,200"]);
+    let records = place.records("rates");
+    assert_eq!(records.len(), 3, "{}", stderr(&output));
+    for record in &records {
+        let few = record["cell"]["flows.few.rate"].as_u64().unwrap();
+        let offered = |flow: usize| record["flows"][flow]["counts"]["offered"].as_u64().unwrap();
+        assert_eq!([offered(0), offered(1)], [few, 300]);
+    }
+    let arms = ["--a", "flows.few.rate=100", "--b", "flows.few.rate=50"];
+    let gates = ["--fail-on", "offered_per_s(few) < -10%", "--fail-on", "offered_per_s(many) < -10%"];
+    let flows = ["--flow", "few: payload=64B", "--flow", "many: rate=300"];
+    let fixed = ["--json", "--duration", "1s", "--set", "warmup=0s", "--budget", "30s", "--out", "r"];
+    let output = place.run(&[&["ab", "mock"], &flows[..], &arms, &gates, &fixed].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let outcomes: Vec<&Value> = told["gates"].as_array().unwrap().iter().map(|gate| &gate["outcome"]).collect();
+    assert_eq!(outcomes, ["failed", "passed"], "{told}");
+    let again = place.run(&["report", "r"]);
+    assert!(stdout(&again).contains("flow=many"), "{}", stdout(&again));
+    let output =
+        place.run(&["ab", "mock", "--a", "flows.few.rate=1", "--b", "flows.few.rate=2", "--fail-on", "p50 > +1%"]);
+    assert!(stderr(&output).contains("--a flows.few.rate: the study has no flow `few`"), "{}", stderr(&output));
+}
+
+/// Sending takes the mock 1 ms: a flow of two publishers carries 2,000 messages/s.
+#[test]
+fn the_capacity_of_a_flow_is_found_beside_the_others() {
+    let place = Place::new();
+    let flows = ["--flow", "few: pairs=2, rate=100", "--flow", "many: rate=300"];
+    let goal = ["--over", "flows.few.rate", "--until", "p99(few) < 5ms and lost = 0"];
+    let fixed = ["--set", "options.send_cost=1ms", "--set", "warmup=0s", "--duration", "10s", "--out", "r", "--json"];
+    let output = place.run(&[&["capacity", "mock"], &flows[..], &goal, &fixed].concat());
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let estimate = told["estimate"].as_f64().unwrap_or_else(|| panic!("{told} {}", stderr(&output)));
+    assert!((1_900.0..2_100.0).contains(&estimate), "{estimate}");
+    let again = place.run(&["report", "r", "--json"]);
+    let again: Value = serde_json::from_str(&stdout(&again)).unwrap();
+    assert_eq!(again[0]["estimate"], told["estimate"], "a report says the same");
+    for (over, until, wanted) in [
+        ("rate", "lost = 0", "`rate` is of one flow: write flows.few.rate; its flows: few, many"),
+        ("flows.none.rate", "lost = 0", "the study has no flow `none`"),
+        ("flows.few.rate", "p99(none) < 5ms", "the study has no flow `none`: its flows: few, many"),
+        ("flows.few.cpus", "lost = 0", "`cpus` limits the server, and not a flow"),
+    ] {
+        let goal = ["--over", over, "--until", until, "--out", "r2"];
+        let output = place.run(&[&["capacity", "mock"], &flows[..], &goal].concat());
+        assert_eq!(output.status.code(), Some(2), "{over}: {}", stderr(&output));
+        assert!(stderr(&output).contains(wanted), "{over}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn what_is_no_flow_is_refused_with_the_way_out() {
     let place = Place::new();
     for (flow, wanted) in [

@@ -2,7 +2,7 @@
 
 use super::losses;
 use super::merge::{add_counts, merge};
-use pubmark_model::counts::{RefusalCount, add_refusals};
+use pubmark_model::counts::{ByteCounts, RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
@@ -57,8 +57,13 @@ impl UnitedFlow {
         results.iter().filter_map(|result| result.pacing).for_each(|one| pacing.get_or_insert_default().add(&one));
         let mut stalls: Option<Stalls> = None;
         results.iter().filter_map(|result| result.stalls).for_each(|one| stalls.get_or_insert_default().add(&one));
+        let mut bytes: Option<ByteCounts> = None;
+        results.iter().filter_map(|result| result.bytes).for_each(|one| bytes.get_or_insert_default().add(&one));
+        counts.sent_bytes = bytes.map(|bytes| bytes.sent);
+        counts.delivered_bytes = bytes.map(|bytes| bytes.delivered);
+        let arrived = total(results.iter().map(|result| result.arrived));
         UnitedFlow {
-            rates: rates(workload, &counts, window_ns, total(results.iter().map(|result| result.arrived))),
+            rates: rates(workload, &counts, window_ns, (arrived, bytes.map(|bytes| bytes.arrived))),
             counts,
             refusals,
             times,
@@ -181,14 +186,14 @@ fn refused_copies(counts: &Counts, qos: u8, results: &[&FlowResult], united: &Ra
 }
 
 /// Returns the rates of a window; none of a window that did not end.
-fn rates(workload: &Workload, counts: &Counts, window_ns: Option<Ns>, arrived: u64) -> Rates {
+fn rates(workload: &Workload, counts: &Counts, window_ns: Option<Ns>, arrived: (u64, Option<u64>)) -> Rates {
     let Some(window_ns) = window_ns else { return Rates::default() };
     let per_s = |count: u64| count as f64 * SECOND as f64 / window_ns as f64;
     Rates {
         offered_per_s: per_s(counts.offered),
         sent_per_s: per_s(counts.sent),
-        delivered_per_s: per_s(arrived),
-        delivered_bytes_per_s: per_s(arrived) * workload.payload_bytes as f64,
+        delivered_per_s: per_s(arrived.0),
+        delivered_bytes_per_s: arrived.1.map_or(per_s(arrived.0) * workload.payload_bytes as f64, per_s),
         lower_bound: false,
     }
 }

@@ -76,7 +76,7 @@ fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
     record.connections.as_ref()?;
     let workload = &record.workload;
     let profile = workload.rate.profile()?;
-    let comparable = workload.pacing != Pacing::Spin && workload.payload_bytes >= most.payload_bytes;
+    let comparable = workload.pacing != Pacing::Spin && workload.least_payload_bytes() >= most.payload_bytes;
     let senders: Vec<&AgentShare> = record.agents.iter().filter(|agent| sends(agent)).collect();
     // Publishers are assigned evenly: the agent with the fewest loops has most to do.
     let loops = senders.iter().map(|agent| agent.loops.max(1)).min().unwrap_or(1);

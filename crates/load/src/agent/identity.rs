@@ -82,6 +82,7 @@ pub fn features(crash: bool) -> Features {
         tree_sizes: true,
         consume: true,
         outstanding: true,
+        payload_sizes: true,
         row_bytes: None,
     }
 }

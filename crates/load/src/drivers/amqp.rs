@@ -20,7 +20,7 @@ pub use settings::AmqpSettings;
 
 use super::foreign_peer::{foreign, printable};
 use super::leaves::Leaves;
-use super::part::Part;
+use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
 use pubmark_model::header::Header;
@@ -88,7 +88,7 @@ pub struct Amqp {
     /// The longest frame that the server takes.
     frame_bytes: u32,
     leaves: Leaves,
-    part: Part,
+    part: RequestPart,
     exchange: &'static str,
     confirms: Confirms,
     /// Messages that were not confirmed on earlier connections and have to be published
@@ -120,7 +120,7 @@ impl Session for Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
             leaves: Leaves::new(spec, Self::SEPARATOR),
-            part: Part::of(spec),
+            part: RequestPart::of(spec),
             exchange: if spec.leaves > 1 || spec.wild { TOPIC } else { DIRECT },
             confirms: Confirms::new(),
             again: VecDeque::new(),

@@ -2,7 +2,8 @@
 //! sent once more.
 
 use crate::seal::seal;
-use pubmark_model::header::{Header, MIN_LEN, pattern};
+use pubmark_model::header::{Header, MIN_LEN, pattern, restore_short_body};
+use pubmark_model::payload::MessageSizes;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 use std::collections::VecDeque;
@@ -16,10 +17,10 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Makes a builder for publisher `id`; its markers are as long as the workload's
-    /// messages.
+    /// Makes a builder for publisher `id`; its markers are as long as the workload's shortest
+    /// message.
     pub fn new(workload: &Workload, id: u32) -> Marker {
-        let message = pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize);
+        let message = pattern(workload.least_payload_bytes().max(MIN_LEN as u64) as usize);
         Marker { publisher: id, message, seals: workload.header_checksum }
     }
 
@@ -35,10 +36,26 @@ impl Marker {
         &self.message
     }
 
-    /// Writes a header to the beginning of a message of the same workload.
-    pub fn stamp(&self, header: &Header, message: &mut [u8]) {
+    /// Writes a message of the same workload to the beginning of `buffer`, which has the body of
+    /// the longest message, and returns it.
+    pub fn stamp<'a>(&self, header: &Header, sizes: Option<&MessageSizes>, buffer: &'a mut [u8]) -> &'a [u8] {
+        let message = match sizes {
+            None => buffer,
+            Some(sizes) => cut(sizes, header, buffer),
+        };
         write(header, self.seals, message);
+        message
     }
+}
+
+/// Returns the part of `buffer` that has the length of the message with this header, with its body
+/// as it should be.
+#[inline]
+pub(super) fn cut<'a>(sizes: &MessageSizes, header: &Header, buffer: &'a mut [u8]) -> &'a mut [u8] {
+    let len = sizes.bytes(header.publisher, header.sequence).min(buffer.len());
+    let message = &mut buffer[..len];
+    restore_short_body(message);
+    message
 }
 
 /// Writes a header to the beginning of a message, with its checksum if messages carry it.

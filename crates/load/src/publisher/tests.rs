@@ -139,7 +139,7 @@ fn an_acknowledgement_is_timed_once_from_the_due_time_less_the_generator_delay()
         .map(|number| {
             let now = number * 1_000_000 + 300;
             assert_eq!(outgoing.next(&window, None, now), Next::Send);
-            let header = outgoing.write(now, &mut message);
+            let (header, _) = outgoing.write(now, &mut message);
             outgoing.accepted(&mut recorder, now, now + 10);
             header
         })
@@ -202,4 +202,40 @@ fn the_dead_owe_nothing_that_falls_due_later_and_what_was_not_handed_over_was_no
     // All messages of the window and of the warm-up.
     let (nothing, recorded, unacked) = killed(2_500);
     assert_eq!((nothing.sent, nothing.window_first, nothing.window_end, recorded, unacked), (500, 500, 500, 500, 0));
+}
+
+/// Each message is the beginning of the longest one, with a header of its own, whatever was made in its place before.
+#[test]
+fn messages_of_different_sizes_have_whole_bodies() {
+    for seal in [false, true] {
+        let payload = if seal { "uniform 36B to 300B" } else { "mix 16B 20% 20B 20% 28B 40% 300B 20%" };
+        let settings = [("pairs", "4"), ("payload", payload), ("warmup", "0s"), ("duration", "1s"), ("verify", "full")];
+        let mut workload = Workload::of(settings).unwrap();
+        workload.header_checksum = seal;
+        let sizes = workload.message_sizes().unwrap();
+        let window = Window::new(&workload, 1_000_000_000);
+        let mut publisher = Publisher::new(&workload, 3, window, 1 << 20);
+        let marker = Marker::new(&workload, 3);
+        let mut again = pattern(300);
+        let mut sum = 0;
+        for sequence in 0..200u32 {
+            let now = window.start_ns + u64::from(sequence + 1) * 1_000_000;
+            assert_eq!((publisher.next(now), publisher.at_once()), (Next::Send, 1));
+            let message = publisher.message(now).to_vec();
+            let header = Header::read(&message).unwrap();
+            assert_eq!((header.publisher, header.sequence), (3, sequence));
+            assert_eq!(message.len(), sizes.bytes(3, sequence));
+            let body_at = if seal { SEALED_LEN } else { body_at(message.len()) };
+            assert_eq!(message[body_at..], pattern(300)[body_at..message.len()], "{sequence}");
+            let free_ns = Some(header.intended_ns);
+            let stamped = Header { sent_ns: Some(now), free_ns, ..header };
+            assert_eq!(marker.stamp(&stamped, Some(&sizes), &mut again), message, "sent again");
+            publisher.accepted(now, now);
+            sum += message.len() as u64;
+        }
+        let (mut outgoing, mut recorder) = publisher.into_parts();
+        assert_eq!(outgoing.sent_bytes(), sum);
+        outgoing.take_back(&mut recorder, 2);
+        assert_eq!(outgoing.sent_bytes(), sum - sizes.sum_bytes(3, 198..200));
+    }
 }

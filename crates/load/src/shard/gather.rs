@@ -118,7 +118,8 @@ impl Gathering<'_> {
                 Next::Wait(_) => break,
                 Next::Done => return Gathered::Over,
             }
-            let header = self.client.write(*now, self.message);
+            let (header, message) = self.client.write(*now, self.message);
+            let len = message.len();
             let mut count = 1;
             if let Some(tail_bytes) = tail_bytes {
                 if self.frames.used == 0 && !self.model(session, settings, header.sequence, tail_bytes) {
@@ -132,7 +133,7 @@ impl Gathering<'_> {
                 let Frames { bytes, used, model, .. } = &mut *self.frames;
                 model.clear();
                 bytes.truncate(*used);
-                if !session.publish(settings, self.message, header.sequence, bytes) {
+                if !session.publish(settings, &self.message[..len], header.sequence, bytes) {
                     return Gathered::Refused;
                 }
                 *used = bytes.len();

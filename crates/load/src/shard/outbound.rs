@@ -187,11 +187,11 @@ impl<S: Session> Shard<'_, S> {
         let outbound = &mut self.outbound;
         let connection = &mut self.connections[index];
         let client = &mut outbound.clients[index];
-        let header = client.write(began, &mut outbound.message);
+        let (header, message) = client.write(began, &mut outbound.message);
         outbound.bytes.clear();
         if outbound.requests.as_ref().is_some_and(|requests| requests.is_full(index))
             || connection.has_pending()
-            || !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes)
+            || !connection.session.publish(&self.settings, message, header.sequence, &mut outbound.bytes)
         {
             connection.blocked = true;
             return (clock::now(), None);
@@ -243,8 +243,9 @@ impl<S: Session> Shard<'_, S> {
         let (mut over, mut written) = (false, Ok(()));
         if !connection.has_pending() {
             let session = (&mut connection.session, &self.settings);
-            let tail_bytes = session.0.tail_bytes(session.1);
             let (client, flight) = (&mut clients[index], flights.get_mut(index));
+            // Frames of different lengths have no common template.
+            let tail_bytes = session.0.tail_bytes(session.1).filter(|_| client.sizes().is_none());
             let before = client.sent();
             let gathering = Gathering { client, recorder, flight, window, message, frames };
             let gathered = gathering.run(session, tail_bytes, *measure, &mut now, clock::now);

@@ -52,6 +52,41 @@ fn every_kind_of_fault_is_counted_apart() {
     assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
 }
 
+/// If sizes vary, a message has the length that its number says, and each byte of its body is checked.
+#[test]
+fn a_wrong_size_and_a_wrong_body_are_damage() {
+    let settings = [("verify", "full"), ("payload", "uniform 20B to 200B"), ("warmup", "1s"), ("duration", "1s")];
+    let workload = workload(&settings);
+    let mut subscriber = subscriber(&workload);
+    let sizes = workload.message_sizes().unwrap();
+    let due = |sequence: u32| FROM + u64::from(sequence) * 1_000_000;
+    let whole = |sequence: u32| message(sizes.bytes(0, sequence), 0, sequence, due(sequence));
+    let mut arrive = |message: &[u8], sequence| subscriber.arrived(message, due(sequence) + 100_000);
+    for sequence in 0..100 {
+        arrive(&whole(sequence), sequence);
+    }
+    // A second copy; one that is too short, and one that is too long; a damaged body; a marker.
+    arrive(&whole(0), 100);
+    let (short, damaged) = (whole(100), whole(101));
+    arrive(&short[..short.len() - 1], 100);
+    arrive(&[&short[..], &[0]].concat(), 100);
+    let mut damaged = damaged;
+    *damaged.last_mut().unwrap() ^= 1;
+    let has_body = damaged.len() > 24;
+    arrive(&damaged, 101);
+    arrive(&message(20, 0, END, due(102)), 102);
+    let total = PublisherTotal { publisher: 0, sent: 102, window_first: 0, window_end: 102, offered: 102 };
+    subscriber.close(&Totals::new(&[total]));
+    let counts = subscriber.recorder().counts();
+    assert!(has_body);
+    assert_eq!((counts.expected, counts.delivered, counts.duplicated), (102, 101, 1), "100 is lost");
+    assert_eq!((counts.corrupted, counts.unidentified), (3, 2));
+    assert!(subscriber.incoming().ended());
+    let bytes = subscriber.recorder().bytes();
+    let sum = sizes.sum_bytes(0, 0..100) + damaged.len() as u64;
+    assert_eq!((bytes.delivered, bytes.arrived), (sum, sum));
+}
+
 /// A damaged number can name a message that was never sent: within the ledger's room,
 /// just beyond it, and far beyond it.
 #[test]

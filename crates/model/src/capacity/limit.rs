@@ -137,7 +137,7 @@ fn full(record: &RunRecord) -> Option<String> {
         let bandwidth = link.asked.bandwidth_bytes_per_s?;
         let share = |bytes_per_s: f64, clients: u32| bytes_per_s / f64::from(clients.max(1));
         let received = share(rates.delivered_bytes_per_s, workload.subscribers);
-        let sent = share(rates.sent_per_s * workload.payload_bytes as f64, workload.publishers);
+        let sent = share(rates.sent_per_s * workload.mean_payload_bytes(), workload.publishers);
         let most = match link.asked.side {
             Side::Subscribers => received,
             Side::Publishers => sent,

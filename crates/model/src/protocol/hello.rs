@@ -77,6 +77,8 @@ pub struct Features {
     /// True if its requesters at a broker send `outstanding` requests before they have an answer.
     /// Minimum: false.
     pub outstanding: bool,
+    /// True if its messages have the sizes of `payload_sizes`. Minimum: false.
+    pub payload_sizes: bool,
     /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
     /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +108,7 @@ impl Default for Features {
             tree_sizes: false,
             consume: false,
             outstanding: false,
+            payload_sizes: false,
             row_bytes: None,
         }
     }
@@ -125,6 +128,8 @@ const TREE_SIZES: &str = "tree_sizes";
 const CONSUME: &str = "consume";
 /// Requesters send more requests before they have an answer.
 const OUTSTANDING: &str = "outstanding";
+/// Messages have different sizes.
+const PAYLOAD_SIZES: &str = "payload_sizes";
 /// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
 /// The reason for [`RECONNECT`] and [`CRASH`] in errors.
@@ -184,7 +189,9 @@ impl Features {
         let flag = |has: bool, word| if has { words(&[word]) } else { Vec::new() };
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
         let outstanding = flag(self.outstanding, OUTSTANDING);
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 10] = [
+        let payload_sizes = flag(self.payload_sizes, PAYLOAD_SIZES);
+        let varies = workload.payload_sizes.is_some();
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 11] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -195,6 +202,7 @@ impl Features {
             ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
             ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
             ("several requests at a time:", workload.asks_ahead().then_some(OUTSTANDING), &outstanding),
+            ("messages whose sizes vary:", varies.then_some(PAYLOAD_SIZES), &payload_sizes),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -261,6 +269,10 @@ mod tests {
         let slow = workload(&[("consume", "100")]);
         assert_eq!(least.lack(&[&slow]).map(|lack| lack.wanted), Some("consume".to_owned()));
         assert_eq!(Features { consume: true, ..Features::default() }.lack(&[&slow]), None);
+        let varied = workload(&[("payload", "uniform 64B to 4KiB")]);
+        let sizes = least.lack(&[&varied]).unwrap().to_string();
+        assert_eq!(sizes, "cannot play messages whose sizes vary: `payload_sizes`; it has: none");
+        assert_eq!(Features { payload_sizes: true, ..Features::default() }.lack(&[&varied]), None);
         let two = least.lack(&[&workload(&[]), &workload(&[])]).unwrap().to_string();
         assert_eq!(two, "cannot play so many flows: `2`; it has: 1");
         assert_eq!(tree, "cannot play the pattern `tree`; it has: pairs, fan-out, fan-in");

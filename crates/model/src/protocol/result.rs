@@ -3,7 +3,7 @@
 use super::histograms::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
 use super::sequences::SeenBits;
-use crate::counts::{LedgerCounts, PublisherTotal, RefusalCount};
+use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
 use crate::units::Ns;
 use crate::window_usage::{self, UsageReading, Used};
@@ -99,6 +99,9 @@ pub struct FlowResult {
     /// Messages that arrived during the window, each counted once, whatever their due time; for a
     /// count at `max`, only messages of the window.
     pub arrived: u64,
+    /// Bytes of its messages, if their sizes vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<ByteCounts>,
     /// Instant at which the first message of the window was sent, ns; count-limited runs at `max`.
     pub first_sent_ns: Option<Ns>,
     /// Instant at which the last message of the window was sent, ns; count-limited runs at `max`.

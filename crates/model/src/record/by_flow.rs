@@ -20,6 +20,14 @@ impl RunRecord {
         all
     }
 
+    /// Returns what is of the flow in its record: the opposite of [`RunRecord::of_flow`].
+    pub fn into_flow(self, name: &str) -> FlowRecord {
+        let RunRecord { workload, refusals, pacing, stalls, histograms, series, verdict, .. } = self;
+        let own = OwnFigures { workload, refusals, pacing, stalls, histograms, series, verdict };
+        let (counts, rates, times, jitter_ns) = (self.counts, self.rates, self.times, self.jitter_ns);
+        FlowRecord { name: name.to_owned(), counts, rates, times, jitter_ns, own: Some(Box::new(own)) }
+    }
+
     /// Returns the record of one of its several flows, with the usage of all of them.
     pub fn of_flow(&self, flow: FlowRecord) -> Option<RunRecord> {
         let FlowRecord { name, counts, rates, times, jitter_ns, own } = flow;

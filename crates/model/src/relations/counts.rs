@@ -137,6 +137,19 @@ pub fn arrived(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result
     })
 }
 
+/// Checks that the bytes fit the messages: sizes that vary have bounds.
+pub fn bytes(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let Some(sizes) = &part.workload.payload_sizes else { return Ok(()) };
+    let Some(bytes) = flow.bytes else { return Err("`bytes` is missing, although sizes vary".into()) };
+    let (least, most) = (sizes.least_bytes(), sizes.most_bytes());
+    let sent = Part::sent_in_window(flow);
+    let of_each = [("sent", bytes.sent, sent), ("arrived", bytes.arrived, flow.arrived)];
+    of_each.into_iter().try_for_each(|(name, bytes, messages)| {
+        let range = messages.saturating_mul(least)..=messages.saturating_mul(most);
+        hold(range.contains(&bytes), || format!("`bytes.{name}` is {bytes}, but {messages} messages have {range:?}"))
+    })
+}
+
 /// Checks that the slices add up to the totals.
 pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
     let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);

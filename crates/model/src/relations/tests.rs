@@ -1,5 +1,6 @@
 use super::*;
-use crate::counts::{LedgerCounts, PublisherTotal};
+use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal};
+use crate::payload::{Payload, SizeFiles};
 use crate::protocol::{
     AgentResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
 };
@@ -97,6 +98,13 @@ impl Case {
             is_spread: self.is_spread,
         }
         .check()
+    }
+
+    /// Lets the sizes of messages vary, with these bytes sent and arrived.
+    fn vary(&mut self, bytes: Option<(u64, u64)>) {
+        self.workload.payload_sizes = Payload::parse("uniform 64B to 128B").unwrap().sizes(&SizeFiles::new());
+        let counts = |(sent, arrived)| ByteCounts { sent, delivered: sent, arrived };
+        self.flow().bytes = bytes.map(counts);
     }
 
     fn flow(&mut self) -> &mut FlowResult {
@@ -268,6 +276,13 @@ const WRONG: &[(&str, Wrong, &str)] = &[
         "silences",
         |case| case.flow().stalls = Some(Stalls { count: 0, longest_ns: SECOND, longest_at_ns: 0 }),
         "it has 0 `stalls`, the longest of them 1000000000 ns long",
+    ),
+    ("bytes", |case| case.vary(None), "`bytes` is missing"),
+    ("bytes", |case| case.vary(Some((12_799, 12_224))), "`bytes.sent` is 12799, but 200 messages have 12800..=25600"),
+    (
+        "bytes",
+        |case| case.vary(Some((12_800, 24_449))),
+        "`bytes.arrived` is 24449, but 191 messages have 12224..=24448",
     ),
     ("usage", |case| case.result.usage.user_ns = 2 * SECOND, "`usage.user_ns` is 2000000000, but `usage.cpu_ns` is"),
     ("usage", |case| case.result.usage.wall_ns = 5 * SECOND, "`usage.wall_ns` is 5000000000, but only 4000000000 ns"),

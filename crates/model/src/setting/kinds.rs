@@ -3,6 +3,7 @@
 use crate::fault::Script;
 use crate::hosts::Ends;
 use crate::link::Side;
+use crate::payload::Payload;
 use crate::tuning::Use;
 use crate::units::{
     MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
@@ -109,6 +110,23 @@ impl<const LEAST: u64, const MOST: u64> Kind for Bytes<LEAST, MOST> {
 
     fn text(&self) -> String {
         format_size(self.0)
+    }
+}
+
+impl Kind for Payload {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        Ok(Payload::parse(text)?)
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Payload::Constant(bytes) => (*bytes).into(),
+            sizes => sizes.to_string().into(),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 

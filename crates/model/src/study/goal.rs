@@ -11,8 +11,14 @@ const KEYS: [&str; 7] = ["until", "objective", "over", "within", "start", "parts
 
 /// Reads `[capacity]`; reports all its errors.
 pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<CapacityGoal> {
-    let mut goal =
-        CapacityGoal { until: Objective::usual(), over: LoadAxis::Rate, within: 0.05, start: 100.0, asked: None };
+    let mut goal = CapacityGoal {
+        until: Objective::usual(),
+        over: LoadAxis::Rate,
+        flow: None,
+        within: 0.05,
+        start: 100.0,
+        asked: None,
+    };
     let given = |name: &str| table.entries.iter().find(|entry| entry.key == name);
     if given("objective").is_some() {
         goal.asked = Some(AskedCapacity::default());
@@ -32,9 +38,12 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
         if let ("over", Some(asked)) = (entry.key.as_str(), &mut goal.asked) {
             let mut all = Vec::new();
             for value in &entry.values {
-                match LoadAxis::parse(&value.text) {
-                    Ok(over) => all.push(over),
-                    Err(error) => errors.push(Diagnostic::at_value(value.at, error.to_string())),
+                match CapacityGoal::read_over(&value.text) {
+                    Ok((over, flow)) => {
+                        goal.flow = goal.flow.take().or(flow);
+                        all.push(over);
+                    }
+                    Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
                 }
             }
             if let [first, more @ ..] = all.as_slice() {
@@ -56,7 +65,7 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
             "until" | "objective" => {
                 Objective::parse(text).map(|until| goal.until = until).err().map(|error| error.to_string())
             }
-            "over" => LoadAxis::parse(text).map(|over| goal.over = over).err().map(|error| error.to_string()),
+            "over" => CapacityGoal::read_over(text).map(|(over, flow)| (goal.over, goal.flow) = (over, flow)).err(),
             "within" => match fraction(text) {
                 Some(within) => {
                     goal.within = within;

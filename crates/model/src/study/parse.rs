@@ -18,10 +18,11 @@ use std::collections::BTreeMap;
 /// The most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     "transports",
     "workload",
     "flows",
+    "sizes",
     "limits",
     "faults",
     "settings",
@@ -77,6 +78,7 @@ impl Study {
             transports: BTreeMap::new(),
             settings: Settings::default(),
             flows: Vec::new(),
+            sizes: BTreeMap::new(),
             axes: Vec::new(),
             parts: Vec::new(),
             skips: Vec::new(),
@@ -140,6 +142,7 @@ impl Parser<'_> {
                 "settings" => self.settings(table, Section::Settings),
                 "run" => self.settings(table, Section::Run),
                 "transports" => self.transports(table),
+                "sizes" => self.sizes(table),
                 "axes" => {
                     let axes = self.axes(table, "");
                     self.study.axes.extend(axes);

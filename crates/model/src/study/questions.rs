@@ -46,7 +46,10 @@ impl Parser<'_> {
                             Ok(())
                         }
                         "figure" => Figure::ranking(text).map(|read| figure = Some(read)).map_err(|e| e.to_string()),
-                        "require" => Objective::parse(text).map(|read| require = Some(read)).map_err(|e| e.to_string()),
+                        "require" => Objective::parse(text)
+                            .and_then(Objective::of_whole_runs)
+                            .map(|read| require = Some(read))
+                            .map_err(|e| e.to_string()),
                         "restates" => {
                             restates = Some(text.to_owned());
                             Ok(())

@@ -95,6 +95,7 @@ impl Study {
             (flow.name.clone(), keys.collect::<Table>().into())
         });
         insert_table(&mut out, "flows", flows.collect());
+        insert_table(&mut out, "sizes", self.sizes_table());
         let transports = self.transports.iter().map(|(system, transport)| (system.clone(), transport.word().into()));
         insert_table(&mut out, "transports", transports.collect());
         out.insert("axes".into(), axes(&self.axes).into());
@@ -150,7 +151,7 @@ impl Study {
     fn capacity_table(&self) -> Table {
         let Some(goal) = &self.capacity else { return Table::new() };
         let asked = goal.asked.as_ref();
-        let over: Vec<String> = goal.loads().map(|over| over.to_string()).collect();
+        let over: Vec<String> = goal.loads().map(|over| goal.text_of(over)).collect();
         let mut table = table([
             (if asked.is_some() { "objective" } else { "until" }, goal.until.to_string().into()),
             ("over", if let [over] = over.as_slice() { over.as_str().into() } else { texts(&over) }),

@@ -3,6 +3,7 @@
 use super::{Arrival, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
+use crate::payload::{Payload, PayloadSizes, SizeFiles};
 use crate::setting::{SettingError, Settings, WINDOW};
 use crate::topology::copies;
 use crate::units::{LONGEST, format_time};
@@ -56,6 +57,9 @@ pub enum WorkloadError {
     /// Answers that nobody waits for any more would be kept.
     #[error("`durable` has no meaning in pattern `{0}`: leave it out")]
     DurableRequests(Pattern),
+    /// The file of sizes was not read.
+    #[error("`payload = \"{0}\"`: only a study with its file can name a file of sizes")]
+    NoSizes(Payload),
     /// There are no due times.
     #[error("`arrival = \"{0}\"` has no meaning where `rate` is `max`")]
     ArrivalAtMax(Arrival),
@@ -99,6 +103,11 @@ impl Workload {
 
     /// Resolves settings, with defaults for those that are unset; returns all errors at once.
     pub fn resolve(settings: &Settings) -> Result<Workload, WorkloadErrors> {
+        Workload::resolve_with(settings, &SizeFiles::new())
+    }
+
+    /// Resolves settings, like [`Workload::resolve`], whose payload may name one of these files of sizes.
+    pub fn resolve_with(settings: &Settings, files: &SizeFiles) -> Result<Workload, WorkloadErrors> {
         let mut errors = Vec::new();
         let (publishers, subscribers) = clients(settings, &mut errors);
         let (tree_devices, tree_parameters) = tree(settings, &mut errors);
@@ -127,6 +136,13 @@ impl Workload {
         if settings.durable() && settings.pattern().requests() {
             errors.push(WorkloadError::DurableRequests(settings.pattern()));
         }
+        let payload = settings.payload();
+        let payload_sizes = payload.sizes(files);
+        let most_bytes = payload_sizes.as_ref().map(PayloadSizes::most_bytes).or(payload.most_bytes());
+        let payload_bytes = most_bytes.unwrap_or_else(|| {
+            errors.push(WorkloadError::NoSizes(payload));
+            0
+        });
         let workload = Workload {
             pattern: settings.pattern(),
             transport: settings.transport,
@@ -138,7 +154,8 @@ impl Workload {
             arrival,
             consume: settings.consume(),
             outstanding: settings.outstanding().0,
-            payload_bytes: settings.payload().0,
+            payload_bytes,
+            payload_sizes,
             qos: settings.qos().0,
             durable: settings.durable(),
             tls: settings.tls(),
@@ -198,7 +215,7 @@ impl Workload {
         let Some(profile) = self.rate.profile() else { return Verify::Header };
         let copies = u128::from(self.publishers) * u128::from(copies(self));
         let arrivals_per_ks = u128::from(*profile.per_ks().end()) * copies;
-        let each = MESSAGE + BYTE * u128::from(self.payload_bytes);
+        let each = MESSAGE + BYTE * self.mean_payload_bytes().ceil() as u128;
         if arrivals_per_ks * each < MOST_A_SECOND * 1_000 { Verify::Full } else { Verify::Header }
     }
 }

@@ -6,4 +6,5 @@ mod planning;
 mod reading;
 mod reference;
 mod secrets;
+mod sizes;
 mod support;

@@ -228,8 +228,16 @@ fn sizes_times_counts_and_rates_are_strict() {
             "payload = \"0.3B\"",
             "payload: `0.3B` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`".into(),
         ),
-        ("payload = 15", "payload: `15` is outside the range of 16 to 1073741824 bytes".into()),
-        ("payload = \"2GiB\"", "payload: `2GiB` is outside the range of 16 to 1073741824 bytes".into()),
+        (
+            "payload = 15",
+            "payload: `15` is outside the range of 16 to 1073741824 bytes: each message has a header of 16 bytes"
+                .into(),
+        ),
+        (
+            "payload = \"2GiB\"",
+            "payload: `2GiB` is outside the range of 16 to 1073741824 bytes: each message has a header of 16 bytes"
+                .into(),
+        ),
         ("warmup = 5", format!("warmup: `5` {time}")),
         ("warmup = \"1d\"", format!("warmup: `1d` {time}")),
         (

@@ -133,8 +133,14 @@ fn traffic(run: &[&CellResult]) -> Vec<String> {
     if let Some(transport) = own.transport.filter(|own| all(run, |cell| cell.workload.transport == Some(*own))) {
         parts.push(transport.word().to_owned());
     }
-    if all(run, |cell| cell.workload.payload_bytes == own.payload_bytes) {
-        parts.push(format_size(own.payload_bytes));
+    let same_size = |cell: &Cell| {
+        (cell.workload.payload_bytes, &cell.workload.payload_sizes) == (own.payload_bytes, &own.payload_sizes)
+    };
+    if all(run, same_size) {
+        parts.push(match &own.payload_sizes {
+            Some(sizes) => format!("{} (mean {:.0} B)", sizes.text(), sizes.mean_bytes()),
+            None => format_size(own.payload_bytes),
+        });
     }
     if all(run, |cell| cell.workload.rate == own.rate) && own.rate != Rate::Max {
         parts.push(rate(own));

@@ -26,6 +26,7 @@ fn system(holds_per_s: f64) -> impl FnMut(&mut RunRecord) {
 fn goal() -> CapacityGoal {
     CapacityGoal {
         until: Objective::parse("p99 < 10ms").unwrap(),
+        flow: None,
         over: LoadAxis::Rate,
         within: 0.05,
         start: 400.0,

@@ -1,6 +1,6 @@
 //! State of a shard's sending side: publishers and their progress.
 
-use super::requests::{Answers, Requests};
+use super::requests::{OpenRequests, PendingAnswers};
 use crate::clock;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
@@ -9,6 +9,7 @@ use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{MIN_LEN, pattern};
 use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::payload::MessageSizes;
 use pubmark_model::protocol::{Client, PacingFigures};
 use pubmark_model::role::Role;
 use pubmark_model::units::Ns;
@@ -54,9 +55,9 @@ pub struct Outbound {
     pub flights: Vec<InFlight>,
     pub recorder: Option<SendRecorder>,
     /// Requests without an answer, if its clients are requesters.
-    pub requests: Option<Requests>,
+    pub requests: Option<OpenRequests>,
     /// Answers to be sent, if its clients are repliers.
-    pub answers: Option<Answers>,
+    pub answers: Option<PendingAnswers>,
     /// The server's answers to probes.
     pub setup: ProbeAnswers,
     pub window: Option<Window>,
@@ -89,8 +90,8 @@ impl Outbound {
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,
-            requests: asks.then(|| Requests::new(count, workload.outstanding as usize, workload.drain_ns)),
-            answers: answers.then(|| Answers::new(count)),
+            requests: asks.then(|| OpenRequests::new(count, workload.outstanding as usize, workload.drain_ns)),
+            answers: answers.then(|| PendingAnswers::new(count)),
             setup: ProbeAnswers::default(),
             window: None,
             quantum_ns: workload.pacing_quantum_ns,
@@ -135,7 +136,9 @@ impl Outbound {
     /// Returns one publisher's messages for sending them again.
     pub fn copies(&mut self, index: usize) -> Again<'_> {
         let Outbound { clients, flights, message, marker, .. } = self;
-        Again { publisher: clients[index].total().publisher, flight: flights.get(index), message, marker }
+        let client = &clients[index];
+        let (publisher, sizes) = (client.total().publisher, client.sizes());
+        Again { publisher, sizes, flight: flights.get(index), message, marker }
     }
 
     /// Ends a publisher whose connection is gone: it does not send its remaining
@@ -189,6 +192,7 @@ impl Outbound {
 /// Rebuilds the messages of a publisher from the data kept for each.
 pub struct Again<'a> {
     publisher: u32,
+    sizes: Option<&'a MessageSizes>,
     flight: Option<&'a InFlight>,
     message: &'a mut Vec<u8>,
     marker: &'a mut Marker,
@@ -197,10 +201,7 @@ pub struct Again<'a> {
 impl Copies for Again<'_> {
     fn message(&mut self, sequence: u32) -> &[u8] {
         match self.flight.and_then(|flight| flight.header(sequence)) {
-            Some(header) => {
-                self.marker.stamp(&header, self.message);
-                self.message
-            }
+            Some(header) => self.marker.stamp(&header, self.sizes, self.message),
             // Markers are not kept, because their times are not used.
             None => self.marker.of(self.publisher, sequence, clock::now()),
         }

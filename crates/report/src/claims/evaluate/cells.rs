@@ -6,7 +6,6 @@ use crate::analysis::Status;
 use crate::claims::words::label_of;
 use crate::text::clean;
 use crate::words::SKIPPED;
-use pubmark_model::capacity::LoadAxis;
 use serde_json::{Map, Value};
 
 impl<'a> Evaluation<'a> {
@@ -14,13 +13,13 @@ impl<'a> Evaluation<'a> {
     /// that this part sets are fixed.
     pub(super) fn is_free<'b>(&'b self, leaf: Leaf<'b>) -> impl Fn(&str) -> bool + 'b {
         let part = leaf.at.get("part").and_then(Value::as_str);
-        let over = leaf.over.map(|over| if over.is_empty() { self.searched(part) } else { over });
+        let over = leaf.over.map(|over| if over.is_empty() { self.searched(part) } else { over.to_owned() });
         let of_part = self.evidence.study.parts.iter().find(|known| Some(known.name.as_str()) == part);
         move |axis: &str| {
             let comes_with_part =
                 of_part.is_some_and(|part| part.axes.iter().any(|own| own.name == axis && own.values.len() == 1));
             leaf.at.get(axis).is_none()
-                && Some(axis) != over
+                && over.as_deref() != Some(axis)
                 && !(axis == "system" && leaf.all_systems)
                 && !comes_with_part
         }
@@ -33,8 +32,10 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Returns the axis over which the capacity of a part is searched; empty if none is.
-    fn searched(&self, part: Option<&str>) -> &'static str {
-        self.evidence.study.searched_over(part).map_or("", LoadAxis::key)
+    fn searched(&self, part: Option<&str>) -> String {
+        let study = &self.evidence.study;
+        let key = study.searched_over(part).zip(study.capacity.as_ref()).map(|(over, goal)| goal.key_of(over));
+        key.unwrap_or_default()
     }
 
     /// True if a leaf reads a cell at a point, skipped or not.
