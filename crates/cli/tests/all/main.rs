@@ -59,5 +59,6 @@ mod settings;
 mod support;
 mod terminal;
 mod tls;
+mod traces;
 mod watched;
 mod wire;
