@@ -163,10 +163,10 @@ def page(study, folder, reasons):
             "",
             "Found value divided by the published one, over all points that both have. The machines differ, so compare the rows, not the values.",
             "",
-            "| system | figure | points | median ratio | lowest | highest |",
-            "|---|---|---:|---:|---:|---:|",
+            "| system | figure | points | median ratio (lowest–highest) |",
+            "|---|---|---:|---:|",
         ]
-        out += [f"| {s} | `{f}` | {n} | {m:.2g} | {lo:.2g} | {hi:.2g} |" for s, f, n, m, lo, hi in published]
+        out += [f"| {s} | `{f}` | {n} | {ratios(n, m, lo, hi)} |" for s, f, n, m, lo, hi in published if is_own(s, f, published)]
     decided = [(name, outcome, parts) for name, _, outcome, parts in rows if outcome in DECIDED]
     out += ["", "## What decided claims rest on"] if decided else []
     for name, outcome, parts in decided:
@@ -175,6 +175,18 @@ def page(study, folder, reasons):
     out += ["", "## Why results may differ from the document", "", *differ] if differ else []
     out += [""]
     return "\n".join(out), rows
+
+
+def is_own(system, figure, published):
+    """Returns whether a ratio says more than that of the headline latency."""
+    headline = figure.removeprefix("service_")
+    return headline == figure or all((s, f) != (system, headline) for s, f, *_ in published)
+
+
+def ratios(points, median, lowest, highest):
+    """Returns a ratio, with its range if there are several points."""
+    median, lowest, highest = (f"{value:,.0f}" if value >= 100 else f"{value:.2g}" for value in (median, lowest, highest))
+    return f"{median} ({lowest}–{highest})" if points > 1 else median
 
 
 def of_parts(parts):

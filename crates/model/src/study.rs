@@ -1,6 +1,7 @@
 //! A study: systems combined with workload axes, the number of repeats, and the claims.
 
 pub(crate) mod axis;
+mod flows;
 mod goal;
 mod parse;
 mod questions;

@@ -26,8 +26,8 @@ pub struct CapacityArgs {
     /// Meet this objective (docs/find-the-capacity.md) [default: 'p99 < 10ms and lost = 0'].
     #[arg(long, value_name = "OBJECTIVE")]
     pub until: Option<String>,
-    /// Increase rate (of all publishers together), pairs, publishers, subscribers, payload or burst (of a
-    /// flow: flows.NAME.rate), or decrease cpus or memory [default: rate].
+    /// Increase rate (of all publishers together), pairs, publishers, subscribers, payload, burst or
+    /// flows.NAME.rate, or decrease cpus or memory [default: rate].
     #[arg(long, value_name = "KEY")]
     pub over: Option<String>,
     /// Stop when the interval is narrower than this, 1% to 50% [default: 5%].

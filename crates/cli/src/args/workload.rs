@@ -24,13 +24,13 @@ pub struct WorkloadArgs {
     /// Send R messages per second and publisher, max, or 'ramp R to R in T' [default: 1000].
     #[arg(long, value_name = "R|max")]
     pub rate: Option<String>,
-    /// Send messages of this size, or 'uniform S to S', with their 16-byte header [default: 1KiB].
+    /// Send messages of this size, or 'uniform S to S' [default: 1KiB].
     #[arg(long, value_name = "SIZE")]
     pub payload: Option<String>,
     /// Use quality of service 0, 1 or 2 [default: 0].
     #[arg(long)]
     pub qos: Option<String>,
-    /// Run several flows at once, each as 'NAME: PATTERN, KEY=VALUE, …'; the other options are for all flows.
+    /// Add a flow: 'NAME: PATTERN, KEY=VALUE, …'.
     #[arg(long, value_name = "FLOW", help_heading = "Workload")]
     pub flow: Vec<String>,
     /// Space messages by uniform, poisson or burst:K [default: uniform].

@@ -203,13 +203,42 @@ fn every_reason_of_a_verdict_is_explained() {
     }
 }
 
+/// Returns a block of options in which those that another command had before are named only.
+fn options_once<'a>(block: &str, name: &'a str, known: &mut HashMap<String, &'a str>) -> String {
+    let (mut own, mut before): (Vec<String>, Vec<(&str, Vec<String>)>) = Default::default();
+    let mut option: Vec<&str> = Vec::new();
+    let mut ended = |option: &[&str]| {
+        let words = option.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let flag = words.split_whitespace().find(|word| word.starts_with("--")).map(str::to_owned);
+        match (*known.entry(words).or_insert(name), flag) {
+            (first, Some(flag)) if first != name => match before.iter_mut().find(|(of, _)| *of == first) {
+                Some((_, flags)) => flags.push(flag),
+                None => before.push((first, vec![flag])),
+            },
+            _ => own.push(option.join("\n")),
+        }
+    };
+    for line in block.lines() {
+        if line.trim_start().starts_with('-') && !option.is_empty() {
+            ended(&std::mem::take(&mut option));
+        }
+        option.push(line);
+    }
+    ended(&option);
+    let told = |(of, flags): &(&str, Vec<String>)| {
+        let of = format!("pubmark {of}");
+        format!("  as for {}: {}", of.trim_end(), flags.join(", "))
+    };
+    own.into_iter().chain(before.iter().map(told)).collect::<Vec<_>>().join("\n")
+}
+
 /// Returns the correct docs/command-line.md.
 fn command_line() -> String {
     let mut page = String::from(
         "# The command line\n\n\
          The output of `pubmark --help` and of each command with `--help`. A test compares this page with the \
          program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` updates it. The \
-         page shows each group of options once.\n\n\
+         page shows each option once.\n\n\
          See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
     );
     let top = help("");
@@ -217,6 +246,7 @@ fn command_line() -> String {
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
     let mut groups: HashMap<String, &str> = HashMap::new();
+    let mut options: HashMap<String, &str> = HashMap::new();
     for name in std::iter::once("").chain(names) {
         let text = help(name);
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
@@ -226,6 +256,7 @@ fn command_line() -> String {
             let words = block.split_whitespace().collect::<Vec<_>>().join(" ");
             match head.map(|head| (head, *groups.entry(words).or_insert(name))) {
                 Some((head, first)) if first != name => format!("{head} as for pubmark {first}"),
+                Some(("Options:", _)) => options_once(block, name, &mut options),
                 _ => block.to_owned(),
             }
         });

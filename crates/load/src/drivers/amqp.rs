@@ -20,7 +20,7 @@ pub use settings::AmqpSettings;
 
 use super::foreign_peer::{foreign, printable};
 use super::leaves::Leaves;
-use super::part::Part;
+use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
 use pubmark_model::header::Header;
@@ -79,6 +79,10 @@ enum Incoming {
     Body(u64, u64),
 }
 
+/// The routing key of a message.
+#[derive(Default)]
+struct RoutingKey(Vec<u8>);
+
 /// The reason why a message is returned to its publisher.
 struct Returned(String);
 
@@ -88,7 +92,7 @@ pub struct Amqp {
     /// The longest frame that the server takes.
     frame_bytes: u32,
     leaves: Leaves,
-    part: Part,
+    part: RequestPart,
     exchange: &'static str,
     confirms: Confirms,
     /// Messages that were not confirmed on earlier connections and have to be published
@@ -102,7 +106,7 @@ pub struct Amqp {
     /// The last complete and unacknowledged delivery; 0 if there is none.
     acknowledge: u64,
     /// The routing key of the arriving message. Only subscribers to a pattern keep it.
-    topic: Option<Box<Vec<u8>>>,
+    topic: Option<Box<RoutingKey>>,
 }
 
 impl Session for Amqp {
@@ -122,7 +126,7 @@ impl Session for Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
             leaves: Leaves::new(spec, Self::SEPARATOR),
-            part: Part::of(spec),
+            part: RequestPart::of(spec),
             exchange: if spec.leaves > 1 || spec.wild { TOPIC } else { DIRECT },
             confirms: Confirms::new(),
             again: VecDeque::new(),
@@ -297,8 +301,8 @@ impl Amqp {
             Method::Deliver { delivery, routing_key, .. } => {
                 self.incoming = Incoming::Header(delivery);
                 if let Some(topic) = &mut self.topic {
-                    topic.clear();
-                    topic.extend_from_slice(routing_key.0);
+                    topic.0.clear();
+                    topic.0.extend_from_slice(routing_key.0);
                 }
             }
             Method::Ack { delivery, multiple } => {
@@ -433,7 +437,7 @@ impl Amqp {
             whole.extend_from_slice(piece);
             &whole
         };
-        let topic = self.topic.as_deref().map_or(&[][..], Vec::as_slice);
+        let topic = self.topic.as_deref().map_or(&[][..], |topic| &topic.0);
         match self.returned.take() {
             None => heard(SessionEvent::Message { topic, payload: message, is_retained: false }),
             Some(returned) => {

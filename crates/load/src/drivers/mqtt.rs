@@ -5,7 +5,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use super::part::Part;
+use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use limits::SessionNeeds;
 use pubmark_model::leftovers::Leftover;
@@ -63,7 +63,7 @@ pub struct Mqtt {
     /// Length of `topic` without a leaf.
     trunk_bytes: usize,
     leaves: u32,
-    part: Part,
+    part: RequestPart,
     exchanges: VecDeque<Exchange>,
     /// Identifier of the first exchange in the ring.
     first_id: u16,
@@ -114,7 +114,7 @@ impl Session for Mqtt {
             trunk_bytes: topic.len(),
             topic,
             leaves: spec.leaves,
-            part: Part::of(spec),
+            part: RequestPart::of(spec),
             exchanges: VecDeque::new(),
             first_id: 1,
             unacknowledged: 0,

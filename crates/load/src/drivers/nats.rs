@@ -7,7 +7,7 @@ mod login;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
-use super::part::Part;
+use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use login::Signer;
@@ -48,7 +48,7 @@ pub struct Nats {
     name: Box<str>,
     publishes: bool,
     leaves: Leaves,
-    part: Part,
+    part: RequestPart,
     /// True if the server accepts signatures of clients.
     takes_signatures: bool,
 }
@@ -96,7 +96,7 @@ impl Session for Nats {
             name: spec.name.as_str().into(),
             publishes: spec.role.sends(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
-            part: Part::of(spec),
+            part: RequestPart::of(spec),
             takes_signatures: false,
         }
     }

@@ -11,7 +11,7 @@ mod replies;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
-use super::part::Part;
+use super::request_part::RequestPart;
 use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::header::Header;
@@ -52,7 +52,7 @@ pub struct Redis {
     state: State,
     replies: Replies,
     leaves: Leaves,
-    part: Part,
+    part: RequestPart,
     /// The request that waits for its answer.
     asked: Option<u32>,
     /// True if lists of an earlier run are removed.
@@ -108,7 +108,7 @@ impl Session for Redis {
             state,
             replies: Replies::default(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
-            part: Part::of(spec),
+            part: RequestPart::of(spec),
             asked: None,
             removes: false,
         }
@@ -152,7 +152,7 @@ impl Session for Redis {
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
                 Item::Push(values) => told(values, heard),
-                Item::Array(values) if self.is_connected() && !matches!(self.part, Part::OneWay) => {
+                Item::Array(values) if self.is_connected() && !matches!(self.part, RequestPart::OneWay) => {
                     self.popped(settings, values, out, heard);
                 }
                 Item::Error(text) => self.failed(text, heard)?,
@@ -175,7 +175,7 @@ impl Session for Redis {
                 Item::Simple(b"PONG") if matches!(self.state, State::Asking) => {
                     self.connected(heard);
                 }
-                Item::Simple(b"PONG") if !matches!(self.part, Part::OneWay) => heard(SessionEvent::Subscribed),
+                Item::Simple(b"PONG") if !matches!(self.part, RequestPart::OneWay) => heard(SessionEvent::Subscribed),
                 _ => {}
             }
             taken += item_bytes;
@@ -202,13 +202,13 @@ impl Session for Redis {
         self.replies.expect(sequence);
         let topic = self.leaves.of(sequence);
         match &self.part {
-            Part::OneWay => put_command(out, &[b"PUBLISH", topic, message]),
-            Part::Asks(reply) => {
+            RequestPart::OneWay => put_command(out, &[b"PUBLISH", topic, message]),
+            RequestPart::Asks(reply) => {
                 put_command(out, &[b"RPUSH", topic, message]);
                 put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
                 self.asked = Some(sequence);
             }
-            Part::Answers(to) => {
+            RequestPart::Answers(to) => {
                 put_command(out, &[b"RPUSH", to.as_bytes(), message]);
                 put_command(out, &[b"BLPOP", topic, b"0"]);
             }
@@ -235,7 +235,7 @@ impl Session for Redis {
     /// messages.
     fn close(&mut self, _: &RedisSettings, _: &ClientSpec, out: &mut Vec<u8>) {
         // The server would not read it from a client that waits for a list.
-        if matches!(self.part, Part::OneWay) {
+        if matches!(self.part, RequestPart::OneWay) {
             put_command(out, &[b"QUIT"]);
         }
     }
@@ -280,7 +280,7 @@ impl Redis {
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) {
         let (Some(Item::Bulk(list)), Some(Item::Bulk(message))) = (values.next(), values.next()) else { return };
-        if let Part::Asks(reply) = &self.part {
+        if let RequestPart::Asks(reply) = &self.part {
             let sequence = Header::read(message).map(|header| header.sequence);
             if sequence.is_some() && self.asked.is_some() && sequence != self.asked {
                 put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);

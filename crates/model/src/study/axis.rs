@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::flow::{FLOW, PLAYING, key_of_flow};
-use crate::setting::{KEYS, Section, key};
+use crate::setting::{KEYS, Key, Section, key};
 use crate::system::Systems;
 use serde_json::Value;
 
@@ -59,4 +59,29 @@ pub(crate) fn known_axis(name: &str) -> bool {
         || NAMES.contains(&name)
         || key_of_flow(name).is_some()
         || axis_names().any(|known| known == name)
+}
+
+/// Reads the value of a key. If the key can be an axis and the text is not a single value, returns
+/// the values that it lists with commas, each once.
+pub(super) fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
+    let whole = match key.read(text) {
+        Ok(value) => return Ok(vec![value]),
+        Err(error) => error,
+    };
+    if !text.contains(',') || !known_axis(key.name) || key.has_commas {
+        return Err(Diagnostic::whole(whole));
+    }
+    split(text, |part| key.read(part).map_err(Diagnostic::whole))
+}
+
+/// Reads values with commas between them, each once.
+pub(super) fn split(text: &str, read: impl Fn(&str) -> Result<Value, Diagnostic>) -> Result<Vec<Value>, Diagnostic> {
+    let mut values: Vec<Value> = Vec::new();
+    for value in text.split(',').map(|part| read(part.trim())) {
+        let value = value?;
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    Ok(values)
 }

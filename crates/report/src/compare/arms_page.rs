@@ -121,7 +121,7 @@ fn figures(one: &ArmsComparison) -> Vec<Entry> {
         text(one.change()),
         text(one.interval()),
         Entry::plain(one.blocks.to_string()),
-        Entry::plain(one.left_out.to_string()),
+        Entry::plain((one.disturbed + one.left_out).to_string()),
         Entry::plain(one.gate.clone()),
         Entry::plain(outcome),
     ]

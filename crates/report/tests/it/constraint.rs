@@ -1,6 +1,6 @@
 //! Which systems meet constraints.
 
-use crate::lab::{Lab, latency, spoil};
+use crate::lab::{Lab, histogram, latency, spoil};
 use pubmark_model::record::Reason;
 use pubmark_report::{Constraints, Report};
 
@@ -54,6 +54,38 @@ fn a_cell_meets_constraints_if_its_runs_show_all_of_them() {
     assert!(answers("licence = no-such").iter().all(|(_, _, meets)| *meets == Some(false)));
     assert!(answers("language = C").iter().all(|(_, _, meets)| meets.is_none()), "their files do not say");
     assert_eq!(answers("p50 < 110us and system = alpha and qos = 0")[..1], [told("alpha", 0, Some(true))]);
+}
+
+/// Others only make a latency longer, a rate lower and losses more: what holds beside them holds without them, and what
+/// does not hold may be their doing. A generator that was late counts its delay.
+#[test]
+fn a_bound_that_disturbed_runs_meet_holds() {
+    let answer = |text: &str, reason: Reason, delay_ns: u64| {
+        let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\n");
+        for repeat in 1..=4 {
+            lab.run("alpha", repeat, |run| {
+                let ns = 100_000 + u64::from(repeat) * 100;
+                latency(run, &[(ns, 20_000)]);
+                run.times.intended_latency = histogram(&[(ns + delay_ns, 20_000)]).summary();
+                spoil(run, reason, "busy");
+            });
+        }
+        let report = lab.report();
+        let found = report.fitting_json(&Constraints::parse(text, &report).unwrap());
+        found["cells"][0]["meets"].as_bool()
+    };
+    let noisy = |text: &str| answer(text, Reason::NoisyMachine, 0);
+    assert_eq!(noisy("p50 < 150us and lost = 0 and delivered_ratio >= 99.9%"), Some(true));
+    assert_eq!(noisy("p50 < 90us"), None, "it may be shorter on a quiet machine");
+    assert_eq!(noisy("p50 > 90us"), None);
+    assert_eq!(noisy("server_memory < 1GB"), None);
+    assert_eq!(answer("p50 < 150us", Reason::GeneratorSaturated, 20_000), Some(true));
+    assert_eq!(
+        answer("p50 < 150us", Reason::GeneratorSaturated, 80_000),
+        None,
+        "messages that are due count from then"
+    );
+    assert_eq!(answer("p50 < 150us", Reason::ServerDied, 0), None);
 }
 
 #[test]

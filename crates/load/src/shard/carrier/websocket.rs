@@ -201,7 +201,7 @@ impl WebSocket {
     }
 
     /// Handles arrived bytes: moves their payload to the beginning and returns its
-    /// length. Answers wait for the wire.
+    /// length. PendingAnswers wait for the wire.
     ///
     /// # Errors
     /// If the peer does not speak WebSocket, or violates it.

@@ -1,6 +1,6 @@
 //! State of a shard's sending side: publishers and their progress.
 
-use super::requests::{Answers, Requests};
+use super::requests::{OpenRequests, PendingAnswers};
 use crate::clock;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
@@ -55,9 +55,9 @@ pub struct Outbound {
     pub flights: Vec<InFlight>,
     pub recorder: Option<SendRecorder>,
     /// Requests without an answer, if its clients are requesters.
-    pub requests: Option<Requests>,
+    pub requests: Option<OpenRequests>,
     /// Answers to be sent, if its clients are repliers.
-    pub answers: Option<Answers>,
+    pub answers: Option<PendingAnswers>,
     /// The server's answers to probes.
     pub setup: ProbeAnswers,
     pub window: Option<Window>,
@@ -90,8 +90,8 @@ impl Outbound {
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,
-            requests: asks.then(|| Requests::new(count, workload.outstanding as usize, workload.drain_ns)),
-            answers: answers.then(|| Answers::new(count)),
+            requests: asks.then(|| OpenRequests::new(count, workload.outstanding as usize, workload.drain_ns)),
+            answers: answers.then(|| PendingAnswers::new(count)),
             setup: ProbeAnswers::default(),
             window: None,
             quantum_ns: workload.pacing_quantum_ns,

@@ -4,7 +4,7 @@ use pubmark_model::units::Ns;
 use std::collections::VecDeque;
 
 /// Requests of all requesters of a shard that have no answer yet.
-pub struct Requests {
+pub struct OpenRequests {
     /// Most of them for each requester.
     most: usize,
     /// How long a requester waits for an answer, ns.
@@ -15,9 +15,9 @@ pub struct Requests {
     until: VecDeque<(Ns, u32, u32)>,
 }
 
-impl Requests {
-    pub fn new(requesters: usize, most: usize, answer_ns: Ns) -> Requests {
-        Requests { most, answer_ns, open: vec![VecDeque::new(); requesters], until: VecDeque::new() }
+impl OpenRequests {
+    pub fn new(requesters: usize, most: usize, answer_ns: Ns) -> OpenRequests {
+        OpenRequests { most, answer_ns, open: vec![VecDeque::new(); requesters], until: VecDeque::new() }
     }
 
     /// True if the requester has to wait for an answer before its next request.
@@ -64,7 +64,7 @@ impl Requests {
 
 /// Answers that are to be sent, by replier.
 #[derive(Default)]
-pub struct Answers {
+pub struct PendingAnswers {
     waiting: Vec<VecDeque<Vec<u8>>>,
     /// Buffers of answers that were sent.
     spare: Vec<Vec<u8>>,
@@ -72,9 +72,9 @@ pub struct Answers {
     pub requests: u64,
 }
 
-impl Answers {
-    pub fn new(repliers: usize) -> Answers {
-        Answers { waiting: vec![VecDeque::new(); repliers], ..Answers::default() }
+impl PendingAnswers {
+    pub fn new(repliers: usize) -> PendingAnswers {
+        PendingAnswers { waiting: vec![VecDeque::new(); repliers], ..PendingAnswers::default() }
     }
 
     /// Keeps a request, which is its own answer.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_requester_waits_for_as_many_answers_as_it_may_and_gives_up_after_its_time() {
-        let mut requests = Requests::new(2, 2, 100);
+        let mut requests = OpenRequests::new(2, 2, 100);
         assert_eq!(requests.next_ns(), None);
         requests.sent(0, 7, 10);
         requests.sent(1, 7, 20);

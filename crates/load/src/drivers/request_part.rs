@@ -8,7 +8,7 @@ use std::ops::Range;
 const CORRELATION: Range<usize> = 8..16;
 
 /// A client's part.
-pub enum Part {
+pub enum RequestPart {
     /// Its messages are no requests.
     OneWay,
     /// It asks, and listens on this topic.
@@ -17,20 +17,20 @@ pub enum Part {
     Answers(String),
 }
 
-impl Part {
+impl RequestPart {
     /// Returns the part of this client.
-    pub fn of(spec: &ClientSpec) -> Part {
+    pub fn of(spec: &ClientSpec) -> RequestPart {
         match (spec.role, spec.reply.clone()) {
-            (Role::Requester, Some(reply)) => Part::Asks(reply),
-            (Role::Replier, Some(reply)) => Part::Answers(reply),
-            _ => Part::OneWay,
+            (Role::Requester, Some(reply)) => RequestPart::Asks(reply),
+            (Role::Replier, Some(reply)) => RequestPart::Answers(reply),
+            _ => RequestPart::OneWay,
         }
     }
 
     /// Notes where the answer to a request is to go. Requests that name no topic change nothing.
     #[inline]
     pub fn asked(&mut self, reply: Option<&[u8]>) {
-        if let (Part::Answers(to), Some(Ok(reply))) = (self, reply.map(str::from_utf8))
+        if let (RequestPart::Answers(to), Some(Ok(reply))) = (self, reply.map(str::from_utf8))
             && *to != reply
         {
             reply.clone_into(to);
@@ -40,21 +40,21 @@ impl Part {
     /// Returns the topic for answers that a request names.
     #[inline]
     pub fn reply(&self) -> Option<&str> {
-        if let Part::Asks(reply) = self { Some(reply) } else { None }
+        if let RequestPart::Asks(reply) = self { Some(reply) } else { None }
     }
 
     /// Returns the topic of an answer; `None` if the client does not answer.
     #[inline]
     pub fn to(&self) -> Option<&str> {
-        if let Part::Answers(to) = self { Some(to) } else { None }
+        if let RequestPart::Answers(to) = self { Some(to) } else { None }
     }
 
     /// Returns what a request and its answer have in common; `None` for other messages.
     #[inline]
     pub fn correlation<'a>(&self, message: &'a [u8]) -> Option<&'a [u8]> {
         match self {
-            Part::OneWay => None,
-            Part::Asks(_) | Part::Answers(_) => message.get(CORRELATION),
+            RequestPart::OneWay => None,
+            RequestPart::Asks(_) | RequestPart::Answers(_) => message.get(CORRELATION),
         }
     }
 }
