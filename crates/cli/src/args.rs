@@ -6,6 +6,7 @@ mod gates;
 mod measure;
 pub mod protocols;
 mod run;
+mod trace;
 mod workload;
 
 pub use ab::AbArgs;
@@ -18,6 +19,7 @@ use pubmark_peer::PeerProtocol;
 pub use run::RunArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+pub use trace::{TraceArgs, TraceSource};
 pub use workload::WorkloadArgs;
 
 /// pubmark measures message brokers and libraries under the same load, and marks unreliable figures.
@@ -95,6 +97,8 @@ pub enum PubmarkCommand {
     Compare(CompareArgs),
     /// Print the outcome of a study's claims: holds, fails, open or not tested here.
     Claims(ClaimsArgs),
+    /// Record the traffic of a server, or fit a study to a recording.
+    Trace(TraceArgs),
     /// Write the report of a result again, or one of several results side by side.
     Report(ReportArgs),
     /// List the included studies, or print one.

@@ -33,6 +33,9 @@ mod study;
 mod systems;
 mod systems_on_hosts;
 mod target;
+mod trace;
+mod trace_output;
+mod trace_record;
 
 use crate::args::{Arguments, PubmarkCommand};
 use crate::failure::{Code, Failure};
@@ -51,6 +54,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Capacity(args) => capacity::capacity(&args, registry()?, voice),
         PubmarkCommand::Systems(args) => systems::systems(&args, registry()?),
         PubmarkCommand::Studies(args) => studies::studies(&args, &registry()?),
+        PubmarkCommand::Trace(args) => trace::trace(&args),
         PubmarkCommand::Report(args) => report::report(&args, &registry()?),
         PubmarkCommand::Claims(args) => claims::claims(&args, &registry()?),
         PubmarkCommand::Compare(args) => compare::compare(&args, &registry()?),

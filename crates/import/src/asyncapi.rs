@@ -5,11 +5,12 @@
 
 mod size;
 
+use crate::flow_name::flow_name;
 use crate::toml_text::{comment, quoted};
 use crate::yaml::{YamlEntry, YamlNode, YamlValue};
 use crate::{ImportedStudy, Remark, SourceText, yaml};
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
-use pubmark_model::flow::{MOST_FLOWS, why_no_name};
+use pubmark_model::flow::MOST_FLOWS;
 use pubmark_model::header::MIN_LEN;
 use pubmark_model::system::Systems;
 use size::Estimate;
@@ -36,9 +37,6 @@ const REFERENCES_MAX: usize = 32;
 
 /// Largest message, bytes: 1 GiB.
 const BYTES_MAX: u64 = 1 << 30;
-
-/// Longest name of a flow.
-const NAME_MAX: usize = 32;
 
 /// Returns the skeleton of a study.
 ///
@@ -68,7 +66,7 @@ pub fn study(source: SourceText<'_>, systems: Systems<'_>) -> Result<ImportedStu
     );
     let mut names = Vec::new();
     for channel in channels.iter().take(MOST_FLOWS) {
-        let name = flow_name(&channel.key, &names);
+        let name = flow_name(&channel.key, "channel", &names);
         out += &document.flow(channel, &name, qos_max, &mut remarks);
         names.push(name);
     }
@@ -262,30 +260,4 @@ fn text(node: &YamlNode) -> Option<&str> {
         YamlValue::Text(text) => Some(text),
         _ => None,
     }
-}
-
-/// Returns a name for the flow of a channel that no other flow has.
-fn flow_name(channel: &str, taken: &[String]) -> String {
-    let mut name = String::new();
-    for char in channel.chars() {
-        match char {
-            char if char.is_ascii_uppercase() => {
-                if !name.is_empty() && !name.ends_with('-') {
-                    name.push('-');
-                }
-                name.push(char.to_ascii_lowercase());
-            }
-            char if char.is_ascii_lowercase() || char.is_ascii_digit() => name.push(char),
-            _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
-            _ => {}
-        }
-    }
-    name.truncate(NAME_MAX - 3);
-    let mut name = name.trim_matches('-').to_owned();
-    if why_no_name(&name).is_some() {
-        name = "channel".into();
-    }
-    let is_free = |name: &String| !taken.contains(name);
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
 }

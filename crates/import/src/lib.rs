@@ -7,8 +7,10 @@
 
 pub mod asyncapi;
 mod fields;
+mod flow_name;
 pub mod omb;
 mod toml_text;
+pub mod trace;
 mod yaml;
 
 use std::fmt;

@@ -2,6 +2,7 @@
 //! runs clients on threads, in event loops, or (for the mock) in virtual time.
 
 mod identity;
+pub mod listening;
 pub mod removal;
 mod tasks;
 

@@ -22,7 +22,7 @@ pub mod socket;
 mod zeromq;
 
 use crate::session::Session;
-use crate::shard::{self, ListLeftovers, RemoveLeftovers, RunShard};
+use crate::shard::{self, ListLeftovers, Listen, RemoveLeftovers, RunShard};
 use pubmark_model::options::{Options, common};
 use pubmark_model::wire_protocol::Protocol;
 pub use shared_library::{Kind, Others, bind_free, check_spec, clamped, kernel_grants};
@@ -49,10 +49,17 @@ pub struct SessionDriver {
     pub list: ListLeftovers,
     /// Removes what clients have left at a server.
     pub remove: RemoveLeftovers,
+    /// Hears what clients publish, outside a run.
+    pub listen: Listen,
 }
 
 const fn sessions<S: Session>() -> DriverKind {
-    DriverKind::Sessions(SessionDriver { run: shard::run::<S>, list: shard::list::<S>, remove: shard::remove::<S> })
+    DriverKind::Sessions(SessionDriver {
+        run: shard::run::<S>,
+        list: shard::list::<S>,
+        remove: shard::remove::<S>,
+        listen: shard::listen::<S>,
+    })
 }
 
 /// Every driver of the built-in agent by name, except the mock.

@@ -87,7 +87,14 @@ pub enum SessionEvent<'a> {
     /// The subscription is active.
     Subscribed,
     /// A message.
-    Message(&'a [u8]),
+    Message {
+        /// Its topic; empty if the protocol's session does not keep it for this subscription.
+        topic: &'a [u8],
+        /// Its payload.
+        payload: &'a [u8],
+        /// True if the server had kept it for later subscribers (MQTT).
+        is_retained: bool,
+    },
     /// The server has acknowledged the message of this sequence (PUBACK, PUBCOMP, a
     /// publisher confirm), or has removed the next thing that it was asked to remove.
     Acknowledged(u32),

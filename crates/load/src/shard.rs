@@ -15,6 +15,7 @@ mod errors;
 mod exchange;
 mod gather;
 mod inbound;
+mod listener;
 mod notifier;
 mod outbound;
 mod ramp;
@@ -37,6 +38,7 @@ pub use carrier::{Dial, TlsDial, TlsError, WebSocket, WebSocketDial};
 use connection::{Changes, Connection, Loss, State};
 pub use errors::{ConnectError, ConnectFailure, ShardError};
 use inbound::LOOK;
+pub use listener::{Hear, Listen, ListenError, ListenTerms, Overheard, listen};
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
@@ -446,7 +448,7 @@ impl<'a, S: Session> Shard<'a, S> {
             self;
         let longest_bytes = *longest_bytes;
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
-            SessionEvent::Message(message) => {
+            SessionEvent::Message { payload: message, .. } => {
                 let Some(client) = inbound.clients.get_mut(index) else {
                     outbound.answers.iter_mut().for_each(|answers| answers.keep(index, message));
                     return;

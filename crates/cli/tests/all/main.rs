@@ -60,5 +60,6 @@ mod settings;
 mod support;
 mod terminal;
 mod tls;
+mod traces;
 mod watched;
 mod wire;

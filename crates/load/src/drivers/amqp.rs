@@ -79,6 +79,10 @@ enum Incoming {
     Body(u64, u64),
 }
 
+/// The routing key of a message.
+#[derive(Default)]
+struct RoutingKey(Vec<u8>);
+
 /// The reason why a message is returned to its publisher.
 struct Returned(String);
 
@@ -101,6 +105,8 @@ pub struct Amqp {
     returned: Option<Box<Returned>>,
     /// The last complete and unacknowledged delivery; 0 if there is none.
     acknowledge: u64,
+    /// The routing key of the arriving message. Only subscribers to a pattern keep it.
+    topic: Option<Box<RoutingKey>>,
 }
 
 impl Session for Amqp {
@@ -128,6 +134,7 @@ impl Session for Amqp {
             body: Vec::new(),
             returned: None,
             acknowledge: 0,
+            topic: spec.wild.then(Box::default),
         }
     }
 
@@ -291,7 +298,13 @@ impl Amqp {
             return Err(out_of_turn(&format!("{} within a message", method.name())));
         }
         match *method {
-            Method::Deliver { delivery, .. } => self.incoming = Incoming::Header(delivery),
+            Method::Deliver { delivery, routing_key, .. } => {
+                self.incoming = Incoming::Header(delivery);
+                if let Some(topic) = &mut self.topic {
+                    topic.0.clear();
+                    topic.0.extend_from_slice(routing_key.0);
+                }
+            }
             Method::Ack { delivery, multiple } => {
                 let known = self.confirms.settle(delivery, multiple, |n| heard(SessionEvent::Acknowledged(n)));
                 return known.then_some(()).ok_or_else(|| out_of_turn("a confirm of what was never published"));
@@ -424,8 +437,9 @@ impl Amqp {
             whole.extend_from_slice(piece);
             &whole
         };
+        let topic = self.topic.as_deref().map_or(&[][..], |topic| &topic.0);
         match self.returned.take() {
-            None => heard(SessionEvent::Message(message)),
+            None => heard(SessionEvent::Message { topic, payload: message, is_retained: false }),
             Some(returned) => {
                 let refusal = MessageRefusal { code: None, words: &returned.0, is_limit: false };
                 let header = Header::read(message);

@@ -87,7 +87,7 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Server(text) => HeardEvent::Server(text.into()),
                 SessionEvent::Connected => HeardEvent::Connected,
                 SessionEvent::Subscribed => HeardEvent::Subscribed,
-                SessionEvent::Message(payload) => HeardEvent::Message(payload.to_vec()),
+                SessionEvent::Message { payload, .. } => HeardEvent::Message(payload.to_vec()),
                 SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
                 SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),

@@ -390,17 +390,22 @@ impl Mqtt {
         }
         self.part.asked(publish.response_topic.map(str::as_bytes));
         let ack = Ack { id: publish.id, reason: 0 };
+        let event = || SessionEvent::Message {
+            topic: publish.topic.as_bytes(),
+            payload: publish.payload,
+            is_retained: publish.retain,
+        };
         match publish.qos {
-            Qos::AtMostOnce => heard(SessionEvent::Message(publish.payload)),
+            Qos::AtMostOnce => heard(event()),
             Qos::AtLeastOnce => {
-                heard(SessionEvent::Message(publish.payload));
+                heard(event());
                 encode::puback(out, settings.version, ack);
             }
             Qos::ExactlyOnce => {
                 // Until the server releases the identifier, it is the same message again.
                 if let Err(place) = self.unreleased.binary_search(&ack.id) {
                     self.unreleased.insert(place, ack.id);
-                    heard(SessionEvent::Message(publish.payload));
+                    heard(event());
                 }
                 encode::pubrec(out, settings.version, ack);
             }

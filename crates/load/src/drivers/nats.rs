@@ -116,9 +116,9 @@ impl Session for Nats {
             let item = FromServer::decode(rest).map_err(|why| foreign("NATS", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
-                FromServer::Message { payload, reply, .. } => {
+                FromServer::Message { subject, payload, reply, .. } => {
                     self.part.asked(reply);
-                    heard(SessionEvent::Message(payload));
+                    heard(SessionEvent::Message { topic: subject, payload, is_retained: false });
                 }
                 FromServer::Ping => FromClient::Pong.put(out),
                 FromServer::Pong => self.pong(heard),

@@ -279,7 +279,7 @@ impl Redis {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) {
-        let Some(Item::Bulk(message)) = values.nth(1) else { return };
+        let (Some(Item::Bulk(list)), Some(Item::Bulk(message))) = (values.next(), values.next()) else { return };
         if let RequestPart::Asks(reply) = &self.part {
             let sequence = Header::read(message).map(|header| header.sequence);
             if sequence.is_some() && self.asked.is_some() && sequence != self.asked {
@@ -288,7 +288,7 @@ impl Redis {
                 self.asked = None;
             }
         }
-        heard(SessionEvent::Message(message));
+        heard(SessionEvent::Message { topic: list, payload: message, is_retained: false });
     }
 
     /// Handles the answer to HELLO: alternating names and values, as a map or as an
@@ -350,13 +350,13 @@ impl Redis {
 fn told(mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
     match values.next().and_then(|word| word.text()) {
         Some(b"message") => {
-            if let Some(Item::Bulk(payload)) = values.nth(1) {
-                heard(SessionEvent::Message(payload));
+            if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.next(), values.next()) {
+                heard(SessionEvent::Message { topic, payload, is_retained: false });
             }
         }
         Some(b"pmessage") => {
-            if let Some(Item::Bulk(payload)) = values.nth(2) {
-                heard(SessionEvent::Message(payload));
+            if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.nth(1), values.next()) {
+                heard(SessionEvent::Message { topic, payload, is_retained: false });
             }
         }
         Some(b"subscribe" | b"psubscribe") => heard(SessionEvent::Subscribed),

@@ -86,8 +86,8 @@ impl<S: Session> Shard<'_, S> {
     fn overhear(&mut self, index: usize, count: usize) {
         let Shard { connections, settings, buffer, answers, inbound, longest_bytes, .. } = self;
         let mut heard = |heard: SessionEvent<'_>, _: &mut Changes| {
-            if let (SessionEvent::Message(message), Some(client)) = (heard, inbound.clients.get(index)) {
-                client.arrived_after(&mut inbound.recorder, message);
+            if let (SessionEvent::Message { payload, .. }, Some(client)) = (heard, inbound.clients.get(index)) {
+                client.arrived_after(&mut inbound.recorder, payload);
             }
         };
         answers.clear();

@@ -4,6 +4,7 @@ mod broker;
 mod crash;
 mod leftovers;
 mod lengths;
+mod listening;
 
 use super::*;
 use crate::control::Control;

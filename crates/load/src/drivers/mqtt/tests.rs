@@ -85,7 +85,7 @@ impl Client {
                 SessionEvent::Server(name) => panic!("MQTT servers do not say who they are: {name}"),
                 SessionEvent::Connected => Said::Connected,
                 SessionEvent::Subscribed => Said::Subscribed,
-                SessionEvent::Message(message) => Said::Message(message.to_vec()),
+                SessionEvent::Message { payload, .. } => Said::Message(payload.to_vec()),
                 SessionEvent::Acknowledged(sequence) => Said::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => Said::Refused(sequence, refusal.to_string()),
                 SessionEvent::Blocked(_) | SessionEvent::Unblocked => panic!("MQTT has no words for that"),
