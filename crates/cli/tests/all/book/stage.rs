@@ -98,6 +98,11 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
     Exception { words: &["ab", "zeromq"], instead: Instead::Read, why: "two builds that are the reader's own" },
     Exception { words: &["ab", "my/study.toml"], instead: Instead::Read, why: "the reader's own study and builds" },
+    Exception {
+        words: &["trace"],
+        instead: Instead::Read,
+        why: "the reader's own server; traces.rs records at others",
+    },
     Exception { words: &["calibrate"], instead: Instead::Read, why: "a minute; tests of its own run it" },
     Exception {
         words: &["agent-check", "./pyzmq.toml"],
