@@ -92,15 +92,19 @@ def escaped(text):
 
 
 def evidence(outcome, parts):
-    """Returns what a claim's outcome rests on: per part that decides it its expression, and a point."""
+    """Returns what a claim's outcome rests on: the first part that fails, or each part that holds, with a point."""
     lines = []
-    for part in (part for part in parts if part["outcome"] == outcome):
+    decisive = [part for part in parts if part["outcome"] == outcome]
+    shown = decisive[:1] if OUTCOMES[outcome] == "fails" else decisive
+    for part in shown:
         points = [point for point in part["points"] if point["outcome"] == part["outcome"]]
         total = part["held"] + part["failed"] + part["open"] + part["not_tested"]
         lines.append(f"- `{part['expr']}`: {OUTCOMES[part['outcome']]}, at {part['held']} of {total} points it holds")
         for point in points[:POINTS_SHOWN]:
             at = f"{point['at']}: " if point["at"] else ""
             lines.append(f"  - {escaped(at + point['evidence'])}")
+    if len(decisive) > len(shown):
+        lines.append(f"- {len(decisive) - len(shown)} more parts fail")
     return lines
 
 

@@ -93,7 +93,8 @@ pub struct Amqp {
     frame_bytes: u32,
     leaves: Leaves,
     part: RequestPart,
-    exchange: &'static str,
+    /// True if topics of messages are matched with patterns.
+    by_pattern: bool,
     confirms: Confirms,
     /// Messages that were not confirmed on earlier connections and have to be published
     /// again.
@@ -127,7 +128,7 @@ impl Session for Amqp {
             frame_bytes: MIN_FRAME_BYTES,
             leaves: Leaves::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
-            exchange: if spec.leaves > 1 || spec.wild { TOPIC } else { DIRECT },
+            by_pattern: spec.leaves > 1 || spec.wild,
             confirms: Confirms::new(),
             again: VecDeque::new(),
             incoming: Incoming::Nothing,
@@ -382,7 +383,7 @@ impl Amqp {
             }
             (State::Opening, Method::OpenOk { .. }) => {
                 put(out, Method::ChannelOpen { reserved: "".into() });
-                settings.make_exchange(self.exchange.strip_prefix("amq.").unwrap_or_default(), out);
+                settings.make_exchange(self.usual_exchange().strip_prefix("amq.").unwrap_or_default(), out);
                 if settings.qos > 0 {
                     put(out, Method::ConfirmSelect { no_wait: false });
                 }
@@ -405,8 +406,12 @@ impl Amqp {
         Ok(())
     }
 
+    fn usual_exchange(&self) -> &'static str {
+        if self.by_pattern { TOPIC } else { DIRECT }
+    }
+
     fn exchange<'a>(&self, settings: &'a AmqpSettings) -> Short<'a> {
-        settings.exchange.as_deref().unwrap_or(self.exchange).into()
+        settings.exchange.as_deref().unwrap_or(self.usual_exchange()).into()
     }
 
     fn header(&mut self, body_bytes: u64, heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {

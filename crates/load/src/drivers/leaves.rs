@@ -8,7 +8,7 @@ pub struct Leaves {
     text: Vec<u8>,
     /// Bytes of the topic itself, including the separator after it if there are topics below
     /// it.
-    stem_bytes: usize,
+    stem_bytes: u32,
     count: u32,
 }
 
@@ -19,7 +19,7 @@ impl Leaves {
         if spec.leaves > 1 {
             text.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
         }
-        Leaves { stem_bytes: text.len(), text, count: spec.leaves }
+        Leaves { stem_bytes: text.len() as u32, text, count: spec.leaves }
     }
 
     /// True if all messages go to one topic.
@@ -30,7 +30,7 @@ impl Leaves {
     /// Returns the topic of the message of this sequence.
     pub fn of(&mut self, sequence: u32) -> &[u8] {
         if self.count > 1 {
-            self.text.truncate(self.stem_bytes);
+            self.text.truncate(self.stem_bytes as usize);
             // Writing into memory cannot fail.
             let _ = write!(self.text, "{}", sequence % self.count);
         }

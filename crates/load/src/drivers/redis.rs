@@ -53,8 +53,6 @@ pub struct Redis {
     replies: Replies,
     leaves: Leaves,
     part: RequestPart,
-    /// The request that waits for its answer.
-    asked: Option<u32>,
     /// True if lists of an earlier run are removed.
     removes: bool,
 }
@@ -109,7 +107,6 @@ impl Session for Redis {
             replies: Replies::default(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
-            asked: None,
             removes: false,
         }
     }
@@ -152,7 +149,7 @@ impl Session for Redis {
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
                 Item::Push(values) => told(values, heard),
-                Item::Array(values) if self.is_connected() && !matches!(self.part, RequestPart::OneWay) => {
+                Item::Array(values) if self.is_connected() && !self.part.is_one_way() => {
                     self.popped(settings, values, out, heard);
                 }
                 Item::Error(text) => self.failed(text, heard)?,
@@ -175,7 +172,7 @@ impl Session for Redis {
                 Item::Simple(b"PONG") if matches!(self.state, State::Asking) => {
                     self.connected(heard);
                 }
-                Item::Simple(b"PONG") if !matches!(self.part, RequestPart::OneWay) => heard(SessionEvent::Subscribed),
+                Item::Simple(b"PONG") if !self.part.is_one_way() => heard(SessionEvent::Subscribed),
                 _ => {}
             }
             taken += item_bytes;
@@ -201,17 +198,15 @@ impl Session for Redis {
     fn publish(&mut self, settings: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         self.replies.expect(sequence);
         let topic = self.leaves.of(sequence);
-        match &self.part {
-            RequestPart::OneWay => put_command(out, &[b"PUBLISH", topic, message]),
-            RequestPart::Asks(reply) => {
-                put_command(out, &[b"RPUSH", topic, message]);
-                put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
-                self.asked = Some(sequence);
-            }
-            RequestPart::Answers(to) => {
-                put_command(out, &[b"RPUSH", to.as_bytes(), message]);
-                put_command(out, &[b"BLPOP", topic, b"0"]);
-            }
+        if let Some(to) = self.part.to() {
+            put_command(out, &[b"RPUSH", to.as_bytes(), message]);
+            put_command(out, &[b"BLPOP", topic, b"0"]);
+        } else if let Some(reply) = self.part.reply() {
+            put_command(out, &[b"RPUSH", topic, message]);
+            put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
+            self.part.waits_for(sequence);
+        } else {
+            put_command(out, &[b"PUBLISH", topic, message]);
         }
         true
     }
@@ -235,7 +230,7 @@ impl Session for Redis {
     /// messages.
     fn close(&mut self, _: &RedisSettings, _: &ClientSpec, out: &mut Vec<u8>) {
         // The server would not read it from a client that waits for a list.
-        if matches!(self.part, RequestPart::OneWay) {
+        if self.part.is_one_way() {
             put_command(out, &[b"QUIT"]);
         }
     }
@@ -280,13 +275,10 @@ impl Redis {
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) {
         let (Some(Item::Bulk(list)), Some(Item::Bulk(message))) = (values.next(), values.next()) else { return };
-        if let RequestPart::Asks(reply) = &self.part {
-            let sequence = Header::read(message).map(|header| header.sequence);
-            if sequence.is_some() && self.asked.is_some() && sequence != self.asked {
-                put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
-            } else {
-                self.asked = None;
-            }
+        if self.part.still_waits(Header::read(message).map(|header| header.sequence))
+            && let Some(reply) = self.part.reply()
+        {
+            put_command(out, &[b"BLPOP", reply.as_bytes(), settings.answer_s.as_bytes()]);
         }
         heard(SessionEvent::Message { topic: list, payload: message, is_retained: false });
     }
