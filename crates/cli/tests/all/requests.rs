@@ -109,6 +109,22 @@ fn repliers_that_are_killed_leave_requests_without_answers_and_nothing_at_the_se
     place.assert_swept();
 }
 
+/// A requester that comes back goes on at once: the answers that it waited for have nowhere to go.
+#[test]
+fn requesters_go_on_after_a_restart_of_the_server() {
+    let place = Place::new();
+    let killed = ["--duration", "2s", "--fault", "kill server at 300ms for 200ms"];
+    for outstanding in ["outstanding=1", "outstanding=1000"] {
+        let record = bench(&place, &[&["mosquitto"], &killed[..], &["--set", outstanding]].concat());
+        let [offered, expected, delivered, lost, duplicated] = counts(&record);
+        assert_eq!((offered, duplicated), (800, 0), "{outstanding}: {}", record["counts"]);
+        assert_eq!((expected, delivered + lost), (800, 800), "all that was due was sent: {}", record["counts"]);
+        assert!(delivered >= 700, "{outstanding}: {}", record["counts"]);
+        std::fs::remove_dir_all(place.path("r")).unwrap();
+    }
+    place.assert_swept();
+}
+
 #[test]
 fn what_requests_cannot_be_is_refused_before_the_run() {
     let place = Place::new();

@@ -84,6 +84,9 @@ impl<S: Session> Shard<'_, S> {
     fn gone(&mut self, index: usize, loss: &Loss) {
         let now = clock::now();
         self.ramp.counts.lost += 1;
+        if let Some(requests) = &mut self.outbound.requests {
+            requests.forget(index);
+        }
         if self.away.losses.len() < DESCRIBED {
             let at = Self::when(self.window.as_ref(), now);
             let (id, why) = (self.ids[index], loss.text());

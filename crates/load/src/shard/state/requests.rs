@@ -41,6 +41,11 @@ impl OpenRequests {
         place.is_ok_and(|place| open.remove(place).is_some())
     }
 
+    /// Gives up all requests of a requester whose connection has ended: their answers have nowhere to go.
+    pub fn forget(&mut self, index: usize) {
+        self.open[index].clear();
+    }
+
     /// Gives up the next request that has waited too long; returns its requester.
     pub fn give_up(&mut self, now: Ns) -> Option<usize> {
         while let Some((until, index, sequence)) = self.until.front().copied() {
