@@ -29,7 +29,7 @@ pub struct SourceText<'a> {
 pub struct ImportedStudy {
     /// Text of a study file.
     pub text: String,
-    /// What is not measured as the other tool does, and what was ignored.
+    /// Differences from the other tool, and the keys that were ignored.
     pub remarks: Vec<Remark>,
 }
 

@@ -64,20 +64,7 @@ fn receive(bencher: Bencher, verify: &str) {
 /// the series.
 #[divan::bench]
 fn send(bencher: Bencher) {
-    let workload = workload("header");
-    let window = Window::new(&workload, SECOND);
-    bencher
-        .counter(ItemsCount::new(MESSAGES))
-        .with_inputs(|| -> Vec<Publisher> { (0..8).map(|id| Publisher::new(&workload, id, window, 1 << 20)).collect() })
-        .bench_local_refs(|publishers| {
-            for number in 0..MESSAGES {
-                let publisher = &mut publishers[number as usize % 8];
-                let now = SECOND + u64::from(number / 8 + 1) * 20 * MILLISECOND + latency(number);
-                black_box(publisher.next(now));
-                black_box(publisher.message(now));
-                publisher.accepted(now, now + 5_000);
-            }
-        });
+    send_of(bencher, &workload("header"));
 }
 
 /// Measures the sending of a message whose size varies.
@@ -85,10 +72,14 @@ fn send(bencher: Bencher) {
 fn send_varied(bencher: Bencher, payload: &str) {
     let usual = [("pairs", "1000"), ("rate", "50"), ("duration", "60s"), ("warmup", "0s"), ("payload", payload)];
     let workload = Workload::of(usual.into_iter().chain([("verify", "header")])).expect("a legal workload");
-    let window = Window::new(&workload, SECOND);
+    send_of(bencher, &workload);
+}
+
+fn send_of(bencher: Bencher, workload: &Workload) {
+    let window = Window::new(workload, SECOND);
     bencher
         .counter(ItemsCount::new(MESSAGES))
-        .with_inputs(|| -> Vec<Publisher> { (0..8).map(|id| Publisher::new(&workload, id, window, 1 << 20)).collect() })
+        .with_inputs(|| -> Vec<Publisher> { (0..8).map(|id| Publisher::new(workload, id, window, 1 << 20)).collect() })
         .bench_local_refs(|publishers| {
             for number in 0..MESSAGES {
                 let publisher = &mut publishers[number as usize % 8];

@@ -541,10 +541,12 @@ impl<'a, S: Session> Shard<'a, S> {
                 let window_ns = window.to_ns.map_or(0, |to| to - window.from_ns);
                 self.outbound.paced(self.pacer.as_ref().map(|pacer| pacer.figures(window_ns)));
             }
-            let sent: Vec<PublisherTotal> = self.outbound.clients.iter().map(Outgoing::total).collect();
             let sending = self.outbound.take_outcome();
             match self.role {
-                Role::Requester => sending.with(self.incoming(&Totals::new(&sent))),
+                Role::Requester => {
+                    let sent: Vec<PublisherTotal> = self.outbound.clients.iter().map(Outgoing::total).collect();
+                    sending.with(self.incoming(&Totals::new(&sent)))
+                }
                 _ => sending,
             }
         } else {

@@ -221,17 +221,7 @@ fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
             assert!(header.write(&mut payload));
             let id = (sequence % 60_000) as u16 + 1;
             let (topic, payload) = ("pubmark/r/0", &payload[..]);
-            let publish = Publish {
-                dup: false,
-                qos,
-                retain: false,
-                topic,
-                id,
-                alias: None,
-                response_topic: None,
-                correlation: None,
-                payload,
-            };
+            let publish = Publish::plain(qos, id, topic, payload);
             encode::publish(out, Version::V3_1_1, &publish).unwrap();
         };
         let mut out = Vec::new();

@@ -5,7 +5,7 @@ mod limit;
 mod step;
 
 use crate::cell::{Cell, Limits};
-use crate::flow::ALL;
+use crate::flow::{ALL, split_place};
 use crate::objective::Objective;
 use crate::record::RunRecord;
 use crate::units::{Ns, SECOND};
@@ -192,10 +192,7 @@ impl CapacityGoal {
     /// # Errors
     /// If there is no such load, or if it is none of a flow.
     pub fn read_over(text: &str) -> Result<(LoadAxis, Option<String>), String> {
-        let (flow, word) = match text.strip_prefix("flows.").and_then(|place| place.split_once('.')) {
-            Some((flow, word)) => (Some(flow.to_owned()), word),
-            None => (None, text),
-        };
+        let (flow, word) = split_place(text).map_or((None, text), |(flow, word)| (Some(flow.to_owned()), word));
         let over = LoadAxis::parse(word).map_err(|error| error.to_string())?;
         match flow {
             Some(_) if over.is_limit() => Err(format!("`{word}` limits the server, and not a flow: write `{word}`")),

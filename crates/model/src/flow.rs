@@ -49,9 +49,22 @@ pub const OWN_KEYS: [&str; 15] = [
     "late_after",
 ];
 
+/// Splits a place like `flows.alarms.rate` into the flow and what is of it.
+pub(crate) fn split_place(place: &str) -> Option<(&str, &str)> {
+    place.strip_prefix("flows.")?.split_once('.')
+}
+
+/// Splits a name like `p99(alarms)` into the figure and the flow, if it names one.
+pub fn split_name(name: &str) -> (&str, Option<&str>) {
+    match name.trim_end().strip_suffix(')').and_then(|name| name.split_once('(')) {
+        Some((figure, flow)) => (figure.trim(), Some(flow.trim())),
+        None => (name, None),
+    }
+}
+
 /// Returns the flow and the key of an axis like `flows.alarms.rate`.
 pub(crate) fn key_of_flow(axis: &str) -> Option<(&str, &'static Key)> {
-    let (flow, name) = axis.strip_prefix("flows.")?.split_once('.')?;
+    let (flow, name) = split_place(axis)?;
     OWN_KEYS.contains(&name).then(|| key(name)).flatten().map(|key| (flow, key))
 }
 

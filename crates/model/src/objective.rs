@@ -3,7 +3,7 @@
 //! The figures are those of the table ([`Figure`]).
 
 use crate::figure::{Figure, FigureNameError, Scope, Unit};
-use crate::flow::ALL;
+use crate::flow::{ALL, split_name};
 use crate::record::{FigureGroup, RunRecord};
 use crate::units::{parse_size, parse_time};
 use std::borrow::Cow;
@@ -239,10 +239,7 @@ impl ObjectiveTerm {
         if name.is_empty() || bound.is_empty() {
             return Err(form());
         }
-        let (name, flow) = match name.strip_suffix(')').and_then(|name| name.split_once('(')) {
-            Some((figure, flow)) => (figure.trim(), Some(flow.trim().to_owned())),
-            None => (name, None),
-        };
+        let (name, flow) = split_name(name);
         let figure =
             Figure::named(name).map_err(|unknown| ObjectiveError::Figure { text: text.to_owned(), unknown })?;
         if !figure.is_of_run() {
@@ -255,9 +252,16 @@ impl ObjectiveTerm {
             wanted,
         })?;
         let sign = if sign == "==" { "=" } else { sign };
-        let of = flow.as_ref().map_or_else(String::new, |flow| format!("({flow})"));
+        let of = flow.map_or_else(String::new, |flow| format!("({flow})"));
         let text = format!("{name}{of} {sign} {bound}");
-        Ok(ObjectiveTerm { text, figure, flow, is_share, relation, bound: value })
+        Ok(ObjectiveTerm { text, figure, flow: flow.map(str::to_owned), is_share, relation, bound: value })
+    }
+
+    /// Splits off the flow that it names: `p99(alarms) < 20ms` is `p99 < 20ms` of `alarms`.
+    pub fn split_flow(self) -> (Option<String>, ObjectiveTerm) {
+        let of = self.flow.as_ref().map_or_else(String::new, |flow| format!("({flow})"));
+        let text = self.text.replacen(&of, "", 1);
+        (self.flow.clone(), ObjectiveTerm { text, flow: None, ..self })
     }
 
     /// Returns its text.

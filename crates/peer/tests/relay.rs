@@ -173,17 +173,7 @@ fn a_narrow_window_holds_back_its_publisher_and_ends_nowhere() {
         for id in 1..=MESSAGES {
             let (qos, payload) = (Qos::AtLeastOnce, payload.as_slice());
             let mut bytes = Vec::new();
-            let publish = Publish {
-                dup: false,
-                qos,
-                retain: false,
-                topic: "t",
-                id,
-                alias: None,
-                response_topic: None,
-                correlation: None,
-                payload,
-            };
+            let publish = Publish::plain(qos, id, "t", payload);
             encode::publish(&mut bytes, VERSION, &publish).unwrap();
             publisher.write_all(&bytes).unwrap();
         }

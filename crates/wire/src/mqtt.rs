@@ -84,6 +84,23 @@ pub struct Publish<'a> {
     pub payload: &'a [u8],
 }
 
+impl<'a> Publish<'a> {
+    /// Returns a message that is sent for the first time, without properties.
+    pub fn plain(qos: Qos, id: u16, topic: &'a str, payload: &'a [u8]) -> Publish<'a> {
+        Publish {
+            dup: false,
+            qos,
+            retain: false,
+            topic,
+            id,
+            alias: None,
+            response_topic: None,
+            correlation: None,
+            payload,
+        }
+    }
+}
+
 /// PUBACK, PUBREC, PUBREL or PUBCOMP (3.4 to 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {

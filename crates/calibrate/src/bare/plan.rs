@@ -91,17 +91,7 @@ impl ReadyMessage {
     pub(super) fn new(plan: &LoopPlan) -> Result<ReadyMessage, String> {
         let topic = plan.topic(0);
         let payload = vec![0x5a; plan.payload_bytes];
-        let publish = Publish {
-            dup: false,
-            qos: Qos::AtMostOnce,
-            retain: false,
-            topic: &topic,
-            id: 0,
-            alias: None,
-            response_topic: None,
-            correlation: None,
-            payload: &payload,
-        };
+        let publish = Publish::plain(Qos::AtMostOnce, 0, &topic, &payload);
         let mut bytes = Vec::new();
         encode::publish(&mut bytes, Version::V3_1_1, &publish).map_err(|error| error.to_string())?;
         let digits = bytes.len() - payload.len() - DIGITS;

@@ -131,17 +131,7 @@ mod tests {
         let payload = [0x5a; 300];
         let levels = [Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce, Qos::AtMostOnce, Qos::AtMostOnce];
         for (qos, id) in levels.into_iter().zip([0, 8, 9, 0, 0]) {
-            let publish = Publish {
-                dup: false,
-                qos,
-                retain: false,
-                topic: "a/b",
-                id,
-                alias: None,
-                response_topic: None,
-                correlation: None,
-                payload: &payload,
-            };
+            let publish = Publish::plain(qos, id, "a/b", &payload);
             encode::publish(&mut said, version, &publish).unwrap();
         }
         encode::pubrel(&mut said, version, Ack { id: 9, reason: 0 });

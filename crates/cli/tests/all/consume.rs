@@ -1,16 +1,8 @@
 //! Subscribers that take messages at a rate of their own: what waits is not lost, and its latency tells how long.
 
 use crate::known_answers::Peer;
-use crate::support::{Place, assert_adds_up, count, stderr, stdout};
+use crate::support::{Place, count, stderr, stdout};
 use serde_json::Value;
-
-/// Runs a bench of one second and returns its record.
-fn bench(place: &Place, arguments: &[&str]) -> Value {
-    let record = place.bench(arguments).record;
-    assert!(record["error"].is_null(), "{}", record["error"]);
-    assert_adds_up(&record);
-    record
-}
 
 fn counts(record: &Value) -> [u64; 4] {
     ["expected", "delivered", "lost", "duplicated"].map(|name| count(record, name))
@@ -38,7 +30,7 @@ fn what_waits_for_a_slow_subscriber_is_not_lost() {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
         let load = ["--pairs", "2", "--rate", "400", "--payload", "256B", "--set", "consume=100"];
-        let record = bench(&place, &[&[peer.endpoint.as_str()], &load[..]].concat());
+        let record = place.measure(&[&[peer.endpoint.as_str()], &load[..]].concat());
         // Of 400 sequences from 80 on, 57 end a seven.
         assert_eq!(counts(&record), [800, 686, 114, 1], "{protocol}");
         // One message more each, which a subscriber may take at once, and one that it makes up for.
@@ -61,7 +53,7 @@ fn a_backlog_is_built_and_drained() {
         let peer = Peer::start(&place, protocol, "[[stall]]\nfrom = \"100ms\"\nfor = \"50ms\"");
         let load = ["--pairs", "2", "--rate", "200", "--payload", "64B"];
         let pause = ["--set", "consume=steps 1000000 0.001 1000000 each 500ms"];
-        let record = bench(&place, &[&[peer.endpoint.as_str()], &load[..], &pause[..]].concat());
+        let record = place.measure(&[&[peer.endpoint.as_str()], &load[..], &pause[..]].concat());
         assert_eq!(counts(&record), [400, 400, 0, 0], "{protocol}");
         // What was sent as the pause began may still be taken for 10 ms; what comes 5 ms later waits for the rest.
         assert!(latency_ms(&record, "max") >= 480, "{protocol}: {record}");
@@ -84,7 +76,7 @@ fn subscribers_of_real_systems_take_messages_at_their_rate() {
     ] {
         let place = Place::new();
         let load = ["--pattern", "fan-out", "--subscribers", "2", "--rate", "200", "--payload", "64B"];
-        let record = bench(&place, &[&[system], &load[..], &["--set", "consume=100"], more].concat());
+        let record = place.measure(&[&[system], &load[..], &["--set", "consume=100"], more].concat());
         assert_eq!(counts(&record), [400, 400, 0, 0], "{system}");
         assert!((100.0..=204.0).contains(&per_s(&record)), "{system}: {}", per_s(&record));
         assert!(latency_ms(&record, "max") >= 400, "{system}: {record}");
@@ -121,7 +113,7 @@ fn a_slow_flow_is_told_from_the_others() {
 #[test]
 fn the_mock_takes_messages_when_they_are_due_to_be_taken() {
     let place = Place::new();
-    let record = &bench(&place, &["mock", "--rate", "1000", "--set", "consume=500", "--warmup", "0s"]);
+    let record = &place.measure(&["mock", "--rate", "1000", "--set", "consume=500", "--warmup", "0s"]);
     assert_eq!(counts(record), [1_000, 1_000, 0, 0]);
     assert_eq!((latency_ms(record, "min"), latency_ms(record, "max")), (0, 500));
     assert!((249..=251).contains(&latency_ms(record, "p50")), "{record}");
@@ -132,7 +124,7 @@ fn each_subscriber_of_a_library_has_figures_of_its_own() {
     let place = Place::new();
     let load = ["--pattern", "fan-out", "--subscribers", "3", "--rate", "200"];
     for system in [&["zeromq", "--transport", "tcp"][..], &["mock", "--set", "options.mock.lose_every=10"]] {
-        let record = bench(&place, &[system, &load].concat());
+        let record = place.measure(&[system, &load].concat());
         let each = record["subscribers"].as_array().unwrap();
         assert_eq!(each.iter().map(|one| one["subscriber"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
         for name in ["expected", "delivered"] {
@@ -143,7 +135,7 @@ fn each_subscriber_of_a_library_has_figures_of_its_own() {
         assert_eq!(slowest, record["latency_ns"]["max"].as_u64());
         std::fs::remove_dir_all(place.path("r")).unwrap();
     }
-    let broker = bench(&place, &[&["nats"], &load[..]].concat());
+    let broker = place.measure(&[&["nats"], &load[..]].concat());
     assert!(broker["subscribers"].is_null(), "an event loop has one recorder for all of its clients");
 }
 

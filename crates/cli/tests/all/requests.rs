@@ -1,7 +1,7 @@
 //! Request-reply over brokers: each protocol's own idiom, requests without an answer, and what stays at the server.
 
 use crate::known_answers::Peer;
-use crate::support::{Place, assert_adds_up, count, free_port, stderr, stdout};
+use crate::support::{Place, count, free_port, stderr, stdout};
 use serde_json::Value;
 use std::process::Command;
 
@@ -9,10 +9,7 @@ const ASKS: [&str; 4] = ["--pattern", "request-reply", "--pairs", "2"];
 
 /// Runs a bench of one second and returns its record.
 fn bench(place: &Place, arguments: &[&str]) -> Value {
-    let record = place.bench(&[arguments, &ASKS[..]].concat()).record;
-    assert!(record["error"].is_null(), "{}", record["error"]);
-    assert_adds_up(&record);
-    record
+    place.measure(&[arguments, &ASKS[..]].concat())
 }
 
 fn counts(record: &Value) -> [u64; 5] {

@@ -165,8 +165,7 @@ fn options_choose_version_and_cipher_suite() {
     assert!(wrong.error().contains("tls_version: `1.1`"), "{}", wrong.error());
 }
 
-/// What clients leave at a server that serves the next run too is removed over TLS, and connections are restored over
-/// it.
+/// pubmark removes over TLS what clients leave at a shared server, and clients reconnect over TLS.
 #[test]
 fn faults_links_flows_and_shared_servers_use_tls() {
     let place = Place::linked();

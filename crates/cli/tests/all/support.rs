@@ -99,6 +99,14 @@ impl Place {
         Benched::read(self.run(&bench_arguments(arguments)))
     }
 
+    /// Runs a bench of one second that has to succeed, checks that its counts add up, and returns its record.
+    pub fn measure(&self, arguments: &[&str]) -> Value {
+        let record = self.bench(arguments).record;
+        assert!(record["error"].is_null(), "{}", record["error"]);
+        assert_adds_up(&record);
+        record
+    }
+
     /// Starts a server of the test, for pubmark to attach to. It ends when it is dropped, or with this process.
     pub fn serve(&self, spec: &ServerSpec, places: Places) -> Server {
         self.serve_with(spec, places, None)

@@ -240,7 +240,7 @@ fn a_recording_ends_after_its_duration() {
     assert!(stderr(&ended).contains("there is nothing to fit"), "{}", stderr(&ended));
 }
 
-/// What was recorded before the server went stays in the file.
+/// The file keeps all messages that were recorded before the server ended.
 #[test]
 fn a_server_that_goes_ends_the_recording_with_what_it_has() {
     let (home, place) = (Place::new(), Place::new());

@@ -52,8 +52,8 @@ impl Certificates {
         self.write_with(folder, 0o600)
     }
 
-    /// Writes the files into a new folder, and returns where each is mounted. The container's user,
-    /// whoever that is, can read them; other users of this machine cannot enter the folder.
+    /// Writes the files into a new folder, and returns where each is mounted. Every user of the
+    /// container can read them; other users of this machine cannot enter the folder.
     pub fn write_mounts(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, HostError> {
         self.write_with(folder, 0o644)?;
         let (here, within) = (TlsFiles::in_folder(&folder.display().to_string()), TlsFiles::in_folder(IN_CONTAINER));

@@ -43,8 +43,8 @@ const FORK_KEYS_IGNORED: [(&str, &str); 6] = [
     ("producerStartRate", "the rate is constant, or as fast as possible"),
     ("producerIncrementSeconds", "the rate is constant"),
     ("acceptableBacklog", "the rate does not follow the backlog"),
-    ("producerPauseBeforeDrain", "there is no backlog to drain"),
-    ("producerPauseDuringDrain", "there is no backlog to drain"),
+    ("producerPauseBeforeDrain", "pubmark builds no backlog"),
+    ("producerPauseDuringDrain", "pubmark builds no backlog"),
     ("ensureTopicsAreReady", "pubmark always waits until each subscriber hears its publishers"),
 ];
 
@@ -189,7 +189,7 @@ fn backlog(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
         );
     }
     if fields.has("backlogDrainRatio") {
-        remarks.push(Remark::ignored(file, "backlogDrainRatio", "there is no backlog to drain"));
+        remarks.push(Remark::ignored(file, "backlogDrainRatio", "pubmark builds no backlog"));
     }
 }
 

@@ -9,7 +9,7 @@ use pubmark_model::units::Ns;
 /// Longest topic that a comment shows, characters.
 const TOPIC_SHOWN: usize = 100;
 
-/// What is known of one flow: some kilobytes at most, however many messages it has.
+/// Statistics of one flow. They take a few kilobytes, however many messages the flow has.
 pub(super) struct FlowFit {
     /// Number of messages.
     pub messages: u64,

@@ -463,8 +463,8 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
 
 /// Returns the properties of a request or of an answer: they are the same but for the address.
 fn requests_properties(correlation: &[u8], asks: bool) -> Vec<u8> {
-    let text: String = correlation.iter().map(|byte| format!("{byte:02x}")).collect();
-    correlated(&text, asks.then_some(DIRECT_REPLY))
+    let number = correlation.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    correlated(&format!("{number:016x}"), asks.then_some(DIRECT_REPLY))
 }
 
 /// Returns the name of a subscriber's queue. Members of a group share one for each topic.

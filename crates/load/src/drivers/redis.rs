@@ -3,9 +3,9 @@
 //! The protocol has no groups of competing subscribers: a client's group is ignored, and
 //! the system's file excludes such patterns.
 //!
-//! Requests and answers go over lists: RPUSH puts one on, and whoever waits for it takes it off with
-//! BLPOP, during which the server does nothing else for that connection. So a client asks one
-//! thing at a time.
+//! Requests and answers go over lists. The sender appends with RPUSH, and the receiver waits with BLPOP.
+//! While a connection waits, the server handles nothing else of it, so a client has one request at
+//! a time.
 
 mod replies;
 

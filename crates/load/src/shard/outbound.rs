@@ -289,6 +289,10 @@ impl<S: Session> Shard<'_, S> {
 
     /// Handles new room on a connection.
     pub(super) fn unblock(&mut self, index: usize) {
+        if self.outbound.answers.is_some() {
+            self.connections[index].blocked = false;
+            return self.answer(index);
+        }
         let Some(window) = self.outbound.window else { return };
         let connection = &mut self.connections[index];
         if connection.state != State::Up || !std::mem::take(&mut connection.blocked) {

@@ -7,7 +7,7 @@ use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::{Claim, Condition, Statement};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::flow::{ALL, FLOW};
+use crate::flow::{ALL, FLOW, split_place};
 use crate::options::{OptionSpec, common};
 use crate::secret::{HIDDEN, may_be_secret_name, recorded_text, secret};
 use crate::setting::{KEYS, Time, WINDOW, as_typed, key};
@@ -331,7 +331,7 @@ impl Parser<'_> {
             .or_else(|| name.strip_prefix("settings."))
             .or_else(|| name.strip_prefix("run."))
             .unwrap_or(name);
-        if let Some((flow, key)) = name.strip_prefix("flows.").and_then(|place| place.split_once('.')) {
+        if let Some((flow, key)) = split_place(name) {
             return self.set_of_flow(flow, key, text);
         }
         if let Some(option) = name.strip_prefix("options.") {

@@ -317,17 +317,7 @@ mod tests {
                 for acknowledge in [true, false] {
                     let mut mqtt = connected(version, u16::MAX);
                     let mut bytes = Vec::new();
-                    let publish = Publish {
-                        dup: false,
-                        qos,
-                        retain: false,
-                        topic: "t",
-                        id: 9,
-                        alias: None,
-                        response_topic: None,
-                        correlation: None,
-                        payload: b"xyz",
-                    };
+                    let publish = Publish::plain(qos, 9, "t", b"xyz");
                     encode::publish(&mut bytes, version, &publish).unwrap();
                     let mut asked = Vec::new();
                     let answer = say(&mut mqtt, &bytes, acknowledge, &mut asked);

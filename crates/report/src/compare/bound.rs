@@ -22,11 +22,11 @@ pub struct BoundGate {
 }
 
 impl BoundGate {
-    /// Makes a gate of a bound and the flow that it is about.
-    pub fn new(term: ObjectiveTerm, flow: Option<String>) -> BoundGate {
-        let (name, rest) = term.text().split_once(' ').unwrap_or((term.text(), ""));
-        let text = flow.as_ref().map_or(term.text().to_owned(), |flow| format!("{name}({flow}) {rest}"));
-        BoundGate { text: clean(&text, LABEL_CHARS), flow, term }
+    /// Makes a gate of a bound, of the flow that it names.
+    pub fn new(term: ObjectiveTerm) -> BoundGate {
+        let text = clean(term.text(), LABEL_CHARS);
+        let (flow, term) = term.split_flow();
+        BoundGate { text, flow, term }
     }
 
     /// Pairs the gate with the runs of a cell.

@@ -3,7 +3,7 @@
 use crate::text::clean;
 use crate::words::{BROKEN, HELD, OPEN};
 use pubmark_model::figure::{Figure, FigureNameError};
-use pubmark_model::flow::FLOW;
+use pubmark_model::flow::{FLOW, split_name};
 use pubmark_model::objective::read_bound;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -130,11 +130,11 @@ pub enum GateError {
 }
 
 /// Splits off the flow that a gate names: `p99(alarms) > +5%` is `p99 > +5%` of `alarms`.
-pub(super) fn split_flow(gate: &str) -> (String, Option<String>) {
-    let name = &gate[..gate.find(['<', '>', '=']).unwrap_or(gate.len())];
-    match name.trim_end().strip_suffix(')').and_then(|name| name.split_once('(')) {
-        Some((figure, flow)) => (format!("{figure}{}", &gate[name.len()..]), Some(flow.trim().to_owned())),
-        None => (gate.to_owned(), None),
+fn split_flow(gate: &str) -> (String, Option<String>) {
+    let (name, rest) = gate.split_at(gate.find(['<', '>', '=']).unwrap_or(gate.len()));
+    match split_name(name) {
+        (figure, Some(flow)) => (format!("{figure}{rest}"), Some(flow.to_owned())),
+        (_, None) => (gate.to_owned(), None),
     }
 }
 

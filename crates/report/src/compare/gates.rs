@@ -1,7 +1,7 @@
 //! Gates as they are typed: what makes a command fail, and what it requires.
 
 use super::bound::BoundGate;
-use super::gate::{Gate, GateError, split_flow};
+use super::gate::{Gate, GateError};
 use crate::text::clean;
 use pubmark_model::flow::{ALL, StudyFlow};
 use pubmark_model::objective::{ObjectiveError, ObjectiveTerm, Relation};
@@ -83,14 +83,10 @@ impl Gates {
                 (false, _) => gates.bounds.push(broken_by(text, gate, has_baseline)?),
             }
         }
-        for text in require.iter().flat_map(|text| text.split(',')) {
-            let words: Vec<&str> = text.split_whitespace().collect();
-            for words in words.split(|word| word.eq_ignore_ascii_case("and")) {
-                let (plain, flow) = split_flow(&words.join(" "));
-                let terms = ObjectiveTerm::parse_all(&plain);
-                let terms = terms.map_err(|source| GatesError::Bound { flag: "--require", source })?;
-                gates.bounds.extend(terms.into_iter().map(|term| BoundGate::new(term, flow.clone())));
-            }
+        for text in require {
+            let terms = ObjectiveTerm::parse_all(text);
+            let terms = terms.map_err(|source| GatesError::Bound { flag: "--require", source })?;
+            gates.bounds.extend(terms.into_iter().map(BoundGate::new));
         }
         Ok(gates)
     }
@@ -138,8 +134,7 @@ fn signed(text: &str) -> String {
 
 /// The bound that is broken where this holds.
 fn broken_by(text: &str, gate: String, has_baseline: bool) -> Result<BoundGate, GatesError> {
-    let (plain, flow) = split_flow(text);
-    let terms = ObjectiveTerm::parse_all(&plain).map_err(|source| match source {
+    let terms = ObjectiveTerm::parse_all(text).map_err(|source| match source {
         ObjectiveError::Bound { .. } if has_baseline && threshold(text).ends_with('%') => {
             GatesError::Unsigned { source, change: signed(text) }
         }
@@ -148,7 +143,9 @@ fn broken_by(text: &str, gate: String, has_baseline: bool) -> Result<BoundGate, 
     let [term] = terms.as_slice() else { return Err(GatesError::Wish { gate }) };
     let higher = matches!(term.relation(), Relation::Above | Relation::AtLeast);
     match term.otherwise() {
-        Some(otherwise) if higher != term.higher_is_better() => Ok(BoundGate { text: gate, flow, term: otherwise }),
+        Some(otherwise) if higher != term.higher_is_better() => {
+            Ok(BoundGate { text: gate, ..BoundGate::new(otherwise) })
+        }
         _ => Err(GatesError::Wish { gate }),
     }
 }

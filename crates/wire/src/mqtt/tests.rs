@@ -15,7 +15,7 @@ fn whole(bytes: &[u8], version: Version) -> Packet<'_> {
 }
 
 fn message<'a>(qos: Qos, id: u16, topic: &'a str, payload: &'a [u8]) -> Publish<'a> {
-    Publish { dup: false, qos, retain: false, topic, id, alias: None, response_topic: None, correlation: None, payload }
+    Publish::plain(qos, id, topic, payload)
 }
 
 fn hello(client_id: &str) -> ConnectPacket<'_> {

@@ -3,7 +3,7 @@
 /// Minutes as a placeholder for a script of a fork.
 const SCRIPT: &str = "${ombTestDuration:-15}";
 
-/// What becomes of a workload.
+/// Outcome of an import.
 pub enum Outcome {
     /// A study with these lines.
     Study(&'static [&'static str]),

@@ -149,17 +149,7 @@ impl Client {
 
 fn message(version: Version, qos: Qos, id: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let publish = Publish {
-        dup: false,
-        qos,
-        retain: false,
-        topic: "a/b",
-        id,
-        alias: None,
-        response_topic: None,
-        correlation: None,
-        payload,
-    };
+    let publish = Publish::plain(qos, id, "a/b", payload);
     encode::publish(&mut out, version, &publish).unwrap();
     out
 }

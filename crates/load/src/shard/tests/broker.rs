@@ -325,17 +325,7 @@ impl World {
     fn send(&mut self, version: Version, id: u16, payload: &[u8]) {
         let Some((_, stream)) = &mut self.subscriber else { return };
         let (mut out, sequence) = (Vec::new(), Header::read(payload).unwrap().sequence);
-        let publish = Publish {
-            dup: false,
-            qos: self.qos,
-            retain: false,
-            topic: &self.topic,
-            id,
-            alias: None,
-            response_topic: None,
-            correlation: None,
-            payload,
-        };
+        let publish = Publish::plain(self.qos, id, &self.topic, payload);
         encode::publish(&mut out, version, &publish).unwrap();
         let written = stream.write_all(&out).is_ok();
         self.written += u64::from(written && sequence < END);

@@ -61,17 +61,7 @@ fn hear(at: SocketAddr, wanted: usize) -> (Vec<(String, u64)>, Result<(), Listen
 
 fn publish(out: &mut Vec<u8>, topic: &str, bytes: usize, retain: bool) {
     let payload = vec![b'x'; bytes];
-    let publish = Publish {
-        dup: false,
-        qos: Qos::AtMostOnce,
-        retain,
-        topic,
-        id: 0,
-        alias: None,
-        response_topic: None,
-        correlation: None,
-        payload: &payload,
-    };
+    let publish = Publish { retain, ..Publish::plain(Qos::AtMostOnce, 0, topic, &payload) };
     encode::publish(out, V, &publish).unwrap();
 }
 
