@@ -11,7 +11,7 @@ use pubmark_study::registry;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::SystemTime;
 
@@ -28,6 +28,8 @@ pub struct Attempt {
     pub events: Vec<Event>,
     /// Number of earlier records.
     pub records: usize,
+    /// Folders and control groups that an earlier coordinator had left.
+    pub found: Vec<PathBuf>,
     /// Its end, by both clocks.
     pub ended: SystemTime,
     pub ended_ns: Ns,
@@ -75,12 +77,17 @@ pub fn assert_nothing_lives(temporary: &Path) {
     assert!(gone.is_ok(), "left behind: {lines:?}");
 }
 
-/// Checks that no folder (and so no socket) and no control group is left.
-pub fn assert_swept(temporary: &Path, coordinators: &[i32]) {
+/// Folders (and so sockets) and control groups of these coordinators.
+pub fn leftovers(temporary: &Path, coordinators: &[i32]) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(temporary).unwrap();
-    let left: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    entries.map(|entry| entry.unwrap().path()).chain(tree::control_groups(coordinators)).collect()
+}
+
+/// Checks that none is left but those that are excused.
+pub fn assert_swept(temporary: &Path, coordinators: &[i32], excused: &[PathBuf]) {
+    let mut left = leftovers(temporary, coordinators);
+    left.retain(|path| !excused.contains(path));
     assert!(left.is_empty(), "left behind: {left:?}");
-    assert_eq!(tree::control_groups(coordinators), Vec::<std::path::PathBuf>::new(), "left behind");
 }
 
 /// Checks that every run exists once, and that the report exists.
@@ -127,6 +134,11 @@ impl Attempt {
         let helpers = self.events.iter().any(|event| killed(event) && event.role != Role::Coordinator);
         let asked = self.events.iter().filter(|event| matches!(event.act, Act::Interrupt(_))).count();
         self.status.code().is_some() && asked < 2 || !helpers
+    }
+
+    /// Returns whether it was killed or asked to end, perhaps before it had looked for what an earlier one had left.
+    pub fn was_cut_short(&self) -> bool {
+        self.events.iter().any(|event| event.role == Role::Coordinator && event.act != Act::Stop)
     }
 
     /// Checks that the records of this attempt report what happened in it.
