@@ -3,11 +3,10 @@
 
 mod wrong;
 
-use crate::book::page::Page;
+use crate::book::page::root;
 use crate::left_out::is_long;
 use crate::support::{Place, pubmark, stdout};
 use serde_json::Value;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -15,11 +14,9 @@ use wrong::{WRONG, WRONG_AT_A_SERVER, WRONG_IN_NODE, WRONG_LATE, WRONG_RELAYED, 
 
 const BUILT_IN: &str = env!("CARGO_BIN_EXE_pubmark");
 
-/// Returns the agent of docs/add-a-language.md, assembled as the page says.
+/// Returns the agent that docs/add-a-language.md explains.
 pub fn of_the_page() -> String {
-    let page = Page::read(Path::new("docs/add-a-language.md"));
-    let parts = page.blocks.iter().filter(|block| block.language.as_deref() == Some("python"));
-    parts.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n\n")
+    std::fs::read_to_string(root().join("docs/examples/agent.py")).unwrap()
 }
 
 /// Returns the output of `agent-check --json` for an agent.
@@ -202,7 +199,7 @@ const MUTANTS: [(&str, &str); 6] = [
 
 #[test]
 fn mutants_of_a_binding_are_refused_and_itself_is_not() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/mutants.py");
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/mutants.py");
     let mutants = |arguments: &[&str]| {
         let place = Place::new();
         let mut command = std::process::Command::new("python3");

@@ -7,7 +7,7 @@ use crate::conformance::of_the_page;
 use crate::support::{Place, children, pubmark, stderr, stdout};
 use pubmark_model::endpoint::Endpoint;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
@@ -112,7 +112,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["bench", "./pyzmq.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
 ];
 
-/// The reader's own agent: if a page has none, that of docs/add-a-language.md.
+/// The reader's own agent: docs/examples/agent.py.
 const AGENT: &str = "agent.py";
 
 /// State that all pages share.
@@ -153,11 +153,6 @@ impl Stage {
                 let path = place.path(file);
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, &block.text).unwrap();
-            }
-            if block.language.as_deref() == Some("python") {
-                // The page says that its parts are appended to one file.
-                let file = std::fs::OpenOptions::new().create(true).append(true).open(place.path(AGENT));
-                file.and_then(|mut file| writeln!(file, "{}\n", block.text)).unwrap();
             }
             for typed in commands(page, block) {
                 let shown = typed.words.join(" ");

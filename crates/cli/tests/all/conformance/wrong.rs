@@ -23,8 +23,8 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "the time of sending stands for the time at which a message was due",
         "send-schedule",
-        "self.write(self.sent, due, free)",
-        "self.write(self.sent, now(), free)",
+        "self.write(self.sent, due, ready)",
+        "self.write(self.sent, now(), ready)",
     ),
     wrong(
         "each send puts off all that follow",
@@ -41,8 +41,8 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "what is late is dated later",
         "send-stopped",
-        "self.write(self.sent, due, free)",
-        "self.write(self.sent, max(due, now() - MILLISECOND), free)",
+        "self.write(self.sent, due, ready)",
+        "self.write(self.sent, max(due, now() - MILLISECOND), ready)",
     ),
     wrong(
         "publishers have no offset",
@@ -53,14 +53,14 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "sequences begin at 1",
         "send-sequences",
-        "self.write(self.sent, due, free)",
-        "self.write(self.sent + 1, due, free)",
+        "self.write(self.sent, due, ready)",
+        "self.write(self.sent + 1, due, ready)",
     ),
     wrong(
         "messages name another publisher",
         "send-sequences",
-        "intended, self.id, sequence, sent, free)",
-        "intended, self.id + 1, sequence, sent, free)",
+        "intended, self.id, sequence, sent, ready)",
+        "intended, self.id + 1, sequence, sent, ready)",
     ),
     wrong(
         "the body is empty",
@@ -84,25 +84,25 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "no message says when it was sent",
         "send-lag",
-        "intended, self.id, sequence, sent, free)",
+        "intended, self.id, sequence, sent, ready)",
         "intended, self.id, sequence, intended, intended)",
     ),
     wrong(
         "messages say that they were sent later than they were",
         "send-instants",
-        "intended, self.id, sequence, sent, free)",
-        "intended, self.id, sequence, sent + SECOND, free)",
+        "intended, self.id, sequence, sent, ready)",
+        "intended, self.id, sequence, sent + SECOND, ready)",
     ),
     wrong(
         "publishers were free only when they sent",
         "send-free",
-        "intended, self.id, sequence, sent, free)",
+        "intended, self.id, sequence, sent, ready)",
         "intended, self.id, sequence, sent, sent)",
     ),
     wrong(
         "publishers were free before anything was due",
         "send-free",
-        "intended, self.id, sequence, sent, free)",
+        "intended, self.id, sequence, sent, ready)",
         "intended, self.id, sequence, sent, 0)",
     ),
     wrong(
@@ -138,7 +138,7 @@ pub const WRONG: &[Wrong] = &[
         "\"own_lag\": times(self.publishers, \"own_lag\")",
         "\"own_lag\": None",
     ),
-    wrong("the own lag is always 0", "send-own-lag", "self.own_lag[sent - free] += 1", "self.own_lag[0] += 1"),
+    wrong("the own lag is always 0", "send-own-lag", "self.own_lag[sent - ready] += 1", "self.own_lag[0] += 1"),
     wrong(
         "histograms count everything twice",
         "send-lag",
@@ -197,7 +197,7 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "what the system made it wait for is its own lag",
         "send-blocked",
-        "self.free = now()  # it is offered again, and the wait was the system's",
+        "self.ready = now()  # it is offered again, and the wait was the system's",
         "pass",
     ),
     wrong("it sends on after stop", "stop-early", " or \"result\" in self.said", ""),
@@ -380,7 +380,7 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "the sender's own lag is the system's",
         "receive-latency",
-        "sent - free if length >= 32 and intended <= free <= sent else 0",
+        "sent - ready if length >= 32 and intended <= ready <= sent else 0",
         "0",
     ),
     wrong(

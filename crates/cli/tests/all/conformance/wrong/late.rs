@@ -8,7 +8,7 @@ pub const WRONG_LATE: &[Wrong] = &[
     wrong(
         "what a slow reader made it wait for is its own lag",
         "send-slow",
-        "self.free = now()  # it is offered again, and the wait was the system's",
+        "self.ready = now()  # it is offered again, and the wait was the system's",
         "pass",
     ),
     wrong(
