@@ -3,6 +3,7 @@
 
 pub mod amqp;
 pub mod build_info;
+mod confirms;
 #[cfg(test)]
 pub(crate) mod conversation;
 mod czmq;

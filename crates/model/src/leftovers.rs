@@ -26,25 +26,32 @@ pub enum Leftover {
     Queue(String),
     /// An exchange.
     Exchange(String),
+    /// A stream, with its consumers.
+    Stream(String),
     /// The message retained in this topic.
     Retained(String),
 }
 
 impl Leftover {
     fn name(&self) -> &str {
-        let (Leftover::Session(name) | Leftover::Queue(name) | Leftover::Exchange(name) | Leftover::Retained(name)) =
-            self;
-        name
+        match self {
+            Leftover::Session(name)
+            | Leftover::Queue(name)
+            | Leftover::Exchange(name)
+            | Leftover::Stream(name)
+            | Leftover::Retained(name) => name,
+        }
     }
 }
 
 /// Describes objects: `2 sessions (a, b), 1 queue (c)`.
 pub fn in_words(things: &[Leftover]) -> String {
     type IsOfKind = fn(&Leftover) -> bool;
-    let kinds: [(&str, IsOfKind); 4] = [
+    let kinds: [(&str, IsOfKind); 5] = [
         ("session", |thing| matches!(thing, Leftover::Session(_))),
         ("queue", |thing| matches!(thing, Leftover::Queue(_))),
         ("exchange", |thing| matches!(thing, Leftover::Exchange(_))),
+        ("stream", |thing| matches!(thing, Leftover::Stream(_))),
         ("retained message", |thing| matches!(thing, Leftover::Retained(_))),
     ];
     let kinds = kinds.into_iter().filter_map(|(kind, is_of_kind)| {
@@ -87,6 +94,8 @@ impl Leftovers {
                 let prefix = options.text("prefix").unwrap_or_default();
                 workload.durable || workload.competing() || !prefix.is_empty()
             }
+            // Streams of JetStream stay.
+            Protocol::Nats => workload.qos > 0,
             // Requests and answers go over lists, which stay while they have entries.
             Protocol::Redis => workload.pattern.requests(),
             _ => false,
@@ -191,6 +200,8 @@ mod tests {
         }
         assert!(leaves("mqtt", json!({"retain": true}), &plain));
         assert!(!leaves("amqp", json!({"retain": true}), &plain));
+        let stored = Workload::of([("qos", "1")]).unwrap();
+        assert!(leaves("nats", json!({}), &stored) && !leaves("redis", json!({}), &stored));
         assert!(leaves("amqp", json!({"prefix": "bench."}), &plain) && !leaves("amqp", json!({"prefix": ""}), &plain));
     }
 

@@ -304,6 +304,45 @@ fn nats() -> Vec<OptionSpec> {
             Some("false"),
             "with tls://: the handshake comes before the server's first line",
         ),
+        spec("storage", OptionKind::Text, Some("file"), "QoS 1: where JetStream keeps messages: file or memory"),
+        spec("replicas", OptionKind::Count, Some("1"), "QoS 1: servers of a cluster that keep each message"),
+        spec("consumer", OptionKind::Text, Some("pull"), "QoS 1: pull (subscribers ask for messages) or push"),
+        spec(
+            "pull_batch",
+            OptionKind::Count,
+            Some("500"),
+            "QoS 1: messages of a request, which is renewed at half of it",
+        ),
+        spec(
+            "ack_policy",
+            OptionKind::Text,
+            Some("explicit"),
+            "QoS 1: explicit (subscribers acknowledge each message) or none",
+        ),
+        spec(
+            "ack_wait",
+            OptionKind::Time,
+            Some("30s"),
+            "QoS 1: time after which an unacknowledged message comes again",
+        ),
+        spec(
+            "max_ack_pending",
+            OptionKind::Count,
+            Some("1000"),
+            "QoS 1: messages that a consumer may hold unacknowledged",
+        ),
+        spec(
+            "inflight",
+            OptionKind::Count,
+            Some("4000"),
+            "QoS 1: messages of one publisher that may be unacknowledged; 1 waits for each",
+        ),
+        spec(
+            "message_ids",
+            OptionKind::Bool,
+            Some("false"),
+            "QoS 1: messages carry an identifier, by which the server drops those that are sent again",
+        ),
     ]
 }
 

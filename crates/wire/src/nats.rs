@@ -3,6 +3,8 @@
 //! Source: "Client Protocol" in the documentation of NATS, and the actual output of nats-server
 //! 2.9. Words are accepted in any case; lines must end in CR LF.
 
+pub mod headers;
+
 use crate::{Malformed, decimal};
 
 /// Longest line in bytes, including its end: nats-server's `max_control_line`.

@@ -14,12 +14,14 @@ use pubmark_model::question::{AskedQuestions, Precision};
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::StopRule;
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_model::system::System;
 use pubmark_report::{Report, read_records};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use pubmark_study::size_files;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Default time limit of `--precision`.
 const BUDGET: &str = "5m";
@@ -101,12 +103,19 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
         true => Some(Endpoint::parse(target).map_err(Failure::usage)?),
         false => None,
     };
-    let name = endpoint.as_ref().map_or(target, |endpoint| endpoint.protocol.word());
-    let system = system(registry, name)?;
+    let qos = args.qos.as_ref().and_then(|qos| qos.parse().ok());
+    let system = match &endpoint {
+        Some(endpoint) => of_endpoint(endpoint, qos, registry)?,
+        None => system(registry, target)?,
+    };
     let systems = |name: &str| registry.find(name);
     let mut set = Vec::new();
     if let (None, Some(first)) = (&args.transport, system.transports.first()) {
         set.push(("transport".to_owned(), first.word().to_owned()));
+    }
+    let names_qos = args.qos.is_some() || args.set.iter().any(|pair| pair.starts_with("qos="));
+    if let Some(least) = system.qos.iter().min().filter(|least| **least > 0 && !names_qos) {
+        set.push(("qos".to_owned(), least.to_string()));
     }
     set.extend(args.typed());
     let own_flags: Vec<String> = own.iter().map(|(key, _)| key.clone()).collect();
@@ -141,6 +150,15 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
         false => study.lift(&["transport", "agents"]),
     }
     Ok(study)
+}
+
+/// Returns the system for a server at an endpoint: that of the protocol, or one with the same driver that has this
+/// quality of service.
+fn of_endpoint(endpoint: &Endpoint, qos: Option<u8>, registry: &mut Registry) -> Result<Arc<System>, Failure> {
+    let usual = system(registry, endpoint.protocol.word())?;
+    let Some(qos) = qos.filter(|qos| !usual.qos.contains(qos)) else { return Ok(usual) };
+    let fits = |other: &Arc<System>| other.driver == usual.driver && other.qos.contains(&qos);
+    Ok(registry.systems().into_iter().find(fits).unwrap_or(usual))
 }
 
 /// Returns the table of a study for a flow as typed: `NAME: PATTERN, KEY=VALUE, …`.

@@ -13,16 +13,15 @@
 //! Memory: up to 8 bytes for each unconfirmed message (`inflight`), and the body of a
 //! message in several frames until it is complete.
 
-mod confirms;
 mod settings;
 
 pub use settings::AmqpSettings;
 
+use super::confirms::Confirms;
 use super::foreign_peer::{foreign, printable};
 use super::leaves::Leaves;
 use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
-use confirms::Confirms;
 use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
@@ -276,7 +275,7 @@ impl Session for Amqp {
             Leftover::Exchange(name) => {
                 Method::ExchangeDelete { reserved: 0, exchange: Short::from(&**name), flags: 0 }
             }
-            Leftover::Session(_) | Leftover::Retained(_) => return false,
+            Leftover::Session(_) | Leftover::Retained(_) | Leftover::Stream(_) => return false,
         };
         put(out, delete);
         true

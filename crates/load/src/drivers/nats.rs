@@ -1,16 +1,19 @@
-//! NATS core: a session of the client protocol.
+//! NATS: a session of the client protocol, with core NATS at QoS 0 and JetStream at QoS 1.
 //!
 //! The server speaks first. Subscribers and publishers send a PING after their commands;
 //! its PONG confirms that the commands were processed.
 
+mod jetstream;
 mod login;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
 use super::request_part::RequestPart;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
+use jetstream::{Delivery, JetStream, JetStreamSettings};
 use login::Signer;
+use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
 use serde_json::{Map, Value, json};
@@ -28,6 +31,8 @@ pub struct NatsSettings {
     signer: Option<Signer>,
     tls: bool,
     payload_bytes: u64,
+    /// At QoS 1.
+    jetstream: Option<JetStreamSettings>,
 }
 
 enum State {
@@ -42,13 +47,14 @@ enum State {
 pub struct Nats {
     state: State,
     /// PINGs whose PONG has not arrived yet.
-    unanswered: u32,
+    unanswered: u16,
     /// PONGs until the subscription is active; 0 if none is requested.
-    until_subscribed: u32,
+    until_subscribed: u16,
     name: Box<str>,
     publishes: bool,
     leaves: Leaves,
     part: RequestPart,
+    jetstream: Option<Box<JetStream>>,
     /// True if the server accepts signatures of clients.
     takes_signatures: bool,
 }
@@ -65,18 +71,14 @@ impl Session for Nats {
     const TLS_AFTER_FIRST_LINE: bool = true;
 
     fn settings(terms: &Terms<'_>) -> Result<NatsSettings, SettingsError> {
-        if terms.qos > 0 {
-            return Err(
-                format!("NATS core acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos).into()
-            );
+        if terms.durable && terms.qos == 0 {
+            return Err("NATS core keeps nothing for those that are away: leave `durable` out, or write qos = 1".into());
         }
-        if terms.durable {
-            return Err("NATS core keeps nothing for those that are away: leave `durable` out".into());
-        }
+        let jetstream = if terms.qos > 0 { Some(JetStreamSettings::read(terms)?) } else { None };
         let (endpoint, options) = (terms.endpoint, terms.options);
         let tls = endpoint.carrier.is_tls();
         let mut connect = json!({
-            "verbose": false, "pedantic": false, "tls_required": tls, "headers": true, "no_responders": false,
+            "verbose": false, "pedantic": false, "tls_required": tls, "headers": true, "no_responders": jetstream.is_some(),
             "echo": true, "protocol": 1, "lang": "rust", "version": env!("CARGO_PKG_VERSION"),
         });
         let signer = login::read(endpoint, options, &mut connect)?;
@@ -85,10 +87,10 @@ impl Session for Nats {
         if prefix.starts_with('.') || prefix.contains("..") {
             return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
-        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes })
+        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes, jetstream })
     }
 
-    fn new(_: &NatsSettings, spec: &ClientSpec) -> Self {
+    fn new(settings: &NatsSettings, spec: &ClientSpec) -> Self {
         Nats {
             state: State::Silent,
             unanswered: 0,
@@ -97,11 +99,22 @@ impl Session for Nats {
             publishes: spec.role.sends(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
+            jetstream: settings.jetstream.as_ref().map(|_| Box::new(JetStream::new(spec))),
             takes_signatures: false,
         }
     }
 
     fn open(&mut self, _: &NatsSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
+
+    fn resume(&mut self, settings: &NatsSettings, spec: &ClientSpec) {
+        let earlier = std::mem::replace(self, Self::new(settings, spec));
+        self.jetstream = earlier.jetstream.map(|jetstream| Box::new(jetstream.resumed(spec)));
+    }
+
+    fn resend(&mut self, settings: &NatsSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+        let next = self.jetstream.as_mut().and_then(|jetstream| jetstream.next_again());
+        next.is_some_and(|sequence| self.publish(settings, copies.message(sequence), sequence, out))
+    }
 
     fn input(
         &mut self,
@@ -116,9 +129,13 @@ impl Session for Nats {
             let item = FromServer::decode(rest).map_err(|why| foreign("NATS", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
-                FromServer::Message { subject, payload, reply, .. } => {
-                    self.part.asked(reply);
-                    heard(SessionEvent::Message { topic: subject, payload, is_retained: false });
+                FromServer::Message { subject, payload, reply, headers, .. } => {
+                    if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
+                        jetstream.heard(settings, &Delivery { subject, reply, headers, payload }, out, heard)?;
+                    } else {
+                        self.part.asked(reply);
+                        heard(SessionEvent::Message { topic: subject, payload, is_retained: false });
+                    }
                 }
                 FromServer::Ping => FromClient::Pong.put(out),
                 FromServer::Pong => self.pong(heard),
@@ -136,14 +153,21 @@ impl Session for Nats {
         FromServer::announced(rest)
     }
 
-    fn subscribe(&mut self, _: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+    fn subscribe(&mut self, settings: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
+            jetstream.subscribe(settings, spec, out);
+            return;
+        }
         let group = spec.group.as_ref().map(String::as_bytes);
         FromClient::Subscribe { subject: spec.hears().as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
         self.ping(out);
         self.until_subscribed = self.unanswered;
     }
 
-    fn publish(&mut self, _: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, settings: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
+            return jetstream.publish(settings, (self.leaves.of(sequence), sequence), message, out);
+        }
         let reply = self.part.reply().map(str::as_bytes);
         let subject = self.part.to().map_or_else(|| self.leaves.of(sequence), str::as_bytes);
         FromClient::Publish { subject, reply, headers: &[], payload: message }.put(out);
@@ -152,7 +176,7 @@ impl Session for Nats {
 
     /// The end of the line.
     fn tail_bytes(&self, _: &NatsSettings) -> Option<usize> {
-        self.leaves.is_one().then_some(2)
+        (self.leaves.is_one() && self.jetstream.is_none()).then_some(2)
     }
 
     fn keep_alive(&mut self, _: &NatsSettings, out: &mut Vec<u8>) {
@@ -167,8 +191,18 @@ impl Session for Nats {
     /// NATS has no disconnect command: closing the connection removes everything that the client had.
     fn close(&mut self, _: &NatsSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
 
+    fn leaves(settings: &NatsSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        jetstream::leaves(settings.jetstream.as_ref(), spec)
+    }
+
+    fn remove(&mut self, _: &NatsSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
+        let (Some(jetstream), Leftover::Stream(stream)) = (&mut self.jetstream, thing) else { return false };
+        jetstream.remove(stream, out);
+        true
+    }
+
     fn unacknowledged(&self) -> usize {
-        0
+        self.jetstream.as_ref().map_or(0, |jetstream| jetstream.unacknowledged())
     }
 }
 
@@ -233,6 +267,9 @@ impl Nats {
             }
         }
         FromClient::Connect(connect.to_string().as_bytes()).put(out);
+        if let Some(jetstream) = &mut self.jetstream {
+            jetstream.listen(out);
+        }
         self.ping(out);
         self.state = State::Greeted;
         Ok(())

@@ -77,7 +77,6 @@ fn user_password_and_token_are_said() {
 
 #[test]
 fn guarantees_that_nats_core_lacks_are_refused() {
-    assert!(settings::<Nats>("nats://h", 1, false, &[]).err().unwrap().to_string().contains("qos = 0"));
     assert!(settings::<Nats>("nats://h", 0, true, &[]).err().unwrap().to_string().contains("durable"));
 }
 

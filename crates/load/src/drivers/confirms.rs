@@ -1,4 +1,4 @@
-//! Messages that the server has not confirmed yet.
+//! Messages that a server has not confirmed yet, for protocols that number them from 1 on each connection.
 
 use std::collections::VecDeque;
 
@@ -27,6 +27,11 @@ impl Confirms {
         self.open
     }
 
+    /// Returns the number of the next message.
+    pub fn next(&self) -> u64 {
+        self.first + self.window.len() as u64
+    }
+
     /// Adds a message; returns false if the window holds `most`.
     pub fn push(&mut self, sequence: u32, most: usize) -> bool {
         if self.window.len() >= most {
@@ -40,7 +45,7 @@ impl Confirms {
     /// Settles message `number` (0: the newest), or all messages up to it. Returns false
     /// if no such message was sent.
     pub fn settle(&mut self, number: u64, multiple: bool, mut each: impl FnMut(u32)) -> bool {
-        let newest = self.first + self.window.len() as u64 - 1;
+        let newest = self.next() - 1;
         let number = if number == 0 && multiple { newest } else { number };
         if number == 0 || number > newest {
             return false;
