@@ -1,13 +1,18 @@
-//! NATS core. Headers are not passed on, queue groups are refused; a wildcard must be at the end (`a.>`).
+//! NATS core, and JetStream for a client with one consumer. Headers are not passed on, queue groups are refused; a
+//! wildcard must be at the end (`a.>`).
+
+mod jetstream;
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
+use jetstream::{Consumer, ConsumerConfig, Inbox, Request};
 use pubmark_wire::Malformed;
 use pubmark_wire::nats::{FromClient, FromServer};
+use serde_json::json;
 use std::rc::Rc;
 
-const INFO: &str = r#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":MAX,"auth_required":false,"tls_required":false}"#;
+const INFO: &str = r#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":true,"max_payload":MAX,"auth_required":false,"tls_required":false}"#;
 
 /// Limit if the script has none.
 const MAX_PAYLOAD_BYTES: u32 = 64 << 20;
@@ -20,6 +25,9 @@ struct Subscription {
     subject: Box<[u8]>,
 }
 
+/// Token of the consumer's subscription: no client has so many others.
+const CONSUMER: u32 = u32::MAX;
+
 /// A connection.
 pub struct NatsServer {
     denied: bool,
@@ -28,13 +36,22 @@ pub struct NatsServer {
     published: u64,
     /// Subscriptions by token; one that has ended stays, without a name.
     subscriptions: Vec<Subscription>,
+    inbox: Option<Inbox>,
+    consumer: Option<Consumer>,
 }
 
 impl Speech for NatsServer {
     const SCHEME: &'static str = "nats";
 
     fn new(denied: bool) -> Self {
-        NatsServer { denied, script: Rc::default(), published: 0, subscriptions: Vec::new() }
+        NatsServer {
+            denied,
+            script: Rc::default(),
+            published: 0,
+            subscriptions: Vec::new(),
+            inbox: None,
+            consumer: None,
+        }
     }
 
     fn obey(&mut self, script: &Rc<PeerScript>) {
@@ -55,16 +72,12 @@ impl Speech for NatsServer {
         let mut done = 0;
         while let Some((item, used)) = FromClient::decode(&bytes[done..])? {
             match item {
-                FromClient::Publish { subject, reply, payload, .. } => {
-                    let to = Address { topic: subject, reply: reply.unwrap_or_default() };
-                    self.published += 1;
-                    if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
-                        FromServer::Error(end.words.as_bytes()).put(out);
-                        hub(Ask::Close);
-                    } else if hub(Ask::Publish { to, payload, qos: 0 }).answer == PublisherAnswer::Refused {
-                        let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
-                        FromServer::Error(words.as_bytes()).put(out);
-                    }
+                FromClient::Publish { subject, reply, payload, .. } => match Request::to(subject) {
+                    Some(request) => self.request(request, reply, payload, out, hub),
+                    None => self.publish(subject, reply.unwrap_or_default(), payload, out, hub),
+                },
+                FromClient::Subscribe { subject, subscription, .. } if Inbox::of(subject, subscription).is_some() => {
+                    self.inbox = Inbox::of(subject, subscription);
                 }
                 FromClient::Subscribe { subject, group, subscription } => match (filter(subject), group) {
                     (Some(filter), None) => {
@@ -83,14 +96,88 @@ impl Speech for NatsServer {
     }
 
     fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
+        if let Some(consumer) = self.consumer.as_mut().filter(|_| token == CONSUMER) {
+            consumer.deliver(to, payload, out);
+            return;
+        }
         if let Some(Subscription { name, .. }) = self.subscriptions.get(token as usize) {
             let reply = (!to.reply.is_empty()).then_some(to.reply);
             FromServer::Message { subject: to.topic, subscription: name, reply, headers: &[], payload }.put(out);
         }
     }
+
+    fn kept_bytes(&self) -> usize {
+        self.consumer.as_ref().map_or(0, Consumer::kept_bytes)
+    }
 }
 
 impl NatsServer {
+    /// Handles a message. One that names the client's inbox is acknowledged there.
+    fn publish(&mut self, subject: &[u8], reply: &[u8], payload: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        self.published += 1;
+        if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
+            FromServer::Error(end.words.as_bytes()).put(out);
+            hub(Ask::Close);
+            return;
+        }
+        let inbox = self.inbox.as_ref().filter(|inbox| inbox.has(reply));
+        let to = Address { topic: subject, reply: if inbox.is_some() { b"" } else { reply } };
+        let answer = hub(Ask::Publish { to, payload, qos: inbox.is_some().into() }).answer;
+        let words = || self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
+        match (inbox, answer) {
+            (Some(inbox), PublisherAnswer::Acknowledged) => {
+                let ack = format!("{{\"stream\":\"peer\",\"seq\":{}}}", self.published);
+                inbox.answer(reply, ack.as_bytes(), out);
+            }
+            (Some(inbox), PublisherAnswer::Refused) => {
+                let error = json!({"error": {"code": 400, "err_code": 10_077, "description": words()}});
+                inbox.answer(reply, error.to_string().as_bytes(), out);
+            }
+            (None, PublisherAnswer::Refused) => FromServer::Error(words().as_bytes()).put(out),
+            _ => {}
+        }
+    }
+
+    /// Handles a request to JetStream.
+    fn request(
+        &mut self,
+        request: Request,
+        reply: Option<&[u8]>,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        hub: &mut Hub<'_>,
+    ) {
+        match request {
+            Request::Ack => return,
+            Request::Next => {
+                if let Some(consumer) = &mut self.consumer {
+                    consumer.asked(payload, out);
+                }
+                return;
+            }
+            Request::Consumer => {
+                let Some(config) = ConsumerConfig::read(payload) else {
+                    FromServer::Error(b"Invalid Consumer").put(out);
+                    return;
+                };
+                let pushed = self
+                    .subscriptions
+                    .iter()
+                    .find(|one| Some(&*one.subject) == config.deliver.as_deref().map(str::as_bytes));
+                let hears = pushed.map(|one| &*one.name).or(self.inbox.as_ref().map(|inbox| &*inbox.subscription));
+                let new = Consumer::new(hears.unwrap_or_default(), config.deliver.is_some());
+                if let (None, Some(filter)) = (&self.consumer, filter(config.filter.as_bytes())) {
+                    hub(Ask::Subscribe(filter, CONSUMER));
+                    self.consumer = Some(new);
+                }
+            }
+            Request::Other => {}
+        }
+        if let (Some(inbox), Some(reply)) = (&self.inbox, reply) {
+            inbox.answer(reply, b"{\"success\":true}", out);
+        }
+    }
+
     fn unsubscribe(&mut self, name: &[u8], hub: &mut Hub<'_>) {
         for (token, subscription) in self.subscriptions.iter_mut().enumerate() {
             if *subscription.name == *name {
@@ -145,6 +232,28 @@ mod tests {
         nats.deliver(1, Address::of(b"a.c"), b"hi", 0, &mut out);
         assert_eq!(out, b"MSG a.c 8 2\r\nhi\r\n");
         assert_eq!(say(&mut nats, b"UNSUB 7\r\n").1.len(), 1);
+    }
+
+    #[test]
+    fn a_consumer_is_sent_what_it_asks_for_and_a_publisher_hears_of_its_message() {
+        let mut nats = NatsServer::new(false);
+        let body = "{\"config\":{\"filter_subject\":\"a.>\"}}";
+        let make = format!("PUB $JS.API.CONSUMER.CREATE.S.c.a.> _INBOX.c.0.api {}\r\n{body}\r\n", body.len());
+        let (answer, asked) = say(&mut nats, format!("SUB _INBOX.c.0.* 1\r\n{make}").as_bytes());
+        assert_eq!(answer, "MSG _INBOX.c.0.api 1 16\r\n{\"success\":true}\r\n");
+        assert_eq!(asked, ["below a. 4294967295"]);
+        let mut out = Vec::new();
+        for payload in [b"x", b"y"] {
+            nats.deliver(CONSUMER, Address::of(b"a.b"), payload, 1, &mut out);
+        }
+        assert_eq!((out.as_slice(), nats.kept_bytes()), (&b""[..], 2), "it has asked for nothing");
+        let (answer, _) = say(&mut nats, b"PUB $JS.API.CONSUMER.MSG.NEXT.S.c _INBOX.c.0.m 11\r\n{\"batch\":1}\r\n");
+        assert_eq!((answer.as_str(), nats.kept_bytes()), ("MSG a.b 1 $JS.ACK.peer 1\r\nx\r\n", 1));
+        let (answer, asked) = say(&mut nats, b"PUB a.b _INBOX.c.0.7 1\r\nz\r\nPUB $JS.ACK.peer 4\r\n+ACK\r\n");
+        assert_eq!(
+            (answer.as_str(), &asked[..]),
+            ("MSG _INBOX.c.0.7 1 25\r\n{\"stream\":\"peer\",\"seq\":1}\r\n", &["a.b z".to_owned()][..])
+        );
     }
 
     #[test]
