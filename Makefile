@@ -5,7 +5,7 @@
 LIBRARIES := libzmq5 libczmq4 libnanomsg5 libnng1
 SERVERS   := mosquitto redis-server nats-server rabbitmq-server
 # Installed by pubmark itself: a download.
-BY_PUBMARK := nats
+BY_PUBMARK := nats nats-jetstream
 # The same, where there is a Go that can build it: else tests of links play with a relay of their own.
 BY_GO     := toxiproxy
 # Agents of other languages: where one of them cannot be had, its tests say so.

@@ -165,6 +165,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             study.hosts.can_cut(name, for_ns, &placement)?;
         }
         can_encrypt(&workload, system, &options)?;
+        can_queue(&workload, system, &options)?;
         can_watch(watch.as_ref(), system, &options)?;
         can_bind(&workload, system, &options)?;
         can_stay(study.fresh(), system, &placement, &options)?;
@@ -354,6 +355,26 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         return refuse(fault, "over `inproc` publishers and subscribers are one process", "choose another `transport`");
     }
     Ok(())
+}
+
+/// Checks that a type of queue fits the workload. Quorum queues and streams are always stored.
+fn can_queue(workload: &Workload, system: &System, options: &Options) -> Result<(), Diagnostic> {
+    let is_amqp = system.protocol() == Some(Protocol::Amqp);
+    let Some(kind @ ("quorum" | "stream")) = options.text("queue_type").filter(|_| is_amqp) else { return Ok(()) };
+    let refused = |why: &str, help: &str| {
+        Err(Diagnostic::whole(format!("{} cannot have queue_type = {kind} here: {why}", system.name)).help(help))
+    };
+    match kind {
+        _ if !workload.durable => refused("such queues outlive their connections", "set durable = true"),
+        "stream" if workload.qos == 0 => {
+            refused("a stream is read with acknowledgements only", "set qos = 1, or leave it out with a [[skip]] entry")
+        }
+        "stream" if workload.competing() => {
+            let why = "each subscriber of a stream is sent all its messages";
+            refused(why, "choose another pattern, or leave it out with a [[skip]] entry")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that the server can be started with TLS if the study asks for that.

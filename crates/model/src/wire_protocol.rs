@@ -355,12 +355,32 @@ fn redis() -> Vec<OptionSpec> {
             Some("0"),
             "number of the database to select; channels are the same in all",
         ),
+        spec("read_count", OptionKind::Count, Some("100"), "QoS 1: most messages of one XREADGROUP, and 1 MiB"),
+        spec("max_length", OptionKind::Count, Some("0"), "QoS 1: length to which a stream is cut (MAXLEN ~); 0: never"),
+        spec(
+            "ack_policy",
+            OptionKind::Text,
+            Some("explicit"),
+            "QoS 1: explicit (subscribers acknowledge each message) or none (NOACK)",
+        ),
+        spec(
+            "inflight",
+            OptionKind::Count,
+            Some("1000"),
+            "QoS 1: messages of one publisher that may be unacknowledged",
+        ),
     ]
 }
 
 fn amqp() -> Vec<OptionSpec> {
     vec![
         spec("vhost", OptionKind::Text, Some("/"), "virtual host"),
+        spec(
+            "queue_type",
+            OptionKind::Text,
+            Some("classic"),
+            "type of RabbitMQ's queues: classic; quorum or stream, which need `durable`",
+        ),
         spec("heartbeat", OptionKind::Time, Some("60s"), "longest silence before a heartbeat, whole seconds"),
         spec(
             "prefetch",

@@ -257,6 +257,15 @@ pub enum RespCommand<'a> {
     Push(&'a [u8], &'a [u8]),
     /// BLPOP of one list: its name.
     Pop(&'a [u8]),
+    /// XADD of one field: stream and value.
+    Add(&'a [u8], &'a [u8]),
+    /// XGROUP CREATE: the stream.
+    Group(&'a [u8]),
+    /// XREADGROUP of one stream: its name, and the identifier after which to read; `>` stands for new
+    /// entries.
+    Read(&'a [u8], &'a [u8]),
+    /// XACK: the number of its words, which are stream, group and identifiers.
+    Acknowledge(usize),
     /// SUBSCRIBE: the channels.
     Subscribe(Values<'a>),
     /// PSUBSCRIBE: the patterns.
@@ -286,6 +295,15 @@ impl<'a> RespCommand<'a> {
             RespCommand::Push(next().ok_or_else(few)?, next().ok_or_else(few)?)
         } else if is("BLPOP") {
             RespCommand::Pop(next().ok_or_else(few)?)
+        } else if is("XADD") {
+            RespCommand::Add(next().ok_or_else(few)?, last(rest).1.ok_or_else(few)?)
+        } else if is("XGROUP") {
+            RespCommand::Group(rest.into_iter().nth(1).and_then(|word| word.text()).ok_or_else(few)?)
+        } else if is("XREADGROUP") {
+            let (stream, after) = last(rest);
+            RespCommand::Read(stream.ok_or_else(few)?, after.ok_or_else(few)?)
+        } else if is("XACK") {
+            RespCommand::Acknowledge(rest.count())
         } else if is("SUBSCRIBE") {
             RespCommand::Subscribe(rest)
         } else if is("PSUBSCRIBE") {
@@ -304,6 +322,11 @@ impl<'a> RespCommand<'a> {
             RespCommand::Other(name)
         })
     }
+}
+
+/// Returns the last two words of a command.
+fn last(words: Values<'_>) -> (Option<&[u8]>, Option<&[u8]>) {
+    words.fold((None, None), |(_, before), word| (before, word.text()))
 }
 
 #[cfg(test)]

@@ -152,6 +152,28 @@ fn nats_delivers_every_pattern() {
 }
 
 #[test]
+fn jetstream_keeps_its_promises_whether_it_pushes_or_is_asked() {
+    let place = Place::new();
+    let axes = "qos = [1]\n\"options.consumer\" = [\"pull\", \"push\"]";
+    let records = patterns(&place, "nats-jetstream", &["fan-out", "fan-in", "pipeline", "tree"], axes);
+    assert_eq!(records.len(), 10);
+    records.iter().for_each(assert_deployed);
+    let others = "qos = [1]\ndurable = [true]\npairs = [2]\n\"options.storage\" = [\"file\", \"memory\"]\n\"options.message_ids\" = [true]";
+    study(&place, "nats-jetstream", others).iter().for_each(assert_promises);
+}
+
+#[test]
+fn streams_of_redis_keep_their_promises_in_both_versions_of_the_protocol() {
+    let place = Place::new();
+    let axes = "qos = [1]\n\"options.resp\" = [2, 3]";
+    let records = patterns(&place, "redis-streams", &["fan-out", "fan-in", "pipeline"], axes);
+    assert_eq!(records.len(), 8);
+    records.iter().for_each(assert_deployed);
+    let others = "qos = [1]\ndurable = [true]\npairs = [2]\n\"options.appendfsync\" = [\"always\", \"no\"]";
+    study(&place, "redis-streams", others).iter().for_each(assert_promises);
+}
+
+#[test]
 fn redis_delivers_every_pattern_in_both_versions_of_its_protocol() {
     let place = Place::new();
     let records = patterns(&place, "redis", &["fan-out", "fan-in", "tree"], "\"options.resp\" = [2, 3]");
@@ -196,6 +218,11 @@ fn rabbitmq_keeps_its_promises_over_both_protocols() {
         let durable = study(&place, system, &format!("{endpoint}qos = [1]\ndurable = [true]\npairs = [2]"));
         durable.iter().for_each(assert_promises);
     }
+    let types =
+        format!("{amqp}qos = [1]\ndurable = [true]\npairs = [2]\n\"options.queue_type\" = [\"quorum\", \"stream\"]");
+    let of_types = study(&place, "amqp", &types);
+    assert_eq!(of_types.len(), 2);
+    of_types.iter().for_each(assert_promises);
     wrong_logins(&place, &amqp, &mqtt);
     server.stop();
 }

@@ -9,6 +9,7 @@ mod capacity;
 mod compare;
 mod peer;
 mod refused;
+mod streams;
 mod taken;
 
 use crate::left_out::{is_long, leave_out};
@@ -345,12 +346,17 @@ fn a_rare_long_delay_is_found_over_amqp() {
     }
 }
 
-/// Five publishers of 200 messages per second; in the window they send those numbered 41 to 240, counted from 1.
+/// One message in 50 is lost without an answer.
 fn faults(protocol: &str, qos: u64, arguments: &[&str]) {
+    faults_with(protocol, qos, Some(50), arguments);
+}
+
+/// Five publishers of 200 messages per second; in the window they send those numbered 41 to 240, counted from 1. One in
+/// `lost` of them is lost without an answer.
+fn faults_with(protocol: &str, qos: u64, lost: Option<u64>, arguments: &[&str]) {
     const SCRIPT: &str = r#"
         delay = { uniform = ["1ms", "9ms"] }
         ordered = true
-        lose = { every = 50 }
         swallow = { every = 7, at = [[2, 100]] }
         duplicate = { every = 11 }
         reorder = { every = 13 }
@@ -358,16 +364,19 @@ fn faults(protocol: &str, qos: u64, arguments: &[&str]) {
         connect = { close = [1, 5], deny = [3], answer_after = "20ms" }
     "#;
     let _alone = alone();
-    let run = Run::new(protocol, SCRIPT, 1_000, &[&["--pairs", "5", "--set", "drain=1s"], arguments].concat());
+    let lose = lost.map(|every| format!("lose = {{ every = {every} }}\n")).unwrap_or_default();
+    let script = format!("{lose}{SCRIPT}");
+    let run = Run::new(protocol, &script, 1_000, &[&["--pairs", "5", "--set", "drain=1s"], arguments].concat());
+    let is_lost = |number: u64| lost.is_some_and(|every| number.is_multiple_of(every));
     let each = |keep: &dyn Fn(u64, u64) -> bool| {
         let all = (0..5).flat_map(|publisher| (41..=240).map(move |number| (publisher, number)));
         all.filter(|(publisher, number)| keep(*publisher, *number)).count() as u64
     };
     let swallowed = |publisher: u64, number: u64| number.is_multiple_of(7) || (publisher, number) == (2, 101);
-    let reaches = |publisher, number: u64| !number.is_multiple_of(50) && !swallowed(publisher, number);
+    let reaches = |publisher, number: u64| !is_lost(number) && !swallowed(publisher, number);
     let reaching = |every: u64| each(&|publisher, number| number.is_multiple_of(every) && reaches(publisher, number));
-    let lost = each(&|_, number| number.is_multiple_of(50));
-    let acked_lost = each(&|publisher, number| !number.is_multiple_of(50) && swallowed(publisher, number));
+    let lost = each(&|_, number| is_lost(number));
+    let acked_lost = each(&|publisher, number| !is_lost(number) && swallowed(publisher, number));
     let wanted = [
         ("offered", 1_000),
         ("sent", 1_000),

@@ -298,6 +298,43 @@ fn rabbitmq_keeps_no_queue_of_a_run_however_it_ends() {
     }
 }
 
+/// Returns the number of streams of a NATS server.
+fn streams(port: u16) -> u64 {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream
+        .write_all(b"CONNECT {\"verbose\":false}\r\nSUB answer 1\r\nPUB $JS.API.STREAM.NAMES answer 0\r\n\r\n")
+        .unwrap();
+    let mut heard = Vec::new();
+    loop {
+        let mut buffer = [0; 4_096];
+        let bytes = stream.read(&mut buffer).unwrap();
+        assert!(bytes > 0, "{}", heard.escape_ascii());
+        heard.extend_from_slice(&buffer[..bytes]);
+        let text = String::from_utf8_lossy(&heard);
+        if let Some((_, rest)) = text.split_once("\"total\":") {
+            return rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+        }
+    }
+}
+
+#[test]
+fn jetstream_keeps_no_stream_of_a_run_however_it_ends() {
+    let (home, port) = (Place::new(), free_port());
+    let _server = home.serve_system("nats-jetstream", vec![(String::new(), port)]);
+    let url = format!("nats://127.0.0.1:{port}");
+    for end in [End::Complete, End::Signal(Signal::SIGINT), End::Agents, End::Killed] {
+        let place = Place::new();
+        run(&place, &[&url, "--pairs", "3", "--qos", "1"], end, || (streams(port) == 1).then_some(()));
+        if matches!(end, End::Killed) {
+            assert_eq!(streams(port), 1);
+            let removed = doctor(&place, &[&url, "--remove"]);
+            assert!(removed.contains("1 removed"), "{removed}");
+        }
+        assert_eq!(streams(port), 0, "{end:?}");
+        assert!(doctor(&place, &[&url]).contains("nothing that is known"), "{end:?}");
+    }
+}
+
 /// Returns the answer of a RESP server to a command.
 fn redis_says(port: u16, words: &[&str]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -323,6 +360,24 @@ fn redis_keeps_no_key_and_no_channel_of_a_run() {
         wait_for("the end of all subscriptions", || channels().starts_with("*0\r\n").then_some(()));
         assert!(redis_says(port, &["DBSIZE"]).starts_with(":0\r\n"));
         assert_eq!(run_name(&place), None, "there is nothing to be remembered");
+    }
+}
+
+#[test]
+fn redis_keeps_no_stream_of_a_run_however_it_ends() {
+    let (home, port) = (Place::new(), free_port());
+    let _server = home.serve_system("redis-streams", vec![(String::new(), port)]);
+    let url = format!("redis://127.0.0.1:{port}");
+    let has = |keys: u32| redis_says(port, &["DBSIZE"]).starts_with(&format!(":{keys}\r\n"));
+    for end in [End::Complete, End::Signal(Signal::SIGTERM), End::Agents, End::Killed] {
+        let place = Place::new();
+        run(&place, &[&url, "--pairs", "3", "--qos", "1"], end, || has(3).then_some(()));
+        if matches!(end, End::Killed) {
+            assert!(has(3));
+            let removed = doctor(&place, &[&url, "--remove"]);
+            assert!(removed.contains("3 removed"), "{removed}");
+        }
+        assert!(has(0), "{end:?}");
     }
 }
 

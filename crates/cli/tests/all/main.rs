@@ -31,6 +31,7 @@ mod heavy;
 mod hosts;
 mod house;
 mod installs;
+mod jetstream;
 mod join;
 mod known_answers;
 mod left_out;

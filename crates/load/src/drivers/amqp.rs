@@ -213,14 +213,16 @@ impl Session for Amqp {
         };
         let exchange = self.exchange(settings);
         let routing_key = Short::from(&*spec.topic);
-        let arguments = NO_ARGUMENTS;
-        put(out, Method::QueueDeclare { reserved, queue, flags, arguments });
-        put(out, Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments });
+        put(out, Method::QueueDeclare { reserved, queue, flags, arguments: FieldTable(&settings.queue_arguments) });
+        let bind =
+            Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments: NO_ARGUMENTS };
+        put(out, bind);
         if settings.qos > 0 {
             let prefetch_messages = settings.prefetch;
             put(out, Method::Qos { prefetch_bytes: 0, prefetch_messages, global: false });
         }
         let flags = if settings.qos > 0 { 0 } else { Method::NO_ACK };
+        let arguments = FieldTable(&settings.consumer_arguments);
         put(out, Method::Consume { reserved, queue, consumer, flags, arguments });
     }
 

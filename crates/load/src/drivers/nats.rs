@@ -11,7 +11,7 @@ use super::leaves::Leaves;
 use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
-use jetstream::{Delivery, JetStream, JetStreamSettings};
+use jetstream::{JetStream, JetStreamSettings, NatsDelivery};
 use login::Signer;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
@@ -131,7 +131,7 @@ impl Session for Nats {
             match item {
                 FromServer::Message { subject, payload, reply, headers, .. } => {
                     if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
-                        jetstream.heard(settings, &Delivery { subject, reply, headers, payload }, out, heard)?;
+                        jetstream.heard(settings, &NatsDelivery { subject, reply, headers, payload }, out, heard)?;
                     } else {
                         self.part.asked(reply);
                         heard(SessionEvent::Message { topic: subject, payload, is_retained: false });

@@ -6,13 +6,16 @@
 //! Requests and answers go over lists. The sender appends with RPUSH, and the receiver waits with BLPOP.
 //! While a connection waits, the server handles nothing else of it, so a client has one request at
 //! a time.
+//!
+//! At QoS 1 topics are streams ([`streams`]).
 
 mod replies;
+mod streams;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
 use super::request_part::RequestPart;
-use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
@@ -20,6 +23,7 @@ use pubmark_model::options::OptionValues;
 use pubmark_model::units::MILLISECOND;
 use pubmark_wire::resp::{Item, Values, put_command};
 use replies::Replies;
+use streams::{RedisStream, RedisStreamSettings};
 
 /// Forbidden are the special characters of patterns.
 const PREFIX: PrefixRules = PrefixRules { what: "a channel", forbidden: "*?[]\\", first: "", most_bytes: 65_000 };
@@ -34,6 +38,8 @@ pub struct RedisSettings {
     database: u64,
     /// How long a requester waits for an answer, s.
     answer_s: String,
+    /// At QoS 1.
+    streams: Option<RedisStreamSettings>,
 }
 
 enum State {
@@ -53,6 +59,7 @@ pub struct Redis {
     replies: Replies,
     leaves: Leaves,
     part: RequestPart,
+    stream: Option<Box<RedisStream>>,
     /// True if lists of an earlier run are removed.
     removes: bool,
 }
@@ -69,13 +76,8 @@ impl Session for Redis {
     const REMOVAL_QOS: u8 = 0;
 
     fn settings(terms: &Terms<'_>) -> Result<RedisSettings, SettingsError> {
-        if terms.qos > 0 {
-            return Err(
-                format!("PUBLISH acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos).into()
-            );
-        }
-        if terms.durable {
-            return Err("Redis channels keep nothing for those that are away: leave `durable` out".into());
+        if terms.durable && terms.qos == 0 {
+            return Err("channels keep nothing for those that are away: leave `durable` out, or write qos = 1".into());
         }
         let (endpoint, options) = (terms.endpoint, terms.options);
         let three = match options.number("resp") {
@@ -97,7 +99,8 @@ impl Session for Redis {
         };
         topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
         let answer_s = format!("{}", terms.answer_ns.unwrap_or_default().max(MILLISECOND) as f64 / 1e9);
-        Ok(RedisSettings { three, login, database: options.number("database"), answer_s })
+        let streams = if terms.qos > 0 { Some(RedisStreamSettings::read(terms, three)?) } else { None };
+        Ok(RedisSettings { three, login, database: options.number("database"), answer_s, streams })
     }
 
     fn new(settings: &RedisSettings, spec: &ClientSpec) -> Self {
@@ -107,6 +110,7 @@ impl Session for Redis {
             replies: Replies::default(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
+            stream: settings.streams.as_ref().map(|_| Box::new(RedisStream::new(spec))),
             removes: false,
         }
     }
@@ -135,6 +139,16 @@ impl Session for Redis {
         put_command(out, &[b"PING"]);
     }
 
+    fn resume(&mut self, settings: &RedisSettings, spec: &ClientSpec) {
+        let earlier = std::mem::replace(self, Self::new(settings, spec));
+        self.stream = earlier.stream.map(|stream| Box::new(stream.resumed(spec)));
+    }
+
+    fn resend(&mut self, settings: &RedisSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+        let next = self.stream.as_mut().and_then(|stream| stream.next_again());
+        next.is_some_and(|sequence| self.publish(settings, copies.message(sequence), sequence, out))
+    }
+
     fn input(
         &mut self,
         settings: &RedisSettings,
@@ -147,6 +161,12 @@ impl Session for Redis {
             let rest = &bytes[taken..];
             let item = Item::decode(rest).map_err(|why| foreign("the Redis protocol", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
+            taken += item_bytes;
+            if let (Some(stream), Some(settings), State::Connected) = (&mut self.stream, &settings.streams, &self.state)
+            {
+                stream.heard(settings, item, out, heard)?;
+                continue;
+            }
             match item {
                 Item::Push(values) => told(values, heard),
                 Item::Array(values) if self.is_connected() && !self.part.is_one_way() => {
@@ -175,7 +195,6 @@ impl Session for Redis {
                 Item::Simple(b"PONG") if !self.part.is_one_way() => heard(SessionEvent::Subscribed),
                 _ => {}
             }
-            taken += item_bytes;
         }
     }
 
@@ -184,6 +203,9 @@ impl Session for Redis {
     }
 
     fn subscribe(&mut self, _: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        if let Some(stream) = &mut self.stream {
+            return stream.subscribe(out);
+        }
         if spec.reply.is_some() {
             put_command(out, &[b"PING"]);
             if self.part.to().is_some() {
@@ -196,6 +218,9 @@ impl Session for Redis {
     }
 
     fn publish(&mut self, settings: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        if let (Some(stream), Some(settings)) = (&mut self.stream, &settings.streams) {
+            return stream.publish(settings, (self.leaves.of(sequence), sequence), message, out);
+        }
         self.replies.expect(sequence);
         let topic = self.leaves.of(sequence);
         if let Some(to) = self.part.to() {
@@ -213,7 +238,7 @@ impl Session for Redis {
 
     /// The end of the line.
     fn tail_bytes(&self, _: &RedisSettings) -> Option<usize> {
-        self.leaves.is_one().then_some(2)
+        (self.leaves.is_one() && self.stream.is_none()).then_some(2)
     }
 
     fn keep_alive(&mut self, _: &RedisSettings, out: &mut Vec<u8>) {
@@ -229,25 +254,28 @@ impl Session for Redis {
     /// client closed first, with unread answers, the server might discard its last
     /// messages.
     fn close(&mut self, _: &RedisSettings, _: &ClientSpec, out: &mut Vec<u8>) {
-        // The server would not read it from a client that waits for a list.
-        if self.part.is_one_way() {
+        // The server would not read it from a client that waits for a list or a stream.
+        if self.part.is_one_way() && self.stream.is_none() {
             put_command(out, &[b"QUIT"]);
         }
     }
 
-    fn leaves(_: &RedisSettings, spec: &ClientSpec) -> Vec<Leftover> {
+    fn leaves(settings: &RedisSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        if settings.streams.is_some() {
+            return streams::leaves(spec);
+        }
         spec.reply.clone().into_iter().flat_map(|reply| [spec.topic.clone(), reply]).map(Leftover::Queue).collect()
     }
 
     fn remove(&mut self, _: &RedisSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
-        let Leftover::Queue(list) = thing else { return false };
+        let (Leftover::Queue(key) | Leftover::Stream(key)) = thing else { return false };
         self.removes = true;
-        put_command(out, &[b"DEL", list.as_bytes()]);
+        put_command(out, &[b"DEL", key.as_bytes()]);
         true
     }
 
     fn unacknowledged(&self) -> usize {
-        0
+        self.stream.as_ref().map_or(0, |stream| stream.unacknowledged())
     }
 }
 

@@ -6,7 +6,7 @@ mod jetstream;
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
-use jetstream::{Consumer, ConsumerConfig, Inbox, Request};
+use jetstream::{AnswerInbox, ApiRequest, ConsumerConfig, PullConsumer};
 use pubmark_wire::Malformed;
 use pubmark_wire::nats::{FromClient, FromServer};
 use serde_json::json;
@@ -36,8 +36,8 @@ pub struct NatsServer {
     published: u64,
     /// Subscriptions by token; one that has ended stays, without a name.
     subscriptions: Vec<Subscription>,
-    inbox: Option<Inbox>,
-    consumer: Option<Consumer>,
+    inbox: Option<AnswerInbox>,
+    consumer: Option<PullConsumer>,
 }
 
 impl Speech for NatsServer {
@@ -72,12 +72,14 @@ impl Speech for NatsServer {
         let mut done = 0;
         while let Some((item, used)) = FromClient::decode(&bytes[done..])? {
             match item {
-                FromClient::Publish { subject, reply, payload, .. } => match Request::to(subject) {
+                FromClient::Publish { subject, reply, payload, .. } => match ApiRequest::to(subject) {
                     Some(request) => self.request(request, reply, payload, out, hub),
                     None => self.publish(subject, reply.unwrap_or_default(), payload, out, hub),
                 },
-                FromClient::Subscribe { subject, subscription, .. } if Inbox::of(subject, subscription).is_some() => {
-                    self.inbox = Inbox::of(subject, subscription);
+                FromClient::Subscribe { subject, subscription, .. }
+                    if AnswerInbox::of(subject, subscription).is_some() =>
+                {
+                    self.inbox = AnswerInbox::of(subject, subscription);
                 }
                 FromClient::Subscribe { subject, group, subscription } => match (filter(subject), group) {
                     (Some(filter), None) => {
@@ -107,7 +109,7 @@ impl Speech for NatsServer {
     }
 
     fn kept_bytes(&self) -> usize {
-        self.consumer.as_ref().map_or(0, Consumer::kept_bytes)
+        self.consumer.as_ref().map_or(0, PullConsumer::kept_bytes)
     }
 }
 
@@ -141,21 +143,21 @@ impl NatsServer {
     /// Handles a request to JetStream.
     fn request(
         &mut self,
-        request: Request,
+        request: ApiRequest,
         reply: Option<&[u8]>,
         payload: &[u8],
         out: &mut Vec<u8>,
         hub: &mut Hub<'_>,
     ) {
         match request {
-            Request::Ack => return,
-            Request::Next => {
+            ApiRequest::Ack => return,
+            ApiRequest::Next => {
                 if let Some(consumer) = &mut self.consumer {
                     consumer.asked(payload, out);
                 }
                 return;
             }
-            Request::Consumer => {
+            ApiRequest::Consumer => {
                 let Some(config) = ConsumerConfig::read(payload) else {
                     FromServer::Error(b"Invalid Consumer").put(out);
                     return;
@@ -165,13 +167,13 @@ impl NatsServer {
                     .iter()
                     .find(|one| Some(&*one.subject) == config.deliver.as_deref().map(str::as_bytes));
                 let hears = pushed.map(|one| &*one.name).or(self.inbox.as_ref().map(|inbox| &*inbox.subscription));
-                let new = Consumer::new(hears.unwrap_or_default(), config.deliver.is_some());
+                let new = PullConsumer::new(hears.unwrap_or_default(), config.deliver.is_some());
                 if let (None, Some(filter)) = (&self.consumer, filter(config.filter.as_bytes())) {
                     hub(Ask::Subscribe(filter, CONSUMER));
                     self.consumer = Some(new);
                 }
             }
-            Request::Other => {}
+            ApiRequest::Other => {}
         }
         if let (Some(inbox), Some(reply)) = (&self.inbox, reply) {
             inbox.answer(reply, b"{\"success\":true}", out);

@@ -1,4 +1,7 @@
-//! RESP 2 and 3: channels of Redis, and lists as far as request-reply needs them. A pattern is a text with `*` at its end.
+//! RESP 2 and 3: channels of Redis, lists as far as request-reply needs them, and a stream for each client that reads
+//! one. A pattern is a text with `*` at its end.
+
+mod stream;
 
 use super::protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
@@ -7,11 +10,14 @@ use pubmark_wire::Malformed;
 use pubmark_wire::resp::{Item, RespCommand, Values, put_bulk, put_front, put_integer, put_line};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use stream::ReadStream;
 
 /// Token of channels; patterns have their positions, from 1.
 const CHANNEL: u32 = 0;
 /// Token of a list.
 const LIST: u32 = u32::MAX;
+/// Token of a stream.
+const STREAM: u32 = u32::MAX - 1;
 /// Error text of a refused message if the script has none.
 const REFUSAL: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const VERSION: &[u8] = b"0.0.0-peer";
@@ -27,6 +33,7 @@ pub struct RespServer {
     subscriptions: i64,
     patterns: Vec<Box<[u8]>>,
     list: Option<List>,
+    stream: Option<ReadStream>,
 }
 
 impl Speech for RespServer {
@@ -41,6 +48,7 @@ impl Speech for RespServer {
             subscriptions: 0,
             patterns: Vec::new(),
             list: None,
+            stream: None,
         }
     }
 
@@ -61,21 +69,21 @@ impl Speech for RespServer {
             match RespCommand::of(&item)? {
                 RespCommand::Pop(list) => self.pop(list, out, hub),
                 RespCommand::Publish(topic, payload) | RespCommand::Push(topic, payload) => {
-                    let to = Address::of(topic);
-                    self.published += 1;
-                    if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
-                        put_line(out, b'-', end.words.as_bytes());
-                        hub(Ask::Close);
-                    } else {
-                        match hub(Ask::Publish { to, payload, qos: 0 }) {
-                            Handled { answer: PublisherAnswer::Refused, .. } => {
-                                let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
-                                put_line(out, b'-', words.as_bytes());
-                            }
-                            Handled { listeners, .. } => put_integer(out, listeners as i64),
-                        }
-                    }
+                    self.publish(topic, payload, 0, out, hub);
                 }
+                RespCommand::Add(stream, payload) => self.publish(stream, payload, 1, out, hub),
+                RespCommand::Group(stream) => {
+                    if self.stream.is_none() {
+                        hub(Ask::Subscribe(Filter::Exact(stream), STREAM));
+                    }
+                    self.stream.get_or_insert_with(|| ReadStream::new(stream));
+                    put_line(out, b'+', b"OK");
+                }
+                RespCommand::Read(name, after) => match &mut self.stream {
+                    Some(stream) if stream.is(name) => stream.read(after, self.three, out),
+                    _ => put_line(out, b'-', b"NOGROUP No such key"),
+                },
+                RespCommand::Acknowledge(words) => put_integer(out, words.saturating_sub(2) as i64),
                 RespCommand::Hello(version, _) => self.hello(version, out),
                 RespCommand::Auth(..) => put_line(out, b'+', b"OK"),
                 RespCommand::Ping(text) => self.pong(text, out),
@@ -99,6 +107,9 @@ impl Speech for RespServer {
         if let Some(list) = self.list.as_mut().filter(|_| token == LIST) {
             list.kept.push_back(payload.into());
             return list.serve(out);
+        }
+        if let Some(stream) = self.stream.as_mut().filter(|_| token == STREAM) {
+            return stream.deliver(payload, self.three, out);
         }
         let pattern = (token as usize).checked_sub(1).and_then(|place| self.patterns.get(place));
         put_front(out, self.unasked(), 3 + usize::from(pattern.is_some()));
@@ -137,6 +148,24 @@ impl List {
 }
 
 impl RespServer {
+    /// Handles a message: PUBLISH and RPUSH are answered with a number, XADD (at QoS 1) with an identifier.
+    fn publish(&mut self, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        self.published += 1;
+        if let Some(end) = self.script.end.as_ref().filter(|end| self.published >= end.after) {
+            put_line(out, b'-', end.words.as_bytes());
+            hub(Ask::Close);
+            return;
+        }
+        match hub(Ask::Publish { to: Address::of(topic), payload, qos }) {
+            Handled { answer: PublisherAnswer::Refused, .. } => {
+                let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
+                put_line(out, b'-', words.as_bytes());
+            }
+            Handled { listeners, .. } if qos == 0 => put_integer(out, listeners as i64),
+            Handled { .. } => put_bulk(out, format!("{}-0", self.published).as_bytes()),
+        }
+    }
+
     /// Handles a BLPOP: it waits for ever, and each client has one list.
     fn pop(&mut self, name: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) {
         if self.list.is_none() {
@@ -252,6 +281,28 @@ mod tests {
             assert_eq!(say(&mut resp, &[b"PUBLISH", b"a", b"hi"]), (":4\r\n".into(), vec!["a hi".into()]));
             assert_eq!(say(&mut resp, &[b"QUIT"]), ("+OK\r\n".into(), vec!["Close".into()]));
         }
+    }
+
+    #[test]
+    fn a_stream_is_read_when_there_is_something() {
+        let mut resp = RespServer::new(false);
+        say(&mut resp, &[b"HELLO", b"3"]);
+        let (answer, asked) = say(&mut resp, &[b"XGROUP", b"CREATE", b"s", b"g", b"0", b"MKSTREAM"]);
+        assert_eq!((answer.as_str(), &*asked[0]), ("+OK\r\n", "exact s 4294967294"));
+        let read = |resp: &mut RespServer, after: &[u8]| {
+            say(resp, &[b"XREADGROUP", b"GROUP", b"g", b"c", b"COUNT", b"9", b"STREAMS", b"s", after]).0
+        };
+        assert_eq!(read(&mut resp, b"0"), "%1\r\n$1\r\ns\r\n*0\r\n");
+        assert_eq!(read(&mut resp, b">"), "", "it waits");
+        let mut out = Vec::new();
+        resp.deliver(STREAM, Address::of(b"s"), b"hi", 1, &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "%1\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nm\r\n$2\r\nhi\r\n"
+        );
+        assert_eq!(say(&mut resp, &[b"XACK", b"s", b"g", b"1-0"]).0, ":1\r\n");
+        let (answer, asked) = say(&mut resp, &[b"XADD", b"s", b"*", b"m", b"hi"]);
+        assert_eq!((answer.as_str(), &*asked[0]), ("$3\r\n1-0\r\n", "s hi"));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct AmqpSettings {
     pub(super) prefix: String,
     /// The run's own exchange, if there is a prefix.
     pub(super) exchange: Option<String>,
+    /// Arguments of a queue, and of a consumer, as the bytes of a table.
+    pub(super) queue_arguments: Vec<u8>,
+    pub(super) consumer_arguments: Vec<u8>,
     /// User and password, each after a zero byte (RFC 4616).
     login: Vec<u8>,
     /// The client's properties, as the bytes of a table.
@@ -63,6 +66,17 @@ impl AmqpSettings {
         }
         let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
         let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");
+        let (mut queue_arguments, mut consumer_arguments) = (Vec::new(), Vec::new());
+        match options.text("queue_type") {
+            None | Some("classic") => {}
+            Some(kind @ ("quorum" | "stream")) => {
+                put_text(&mut queue_arguments, "x-queue-type", kind);
+                if kind == "stream" {
+                    put_text(&mut consumer_arguments, "x-stream-offset", "first");
+                }
+            }
+            Some(other) => return Err(format!("queue_type: write classic, quorum or stream, and not `{other}`").into()),
+        }
         Ok(AmqpSettings {
             qos: terms.qos,
             durable: terms.durable,
@@ -72,6 +86,8 @@ impl AmqpSettings {
             inflight,
             exchange: (!prefix.is_empty()).then(|| format!("{prefix}pubmark.{}", terms.run)),
             prefix,
+            queue_arguments,
+            consumer_arguments,
             login: format!("\0{user}\0{password}").into_bytes(),
             properties: properties(),
         })

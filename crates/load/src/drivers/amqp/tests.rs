@@ -415,3 +415,35 @@ fn a_prefix_gives_the_run_names_of_its_own() {
         assert!(error.starts_with("prefix: "), "{bad}: {error}");
     }
 }
+
+#[test]
+fn a_queue_has_the_type_that_was_asked_for_and_a_stream_is_read_from_its_beginning() {
+    for (kind, is_named, is_stream) in [("classic", false, false), ("quorum", true, false), ("stream", true, true)] {
+        let settings = plain(1, true, &[("queue_type", kind)]);
+        let mut talk = connected(&settings, spec(Role::Subscriber, "t"), 0);
+        talk.subscribe();
+        let (said, mut at, mut tables) = (talk.said(), 0, Vec::new());
+        while let Some((Frame::Method(_, method), taken)) = Frame::decode(&said[at..]).unwrap() {
+            at += taken;
+            match method {
+                Method::QueueDeclare { arguments, flags, .. } => {
+                    assert_eq!(flags, Method::DURABLE);
+                    tables.push(arguments.0.to_vec());
+                }
+                Method::Consume { arguments, .. } => tables.push(arguments.0.to_vec()),
+                _ => {}
+            }
+        }
+        let table = |name: &str, value: &str, is_set: bool| {
+            let mut table = Vec::new();
+            if is_set {
+                put_text(&mut table, name, value);
+            }
+            table
+        };
+        let wanted = [table("x-queue-type", kind, is_named), table("x-stream-offset", "first", is_stream)];
+        assert_eq!(tables, wanted, "{kind}");
+    }
+    let wrong = settings::<Amqp>("amqp://h", 1, true, &[("queue_type", "lazy")]).err().unwrap().to_string();
+    assert!(wrong.contains("classic, quorum or stream"), "{wrong}");
+}

@@ -250,7 +250,7 @@ impl JetStream {
     pub fn heard(
         &mut self,
         settings: &JetStreamSettings,
-        message: &Delivery<'_>,
+        message: &NatsDelivery<'_>,
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
@@ -276,7 +276,7 @@ impl JetStream {
     fn answered(
         &mut self,
         settings: &JetStreamSettings,
-        message: &Delivery<'_>,
+        message: &NatsDelivery<'_>,
         status: Option<u16>,
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
@@ -313,7 +313,7 @@ impl JetStream {
     fn acknowledged(
         &mut self,
         token: &[u8],
-        message: &Delivery<'_>,
+        message: &NatsDelivery<'_>,
         status: Option<u16>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
@@ -344,7 +344,7 @@ impl JetStream {
         &mut self,
         settings: &JetStreamSettings,
         status: u16,
-        message: &Delivery<'_>,
+        message: &NatsDelivery<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), SessionError> {
         if status == HEARTBEAT {
@@ -391,7 +391,7 @@ impl JetStream {
 }
 
 /// A message as it arrives.
-pub struct Delivery<'a> {
+pub struct NatsDelivery<'a> {
     pub subject: &'a [u8],
     pub reply: Option<&'a [u8]>,
     pub headers: &'a [u8],

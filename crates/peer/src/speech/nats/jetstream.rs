@@ -11,7 +11,7 @@ const ACK: &[u8] = b"$JS.ACK.peer";
 
 /// A request of a client, by its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ApiRequest {
     /// Makes a consumer.
     Consumer,
     /// Asks for messages.
@@ -22,32 +22,32 @@ pub enum Request {
     Other,
 }
 
-impl Request {
+impl ApiRequest {
     /// Returns the request to this subject, if it is one of JetStream.
-    pub fn to(subject: &[u8]) -> Option<Request> {
+    pub fn to(subject: &[u8]) -> Option<ApiRequest> {
         let rest = subject.strip_prefix(b"$JS.")?;
         Some(match rest {
-            _ if rest.starts_with(b"ACK.") => Request::Ack,
-            _ if rest.starts_with(b"API.CONSUMER.CREATE.") => Request::Consumer,
-            _ if rest.starts_with(b"API.CONSUMER.MSG.NEXT.") => Request::Next,
-            _ => Request::Other,
+            _ if rest.starts_with(b"ACK.") => ApiRequest::Ack,
+            _ if rest.starts_with(b"API.CONSUMER.CREATE.") => ApiRequest::Consumer,
+            _ if rest.starts_with(b"API.CONSUMER.MSG.NEXT.") => ApiRequest::Next,
+            _ => ApiRequest::Other,
         })
     }
 }
 
 /// The subscription to answers: `_INBOX.NAME.*`.
-pub struct Inbox {
+pub struct AnswerInbox {
     /// The subject without its wildcard.
     stem: Box<[u8]>,
     /// Identifier that the client chose.
     pub subscription: Box<[u8]>,
 }
 
-impl Inbox {
+impl AnswerInbox {
     /// Returns the inbox of a subscription, if it is one.
-    pub fn of(subject: &[u8], subscription: &[u8]) -> Option<Inbox> {
+    pub fn of(subject: &[u8], subscription: &[u8]) -> Option<AnswerInbox> {
         let stem = subject.strip_suffix(b"*").filter(|stem| stem.starts_with(b"_INBOX.") && stem.ends_with(b"."))?;
-        Some(Inbox { stem: stem.into(), subscription: subscription.into() })
+        Some(AnswerInbox { stem: stem.into(), subscription: subscription.into() })
     }
 
     /// True if this subject is in it.
@@ -79,7 +79,7 @@ impl ConsumerConfig {
 }
 
 /// A consumer of the connection.
-pub struct Consumer {
+pub struct PullConsumer {
     /// Identifier of the subscription that hears its messages.
     subscription: Box<[u8]>,
     /// Messages that it may be sent; `None` for no bound.
@@ -88,11 +88,11 @@ pub struct Consumer {
     waiting_bytes: usize,
 }
 
-impl Consumer {
+impl PullConsumer {
     /// Creates a consumer; `pushed` if it need not ask.
-    pub fn new(subscription: &[u8], pushed: bool) -> Consumer {
+    pub fn new(subscription: &[u8], pushed: bool) -> PullConsumer {
         let wanted = if pushed { None } else { Some(0) };
-        Consumer { subscription: subscription.into(), wanted, waiting: VecDeque::new(), waiting_bytes: 0 }
+        PullConsumer { subscription: subscription.into(), wanted, waiting: VecDeque::new(), waiting_bytes: 0 }
     }
 
     /// Returns the bytes of payload that wait until the client asks.

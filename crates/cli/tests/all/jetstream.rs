@@ -1,0 +1,24 @@
+//! JetStream on a real server.
+
+use crate::support::Place;
+
+/// Two subscribers are cut off while the server is killed: what it had acknowledged meanwhile is still there if streams
+/// are in files, and gone if they are in memory.
+#[test]
+fn what_a_killed_server_had_acknowledged_is_lost_where_streams_are_in_memory() {
+    let away = "cut link at 2200ms for 1800ms, kill server at 3200ms for 300ms";
+    let load = ["nats-jetstream", "--pairs", "2", "--qos", "1", "--durable", "--duration", "4500ms"];
+    let run = |storage: &str| {
+        let option = format!("options.storage={storage}");
+        Place::linked().bench(&[&load[..], &["--set", &option, "--fault", away]].concat())
+    };
+    let (file, memory) = (run("file"), run("memory"));
+    for bench in [&file, &memory] {
+        assert_eq!((bench.error(), bench.count("offered")), ("", 1_800));
+        assert_eq!(bench.evidence("server-died"), None);
+        assert_eq!(bench.count("corrupted"), 0);
+    }
+    assert_eq!((file.count("lost"), file.count("acked_lost")), (0, 0), "{}", file.record["counts"]);
+    // A second of 200 messages and two pairs; half of them, if the machine stutters.
+    assert!(memory.count("acked_lost") >= 200, "{}", memory.record["counts"]);
+}

@@ -1,0 +1,277 @@
+//! Streams, which a session of Redis uses at QoS 1: each topic is a stream, each subscriber (or group of them) a
+//! consumer group, and the answer to XADD acknowledges a message.
+//!
+//! A subscriber's connection waits in XREADGROUP, where the server handles nothing else of it. Its acknowledgements go
+//! out before the next XREADGROUP, in one write.
+//!
+//! Source: the documentation of the commands, and what redis-server 7.0 answers.
+
+use super::super::confirms::Confirms;
+use crate::session::{ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError, Terms};
+use pubmark_model::leftovers::Leftover;
+use pubmark_model::options::OptionValues;
+use pubmark_model::protocol::Role;
+use pubmark_wire::resp::{Item, Values, put_bulk, put_command, put_front};
+use std::collections::VecDeque;
+
+/// Maximum size of the messages of one answer, bytes.
+const ANSWER_BYTES: u64 = 1 << 20;
+/// Maximum number of messages of one answer: it holds five values for each.
+const MOST_COUNT: u64 = 500;
+/// Name of an entry's only field.
+const FIELD: &[u8] = b"m";
+/// Stands for entries that no consumer has been sent.
+const NEW: &[u8] = b">";
+/// Stands for the consumer's own entries, from the first.
+const OWN: &[u8] = b"0";
+
+/// The settings of all clients.
+pub struct RedisStreamSettings {
+    /// Most messages of an answer, as text.
+    count: String,
+    /// Length to which a stream is cut, as text.
+    max_length: Option<String>,
+    inflight: usize,
+    acknowledges: bool,
+    three: bool,
+}
+
+impl RedisStreamSettings {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// If an option has an invalid value, or streams lack what the run asks for.
+    pub fn read(terms: &Terms<'_>, three: bool) -> Result<RedisStreamSettings, SettingsError> {
+        if terms.qos > 1 {
+            return Err("streams deliver at least once: write qos = 1".into());
+        }
+        if terms.answer_ns.is_some() {
+            return Err("requests go over lists, which acknowledge nothing: write qos = 0".into());
+        }
+        let options = terms.options;
+        let count = match options.number("read_count") {
+            count @ 1..=MOST_COUNT => count,
+            other => return Err(format!("read_count = {other}: write 1 to {MOST_COUNT}").into()),
+        };
+        let fits = ANSWER_BYTES / terms.payload_bytes.max(1);
+        let inflight = match options.number("inflight") {
+            0 => return Err("inflight = 0: nothing could be published, write 1 at least".into()),
+            inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
+        };
+        let max_length = options.number("max_length");
+        Ok(RedisStreamSettings {
+            count: count.min(fits).max(1).to_string(),
+            max_length: (max_length > 0).then(|| max_length.to_string()),
+            inflight,
+            acknowledges: options.text("ack_policy").unwrap_or("explicit") != "none",
+            three,
+        })
+    }
+}
+
+/// The answer that a subscriber waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Publishers, and subscribers before they subscribe.
+    Idle,
+    /// That the group is made.
+    Group,
+    /// Messages that it was sent on an earlier connection and has not acknowledged.
+    Own,
+    /// New messages.
+    New,
+}
+
+/// A client's part in streams.
+pub struct RedisStream {
+    key: Box<str>,
+    group: Box<str>,
+    consumer: Box<str>,
+    phase: Phase,
+    confirms: Confirms,
+    /// Messages answered on this connection.
+    answered: u64,
+    /// Messages that were not acknowledged on earlier connections.
+    again: VecDeque<u32>,
+}
+
+impl RedisStream {
+    /// Creates the part of a client.
+    pub fn new(spec: &ClientSpec) -> RedisStream {
+        RedisStream {
+            key: spec.topic.as_str().into(),
+            group: spec.group.as_deref().unwrap_or(&spec.name).into(),
+            consumer: spec.name.as_str().into(),
+            phase: Phase::Idle,
+            confirms: Confirms::new(),
+            answered: 0,
+            again: VecDeque::new(),
+        }
+    }
+
+    /// Returns the part of the same client on its next connection.
+    pub fn resumed(self, spec: &ClientSpec) -> RedisStream {
+        let again = self.confirms.into_open().chain(self.again).collect();
+        RedisStream { again, ..RedisStream::new(spec) }
+    }
+
+    /// Returns a message's sequence that has to be sent again.
+    pub fn next_again(&mut self) -> Option<u32> {
+        self.again.pop_front()
+    }
+
+    pub fn unacknowledged(&self) -> usize {
+        self.confirms.open() + self.again.len()
+    }
+
+    /// Makes stream and group; reading follows.
+    pub fn subscribe(&mut self, out: &mut Vec<u8>) {
+        put_command(out, &[b"XGROUP", b"CREATE", self.key.as_bytes(), self.group.as_bytes(), OWN, b"MKSTREAM"]);
+        self.phase = Phase::Group;
+    }
+
+    /// Publishes a message. Returns false if the window of unacknowledged messages is full.
+    pub fn publish(
+        &mut self,
+        settings: &RedisStreamSettings,
+        (key, sequence): (&[u8], u32),
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if !self.confirms.push(sequence, settings.inflight) {
+            return false;
+        }
+        match &settings.max_length {
+            Some(length) => {
+                put_command(out, &[b"XADD", key, b"MAXLEN", b"~", length.as_bytes(), b"*", FIELD, message]);
+            }
+            None => put_command(out, &[b"XADD", key, b"*", FIELD, message]),
+        }
+        true
+    }
+
+    /// Handles an answer of a connected client.
+    pub fn heard(
+        &mut self,
+        settings: &RedisStreamSettings,
+        item: Item<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        match (self.phase, item) {
+            (Phase::Group, Item::Simple(_)) => self.grouped(settings, out, heard),
+            (Phase::Group, Item::Error(text)) if text.starts_with(b"BUSYGROUP") => self.grouped(settings, out, heard),
+            (Phase::Own | Phase::New, Item::Error(text)) => return Err(ended(text)),
+            (Phase::Idle, Item::Error(text)) => self.answered(Some(text), heard),
+            // The identifier of a message.
+            (Phase::Idle, Item::Bulk(_)) => self.answered(None, heard),
+            (Phase::Own | Phase::New, Item::Array(values) | Item::Map(values)) => {
+                self.read(settings, values, out, heard);
+            }
+            (Phase::Own | Phase::New, Item::Null) => self.ask(settings, out),
+            (_, Item::Error(text)) => return Err(ended(text)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn grouped(&mut self, settings: &RedisStreamSettings, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        // Without acknowledgements nothing is its own.
+        self.phase = if settings.acknowledges { Phase::Own } else { Phase::New };
+        self.ask(settings, out);
+        heard(SessionEvent::Subscribed);
+    }
+
+    /// Handles the answer to the next message.
+    fn answered(&mut self, error: Option<&[u8]>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        self.answered += 1;
+        let words = error.map(String::from_utf8_lossy);
+        // Answers to other commands, such as PING, are no messages.
+        self.confirms.settle(self.answered, false, |sequence| {
+            heard(match &words {
+                None => SessionEvent::Acknowledged(sequence),
+                Some(words) => {
+                    let code = words.split(' ').next().unwrap_or_default();
+                    let is_limit = matches!(code, "OOM" | "MISCONF" | "BUSY") || words.contains("limit");
+                    SessionEvent::Refused(sequence, MessageRefusal { code: None, words, is_limit })
+                }
+            });
+        });
+    }
+
+    /// Handles entries: key, and for each entry its identifier and its field.
+    fn read(
+        &mut self,
+        settings: &RedisStreamSettings,
+        values: Values<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) {
+        let entries = read_entries(values, settings.three);
+        let mut count = 0;
+        for (id, payload) in entries.clone() {
+            // An entry that was cut off the stream has no field any more.
+            if let Some(payload) = payload {
+                heard(SessionEvent::Message { topic: self.key.as_bytes(), payload, is_retained: false });
+            }
+            count += usize::from(!id.is_empty());
+        }
+        if count == 0 {
+            self.phase = Phase::New;
+        } else if settings.acknowledges {
+            put_front(out, b'*', 3 + count);
+            for word in [b"XACK", self.key.as_bytes(), self.group.as_bytes()] {
+                put_bulk(out, word);
+            }
+            entries.for_each(|(id, _)| put_bulk(out, id));
+        }
+        self.ask(settings, out);
+    }
+
+    /// Asks for messages: its own of earlier connections at once, new ones when there are some.
+    fn ask(&self, settings: &RedisStreamSettings, out: &mut Vec<u8>) {
+        let (group, consumer) = (self.group.as_bytes(), self.consumer.as_bytes());
+        let mut words: Vec<&[u8]> = vec![b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", settings.count.as_bytes()];
+        if self.phase == Phase::New {
+            words.extend([&b"BLOCK"[..], b"0"]);
+        }
+        if !settings.acknowledges {
+            words.push(b"NOACK");
+        }
+        words.extend([&b"STREAMS"[..], self.key.as_bytes(), if self.phase == Phase::New { NEW } else { OWN }]);
+        put_command(out, &words);
+    }
+}
+
+/// Returns identifier and payload of each entry. RESP 3 has a map of keys, RESP 2 an array of pairs.
+fn read_entries(values: Values<'_>, three: bool) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> + Clone {
+    let pair = if three { Some(values) } else { values.into_iter().next().and_then(|pair| pair.values()) };
+    pair.and_then(|pair| pair.into_iter().nth(1)).and_then(|entries| entries.values()).into_iter().flatten().map(
+        |entry| {
+            let mut parts = entry.values().into_iter().flatten();
+            let id = parts.next().and_then(|id| id.text()).unwrap_or_default();
+            let payload = parts.next().and_then(|fields| fields.values()?.nth(1)?.text());
+            (id, payload)
+        },
+    )
+}
+
+/// Makes the error for one that ends a subscription.
+fn ended(text: &[u8]) -> SessionError {
+    let text = String::from_utf8_lossy(text);
+    let said = format!("the server ends the subscription: '{text}'");
+    match text.split(' ').next().unwrap_or_default() {
+        "NOGROUP" | "LOADING" | "UNBLOCKED" | "MASTERDOWN" | "READONLY" => SessionError::Busy(said),
+        "OOM" | "MISCONF" => SessionError::Limit(said),
+        _ => SessionError::Denied(said),
+    }
+}
+
+/// Returns what a client leaves at the server: publishers share the streams of subscribers.
+pub fn leaves(spec: &ClientSpec) -> Vec<Leftover> {
+    let own = (spec.role == Role::Subscriber).then(|| Leftover::Stream(spec.topic.clone()));
+    own.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;
