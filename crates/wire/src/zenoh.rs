@@ -15,7 +15,7 @@ use read::{ExtensionBody, NUMBER, Reader, UNIT};
 
 /// Version of the protocol.
 pub const VERSION: u8 = 9;
-/// Bytes of a batch at most, without its length.
+/// Bytes of a batch at most, with its length.
 pub const MAX_BATCH_BYTES: u16 = u16::MAX;
 /// Bytes before each batch.
 const LENGTH_BYTES: usize = 2;
@@ -82,7 +82,7 @@ pub struct InitTerms<'a> {
     pub id: &'a [u8],
     /// Resolution of sequence numbers (the two lowest bits) and of requests.
     pub resolution: u8,
-    /// Bytes of a batch at most.
+    /// Bytes of a batch at most, with its length.
     pub batch_bytes: u16,
     /// Version of the additions since 1.0.
     pub patch: u8,

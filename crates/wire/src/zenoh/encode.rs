@@ -67,13 +67,15 @@ impl FrameChannel {
     }
 
     /// Appends a published message. It joins the last frame if `out` ends with that and the message is not express;
-    /// otherwise it is a frame of its own, or fragments if it is longer than a batch of `batch_bytes`. `qos` is the
+    /// otherwise it is a frame of its own, or fragments if it is longer than a batch of `batch_bytes`, which includes
+    /// its length. `qos` is the
     /// priority with its flags. A batch must have room for the key and 64 bytes more.
     #[inline]
     pub fn put_push(&mut self, out: &mut Vec<u8>, key: KeyExpr<'_>, qos: u8, payload: &[u8], batch_bytes: u16) {
         /// Bytes of the message beside key and payload at most, with the frame's header.
         const BESIDE: usize = 24;
-        let (longest, bytes) = (usize::from(batch_bytes), BESIDE + key.suffix.len() + payload.len());
+        let longest = usize::from(batch_bytes).saturating_sub(LENGTH_BYTES);
+        let bytes = BESIDE + key.suffix.len() + payload.len();
         let open = if qos & EXPRESS == 0 { self.open_frame(out) } else { None };
         let open = open.filter(|begin| out.len() - begin + bytes <= longest);
         let begin = match open {

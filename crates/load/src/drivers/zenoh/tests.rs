@@ -205,6 +205,11 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
+fn an_idle_session_is_small() {
+    assert!(size_of::<Zenoh>() <= 112, "{} bytes", size_of::<Zenoh>());
+}
+
+#[test]
 fn each_connection_has_an_identifier_of_its_own() {
     let ids: std::collections::HashSet<_> = (0..1_000).map(|_| unique_id()).collect();
     assert_eq!(ids.len(), 1_000);
