@@ -1,8 +1,11 @@
 //! Zenoh: a session in mode client at a router.
 //!
 //! A client declares its key once, and its messages name the number. Messages that are due together travel in one
-//! frame. A subscriber asks for the tokens of its key after it has subscribed: the end of the answer, which is empty,
-//! says that the router has handled the subscription.
+//! frame.
+//!
+//! A busy router may give up on a session after it has confirmed it (`accept_timeout`), and leave the connection open.
+//! So a client asks for liveliness tokens that nobody declares: the end of the answer says that the router has handled
+//! everything before the question. A client asks once before it counts as connected, and again after it has subscribed.
 
 mod arriving;
 
@@ -20,8 +23,12 @@ use pubmark_wire::zenoh::{
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Number of a session's only declared key, subscription and interest.
+/// Number of a session's only declared key and subscription.
 const ONLY: u16 = 1;
+/// Key of tokens that nobody declares, and the numbers of the questions for them.
+const NO_TOKENS: &[u8] = b"pubmark/ready";
+const IS_CONNECTED: u32 = 1;
+const IS_SUBSCRIBED: u32 = 2;
 /// Silence after which the router takes a client for dead, s.
 const LEASE_S: u32 = 60;
 /// Smallest batch of a router that is accepted, bytes: it has room for the longest key.
@@ -42,6 +49,8 @@ enum State {
     Greeting,
     /// OpenSyn is sent.
     Opening,
+    /// The session is open, and the first question is sent.
+    Asking,
     Open,
 }
 
@@ -146,7 +155,7 @@ impl Session for Zenoh {
             };
             while let Some(item) = batch.next_item().map_err(malformed)? {
                 match item {
-                    TransportItem::Network(item) if self.state == State::Open => self.hear(item, heard)?,
+                    TransportItem::Network(item) if self.is_open() => self.hear(item, heard)?,
                     TransportItem::Fragment { reliable, number, first, more, dropped, part } => {
                         let begins = if self.marked { first } else { self.fragments.is_empty() };
                         let whole = self.fragments.add((reliable, number), begins, more && !dropped, part);
@@ -171,11 +180,9 @@ impl Session for Zenoh {
     fn subscribe(&mut self, _: &ZenohSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let key = KeyExpr::declared(ONLY);
         let declare = |declaration| NetworkItem::Declare(None, declaration);
-        let number = u32::from(ONLY);
         self.channel.put_frame(&declare(Declaration::Key(ONLY, KeyExpr::text(spec.hears().as_bytes()))), out);
-        self.channel.put_frame(&declare(Declaration::Subscriber(number, key)), out);
-        let interest = NetworkItem::Interest { number, mode: InterestMode::Current, key: Some(key) };
-        self.channel.put_frame(&interest, out);
+        self.channel.put_frame(&declare(Declaration::Subscriber(u32::from(ONLY), key)), out);
+        self.ask(IS_SUBSCRIBED, out);
     }
 
     fn publish(&mut self, settings: &ZenohSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
@@ -205,6 +212,16 @@ impl Session for Zenoh {
 }
 
 impl Zenoh {
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Asking | State::Open)
+    }
+
+    /// Asks whether everything before the question is handled.
+    fn ask(&mut self, number: u32, out: &mut Vec<u8>) {
+        let key = Some(KeyExpr::text(NO_TOKENS));
+        self.channel.put_frame(&NetworkItem::Interest { number, mode: InterestMode::Current, key }, out);
+    }
+
     /// Handles a message of the handshake, or the end of the session.
     fn shake_hands(
         &mut self,
@@ -221,12 +238,12 @@ impl Zenoh {
                 self.state = State::Opening;
             }
             TransportItem::OpenAck { .. } if self.state == State::Opening => {
-                self.state = State::Open;
+                self.state = State::Asking;
                 if self.publishes && self.leaves.is_one() {
                     let key = Declaration::Key(ONLY, KeyExpr::text(self.leaves.of(0)));
                     self.channel.put_frame(&NetworkItem::Declare(None, key), out);
                 }
-                heard(SessionEvent::Connected);
+                self.ask(IS_CONNECTED, out);
             }
             TransportItem::Close(reason) => return Err(self.refusal(reason)),
             ref other => {
@@ -262,7 +279,11 @@ impl Zenoh {
                 let topic = self.keys.as_mut().map_or(&b""[..], |keys| keys.topic(&key));
                 heard(SessionEvent::Message { topic, payload, is_retained: false });
             }
-            NetworkItem::Declare(Some(_), Declaration::Final) => heard(SessionEvent::Subscribed),
+            NetworkItem::Declare(Some(IS_CONNECTED), Declaration::Final) if self.state == State::Asking => {
+                self.state = State::Open;
+                heard(SessionEvent::Connected);
+            }
+            NetworkItem::Declare(Some(IS_SUBSCRIBED), Declaration::Final) => heard(SessionEvent::Subscribed),
             NetworkItem::Declare(_, declaration) => {
                 if let Some(keys) = &mut self.keys {
                     keys.declared(&declaration).map_err(SessionError::Foreign)?;
@@ -278,7 +299,7 @@ impl Zenoh {
         let said = format!("the router closed the session ({words})");
         if LIMIT_REASONS.contains(&reason) {
             SessionError::Limit(format!("{said}: raise its transport/unicast/max_sessions"))
-        } else if reason == INVALID_REASON && self.state != State::Open {
+        } else if reason == INVALID_REASON && !self.is_open() {
             SessionError::Denied(format!("{said}: it may speak another version, or demand a login"))
         } else {
             SessionError::Busy(said)
