@@ -410,7 +410,7 @@ test-zenoh: zenoh
 	cargo fmt --check --manifest-path agents/zenoh/Cargo.toml
 	cargo clippy --release --all-targets --locked --manifest-path agents/zenoh/Cargo.toml -- -D warnings
 	cargo test --release --locked --manifest-path agents/zenoh/Cargo.toml
-	cargo run --quiet --locked -p pubmark -- agent-check --system zenoh
+	cargo run --quiet --locked -p pubmark -- agent-check --system zenoh-library
 	cargo run --quiet --locked -p pubmark -- agent-check --system zenoh-peer
 
 # Its pages and commands are tested by `make test`, which needs no mdbook.

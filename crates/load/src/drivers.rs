@@ -20,6 +20,7 @@ pub mod redis;
 mod request_part;
 mod shared_library;
 pub mod socket;
+pub mod zenoh;
 mod zeromq;
 
 use crate::session::Session;
@@ -72,6 +73,7 @@ pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("nats", sessions::<nats::Nats>()),
     ("nng", DriverKind::Sockets(nng::load)),
     ("redis", sessions::<redis::Redis>()),
+    ("zenoh", sessions::<zenoh::Zenoh>()),
     ("zeromq", DriverKind::Sockets(zeromq::load)),
     // The last one, because it is the driver before with another API.
     ("czmq", DriverKind::Sockets(czmq::load)),

@@ -19,6 +19,7 @@ pub mod seal;
 pub mod session;
 pub mod shard;
 pub mod simulation;
+mod spare;
 pub mod subscriber;
 pub mod threads;
 pub mod topics;

@@ -19,7 +19,7 @@ words! {
         Redis = "redis",
         /// AMQP 0-9-1.
         Amqp = "amqp",
-        /// Zenoh, by an agent of its own.
+        /// Zenoh 1.x, a client of a router.
         Zenoh = "zenoh",
     }
 }
@@ -181,11 +181,11 @@ impl Protocol {
                 options: amqp,
             },
             Protocol::Zenoh => Traits {
-                title: "Zenoh",
+                title: "Zenoh 1",
                 schemes: &[Scheme { name: "zenoh", carrier: Plain, port: 7447 }],
                 path: None,
                 parameters: &[],
-                options: Vec::new,
+                options: zenoh,
             },
         }
     }
@@ -389,6 +389,19 @@ fn amqp() -> Vec<OptionSpec> {
             "QoS 1: messages that a consumer may hold unacknowledged; 0 is not a bound",
         ),
         spec("inflight", OptionKind::Count, Some("65535"), "QoS 1: messages of one client that may be unconfirmed"),
+    ]
+}
+
+fn zenoh() -> Vec<OptionSpec> {
+    vec![
+        spec(
+            "congestion",
+            OptionKind::Text,
+            Some("block"),
+            "action of a publisher, and of the router for it, when a queue is full: block or drop",
+        ),
+        spec("express", OptionKind::Bool, Some("false"), "send each message separately, not in batches"),
+        spec("reliability", OptionKind::Text, None, "channel of messages: reliable (the default) or best-effort"),
     ]
 }
 

@@ -5,6 +5,7 @@ mod mqtt;
 mod nats;
 mod protocol;
 mod resp;
+mod zenoh;
 mod zmtp;
 
 pub use amqp::AmqpServer;
@@ -12,4 +13,5 @@ pub use mqtt::MqttServer;
 pub use nats::NatsServer;
 pub use protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};
 pub use resp::RespServer;
+pub use zenoh::ZenohServer;
 pub use zmtp::ZmtpServer;

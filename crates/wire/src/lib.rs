@@ -8,6 +8,7 @@ mod decimal;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;
+pub mod zenoh;
 
 /// Error for bytes that violate the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -142,10 +142,10 @@ fn a_study_is_refused_by_what_its_agent_says_before_anything_is_begun() {
         );
         program(&place, "pubmark-zenoh", &script);
         let path = format!("{}:{}", place.0.path().display(), std::env::var("PATH").unwrap());
-        let mut command = place.command(&["bench", "zenoh", "--repeats", "1", "--out", "r", "-q"]);
+        let mut command = place.command(&["bench", "zenoh-library", "--repeats", "1", "--out", "r", "-q"]);
         let output = command.env("PATH", path).env("XDG_CACHE_HOME", place.path("cache")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-        assert!(stderr(&output).contains(&format!("zenoh cannot be played: {wanted}")), "{}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("zenoh-library cannot be played: {wanted}")), "{}", stderr(&output));
         assert!(!place.path("started").exists() && !place.path("r").exists(), "nothing was begun");
         place.assert_swept();
     }

@@ -39,10 +39,13 @@ fn all_arrive(system: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own() {
-    if wanted("heavy::zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own") {
-        let record = all_arrive("zenoh", &[]);
+fn zenoh_plays_pairs_with_clients_of_both_kinds() {
+    if wanted("heavy::zenoh_plays_pairs_with_clients_of_both_kinds") {
+        let record = all_arrive("zenoh-library", &[]);
         assert_eq!(record["versions"]["library"], "zenoh");
+        all_arrive("zenoh", &[]);
+        // Fragments in both directions, and the other channel.
+        all_arrive("zenoh", &["--payload", "200KB", "--set", "options.reliability=best-effort"]);
     }
 }
 

@@ -205,12 +205,12 @@ fn table(script: &str, protocols: &[&str]) {
 
 #[test]
 fn table_of_fixed_delays() {
-    table(FIXED, &["mqtt", "nats", "redis", "amqp", "zeromq", "bare"]);
+    table(FIXED, &["mqtt", "nats", "redis", "amqp", "zenoh", "zeromq", "bare"]);
 }
 
 #[test]
 fn table_of_uniform_delays() {
-    table(UNIFORM, &["mqtt", "nats", "redis", "amqp", "zeromq", "bare"]);
+    table(UNIFORM, &["mqtt", "nats", "redis", "amqp", "zenoh", "zeromq", "bare"]);
 }
 
 #[test]
@@ -433,6 +433,12 @@ fn faults_are_counted_exactly_over_resp() {
 }
 
 #[test]
+fn faults_are_counted_exactly_over_zenoh() {
+    faults("zenoh", 0, &[]);
+    faults("zenoh", 0, &["--set", "options.reliability=best-effort", "--payload", "70KB"]);
+}
+
+#[test]
 fn faults_are_counted_exactly_over_amqp_at_qos_0() {
     faults("amqp", 0, &[]);
 }
@@ -567,6 +573,13 @@ fn a_stall_is_found_over_resp() {
 }
 
 #[test]
+fn a_stall_is_found_over_zenoh() {
+    if is_long("a_stall_is_found_over_zenoh") {
+        stall("zenoh", &[]);
+    }
+}
+
+#[test]
 fn a_stall_is_found_over_amqp() {
     if !is_long("a_stall_is_found_over_amqp") {
         return;
@@ -615,7 +628,7 @@ fn a_plain_relay_loses_nothing_in_any_protocol() {
         return;
     }
     let _alone = alone();
-    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "zenoh"] {
         let place = Place::new();
         let peer = Peer::spawn(&mut place.command(&["peer", "--protocol", protocol]));
         let arguments = ["--pattern", "tree", "--publishers", "8", "--subscribers", "2", "--duration", "500ms"];

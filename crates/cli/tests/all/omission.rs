@@ -240,12 +240,14 @@ fn omission_is_seen_over_zeromq() {
 
 #[test]
 fn omission_is_seen_over_zenoh_where_it_is_installed() {
-    let agent = registry::built_in("zenoh").and_then(|system| system.agent.sending.first().cloned());
+    let agent = registry::built_in("zenoh-library").and_then(|system| system.agent.sending.first().cloned());
     if agent.and_then(|agent| find_program(&agent)).is_none() {
         leave_out("omission_is_seen_over_zenoh_where_it_is_installed", "`make zenoh` builds its agent");
         return;
     }
-    server_stops(&["zenoh"]);
-    side_stops("subscribers", &["zenoh"]);
-    side_stops("publishers", &["zenoh"]);
+    for system in ["zenoh", "zenoh-library"] {
+        server_stops(&[system]);
+        side_stops("subscribers", &[system]);
+        side_stops("publishers", &[system]);
+    }
 }

@@ -3,41 +3,9 @@
 use super::carrier::ByteStream;
 use crate::clock;
 use crate::session::{Session, SessionError, SessionEvent};
+use crate::spare::{keep, release};
 use pubmark_model::units::Ns;
-use std::cell::RefCell;
 use std::io::{self, ErrorKind};
-
-/// Spare buffers that a thread keeps, and the maximum bytes of one of them.
-const SPARES: usize = 64;
-const SPARE_BYTES: usize = 1 << 20;
-
-thread_local! {
-    /// Empty buffers. The few connections that need one at a time share them, so that
-    /// most connections hold none, and no message costs an allocation.
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Appends to a buffer; an empty one is exchanged for a spare one first.
-#[inline]
-fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
-    if buffer.capacity() == 0 {
-        *buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-    }
-    buffer.extend_from_slice(bytes);
-}
-
-/// Returns an unused buffer to the spares.
-fn release(buffer: &mut Vec<u8>) {
-    let mut buffer = std::mem::take(buffer);
-    if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES {
-        buffer.clear();
-        SPARE.with_borrow_mut(|spare| {
-            if spare.len() < SPARES {
-                spare.push(buffer);
-            }
-        });
-    }
-}
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

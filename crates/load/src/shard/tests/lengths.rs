@@ -7,7 +7,11 @@ use crate::drivers::conversation::options;
 use crate::drivers::mqtt::Mqtt;
 use crate::drivers::nats::Nats;
 use crate::drivers::redis::Redis;
+use crate::drivers::zenoh::Zenoh;
 use pubmark_model::workload::Workload;
+use pubmark_wire::zenoh::{
+    DEFAULT_RESOLUTION, FrameChannel, InitTerms, KeyExpr, NodeKind, PATCH, TransportItem, VERSION,
+};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
@@ -94,6 +98,30 @@ fn an_item_of_many_values_is_refused_when_they_are_too_many_bytes() {
     let value = [b"$4000\r\n".as_slice(), &[b'x'; 4000], b"\r\n"].concat();
     let many = [b"*4096\r\n".as_slice(), &value.repeat(200)].concat();
     let error = refusal::<Redis>("redis", b"", vec![b"%0\r\n".to_vec(), many]);
+    assert!(error.contains("the server announces a packet of "), "{error}");
+}
+
+/// None of its fragments is long, but together they are.
+#[test]
+fn a_message_in_too_many_fragments_is_refused() {
+    let put = |item: TransportItem<'_>| {
+        let mut out = Vec::new();
+        item.put(&mut out);
+        out
+    };
+    let terms = InitTerms {
+        version: VERSION,
+        kind: NodeKind::Router,
+        id: b"r",
+        resolution: DEFAULT_RESOLUTION,
+        batch_bytes: u16::MAX,
+        patch: PATCH,
+    };
+    let mut message = Vec::new();
+    FrameChannel::new(true, 2).put_push(&mut message, KeyExpr::text(b"k"), 5, &[0; 900_000], u16::MAX);
+    let answers =
+        vec![put(TransportItem::InitAck(terms, b"c")), put(TransportItem::OpenAck { lease_ms: 1, first: 0 }), message];
+    let error = refusal::<Zenoh>("zenoh", b"", answers);
     assert!(error.contains("the server announces a packet of "), "{error}");
 }
 
