@@ -1,4 +1,4 @@
-//! Objects that a run creates at a persistent server: sessions, queues and retained messages, which
+//! Objects that a run creates at a persistent server: sessions, queues, topics and retained messages, which
 //! outlive the connections of its clients until they are removed.
 
 use crate::endpoint::Endpoint;
@@ -28,24 +28,31 @@ pub enum Leftover {
     Exchange(String),
     /// The message retained in this topic.
     Retained(String),
+    /// A topic and its messages.
+    Topic(String),
 }
 
 impl Leftover {
     fn name(&self) -> &str {
-        let (Leftover::Session(name) | Leftover::Queue(name) | Leftover::Exchange(name) | Leftover::Retained(name)) =
-            self;
-        name
+        match self {
+            Leftover::Session(name)
+            | Leftover::Queue(name)
+            | Leftover::Exchange(name)
+            | Leftover::Retained(name)
+            | Leftover::Topic(name) => name,
+        }
     }
 }
 
 /// Describes objects: `2 sessions (a, b), 1 queue (c)`.
 pub fn in_words(things: &[Leftover]) -> String {
     type IsOfKind = fn(&Leftover) -> bool;
-    let kinds: [(&str, IsOfKind); 4] = [
+    let kinds: [(&str, IsOfKind); 5] = [
         ("session", |thing| matches!(thing, Leftover::Session(_))),
         ("queue", |thing| matches!(thing, Leftover::Queue(_))),
         ("exchange", |thing| matches!(thing, Leftover::Exchange(_))),
         ("retained message", |thing| matches!(thing, Leftover::Retained(_))),
+        ("topic", |thing| matches!(thing, Leftover::Topic(_))),
     ];
     let kinds = kinds.into_iter().filter_map(|(kind, is_of_kind)| {
         let names: Vec<&str> = things.iter().filter(|thing| is_of_kind(thing)).map(Leftover::name).collect();
@@ -89,6 +96,8 @@ impl Leftovers {
             }
             // Requests and answers go over lists, which stay while they have entries.
             Protocol::Redis => workload.pattern.requests(),
+            // Topics stay until they are deleted.
+            Protocol::Kafka => true,
             _ => false,
         };
         let (run, driver) = (run.to_owned(), driver.to_owned());
@@ -184,6 +193,7 @@ mod tests {
             ("amqp", false, true, false, true),
             ("nats", false, false, false, false),
             ("redis", false, false, false, false),
+            ("kafka", true, true, true, true),
             ("zeromq", false, false, false, false),
         ] {
             let found = [&plain, &durable, &back, &group].map(|workload| leaves(driver, json!({}), workload));

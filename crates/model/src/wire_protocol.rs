@@ -19,6 +19,8 @@ words! {
         Redis = "redis",
         /// AMQP 0-9-1.
         Amqp = "amqp",
+        /// Kafka.
+        Kafka = "kafka",
         /// Zenoh, by an agent of its own.
         Zenoh = "zenoh",
     }
@@ -180,6 +182,16 @@ impl Protocol {
                 ],
                 options: amqp,
             },
+            Protocol::Kafka => Traits {
+                title: "Kafka",
+                schemes: &[
+                    Scheme { name: "kafka", carrier: Plain, port: 9092 },
+                    Scheme { name: "kafka+ssl", carrier: Tls, port: 9093 },
+                ],
+                path: None,
+                parameters: &[],
+                options: kafka,
+            },
             Protocol::Zenoh => Traits {
                 title: "Zenoh",
                 schemes: &[Scheme { name: "zenoh", carrier: Plain, port: 7447 }],
@@ -330,6 +342,27 @@ fn amqp() -> Vec<OptionSpec> {
             "QoS 1: messages that a consumer may hold unacknowledged; 0 is not a bound",
         ),
         spec("inflight", OptionKind::Count, Some("65535"), "QoS 1: messages of one client that may be unconfirmed"),
+    ]
+}
+
+fn kafka() -> Vec<OptionSpec> {
+    vec![
+        spec(
+            "acks",
+            OptionKind::Text,
+            Some("all"),
+            "QoS 1: who acknowledges a batch: all replicas in sync, or 1 for the leader",
+        ),
+        spec("inflight", OptionKind::Count, Some("5"), "QoS 1 and 2: batches of one producer that may be unanswered"),
+        spec(
+            "batch",
+            OptionKind::Size,
+            Some("16KiB"),
+            "QoS 1 and 2: longest batch of the messages that a producer collects while `inflight` is reached",
+        ),
+        spec("fetch_wait", OptionKind::Time, Some("500ms"), "longest time that a broker waits for `fetch_min`"),
+        spec("fetch_min", OptionKind::Size, Some("1B"), "bytes that a broker waits for before it answers a consumer"),
+        spec("fetch_max", OptionKind::Size, Some("1MiB"), "bytes in one answer to a consumer; one batch may be longer"),
     ]
 }
 

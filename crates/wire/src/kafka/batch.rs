@@ -48,6 +48,8 @@ pub struct RecordBatch {
     pub crc: u32,
     /// Compression, kind of time, transaction, control.
     pub attributes: i16,
+    /// Offset of the last record, from the first one's.
+    pub last_offset_delta: i32,
     /// Its producer.
     pub producer: ProducerIdentity,
     /// Number of records.
@@ -67,7 +69,7 @@ impl RecordBatch {
         let base_offset = fields.i64()?;
         let batch_bytes = fields.u32()?.saturating_add(LENGTH_END as u32);
         let (_leader_epoch, _magic, crc) = (fields.i32()?, fields.i8()?, fields.u32()?);
-        let (attributes, _last_delta) = (fields.i16()?, fields.i32()?);
+        let (attributes, last_offset_delta) = (fields.i16()?, fields.i32()?);
         let (_first_time, _last_time) = (fields.i64()?, fields.i64()?);
         let producer = ProducerIdentity { id: fields.i64()?, epoch: fields.i16()?, sequence: fields.i32()? };
         let count = fields.u32()?;
@@ -75,7 +77,7 @@ impl RecordBatch {
             return Err(Malformed::new(format!("a batch of {batch_bytes} bytes")));
         }
         let head_crc = crc32c::crc32c(&head[CRC_FROM..]);
-        Ok(Some(RecordBatch { base_offset, batch_bytes, crc, attributes, producer, count, head_crc }))
+        Ok(Some(RecordBatch { base_offset, batch_bytes, crc, attributes, last_offset_delta, producer, count, head_crc }))
     }
 
     /// Returns the name of the codec that compresses the records, if one does.

@@ -92,6 +92,8 @@ pub enum FetchItem<'a> {
     Head(FetchHead<'a>),
     /// A record, and its offset.
     Record(i64, KafkaRecord<'a>),
+    /// Marks of the broker, and the offset behind them.
+    Passed(i64),
     /// Its end.
     End,
 }
@@ -134,8 +136,11 @@ impl FetchReader {
                     return Ok((taken, Some(FetchItem::End)));
                 }
                 Reading::Batches(left) => {
-                    let Some(used) = self.batch(left, rest)? else { return Ok((taken, None)) };
+                    let Some((used, passed)) = self.batch(left, rest)? else { return Ok((taken, None)) };
                     taken += used;
+                    if passed.is_some() {
+                        return Ok((taken, passed.map(FetchItem::Passed)));
+                    }
                 }
                 Reading::Records { left, of_batch: 0, crc, wanted, .. } => {
                     if crc != wanted {
@@ -170,20 +175,21 @@ impl FetchReader {
     }
 
     /// Begins a batch, of which the answer may hold only a part: then it is skipped. Returns the
-    /// consumed bytes.
-    fn batch(&mut self, left: u32, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    /// consumed bytes, and the offset behind it if it holds marks of the broker.
+    fn batch(&mut self, left: u32, bytes: &[u8]) -> Result<Option<(usize, Option<i64>)>, Malformed> {
         if (left as usize) < BATCH_BYTES {
             self.reading = Reading::Skipped { left, behind: 0 };
-            return Ok(Some(0));
+            return Ok(Some((0, None)));
         }
         let Some(batch) = RecordBatch::decode(bytes)? else { return Ok(None) };
         if batch.batch_bytes > left {
             self.reading = Reading::Skipped { left, behind: 0 };
-            return Ok(Some(0));
+            return Ok(Some((0, None)));
         }
         if batch.is_control() {
             self.reading = Reading::Skipped { left: batch.batch_bytes, behind: left - batch.batch_bytes };
-            return Ok(Some(0));
+            let last = batch.base_offset.saturating_add(batch.last_offset_delta.into());
+            return Ok(Some((0, Some(last.saturating_add(1)))));
         }
         if let Some(codec) = batch.codec() {
             return Err(Malformed::new(format!("records that are compressed ({codec}), which pubmark does not read")));
@@ -191,7 +197,7 @@ impl FetchReader {
         let RecordBatch { base_offset, crc: wanted, head_crc: crc, .. } = batch;
         let of_batch = batch.batch_bytes - BATCH_BYTES as u32;
         self.reading = Reading::Records { left: left - BATCH_BYTES as u32, of_batch, base_offset, crc, wanted };
-        Ok(Some(BATCH_BYTES))
+        Ok(Some((BATCH_BYTES, None)))
     }
 
     /// Returns the length of the record that is arriving as far as it is known; otherwise the number

@@ -137,6 +137,7 @@ fn answers_are_those_of_kafka() {
 fn read(bytes: &[u8], piece: usize) -> Result<(Vec<i16>, Vec<(i64, Vec<u8>)>, usize), Malformed> {
     let (mut reader, mut pending) = (FetchReader::default(), Vec::new());
     let (mut errors, mut records, mut ends) = (Vec::new(), Vec::new(), 0);
+    let mut passed = None;
     for piece in bytes.chunks(piece.max(1)) {
         pending.extend_from_slice(piece);
         let mut taken = 0;
@@ -149,12 +150,14 @@ fn read(bytes: &[u8], piece: usize) -> Result<(Vec<i16>, Vec<(i64, Vec<u8>)>, us
                 Some(FetchItem::Record(offset, record)) => {
                     records.push((offset, record.value.unwrap_or_default().to_vec()));
                 }
+                Some(FetchItem::Passed(next)) => passed = Some(next),
                 Some(FetchItem::End) => ends += 1,
             }
         }
         pending.drain(..taken);
     }
     assert!(pending.is_empty(), "{} bytes are left", pending.len());
+    assert_eq!(passed, (records.len() == 3 && records[0].0 == 40).then_some(44), "the mark of a transaction");
     Ok((errors, records, ends))
 }
 
