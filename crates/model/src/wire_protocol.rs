@@ -4,6 +4,7 @@
 //! its session are in other crates.
 
 use crate::options::{OptionKind, OptionSpec, spec};
+use crate::pattern::{Pattern, Topics};
 use crate::words::words;
 use serde_json::Value;
 
@@ -207,6 +208,17 @@ impl Protocol {
         Protocol::ALL.iter().copied().find(|protocol| protocol.word() == driver)
     }
 
+    /// True if the built-in agent's clients can play this pattern over it.
+    pub fn plays(self, pattern: Pattern) -> bool {
+        match self {
+            Protocol::Mqtt | Protocol::Nats | Protocol::Amqp => !pattern.echoed(),
+            Protocol::Redis => !pattern.echoed() && !pattern.competing(),
+            Protocol::Kafka => !pattern.round_trip() && !pattern.competing() && pattern.topics() != Topics::Tree,
+            // Its agent is another one.
+            Protocol::Zenoh => false,
+        }
+    }
+
     /// Returns its name and versions, for people.
     pub fn title(self) -> &'static str {
         self.traits().title
@@ -390,5 +402,16 @@ mod tests {
             assert_eq!(endpoint.to_string(), format!("{url}:{port}"));
         }
         assert_eq!(Protocol::of_driver("zeromq"), None);
+    }
+
+    #[test]
+    fn patterns_that_a_protocol_lacks_are_known() {
+        let lacks = |protocol: Protocol| {
+            let lacks = Pattern::ALL.iter().filter(|pattern| !protocol.plays(**pattern));
+            lacks.map(|pattern| pattern.word()).collect::<Vec<_>>()
+        };
+        assert_eq!(lacks(Protocol::Kafka), ["request-reply", "fan-out-echo", "pipeline", "tree"]);
+        assert_eq!(lacks(Protocol::Redis), ["fan-out-echo", "pipeline"]);
+        assert_eq!(lacks(Protocol::Mqtt), ["fan-out-echo"]);
     }
 }

@@ -8,7 +8,7 @@ use crate::dispatcher::{Dispatcher, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    AmqpServer, Ask, Handled, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZmtpServer,
+    AmqpServer, Ask, Handled, KafkaServer, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZmtpServer,
 };
 use crate::tally::PeerTally;
 use crate::watch::{ClientEvent, ClientWatch};
@@ -60,6 +60,7 @@ impl PeerProtocol {
         PeerProtocol::of::<NatsServer>(),
         PeerProtocol::of::<RespServer>(),
         PeerProtocol::of::<AmqpServer>(),
+        PeerProtocol::of::<KafkaServer>(),
         PeerProtocol::of::<ZmtpServer>(),
     ];
 

@@ -1,6 +1,7 @@
 //! The server's side of the protocols: bytes in, requests and answers out, without a socket or a clock.
 
 mod amqp;
+mod kafka;
 mod mqtt;
 mod nats;
 mod protocol;
@@ -8,6 +9,7 @@ mod resp;
 mod zmtp;
 
 pub use amqp::AmqpServer;
+pub use kafka::KafkaServer;
 pub use mqtt::MqttServer;
 pub use nats::NatsServer;
 pub use protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};

@@ -379,17 +379,17 @@ fn an_agent_is_given_the_options_that_it_knows() {
 #[test]
 fn a_new_file_is_read_as_it_was_written() {
     let place = Guests::new();
-    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka"] {
         let output = place.run(&["systems", &format!("my-{protocol}"), "--new", "--protocol", protocol]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
     assert_eq!(place.run(&["systems", "my-agent", "--new", "--agent"]).status.code(), Some(0));
     let listed = stdout(&place.run(&["systems"]));
-    assert_eq!(listed.lines().filter(|line| line.starts_with("my-")).count(), 5, "{listed}");
+    assert_eq!(listed.lines().filter(|line| line.starts_with("my-")).count(), 6, "{listed}");
     assert!(!listed.contains("refused"), "{listed}");
     place.refused(&["systems", "my-mqtt", "--new", "--protocol", "nats"], &["systems/my-mqtt.toml: File exists"]);
     place.refused(&["systems", "../x", "--new", "--agent"], &["`../x` is not a name for a system"]);
-    place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp"]);
+    place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp|kafka"]);
     assert!(!place.0.path("x.toml").exists());
 }
 

@@ -448,6 +448,8 @@ fn refused(what: &str, error: i16, words: Option<&[u8]>) -> SessionError {
         error if is_limit(error) => SessionError::Limit(said),
         wire::UNKNOWN_TOPIC_OR_PARTITION
         | wire::LEADER_NOT_AVAILABLE
+        | wire::NOT_LEADER_OR_FOLLOWER
+        | wire::NOT_CONTROLLER
         | wire::REQUEST_TIMED_OUT
         | wire::BROKER_NOT_AVAILABLE
         | wire::REPLICA_NOT_AVAILABLE
