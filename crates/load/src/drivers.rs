@@ -9,6 +9,7 @@ pub(crate) mod conversation;
 mod czmq;
 mod foreign_peer;
 mod interrupt;
+pub mod kafka;
 mod kernel;
 mod leaves;
 pub mod mqtt;
@@ -67,6 +68,7 @@ const fn sessions<S: Session>() -> DriverKind {
 /// Every driver of the built-in agent by name, except the mock.
 pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("amqp", sessions::<amqp::Amqp>()),
+    ("kafka", sessions::<kafka::Kafka>()),
     ("kernel", DriverKind::Sockets(kernel::load)),
     ("mqtt", sessions::<mqtt::Mqtt>()),
     ("nanomsg", DriverKind::Sockets(nanomsg::load)),

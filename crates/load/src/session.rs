@@ -57,7 +57,7 @@ pub struct ClientSpec {
     /// Name at the server: unique, at most 23 characters of 0-9 and a-z.
     pub name: String,
     /// Topic to publish to or to subscribe to, in the protocol's spelling; with a
-    /// wildcard at its end if `wild`.
+    /// wildcard at its end if `wild`. Empty if the client only removes things.
     pub topic: String,
     /// True if `topic` is a filter that ends in the protocol's wildcard.
     pub wild: bool,
@@ -269,6 +269,12 @@ pub trait Session: Sized + Send {
     /// with nothing appended, if answers to earlier requests have to arrive first.
     fn remove(&mut self, _settings: &Self::Settings, _thing: &Leftover, _number: u32, _out: &mut Vec<u8>) -> bool {
         false
+    }
+
+    /// Returns the number of published messages that the session has not appended to any
+    /// bytes yet.
+    fn held(&self) -> u64 {
+        0
     }
 
     /// Returns the number of messages that are published and not acknowledged yet (0 if

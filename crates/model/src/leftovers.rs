@@ -1,4 +1,4 @@
-//! Objects that a run creates at a persistent server: sessions, queues and retained messages, which
+//! Objects that a run creates at a persistent server: sessions, queues, topics and retained messages, which
 //! outlive the connections of its clients until they are removed.
 
 use crate::endpoint::Endpoint;
@@ -30,6 +30,8 @@ pub enum Leftover {
     Stream(String),
     /// The message retained in this topic.
     Retained(String),
+    /// A topic and its messages.
+    Topic(String),
 }
 
 impl Leftover {
@@ -39,7 +41,8 @@ impl Leftover {
             | Leftover::Queue(name)
             | Leftover::Exchange(name)
             | Leftover::Stream(name)
-            | Leftover::Retained(name) => name,
+            | Leftover::Retained(name)
+            | Leftover::Topic(name) => name,
         }
     }
 }
@@ -47,12 +50,13 @@ impl Leftover {
 /// Describes objects: `2 sessions (a, b), 1 queue (c)`.
 pub fn in_words(things: &[Leftover]) -> String {
     type IsOfKind = fn(&Leftover) -> bool;
-    let kinds: [(&str, IsOfKind); 5] = [
+    let kinds: [(&str, IsOfKind); 6] = [
         ("session", |thing| matches!(thing, Leftover::Session(_))),
         ("queue", |thing| matches!(thing, Leftover::Queue(_))),
         ("exchange", |thing| matches!(thing, Leftover::Exchange(_))),
         ("stream", |thing| matches!(thing, Leftover::Stream(_))),
         ("retained message", |thing| matches!(thing, Leftover::Retained(_))),
+        ("topic", |thing| matches!(thing, Leftover::Topic(_))),
     ];
     let kinds = kinds.into_iter().filter_map(|(kind, is_of_kind)| {
         let names: Vec<&str> = things.iter().filter(|thing| is_of_kind(thing)).map(Leftover::name).collect();
@@ -98,6 +102,8 @@ impl Leftovers {
             Protocol::Nats => workload.qos > 0,
             // Requests and answers go over lists, which stay while they have entries. At QoS 1 topics are streams.
             Protocol::Redis => workload.pattern.requests() || workload.qos > 0,
+            // Topics stay until they are deleted.
+            Protocol::Kafka => true,
             _ => false,
         };
         let (run, driver) = (run.to_owned(), driver.to_owned());
@@ -193,6 +199,7 @@ mod tests {
             ("amqp", false, true, false, true),
             ("nats", false, false, false, false),
             ("redis", false, false, false, false),
+            ("kafka", true, true, true, true),
             ("zeromq", false, false, false, false),
         ] {
             let found = [&plain, &durable, &back, &group].map(|workload| leaves(driver, json!({}), workload));

@@ -4,6 +4,7 @@
 //! its session are in other crates.
 
 use crate::options::{OptionKind, OptionSpec, spec};
+use crate::pattern::{Pattern, Topics};
 use crate::words::words;
 use serde_json::Value;
 
@@ -19,6 +20,8 @@ words! {
         Redis = "redis",
         /// AMQP 0-9-1.
         Amqp = "amqp",
+        /// Kafka.
+        Kafka = "kafka",
         /// Zenoh 1.x, a client of a router.
         Zenoh = "zenoh",
     }
@@ -180,6 +183,16 @@ impl Protocol {
                 ],
                 options: amqp,
             },
+            Protocol::Kafka => Traits {
+                title: "Kafka",
+                schemes: &[
+                    Scheme { name: "kafka", carrier: Plain, port: 9092 },
+                    Scheme { name: "kafka+ssl", carrier: Tls, port: 9093 },
+                ],
+                path: None,
+                parameters: &[],
+                options: kafka,
+            },
             Protocol::Zenoh => Traits {
                 title: "Zenoh 1",
                 schemes: &[Scheme { name: "zenoh", carrier: Plain, port: 7447 }],
@@ -193,6 +206,17 @@ impl Protocol {
     /// Returns the protocol that a driver uses; `None` for libraries, which have no server.
     pub fn of_driver(driver: &str) -> Option<Protocol> {
         Protocol::ALL.iter().copied().find(|protocol| protocol.word() == driver)
+    }
+
+    /// True if the built-in agent's clients can play this pattern over it.
+    pub fn plays(self, pattern: Pattern) -> bool {
+        match self {
+            Protocol::Mqtt | Protocol::Nats | Protocol::Amqp => !pattern.echoed(),
+            Protocol::Redis => !pattern.echoed() && !pattern.competing(),
+            Protocol::Kafka => !pattern.round_trip() && !pattern.competing() && pattern.topics() != Topics::Tree,
+            // Its agent is another one.
+            Protocol::Zenoh => false,
+        }
     }
 
     /// Returns its name and versions, for people.
@@ -392,6 +416,27 @@ fn amqp() -> Vec<OptionSpec> {
     ]
 }
 
+fn kafka() -> Vec<OptionSpec> {
+    vec![
+        spec(
+            "acks",
+            OptionKind::Text,
+            Some("all"),
+            "QoS 1: who acknowledges a batch: all replicas in sync, or 1 for the leader",
+        ),
+        spec("inflight", OptionKind::Count, Some("5"), "QoS 1 and 2: batches of one producer that may be unanswered"),
+        spec(
+            "batch",
+            OptionKind::Size,
+            Some("16KiB"),
+            "QoS 1 and 2: longest batch of the messages that a producer collects while `inflight` is reached",
+        ),
+        spec("fetch_wait", OptionKind::Time, Some("500ms"), "longest time that a broker waits for `fetch_min`"),
+        spec("fetch_min", OptionKind::Size, Some("1B"), "bytes that a broker waits for before it answers a consumer"),
+        spec("fetch_max", OptionKind::Size, Some("1MiB"), "bytes in one answer to a consumer; one batch may be longer"),
+    ]
+}
+
 fn zenoh() -> Vec<OptionSpec> {
     vec![
         spec(
@@ -429,5 +474,16 @@ mod tests {
             assert_eq!(endpoint.to_string(), format!("{url}:{port}"));
         }
         assert_eq!(Protocol::of_driver("zeromq"), None);
+    }
+
+    #[test]
+    fn patterns_that_a_protocol_lacks_are_known() {
+        let lacks = |protocol: Protocol| {
+            let lacks = Pattern::ALL.iter().filter(|pattern| !protocol.plays(**pattern));
+            lacks.map(|pattern| pattern.word()).collect::<Vec<_>>()
+        };
+        assert_eq!(lacks(Protocol::Kafka), ["request-reply", "fan-out-echo", "pipeline", "tree"]);
+        assert_eq!(lacks(Protocol::Redis), ["fan-out-echo", "pipeline"]);
+        assert_eq!(lacks(Protocol::Mqtt), ["fan-out-echo"]);
     }
 }

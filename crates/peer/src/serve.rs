@@ -8,7 +8,8 @@ use crate::dispatcher::{Dispatcher, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    AmqpServer, Ask, Handled, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZenohServer, ZmtpServer,
+    AmqpServer, Ask, Handled, KafkaServer, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZenohServer,
+    ZmtpServer,
 };
 use crate::tally::PeerTally;
 use crate::watch::{ClientEvent, ClientWatch};
@@ -60,6 +61,7 @@ impl PeerProtocol {
         PeerProtocol::of::<NatsServer>(),
         PeerProtocol::of::<RespServer>(),
         PeerProtocol::of::<AmqpServer>(),
+        PeerProtocol::of::<KafkaServer>(),
         PeerProtocol::of::<ZenohServer>(),
         PeerProtocol::of::<ZmtpServer>(),
     ];

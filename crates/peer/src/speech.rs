@@ -1,6 +1,7 @@
 //! The server's side of the protocols: bytes in, requests and answers out, without a socket or a clock.
 
 mod amqp;
+mod kafka;
 mod mqtt;
 mod nats;
 mod protocol;
@@ -9,6 +10,7 @@ mod zenoh;
 mod zmtp;
 
 pub use amqp::AmqpServer;
+pub use kafka::KafkaServer;
 pub use mqtt::MqttServer;
 pub use nats::NatsServer;
 pub use protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};

@@ -5,6 +5,7 @@
 
 pub mod amqp;
 mod decimal;
+pub mod kafka;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;

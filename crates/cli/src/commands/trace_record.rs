@@ -92,6 +92,7 @@ fn system(protocol: Protocol) -> &'static str {
     match protocol.word() {
         "nats" => "nats",
         "redis" => "redis",
+        "kafka" => "kafka",
         "amqp" => "rabbitmq-amqp",
         _ => "mosquitto",
     }

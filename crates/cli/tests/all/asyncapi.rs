@@ -114,10 +114,10 @@ fn the_older_version_says_it_from_the_view_of_the_users() {
 fn more_channels_than_flows_and_unknown_protocols_are_told() {
     let channels: String = (0..20).map(|number| format!("  c{number}: {{}}\n")).collect();
     let (text, said) =
-        skeleton(&format!("asyncapi: 3.0.0\nservers: {{a: {{protocol: kafka}}}}\nchannels:\n{channels}"));
+        skeleton(&format!("asyncapi: 3.0.0\nservers: {{a: {{protocol: pulsar}}}}\nchannels:\n{channels}"));
     assert_eq!(text.matches("[flows.").count(), 16);
     assert!(said.contains("4 more channels: a study has at most 16 flows"), "{said}");
-    assert!(said.contains("the servers name kafka, which no system here has: the study has mosquitto"), "{said}");
+    assert!(said.contains("the servers name pulsar, which no system here has: the study has mosquitto"), "{said}");
 }
 
 #[test]

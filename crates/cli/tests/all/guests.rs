@@ -379,7 +379,7 @@ fn an_agent_is_given_the_options_that_it_knows() {
 #[test]
 fn a_new_file_is_read_as_it_was_written() {
     let place = Guests::new();
-    for protocol in ["mqtt", "nats", "redis", "amqp", "zenoh"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka", "zenoh"] {
         let output = place.run(&["systems", &format!("my-{protocol}"), "--new", "--protocol", protocol]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
@@ -389,7 +389,7 @@ fn a_new_file_is_read_as_it_was_written() {
     assert!(!listed.contains("refused"), "{listed}");
     place.refused(&["systems", "my-mqtt", "--new", "--protocol", "nats"], &["systems/my-mqtt.toml: File exists"]);
     place.refused(&["systems", "../x", "--new", "--agent"], &["`../x` is not a name for a system"]);
-    place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp|zenoh"]);
+    place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp|kafka|zenoh"]);
     assert!(!place.0.path("x.toml").exists());
 }
 

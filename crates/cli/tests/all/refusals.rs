@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 const SECRET: &str = "hidden-word";
-const PROTOCOLS: [&str; 4] = ["mqtt", "nats", "redis", "amqp"];
+const PROTOCOLS: [&str; 5] = ["mqtt", "nats", "redis", "amqp", "kafka"];
 
 /// Behaviour of an impostor towards clients.
 #[derive(Clone, Copy)]
@@ -154,6 +154,8 @@ fn a_server_of_another_protocol_is_recognised() {
         (http.endpoint("mqtt"), vec!["HTTP"]),
         (http.endpoint("redis"), vec!["HTTP"]),
         (http.endpoint("amqp"), vec!["HTTP"]),
+        (http.endpoint("kafka"), vec!["HTTP"]),
+        (at("kafka", &nats), vec!["INFO"]),
     ]);
 }
 

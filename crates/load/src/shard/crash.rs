@@ -30,7 +30,7 @@ impl<S: Session> Shard<'_, S> {
         self.begin();
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
-            let unwritten = connection.abandon_messages();
+            let unwritten = connection.abandon_messages() + connection.session.held();
             connection.drop_carrier(State::Gone);
             self.outbound.take_back(index, unwritten);
         }

@@ -224,8 +224,17 @@ impl<S: Session> Remover<S> {
     }
 
     fn spec(errand: &Errand) -> ClientSpec {
-        let (name, topic) = (errand.name.clone(), errand.name.clone());
-        ClientSpec { role: Role::Publisher, id: 0, name, topic, wild: false, leaves: 1, group: None, reply: None }
+        let name = errand.name.clone();
+        ClientSpec {
+            role: Role::Publisher,
+            id: 0,
+            name,
+            topic: String::new(),
+            wild: false,
+            leaves: 1,
+            group: None,
+            reply: None,
+        }
     }
 
     /// Opens a connection for an errand.

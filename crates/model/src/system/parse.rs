@@ -78,6 +78,11 @@ impl System {
         if self.patterns.is_empty() {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
         }
+        let lacks = |protocol: Protocol| self.patterns.iter().find(|pattern| !protocol.plays(**pattern));
+        if let Some(pattern) = self.protocol().filter(|_| self.agent.built_in()).and_then(lacks) {
+            let driver = &self.driver;
+            errors.push(Diagnostic::whole(format!("`patterns` names `{pattern}`, which the driver `{driver}` lacks")));
+        }
         if let Some(pattern) = self.lossless.iter().find(|pattern| !self.patterns.contains(pattern)) {
             errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is not one of its `patterns`")));
         }

@@ -1,0 +1,465 @@
+//! Kafka: a producer or a consumer of one topic with one partition, at one broker.
+//!
+//! Each client creates its topic if there is none. A producer sends a message at once, as a batch of
+//! its own; while `inflight` requests wait for their answers, it collects messages for one further
+//! batch. A consumer reads from the end of the partition: it fetches again as soon as an answer is
+//! read. It keeps its position in memory, so that it goes on there if it comes back.
+//!
+//! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
+//! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
+//!
+//! Memory: 8 bytes for each request in flight, and up to a batch of collected messages.
+
+mod consumer;
+mod producer;
+mod settings;
+
+pub use settings::KafkaSettings;
+
+use super::foreign_peer::foreign;
+use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use consumer::Consumer;
+use producer::Producer;
+use pubmark_model::leftovers::Leftover;
+use pubmark_model::protocol::Role;
+use pubmark_wire::kafka::{
+    self as wire, KafkaApi, KafkaRequest, KafkaResponse, LATEST, NO_ERROR, RequestFrame, ResponseFrame, TopicAnswer,
+    error_name,
+};
+
+/// Name of the expected peer in the error for a foreign one.
+const EXPECTED: &str = "Kafka's protocol";
+/// Correlation of the requests before a client is connected, of which one is under way at a time.
+const GREETING: i32 = 0;
+/// Correlation of the requests that keep a connection open.
+const KEEP_ALIVE: i32 = -1;
+/// Time for the creation and for the end of a topic, ms.
+const TOPIC_MS: i32 = 30_000;
+/// A new topic is asked for this often, one answer after the other, until its leader is known; then
+/// the client connects again after a pause.
+const TRIES: u8 = 100;
+/// Silence after which a broker ends a connection: less than its `connections.max.idle.ms`, 10 min by
+/// default.
+const IDLE_S: u32 = 480;
+
+/// The request that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// ApiVersions.
+    Versions,
+    /// SaslHandshake.
+    Mechanism,
+    /// SaslAuthenticate.
+    Login,
+    /// Metadata.
+    Topic,
+    /// CreateTopics.
+    Creating,
+    /// InitProducerId.
+    Identity,
+    /// ListOffsets.
+    Position,
+    /// A consumer's Fetch.
+    Fetching,
+    /// Any of those of a producer, or of a client that removes topics.
+    Connected,
+}
+
+/// Names of a client.
+struct ClientNames {
+    client: Box<str>,
+    /// Empty for a client that only removes topics.
+    topic: Box<str>,
+    /// True if the topic must exist.
+    is_given: bool,
+}
+
+enum Part {
+    Producer(Box<Producer>),
+    Consumer(Consumer),
+}
+
+/// One client.
+pub struct Kafka {
+    state: State,
+    /// Questions for the topic that were answered without a leader.
+    tries: u8,
+    /// True if it has created its topic, or tried to.
+    has_created: bool,
+    names: Box<ClientNames>,
+    part: Part,
+}
+
+impl Session for Kafka {
+    type Settings = KafkaSettings;
+
+    const SEPARATOR: char = '.';
+    /// No topic has this name: patterns of topics are not supported.
+    const REST: &'static str = "*";
+    const HINT: &'static str = "it may not speak Kafka's protocol, or it may expect TLS (kafka+ssl://) or a login";
+
+    fn settings(terms: &Terms<'_>) -> Result<KafkaSettings, SettingsError> {
+        KafkaSettings::read(terms)
+    }
+
+    fn new(_: &KafkaSettings, spec: &ClientSpec) -> Self {
+        let names = ClientNames { client: (&*spec.name).into(), topic: (&*spec.topic).into(), is_given: spec.wild };
+        let part = match spec.role {
+            Role::Subscriber => Part::Consumer(Consumer::default()),
+            _ => Part::Producer(Box::default()),
+        };
+        Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), part }
+    }
+
+    fn open(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
+        self.ask(State::Versions, KafkaRequest::ApiVersions, out);
+    }
+
+    fn resume(&mut self, _: &KafkaSettings, _: &ClientSpec) {
+        (self.state, self.tries) = (State::Versions, 0);
+        match &mut self.part {
+            Part::Producer(producer) => producer.resume(),
+            Part::Consumer(consumer) => consumer.resume(),
+        }
+    }
+
+    fn resend(&mut self, settings: &KafkaSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+        let Part::Producer(producer) = &mut self.part else { return false };
+        producer.resend(settings, &self.names, copies, out)
+    }
+
+    fn input(
+        &mut self,
+        settings: &KafkaSettings,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<usize, SessionError> {
+        let mut taken = 0;
+        loop {
+            let rest = &bytes[taken..];
+            if let (State::Fetching, Part::Consumer(consumer)) = (self.state, &mut self.part) {
+                return Ok(taken + consumer.input(settings, &self.names, rest, out, heard)?);
+            }
+            let frame = ResponseFrame::decode(rest).map_err(|why| foreign(EXPECTED, rest, &why.0))?;
+            let Some((frame, frame_bytes)) = frame else { return Ok(taken) };
+            if frame.correlation != KEEP_ALIVE {
+                self.answered(settings, &frame, out, heard)?;
+            }
+            taken += frame_bytes;
+        }
+    }
+
+    fn announced(&self, rest: &[u8]) -> u64 {
+        match (&self.part, self.state) {
+            (Part::Consumer(consumer), State::Fetching) => consumer.announced(rest),
+            _ => ResponseFrame::announced(rest),
+        }
+    }
+
+    fn subscribe(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
+        self.ask_position(out);
+    }
+
+    fn publish(&mut self, settings: &KafkaSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        let Part::Producer(producer) = &mut self.part else { return false };
+        producer.publish(settings, &self.names, (message, sequence), out)
+    }
+
+    fn keep_alive(&mut self, _: &KafkaSettings, out: &mut Vec<u8>) {
+        // A consumer asks all the time, and a broker answers one request of a connection after the other.
+        if let Part::Producer(_) = self.part {
+            self.put(KEEP_ALIVE, KafkaRequest::ApiVersions, out);
+        }
+    }
+
+    fn keep_alive_s(_: &KafkaSettings) -> u32 {
+        IDLE_S
+    }
+
+    /// The protocol has no farewell.
+    fn close(&mut self, _: &KafkaSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
+
+    fn leaves(_: &KafkaSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        vec![Leftover::Topic(spec.topic.clone())]
+    }
+
+    fn remove(&mut self, _: &KafkaSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
+        let Leftover::Topic(topic) = thing else { return false };
+        let request = KafkaRequest::DeleteTopics { topic: topic.as_bytes(), timeout_ms: TOPIC_MS };
+        self.put(GREETING, request, out);
+        true
+    }
+
+    fn unacknowledged(&self) -> usize {
+        match &self.part {
+            Part::Producer(producer) => producer.unacknowledged(),
+            Part::Consumer(_) => 0,
+        }
+    }
+
+    fn held(&self) -> u64 {
+        match &self.part {
+            Part::Producer(producer) => producer.held(),
+            Part::Consumer(_) => 0,
+        }
+    }
+}
+
+impl Kafka {
+    fn put(&self, correlation: i32, request: KafkaRequest<'_>, out: &mut Vec<u8>) {
+        RequestFrame { correlation, client: self.names.client.as_bytes(), request }.put(out);
+    }
+
+    fn ask(&mut self, state: State, request: KafkaRequest<'_>, out: &mut Vec<u8>) {
+        self.state = state;
+        self.put(GREETING, request, out);
+    }
+
+    fn ask_topic(&mut self, out: &mut Vec<u8>) {
+        self.state = State::Topic;
+        self.put(GREETING, KafkaRequest::Metadata { topic: self.names.topic.as_bytes() }, out);
+    }
+
+    fn ask_position(&mut self, out: &mut Vec<u8>) {
+        self.state = State::Position;
+        let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition: 0, time: LATEST };
+        self.put(GREETING, request, out);
+    }
+
+    /// Handles an answer to any request but a fetch.
+    fn answered(
+        &mut self,
+        settings: &KafkaSettings,
+        frame: &ResponseFrame<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        let api = match self.state {
+            State::Versions => KafkaApi::ApiVersions,
+            State::Mechanism => KafkaApi::SaslHandshake,
+            State::Login => KafkaApi::SaslAuthenticate,
+            State::Topic => KafkaApi::Metadata,
+            State::Creating => KafkaApi::CreateTopics,
+            State::Identity => KafkaApi::InitProducerId,
+            State::Position => KafkaApi::ListOffsets,
+            State::Connected if self.names.topic.is_empty() => KafkaApi::DeleteTopics,
+            State::Connected | State::Fetching => KafkaApi::Produce,
+        };
+        if frame.correlation != GREETING && api != KafkaApi::Produce {
+            return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made"));
+        }
+        let response = KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
+        match response {
+            KafkaResponse::Produce(answer) => {
+                if let Part::Producer(producer) = &mut self.part {
+                    producer.answered(settings, &self.names, (frame.correlation, &answer), out, heard)?;
+                }
+            }
+            KafkaResponse::ApiVersions(error, lacks) => self.versions(settings, (error, lacks), out, heard)?,
+            KafkaResponse::SaslHandshake(NO_ERROR) => {
+                self.ask(State::Login, KafkaRequest::SaslAuthenticate { login: settings.login() }, out);
+            }
+            KafkaResponse::SaslHandshake(error) => {
+                return Err(SessionError::Denied(format!(
+                    "the broker takes no login with PLAIN ({}): enable this mechanism",
+                    error_name(error)
+                )));
+            }
+            KafkaResponse::SaslAuthenticate(NO_ERROR, _) => self.greeted(out, heard),
+            KafkaResponse::SaslAuthenticate(error, words) => {
+                let said = in_words(error, words);
+                return Err(SessionError::Denied(format!("{said}: check user and password")));
+            }
+            KafkaResponse::Metadata(answer) => self.topic(settings, answer.error, out, heard)?,
+            KafkaResponse::CreateTopics(answer) => self.created(&answer, out)?,
+            KafkaResponse::DeleteTopics(answer) => match answer.error {
+                NO_ERROR | wire::UNKNOWN_TOPIC_OR_PARTITION => heard(SessionEvent::Acknowledged(0)),
+                error => {
+                    let words = in_words(error, None);
+                    heard(SessionEvent::Refused(0, MessageRefusal { code: None, words: &words, is_limit: false }));
+                }
+            },
+            KafkaResponse::InitProducerId(answer) => match (answer.error, &mut self.part) {
+                (NO_ERROR, Part::Producer(producer)) => {
+                    producer.identified(answer.id, answer.epoch);
+                    self.connected(heard);
+                }
+                (error, _) => return Err(refused("an idempotent producer", error, None)),
+            },
+            KafkaResponse::ListOffsets(answer) => self.position(settings, answer.error, answer.offset, out, heard)?,
+        }
+        Ok(())
+    }
+
+    fn versions(
+        &mut self,
+        settings: &KafkaSettings,
+        (error, lacks): (i16, Option<KafkaApi>),
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        let needs_login = settings.has_login();
+        let is_needed = |api: &KafkaApi| match api {
+            KafkaApi::SaslHandshake | KafkaApi::SaslAuthenticate => needs_login,
+            KafkaApi::InitProducerId => settings.is_idempotent(),
+            _ => true,
+        };
+        if error != NO_ERROR {
+            return Err(refused("the question for its versions", error, None));
+        }
+        if let Some(api) = lacks.filter(is_needed) {
+            let (_, version) = api.key();
+            return Err(SessionError::Denied(format!(
+                "the broker does not take {api:?} in version {version}: pubmark needs Kafka 2.3 or later"
+            )));
+        }
+        if needs_login {
+            self.ask(State::Mechanism, KafkaRequest::SaslHandshake { mechanism: b"PLAIN" }, out);
+        } else {
+            self.greeted(out, heard);
+        }
+        Ok(())
+    }
+
+    /// Handles a broker that has accepted the client: asks for its topic, if it has one.
+    fn greeted(&mut self, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        match self.names.topic.is_empty() {
+            true => self.connected(heard),
+            false => self.ask_topic(out),
+        }
+    }
+
+    fn connected(&mut self, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        self.state = State::Connected;
+        heard(SessionEvent::Connected);
+    }
+
+    /// Handles what the broker knows of the topic: creates it if there is none, and waits for its
+    /// leader.
+    fn topic(
+        &mut self,
+        settings: &KafkaSettings,
+        error: i16,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        match error {
+            NO_ERROR => match &self.part {
+                Part::Producer(producer) if settings.is_idempotent() && !producer.is_identified() => {
+                    self.ask(State::Identity, KafkaRequest::InitProducerId, out);
+                }
+                _ => self.connected(heard),
+            },
+            wire::UNKNOWN_TOPIC_OR_PARTITION if self.names.is_given => {
+                return Err(SessionError::Denied(format!("there is no topic `{}`", self.names.topic)));
+            }
+            wire::UNKNOWN_TOPIC_OR_PARTITION if !self.has_created => {
+                (self.state, self.has_created) = (State::Creating, true);
+                let topic = self.names.topic.as_bytes();
+                let request = KafkaRequest::CreateTopics { topic, partitions: 1, timeout_ms: TOPIC_MS };
+                self.put(GREETING, request, out);
+            }
+            wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE => {
+                self.try_again(error)?;
+                self.ask_topic(out);
+            }
+            error => return Err(refused("its topic", error, None)),
+        }
+        Ok(())
+    }
+
+    fn created(&mut self, answer: &TopicAnswer<'_>, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        match answer.error {
+            NO_ERROR | wire::TOPIC_ALREADY_EXISTS => {
+                self.ask_topic(out);
+                Ok(())
+            }
+            error => Err(refused("a new topic", error, answer.words)),
+        }
+    }
+
+    /// Handles the end of the partition: the consumer begins there, unless it has a position.
+    fn position(
+        &mut self,
+        settings: &KafkaSettings,
+        error: i16,
+        offset: i64,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        match (error, &mut self.part) {
+            (NO_ERROR, Part::Consumer(consumer)) => {
+                consumer.begin(offset);
+                consumer.fetch(settings, &self.names, out);
+                self.state = State::Fetching;
+                heard(SessionEvent::Subscribed);
+                Ok(())
+            }
+            (wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE | wire::NOT_LEADER_OR_FOLLOWER, _) => {
+                self.try_again(error)?;
+                self.ask_position(out);
+                Ok(())
+            }
+            _ => Err(refused("the position of a consumer", error, None)),
+        }
+    }
+
+    /// Counts an answer that says that the topic is not ready.
+    fn try_again(&mut self, error: i16) -> Result<(), SessionError> {
+        self.tries += 1;
+        if self.tries < TRIES {
+            return Ok(());
+        }
+        self.tries = 0;
+        Err(refused("its topic", error, None))
+    }
+}
+
+/// Returns the name of an error and the broker's text for it.
+fn in_words(error: i16, words: Option<&[u8]>) -> String {
+    let name = error_name(error);
+    let hint = match error {
+        wire::NOT_LEADER_OR_FOLLOWER => ": another broker leads the topic, and pubmark connects to one broker only",
+        wire::OFFSET_OUT_OF_RANGE => ": the broker has deleted records that were not read yet",
+        _ => "",
+    };
+    match words {
+        Some(words) => format!("{name} ({error}): {}{hint}", String::from_utf8_lossy(words)),
+        None => format!("{name} ({error}){hint}"),
+    }
+}
+
+/// True if the error names a limit of the broker.
+fn is_limit(error: i16) -> bool {
+    matches!(
+        error,
+        wire::RECORD_LIST_TOO_LARGE
+            | wire::KAFKA_STORAGE_ERROR
+            | wire::THROTTLING_QUOTA_EXCEEDED
+            | wire::POLICY_VIOLATION
+    )
+}
+
+/// Makes the error for a refusal of what a client needs.
+fn refused(what: &str, error: i16, words: Option<&[u8]>) -> SessionError {
+    let said = format!("the broker refuses {what}: {}", in_words(error, words));
+    match error {
+        error if is_limit(error) => SessionError::Limit(said),
+        wire::UNKNOWN_TOPIC_OR_PARTITION
+        | wire::LEADER_NOT_AVAILABLE
+        | wire::NOT_LEADER_OR_FOLLOWER
+        | wire::NOT_CONTROLLER
+        | wire::REQUEST_TIMED_OUT
+        | wire::BROKER_NOT_AVAILABLE
+        | wire::REPLICA_NOT_AVAILABLE
+        | wire::NETWORK_EXCEPTION
+        | wire::COORDINATOR_LOAD_IN_PROGRESS
+        | wire::COORDINATOR_NOT_AVAILABLE
+        | wire::UNKNOWN_SERVER_ERROR => SessionError::Busy(said),
+        _ => SessionError::Denied(said),
+    }
+}
+
+#[cfg(test)]
+mod tests;

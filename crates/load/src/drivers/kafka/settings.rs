@@ -1,0 +1,103 @@
+//! Settings that all Kafka clients of a run share.
+
+use crate::session::{SettingsError, Terms};
+use crate::topics::{self, PrefixRules};
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::units::MILLISECOND;
+
+/// With what follows the prefix, a topic has 249 bytes at most.
+const PREFIX: PrefixRules = PrefixRules { what: "a topic", forbidden: "*#/\\:,\"'; \t?=+", first: "", most_bytes: 128 };
+/// Bytes of the longest batch: those that a length of the protocol can state.
+const MOST_BYTES: u64 = i32::MAX as u64;
+
+/// The settings of all clients.
+pub struct KafkaSettings {
+    qos: u8,
+    /// Replicas that acknowledge: -1 for all that are in sync.
+    pub(super) acks: i16,
+    /// Requests of one producer that may be unanswered.
+    pub(super) inflight: usize,
+    /// Longest batch that a producer collects, bytes.
+    pub(super) batch_bytes: usize,
+    /// Longest wait of a broker for records, ms.
+    pub(super) max_wait_ms: i32,
+    /// A broker waits until there are this many bytes.
+    pub(super) min_bytes: i32,
+    /// Bytes in one answer.
+    pub(super) max_bytes: i32,
+    /// User and password, each after a zero byte (RFC 4616).
+    login: Option<Vec<u8>>,
+}
+
+impl KafkaSettings {
+    pub(super) fn read(terms: &Terms<'_>) -> Result<KafkaSettings, SettingsError> {
+        let (endpoint, options) = (terms.endpoint, terms.options);
+        if terms.answer_ns.is_some() {
+            return Err("Kafka has no requests and answers: write another pattern".into());
+        }
+        let acks = match (terms.qos, options.text("acks").unwrap_or("all")) {
+            (0, _) => 0,
+            (_, "all") => -1,
+            (1, "1") => 1,
+            (2, "1") => return Err("acks = \"1\": at QoS 2 all replicas acknowledge, write \"all\" or qos = 1".into()),
+            (_, other) => {
+                return Err(format!("acks = \"{other}\": write \"all\" or \"1\", or qos = 0 for none").into());
+            }
+        };
+        let inflight = match options.number("inflight") {
+            0 => return Err("inflight = 0: nothing could be published, write 1 at least".into()),
+            // A broker recognises the last five batches of an idempotent producer.
+            inflight if terms.qos == 2 && inflight > 5 => return Err("inflight: at QoS 2 write 5 at most".into()),
+            inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
+        };
+        let max_wait_ms = options.time_ns("fetch_wait") / MILLISECOND;
+        let prefix = options.text("prefix").unwrap_or_default();
+        topics::check_prefix(prefix, &PREFIX)?;
+        let user = endpoint.user.as_deref().filter(|user| !user.is_empty()).or(options.text("username"));
+        let password = endpoint.password.as_deref().or(options.text("password"));
+        let login = match (user, password.filter(|password| !password.is_empty())) {
+            (None, None) => None,
+            (Some(user), Some(password)) => Some(format!("\0{user}\0{password}").into_bytes()),
+            (user, _) => {
+                let which = if user.is_some() { "password" } else { "username" };
+                return Err(format!("a login needs a user and a password: set `{which}`").into());
+            }
+        };
+        Ok(KafkaSettings {
+            qos: terms.qos,
+            acks,
+            inflight,
+            batch_bytes: bytes(options, "batch", 0)? as usize,
+            max_wait_ms: i32::try_from(max_wait_ms).map_err(|_| "fetch_wait: write less than 24 days")?,
+            min_bytes: bytes(options, "fetch_min", 1)?,
+            max_bytes: bytes(options, "fetch_max", 1)?,
+            login,
+        })
+    }
+
+    pub(super) fn has_login(&self) -> bool {
+        self.login.is_some()
+    }
+
+    /// Returns the bytes of the login.
+    pub(super) fn login(&self) -> &[u8] {
+        self.login.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn is_idempotent(&self) -> bool {
+        self.qos == 2
+    }
+
+    /// True if brokers answer what producers send.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.acks != 0
+    }
+}
+
+fn bytes(options: &Options, name: &str, least: u64) -> Result<i32, SettingsError> {
+    let bytes = options.number(name);
+    match i32::try_from(bytes) {
+        Ok(number) if bytes >= least => Ok(number),
+        _ => Err(format!("{name}: write {least} to {MOST_BYTES} bytes").into()),
+    }
+}
