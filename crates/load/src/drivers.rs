@@ -9,7 +9,6 @@ mod czmq;
 mod foreign_peer;
 mod interrupt;
 mod kernel;
-mod leaves;
 pub mod mqtt;
 mod nanomsg;
 pub mod nats;
@@ -19,6 +18,7 @@ pub mod redis;
 mod request_part;
 mod shared_library;
 pub mod socket;
+mod topic_writer;
 mod zeromq;
 
 use crate::session::Session;

@@ -276,6 +276,10 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
                 .help("leave `outstanding` out, or leave the cell out with a [[skip]] entry"));
         }
     }
+    if workload.topics.is_some() && system.protocol().is_none() {
+        return Err(Diagnostic::whole(format!("{name} has no `topics`: it has no server that routes by them"))
+            .help("leave `topics` out, or leave the cell out with a [[skip]] entry"));
+    }
     if workload.durable && !system.durable {
         return Err(Diagnostic::whole(format!("{name} has no subscriptions that outlive its server"))
             .help("set durable = false, or leave it out with a [[skip]] entry"));

@@ -1,5 +1,6 @@
 //! Errors of values of settings and options.
 
+use crate::draw::UnknownChoice;
 use crate::fault::FaultError;
 use crate::payload::PayloadError;
 use crate::pin::UnknownPin;
@@ -27,6 +28,9 @@ pub enum ValueError {
     /// The arrival is invalid.
     #[error(transparent)]
     Arrival(#[from] UnknownArrival),
+    /// The choice of topics is invalid.
+    #[error(transparent)]
+    Choice(#[from] UnknownChoice),
     /// The size of messages is invalid.
     #[error(transparent)]
     Payload(#[from] PayloadError),

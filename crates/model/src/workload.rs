@@ -4,9 +4,11 @@ pub mod resolve;
 
 use crate::header::{SEALED_LEN, SENT_LEN, body_at};
 pub use crate::pattern::Pattern;
+use crate::pattern::Topics;
 use crate::payload::{MessageSizes, PayloadSizes};
 pub use crate::pin::Pin;
 pub use crate::profile::Rate;
+use crate::topic_set::TopicSet;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
 use pubmark_stats::Random;
@@ -235,6 +237,9 @@ pub struct Workload {
     /// The sizes of messages, if they vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_sizes: Option<PayloadSizes>,
+    /// The topics of messages, if each has one of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics: Option<TopicSet>,
     /// Quality of service, 0 to 2.
     pub qos: u8,
     /// True if subscriptions and messages that wait for them outlive connection and server.
@@ -396,6 +401,16 @@ impl Workload {
     /// True if a requester sends more requests before it has the answer to the first.
     pub fn asks_ahead(&self) -> bool {
         !is_one_request(&self.outstanding)
+    }
+
+    /// True if subscribers that hear the same publishers share their topics.
+    fn shares_topics(&self) -> bool {
+        self.pattern.topics() == Topics::Shared && self.topics.as_ref().is_some_and(TopicSet::is_each)
+    }
+
+    /// True if each message is for one of several subscribers: what they received is united.
+    pub fn is_divided(&self) -> bool {
+        self.competing() || (self.shares_topics() && self.subscribers > 1)
     }
 
     /// True if messages are shared out among all subscribers.

@@ -83,6 +83,7 @@ pub fn features(crash: bool) -> Features {
         consume: true,
         outstanding: true,
         payload_sizes: true,
+        topics: true,
         row_bytes: None,
     }
 }

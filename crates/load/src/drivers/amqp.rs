@@ -2,7 +2,8 @@
 //!
 //! A subscriber has its own queue, or shares one with its group. The queue is bound to
 //! `amq.direct` by its topic, or to `amq.topic` by its pattern; both exchanges exist in
-//! every virtual host. Publishers to several leaves use `amq.topic`. If the user gives a
+//! every virtual host. Publishers to topics that are subscribed to by a
+//! pattern use `amq.topic` as well. If the user gives a
 //! prefix, the run makes its own exchange instead, because the user may have no
 //! permission for these two.
 //!
@@ -19,8 +20,8 @@ mod settings;
 pub use settings::AmqpSettings;
 
 use super::foreign_peer::{foreign, printable};
-use super::leaves::Leaves;
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
 use pubmark_model::header::Header;
@@ -91,7 +92,7 @@ pub struct Amqp {
     state: State,
     /// The longest frame that the server takes.
     frame_bytes: u32,
-    leaves: Leaves,
+    topics: TopicWriter,
     part: RequestPart,
     /// True if topics of messages are matched with patterns.
     by_pattern: bool,
@@ -126,16 +127,16 @@ impl Session for Amqp {
         Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
-            by_pattern: spec.leaves > 1 || spec.wild,
+            by_pattern: spec.wild,
             confirms: Confirms::new(),
             again: VecDeque::new(),
             incoming: Incoming::Nothing,
             body: Vec::new(),
             returned: None,
             acknowledge: 0,
-            topic: spec.wild.then(Box::default),
+            topic: (spec.wild && spec.role == Role::Subscriber).then(Box::default),
         }
     }
 
@@ -213,10 +214,12 @@ impl Session for Amqp {
             (false, Some(_)) => Method::AUTO_DELETE,
         };
         let exchange = self.exchange(settings);
-        let routing_key = Short::from(&*spec.topic);
         let arguments = NO_ARGUMENTS;
         put(out, Method::QueueDeclare { reserved, queue, flags, arguments });
-        put(out, Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments });
+        for topic in spec.hears(Self::SEPARATOR) {
+            let routing_key = Short::from(&*topic);
+            put(out, Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments });
+        }
         if settings.qos > 0 {
             let prefetch_messages = settings.prefetch;
             put(out, Method::Qos { prefetch_bytes: 0, prefetch_messages, global: false });
@@ -230,7 +233,7 @@ impl Session for Amqp {
             return false;
         }
         let exchange = if self.part.to().is_some() { "".into() } else { self.exchange(settings) };
-        let routing_key = self.part.to().map_or_else(|| Short(self.leaves.of(sequence)), Short::from);
+        let routing_key = Short::from(self.part.to().unwrap_or_else(|| self.topics.of(sequence)));
         put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
         let properties = match self.part.correlation(message) {
             Some(correlation) => &requests_properties(correlation, self.part.reply().is_some()),

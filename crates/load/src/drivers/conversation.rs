@@ -1,7 +1,7 @@
 //! Test support: a session in conversation with a simulated server, whose bytes arrive
 //! whole or in pieces.
 
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Leaves, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -26,7 +26,16 @@ pub fn message(payload: &[u8]) -> HeardEvent {
 }
 
 pub fn spec(role: Role, topic: &str) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None, reply: None }
+    ClientSpec {
+        role,
+        id: 0,
+        name: "c0".into(),
+        topic: topic.into(),
+        wild: false,
+        leaves: Leaves::None,
+        group: None,
+        reply: None,
+    }
 }
 
 /// Returns the default options of a protocol's driver, with these set in addition.

@@ -6,8 +6,8 @@
 mod login;
 
 use super::foreign_peer::foreign;
-use super::leaves::Leaves;
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use login::Signer;
@@ -15,8 +15,6 @@ use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
 use serde_json::{Map, Value, json};
 
-/// Identifier of a session's only subscription.
-const SUBSCRIPTION: &[u8] = b"1";
 /// A line of the protocol has 4,096 bytes at most. Subjects with a dollar belong to the system.
 const PREFIX: PrefixRules = PrefixRules { what: "a subject", forbidden: "*> ", first: "$", most_bytes: 1_024 };
 
@@ -47,7 +45,7 @@ pub struct Nats {
     until_subscribed: u32,
     name: Box<str>,
     publishes: bool,
-    leaves: Leaves,
+    topics: TopicWriter,
     part: RequestPart,
     /// True if the server accepts signatures of clients.
     takes_signatures: bool,
@@ -95,7 +93,7 @@ impl Session for Nats {
             until_subscribed: 0,
             name: spec.name.as_str().into(),
             publishes: spec.role.sends(),
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
             takes_signatures: false,
         }
@@ -138,21 +136,24 @@ impl Session for Nats {
 
     fn subscribe(&mut self, _: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let group = spec.group.as_ref().map(String::as_bytes);
-        FromClient::Subscribe { subject: spec.hears().as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
+        for (number, subject) in (1u32..).zip(spec.hears(Self::SEPARATOR)) {
+            let (subject, subscription) = (subject.as_bytes(), number.to_string());
+            FromClient::Subscribe { subject, group, subscription: subscription.as_bytes() }.put(out);
+        }
         self.ping(out);
         self.until_subscribed = self.unanswered;
     }
 
     fn publish(&mut self, _: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         let reply = self.part.reply().map(str::as_bytes);
-        let subject = self.part.to().map_or_else(|| self.leaves.of(sequence), str::as_bytes);
+        let subject = self.part.to().unwrap_or_else(|| self.topics.of(sequence)).as_bytes();
         FromClient::Publish { subject, reply, headers: &[], payload: message }.put(out);
         true
     }
 
     /// The end of the line.
     fn tail_bytes(&self, _: &NatsSettings) -> Option<usize> {
-        self.leaves.is_one().then_some(2)
+        self.topics.is_one().then_some(2)
     }
 
     fn keep_alive(&mut self, _: &NatsSettings, out: &mut Vec<u8>) {

@@ -10,8 +10,8 @@
 mod replies;
 
 use super::foreign_peer::foreign;
-use super::leaves::Leaves;
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::header::Header;
@@ -51,8 +51,10 @@ enum State {
 pub struct Redis {
     state: State,
     replies: Replies,
-    leaves: Leaves,
+    topics: TopicWriter,
     part: RequestPart,
+    /// Channels whose subscription the server has not confirmed.
+    unsubscribed: u32,
     /// True if lists of an earlier run are removed.
     removes: bool,
 }
@@ -105,8 +107,9 @@ impl Session for Redis {
         Redis {
             state,
             replies: Replies::default(),
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
+            unsubscribed: 0,
             removes: false,
         }
     }
@@ -148,14 +151,14 @@ impl Session for Redis {
             let item = Item::decode(rest).map_err(|why| foreign("the Redis protocol", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
-                Item::Push(values) => told(values, heard),
+                Item::Push(values) => self.told(values, heard),
                 Item::Array(values) if self.is_connected() && !self.part.is_one_way() => {
                     self.popped(settings, values, out, heard);
                 }
                 Item::Error(text) => self.failed(text, heard)?,
                 Item::Array(values) | Item::Map(values) => match self.state {
                     State::Greeting => self.greeted(settings, values, heard),
-                    State::Asking | State::Selecting | State::Connected => told(values, heard),
+                    State::Asking | State::Selecting | State::Connected => self.told(values, heard),
                 },
                 Item::Simple(_) if matches!(self.state, State::Selecting) => self.connected(heard),
                 _ if matches!(self.state, State::Greeting) => {
@@ -192,12 +195,15 @@ impl Session for Redis {
             return;
         }
         let word: &[u8] = if spec.wild { b"PSUBSCRIBE" } else { b"SUBSCRIBE" };
-        put_command(out, &[word, spec.topic.as_bytes()]);
+        let channels: Vec<_> = spec.hears(Self::SEPARATOR).collect();
+        let words: Vec<&[u8]> = [word].into_iter().chain(channels.iter().map(|channel| channel.as_bytes())).collect();
+        put_command(out, &words);
+        self.unsubscribed = spec.hears_count();
     }
 
     fn publish(&mut self, settings: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         self.replies.expect(sequence);
-        let topic = self.leaves.of(sequence);
+        let topic = self.topics.of(sequence).as_bytes();
         if let Some(to) = self.part.to() {
             put_command(out, &[b"RPUSH", to.as_bytes(), message]);
             put_command(out, &[b"BLPOP", topic, b"0"]);
@@ -213,7 +219,7 @@ impl Session for Redis {
 
     /// The end of the line.
     fn tail_bytes(&self, _: &RedisSettings) -> Option<usize> {
-        self.leaves.is_one().then_some(2)
+        self.topics.is_one().then_some(2)
     }
 
     fn keep_alive(&mut self, _: &RedisSettings, out: &mut Vec<u8>) {
@@ -309,6 +315,29 @@ impl Redis {
         heard(SessionEvent::Connected);
     }
 
+    /// Handles push messages and answers to subscriptions: a word and its arguments.
+    fn told(&mut self, mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        match values.next().and_then(|word| word.text()) {
+            Some(b"message") => {
+                if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.next(), values.next()) {
+                    heard(SessionEvent::Message { topic, payload, is_retained: false });
+                }
+            }
+            Some(b"pmessage") => {
+                if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.nth(1), values.next()) {
+                    heard(SessionEvent::Message { topic, payload, is_retained: false });
+                }
+            }
+            Some(b"subscribe" | b"psubscribe") => {
+                self.unsubscribed = self.unsubscribed.saturating_sub(1);
+                if self.unsubscribed == 0 {
+                    heard(SessionEvent::Subscribed);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Handles an error. For a connected client, it answers a PUBLISH or a subscription.
     fn failed(&mut self, text: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let text = String::from_utf8_lossy(text);
@@ -335,24 +364,6 @@ impl Redis {
             _ if text.contains("max number of clients") => Err(SessionError::Limit(said)),
             _ => Err(SessionError::Denied(said)),
         }
-    }
-}
-
-/// Handles push messages and answers to subscriptions: a word and its arguments.
-fn told(mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
-    match values.next().and_then(|word| word.text()) {
-        Some(b"message") => {
-            if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.next(), values.next()) {
-                heard(SessionEvent::Message { topic, payload, is_retained: false });
-            }
-        }
-        Some(b"pmessage") => {
-            if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.nth(1), values.next()) {
-                heard(SessionEvent::Message { topic, payload, is_retained: false });
-            }
-        }
-        Some(b"subscribe" | b"psubscribe") => heard(SessionEvent::Subscribed),
-        _ => {}
     }
 }
 

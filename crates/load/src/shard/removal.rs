@@ -12,7 +12,7 @@
 use super::carrier::{ByteStream, Dial};
 use super::connection::{Changes, Connection, Loss, State};
 use crate::clock;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Leaves, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
@@ -225,7 +225,16 @@ impl<S: Session> Remover<S> {
 
     fn spec(errand: &Errand) -> ClientSpec {
         let (name, topic) = (errand.name.clone(), errand.name.clone());
-        ClientSpec { role: Role::Publisher, id: 0, name, topic, wild: false, leaves: 1, group: None, reply: None }
+        ClientSpec {
+            role: Role::Publisher,
+            id: 0,
+            name,
+            topic,
+            wild: false,
+            leaves: Leaves::None,
+            group: None,
+            reply: None,
+        }
     }
 
     /// Opens a connection for an errand.

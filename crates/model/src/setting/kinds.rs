@@ -1,9 +1,11 @@
 //! The types of keys' values: parsing and formatting.
 
+use crate::draw::Choice;
 use crate::fault::Script;
 use crate::hosts::Ends;
 use crate::link::Side;
 use crate::payload::Payload;
+use crate::topic_set::Subscribe;
 use crate::tuning::Use;
 use crate::units::{
     MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
@@ -342,4 +344,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Choice, Subscribe, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Watch: HAS_COMMAS);

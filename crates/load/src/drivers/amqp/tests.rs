@@ -1,5 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
+use crate::session::{Leaves, TopicShare};
 use pubmark_model::header::MIN_LEN;
 use pubmark_wire::amqp::put_text;
 
@@ -122,6 +123,9 @@ fn queues_and_exchanges_fit_the_part() {
     let wild = ClientSpec { wild: true, topic: "t.#".into(), ..own.clone() };
     assert_eq!(declared(&once, wild).0, "c0 12 amq.topic t.# 2");
     assert_eq!(declared(&once, ClientSpec { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
+    let share = ClientSpec { leaves: Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }), ..own.clone() };
+    let bound = ["markers", "1", "3"].map(|leaf| format!("amq.direct t.{leaf}")).join(" ");
+    assert_eq!(declared(&once, share).0, format!("c0 12 {bound} 2"));
     let durable = declared(&kept, own);
     assert_eq!(durable, ("c0 2 amq.direct t prefetch 7 0".into(), vec!["Cancel", "QueueDelete", "Close"]));
 }
@@ -171,7 +175,8 @@ fn complaints_after_close_do_not_matter() {
 #[test]
 fn a_publisher_waits_for_confirms() {
     let settings = plain(1, true, &[("inflight", "3")]);
-    let mut talk = connected(&settings, ClientSpec { leaves: 2, ..spec(Role::Publisher, "t") }, 0);
+    let mut talk =
+        connected(&settings, ClientSpec { wild: true, leaves: Leaves::Turns(2), ..spec(Role::Publisher, "t") }, 0);
     assert!((5..8).all(|n| talk.publish(b"m", n)));
     let mut expected =
         word(1, Method::Publish { reserved: 0, exchange: TOPIC.into(), routing_key: "t.1".into(), flags: 0 });

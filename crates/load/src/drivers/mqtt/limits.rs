@@ -18,9 +18,7 @@ pub struct SessionNeeds {
 
 impl SessionNeeds {
     pub fn of(settings: &MqttSettings, spec: &ClientSpec) -> SessionNeeds {
-        // With several topics below its own, a publisher adds a separator and the last number.
-        let leaf_bytes = if spec.leaves > 1 { 1 + (spec.leaves - 1).to_string().len() } else { 0 };
-        let topic_bytes = spec.topic.len() + leaf_bytes;
+        let topic_bytes = spec.longest_bytes();
         SessionNeeds {
             wildcards: spec.wild,
             shared: spec.group.is_some(),

@@ -1,5 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
+use crate::session::{Leaves, TopicShare};
 use pubmark_model::protocol::Role;
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"NA\",\"server_name\":\"n1\",\"version\":\"2.9.10\",\"proto\":1,\
@@ -49,12 +50,21 @@ fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
 }
 
 #[test]
+fn each_topic_of_a_share_has_a_subscription_of_its_own() {
+    let (settings, share) = (plain(), Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }));
+    let mut talk = Conversation::<Nats>::new(&settings, ClientSpec { leaves: share, ..spec(Role::Subscriber, "a") });
+    talk.subscribe();
+    assert_eq!(talk.said(), b"SUB a.markers 1\r\nSUB a.1 2\r\nSUB a.3 3\r\nPING\r\n");
+}
+
+#[test]
 fn a_publisher_names_the_leaf() {
     let settings = plain();
     let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
     assert!(talk.publish(b"one\r\n", 7));
     assert_eq!(talk.said(), b"PUB t 5\r\none\r\n\r\n");
-    let mut talk = Conversation::<Nats>::new(&settings, ClientSpec { leaves: 3, ..spec(Role::Publisher, "t") });
+    let mut talk =
+        Conversation::<Nats>::new(&settings, ClientSpec { leaves: Leaves::Turns(3), ..spec(Role::Publisher, "t") });
     assert!(talk.publish(b"", 7));
     assert_eq!(talk.said(), b"PUB t.1 0\r\n\r\n");
     assert_eq!(talk.session.unacknowledged(), 0);
