@@ -5,6 +5,7 @@
 use pubmark_model::draw::PublisherDraw;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::Leftover;
+use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
@@ -30,6 +31,8 @@ pub struct Terms<'a> {
     /// Length of each message, bytes. If the server does not take messages of this length, the session fails
     /// when a publisher connects.
     pub payload_bytes: u64,
+    /// Headers of each message.
+    pub headers: Option<&'a MessageHeaders>,
     /// All options of the driver.
     pub options: &'a Options,
 }

@@ -12,7 +12,7 @@ use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
 use pubmark_model::counts::ByteCounts;
-use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, pattern};
+use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE};
 use pubmark_model::profile::Profile;
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::times::TimeFigures;
@@ -90,7 +90,7 @@ impl ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
         let body_at = workload.body_at(payload);
         let is_checked = workload.verify == Verify::Full && payload > body_at && workload.payload_sizes.is_none();
-        let body_crc = is_checked.then(|| crc32c::crc32c(&pattern(payload)[body_at..]));
+        let body_crc = is_checked.then(|| crc32c::crc32c(&workload.payload_content.message(payload)[body_at..]));
         ReceiveRecorder {
             slicer: None,
             expect: Expectation {

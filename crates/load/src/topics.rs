@@ -125,11 +125,11 @@ mod tests {
             assert_eq!(topics.len(), spec.hears_count() as usize);
             topics
         };
-        let each = [("topics", "5"), ("subscribe", "each"), ("pattern", "fan-in"), ("subscribers", "2")];
+        let each = [("topics", "5"), ("subscriptions", "each"), ("pattern", "fan-in"), ("subscribers", "2")];
         assert_eq!(hears(&each, 0), ["markers", "0", "2", "4"].map(|leaf| format!("pubmark.r.all.{leaf}")));
         assert_eq!(hears(&each, 1), ["markers", "1", "3"].map(|leaf| format!("pubmark.r.all.{leaf}")));
         assert_eq!(hears(&[("topics", "5")], 0), ["pubmark.r.0.>"]);
-        assert_eq!(hears(&[("topics", "2"), ("subscribe", "each"), ("pairs", "9")], 8)[2], "pubmark.r.8.1");
+        assert_eq!(hears(&[("topics", "2"), ("subscriptions", "each"), ("pairs", "9")], 8)[2], "pubmark.r.8.1");
         for (id, is_first) in [(0, true), (1, false)] {
             let sender =
                 spec(&[&each[..3], &[("publishers", "2"), ("subscribers", "2")]].concat(), Role::Publisher, id);

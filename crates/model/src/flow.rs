@@ -31,7 +31,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 18] = [
+pub const OWN_KEYS: [&str; 20] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -43,9 +43,11 @@ pub const OWN_KEYS: [&str; 18] = [
     "consume",
     "outstanding",
     "payload",
+    "payload_content",
+    "headers",
     "topics",
     "topic_choice",
-    "subscribe",
+    "subscriptions",
     "qos",
     "durable",
     "verify",
@@ -159,6 +161,8 @@ impl Cell {
                 outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),
+                payload_content: flow.workload.payload_content,
+                headers: flow.workload.headers.clone(),
                 topics: flow.workload.topics.clone(),
                 qos: flow.workload.qos,
                 durable: flow.workload.durable,

@@ -9,7 +9,7 @@ pub const MOST_TOPICS: u32 = 100_000;
 
 words! {
     /// Subscriptions to many topics.
-    Subscribe {
+    Subscriptions {
         /// One to all topics, with a wildcard.
         Wildcard = "wildcard",
         /// One to each topic, by its name.
@@ -22,7 +22,7 @@ words! {
 #[serde(try_from = "Told", into = "Told")]
 pub struct TopicSet {
     draw: Draw,
-    subscribe: Subscribe,
+    subscriptions: Subscriptions,
 }
 
 /// The form in records and between processes.
@@ -30,7 +30,7 @@ pub struct TopicSet {
 struct Told {
     count: u32,
     choice: String,
-    subscribe: Subscribe,
+    subscriptions: Subscriptions,
 }
 
 /// Reasons why topics that were recorded cannot be used.
@@ -50,20 +50,20 @@ impl TryFrom<Told> for TopicSet {
         if !(1..=MOST_TOPICS).contains(&told.count) {
             return Err(TopicSetError::Count(told.count));
         }
-        Ok(TopicSet::new(told.count, Choice::parse(&told.choice)?, told.subscribe))
+        Ok(TopicSet::new(told.count, Choice::parse(&told.choice)?, told.subscriptions))
     }
 }
 
 impl From<TopicSet> for Told {
     fn from(set: TopicSet) -> Told {
-        Told { count: set.count(), choice: set.draw.choice().to_string(), subscribe: set.subscribe }
+        Told { count: set.count(), choice: set.draw.choice().to_string(), subscriptions: set.subscriptions }
     }
 }
 
 impl TopicSet {
     /// Makes a set of `count` topics, 1 to [`MOST_TOPICS`].
-    pub fn new(count: u32, choice: Choice, subscribe: Subscribe) -> TopicSet {
-        TopicSet { draw: Draw::new(count, choice), subscribe }
+    pub fn new(count: u32, choice: Choice, subscriptions: Subscriptions) -> TopicSet {
+        TopicSet { draw: Draw::new(count, choice), subscriptions }
     }
 
     /// Returns how many topics there are.
@@ -73,7 +73,7 @@ impl TopicSet {
 
     /// True if each topic is subscribed to by its name.
     pub fn is_each(&self) -> bool {
-        self.subscribe == Subscribe::Each
+        self.subscriptions == Subscriptions::Each
     }
 
     /// Returns the topics of a publisher's messages in a run with this seed.

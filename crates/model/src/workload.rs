@@ -2,10 +2,12 @@
 
 pub mod resolve;
 
-use crate::header::{SEALED_LEN, SENT_LEN, body_at};
+use crate::header::{MIN_LEN, SEALED_LEN, SENT_LEN, body_at};
+use crate::message_headers::MessageHeaders;
 pub use crate::pattern::Pattern;
 use crate::pattern::Topics;
 use crate::payload::{MessageSizes, PayloadSizes};
+use crate::payload_content::PayloadContent;
 pub use crate::pin::Pin;
 pub use crate::profile::Rate;
 use crate::topic_set::TopicSet;
@@ -237,6 +239,12 @@ pub struct Workload {
     /// The sizes of messages, if they vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_sizes: Option<PayloadSizes>,
+    /// The content of bodies; sent to agents if it is not `random`.
+    #[serde(default, skip_serializing_if = "PayloadContent::is_random")]
+    pub payload_content: PayloadContent,
+    /// The headers of each message, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<MessageHeaders>,
     /// The topics of messages, if each has one of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topics: Option<TopicSet>,
@@ -320,6 +328,11 @@ impl Workload {
         self.payload_sizes.as_ref().map_or(self.payload_bytes, PayloadSizes::least_bytes)
     }
 
+    /// Returns a message of the largest length, without its header.
+    pub fn longest_message(&self) -> Vec<u8> {
+        self.payload_content.message(self.payload_bytes.max(MIN_LEN as u64) as usize)
+    }
+
     /// Returns the mean length of messages, bytes.
     pub fn mean_payload_bytes(&self) -> f64 {
         self.payload_sizes.as_ref().map_or(self.payload_bytes as f64, PayloadSizes::mean_bytes)
@@ -327,7 +340,7 @@ impl Workload {
 
     /// Returns the length of each message; `None` if all have the same.
     pub fn message_sizes(&self) -> Option<MessageSizes> {
-        self.payload_sizes.clone().map(|sizes| MessageSizes::new(sizes, self.seed))
+        self.payload_sizes.clone().map(|sizes| MessageSizes::new(sizes, self.seed).with_content(self.payload_content))
     }
 
     /// True if latency is measured. It is not if messages are sent as fast as possible: there it is

@@ -84,6 +84,8 @@ pub fn features(crash: bool) -> Features {
         outstanding: true,
         payload_sizes: true,
         topics: true,
+        headers: true,
+        payload_content: true,
         row_bytes: None,
     }
 }

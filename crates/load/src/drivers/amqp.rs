@@ -28,8 +28,8 @@ use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
-    FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
-    correlated, put_content, reply_to,
+    FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, correlated, put_content,
+    reply_to,
 };
 use settings::CHANNEL;
 use std::collections::VecDeque;
@@ -236,9 +236,8 @@ impl Session for Amqp {
         let routing_key = Short::from(self.part.to().unwrap_or_else(|| self.topics.of(sequence)));
         put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
         let properties = match self.part.correlation(message) {
-            Some(correlation) => &requests_properties(correlation, self.part.reply().is_some()),
-            None if settings.durable => PERSISTENT,
-            None => TRANSIENT,
+            Some(correlation) => &requests_properties(settings, correlation, self.part.reply().is_some()),
+            None => &settings.message_properties,
         };
         put_content(out, CHANNEL, properties, message, self.frame_bytes);
         true
@@ -379,6 +378,13 @@ impl Amqp {
                 if self.frame_bytes < MIN_FRAME_BYTES {
                     return Err(out_of_turn(&format!("frames of {frame_bytes} bytes")));
                 }
+                // Beside the table, a header's frame has less than 600 bytes.
+                if settings.headers.len() + 600 > self.frame_bytes as usize {
+                    return Err(SessionError::Denied(format!(
+                        "the server takes frames of {} bytes at most, and `headers` do not fit into one: write fewer",
+                        self.frame_bytes
+                    )));
+                }
                 let (frame_bytes, heartbeat_s) = (self.frame_bytes, settings.heartbeat_s);
                 Frame::Method(0, Method::TuneOk { channel_max: CHANNEL, frame_bytes, heartbeat_s }).put(out);
                 Frame::Method(0, settings.open()).put(out);
@@ -465,9 +471,9 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
 }
 
 /// Returns the properties of a request or of an answer: they are the same but for the address.
-fn requests_properties(correlation: &[u8], asks: bool) -> Vec<u8> {
+fn requests_properties(settings: &AmqpSettings, correlation: &[u8], asks: bool) -> Vec<u8> {
     let number = correlation.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-    correlated(&format!("{number:016x}"), asks.then_some(DIRECT_REPLY))
+    correlated(FieldTable(&settings.headers), &format!("{number:016x}"), asks.then_some(DIRECT_REPLY))
 }
 
 /// Returns the name of a subscriber's queue. Members of a group share one for each topic.

@@ -1,5 +1,6 @@
 //! MQTT 3.1.1 and MQTT 5: one client's conversation with a broker.
 
+mod aliases;
 mod limits;
 mod settings;
 #[cfg(test)]
@@ -8,6 +9,7 @@ mod tests;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use aliases::TopicAliases;
 use limits::SessionNeeds;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
@@ -63,6 +65,8 @@ struct Exchange {
 pub struct Mqtt {
     needs: SessionNeeds,
     topics: TopicWriter,
+    /// `None` if topics have no aliases.
+    aliases: Option<Box<TopicAliases>>,
     part: RequestPart,
     exchanges: VecDeque<Exchange>,
     /// Identifier of the first exchange in the ring.
@@ -111,6 +115,7 @@ impl Session for Mqtt {
         Mqtt {
             needs: SessionNeeds::of(settings, spec),
             topics: TopicWriter::new(spec, Self::SEPARATOR),
+            aliases: None,
             part: RequestPart::of(spec),
             exchanges: VecDeque::new(),
             first_id: 1,
@@ -227,7 +232,9 @@ impl Session for Mqtt {
     }
 
     fn tail_bytes(&self, settings: &MqttSettings) -> Option<usize> {
-        (settings.qos == Qos::AtMostOnce && self.topics.is_one()).then_some(0)
+        // With an alias, the first message to a topic has another frame than the others.
+        let is_alike = self.aliases.as_ref().is_none_or(|aliases| aliases.knows(0));
+        (settings.qos == Qos::AtMostOnce && self.topics.is_one() && is_alike).then_some(0)
     }
 
     fn keep_alive(&mut self, _: &MqttSettings, out: &mut Vec<u8>) {
@@ -290,15 +297,27 @@ impl Mqtt {
         dup: bool,
         out: &mut Vec<u8>,
     ) -> bool {
+        let alias = match &mut self.aliases {
+            Some(aliases) if self.part.to().is_none() => {
+                self.topics.number(sequence).and_then(|topic| aliases.of(topic))
+            }
+            _ => None,
+        };
+        let topic = match (alias, self.part.to()) {
+            (Some((_, true)), _) => "",
+            (_, Some(to)) => to,
+            (_, None) => self.topics.of(sequence),
+        };
         let publish = Publish {
             dup,
             qos: settings.qos,
             retain: settings.retain,
-            topic: self.part.to().unwrap_or_else(|| self.topics.of(sequence)),
+            topic,
             id,
-            alias: None,
+            alias: alias.map(|(alias, _)| alias),
             response_topic: self.part.reply(),
             correlation: self.part.correlation(message),
+            properties: &settings.properties,
             payload: message,
         };
         encode::publish(out, settings.version, &publish).is_ok()
@@ -314,6 +333,8 @@ impl Mqtt {
         }
         self.needs.check(settings, connack).map_err(SessionError::Denied)?;
         self.window = self.window.min(connack.receive_maximum);
+        let aliases = settings.topic_aliases.min(connack.topic_alias_maximum);
+        self.aliases = (aliases > 0 && self.needs.publishes()).then(|| Box::new(TopicAliases::new(aliases)));
         self.greeted = true;
         self.kept = connack.session_present;
         if !self.kept {

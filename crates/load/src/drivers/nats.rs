@@ -12,7 +12,7 @@ use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsEr
 use crate::topics::{self, PrefixRules};
 use login::Signer;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::nats::{FromClient, FromServer};
+use pubmark_wire::nats::{FromClient, FromServer, headers_block};
 use serde_json::{Map, Value, json};
 
 /// A line of the protocol has 4,096 bytes at most. Subjects with a dollar belong to the system.
@@ -26,6 +26,8 @@ pub struct NatsSettings {
     signer: Option<Signer>,
     tls: bool,
     payload_bytes: u64,
+    /// Headers of each message as they are sent; empty if there are none.
+    headers: Vec<u8>,
 }
 
 enum State {
@@ -83,7 +85,8 @@ impl Session for Nats {
         if prefix.starts_with('.') || prefix.contains("..") {
             return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
-        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes })
+        let headers = terms.headers.map_or_else(Vec::new, |headers| headers_block(headers.list()));
+        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes, headers })
     }
 
     fn new(_: &NatsSettings, spec: &ClientSpec) -> Self {
@@ -144,10 +147,10 @@ impl Session for Nats {
         self.until_subscribed = self.unanswered;
     }
 
-    fn publish(&mut self, _: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, settings: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         let reply = self.part.reply().map(str::as_bytes);
         let subject = self.part.to().unwrap_or_else(|| self.topics.of(sequence)).as_bytes();
-        FromClient::Publish { subject, reply, headers: &[], payload: message }.put(out);
+        FromClient::Publish { subject, reply, headers: &settings.headers, payload: message }.put(out);
         true
     }
 
@@ -212,11 +215,16 @@ impl Nats {
         if settings.tls && !flag("tls_required") && !flag("tls_available") {
             return Err(SessionError::Denied("the server offers no TLS: write nats:// in place of tls://".into()));
         }
-        let (most, wanted) = (info.get("max_payload").and_then(Value::as_u64), settings.payload_bytes);
+        if self.publishes && !settings.headers.is_empty() && !flag("headers") {
+            return Err(SessionError::Denied("the server takes no headers: leave `headers` out".into()));
+        }
+        let (most, beside) = (info.get("max_payload").and_then(Value::as_u64), settings.headers.len() as u64);
+        let wanted = settings.payload_bytes + beside;
         if let Some(most) = most.filter(|most| self.publishes && wanted > *most) {
             return Err(SessionError::Denied(format!(
-                "the server takes payloads of {most} bytes at most, and those of this run have {wanted}: raise its \
-                 max_payload, or set a payload of {most} bytes"
+                "the server takes payloads of {most} bytes at most, and those of this run have {wanted} with headers: \
+                 raise its max_payload, or set a payload of {} bytes",
+                most.saturating_sub(beside)
             )));
         }
         let version = info.get("version").and_then(Value::as_str).unwrap_or("of an unknown version");

@@ -46,15 +46,26 @@ impl TopicWriter {
         self.below.is_none()
     }
 
+    /// Returns the number of the topic of the message of this sequence; `None` for that of probes and end markers, if
+    /// they have one of their own.
+    #[inline]
+    pub fn number(&self, sequence: u32) -> Option<u32> {
+        match self.below.as_deref() {
+            None => Some(0),
+            Some(Below { rule: Rule::Turns(count), .. }) => Some(sequence % count),
+            Some(Below { rule: Rule::Drawn(draw), .. }) => (sequence < END).then(|| draw.at(sequence)),
+        }
+    }
+
     /// Returns the topic of the message of this sequence, without an allocation.
     #[inline]
     pub fn of(&mut self, sequence: u32) -> &str {
         if let Some(below) = &self.below {
+            let number = self.number(sequence);
             self.text.truncate(below.stem_bytes);
-            match &below.rule {
-                Rule::Turns(count) => push_number(&mut self.text, sequence % count),
-                Rule::Drawn(_) if sequence >= END => self.text.push_str(MARKERS),
-                Rule::Drawn(draw) => push_number(&mut self.text, draw.at(sequence)),
+            match number {
+                Some(number) => push_number(&mut self.text, number),
+                None => self.text.push_str(MARKERS),
             }
         }
         &self.text
@@ -81,7 +92,7 @@ mod tests {
     use crate::drivers::conversation::spec;
     use pubmark_model::draw::Choice;
     use pubmark_model::header::PROBE;
-    use pubmark_model::topic_set::{Subscribe, TopicSet};
+    use pubmark_model::topic_set::{Subscriptions, TopicSet};
 
     #[test]
     fn topics_take_turns() {
@@ -95,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_drawn_topic_is_that_of_its_number_and_markers_have_their_own() {
-        let draw = TopicSet::new(100_000, Choice::Zipf(700), Subscribe::Wildcard).of_publisher(7, 3);
+        let draw = TopicSet::new(100_000, Choice::Zipf(700), Subscriptions::Wildcard).of_publisher(7, 3);
         let leaves = Leaves::Drawn { draw: draw.clone(), is_first: true };
         let mut topics = TopicWriter::new(&ClientSpec { leaves, ..spec(Role::Publisher, "a/b") }, '/');
         for sequence in [0, 1, 2, 1_000_000] {

@@ -142,6 +142,7 @@ impl<S: Session> Listener<S> {
             answer_ns: None,
             run: listening.name,
             payload_bytes: 0,
+            headers: None,
             options,
         };
         let settings = S::settings(&terms)?;

@@ -1,5 +1,7 @@
 //! Sizes of messages as classes, and the size of each message.
 
+use crate::header::{FREE_LEN, SENT_LEN};
+use crate::payload_content::PayloadContent;
 use crate::weights::Weights;
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
@@ -144,12 +146,30 @@ impl PayloadSizes {
 pub struct MessageSizes {
     sizes: PayloadSizes,
     seed: u64,
+    /// The body of a message that is too short for a ready time.
+    short_body: [u8; FREE_LEN - SENT_LEN],
 }
 
 impl MessageSizes {
-    /// Makes the sizes of a run with this seed.
+    /// Makes the sizes of a run with this seed, whose bodies are random.
     pub fn new(sizes: PayloadSizes, seed: u64) -> MessageSizes {
-        MessageSizes { sizes, seed }
+        MessageSizes { sizes, seed, short_body: [0; FREE_LEN - SENT_LEN] }.with_content(PayloadContent::default())
+    }
+
+    /// Returns the sizes of messages with this content.
+    #[must_use]
+    pub fn with_content(mut self, content: PayloadContent) -> MessageSizes {
+        self.short_body.copy_from_slice(&content.message(FREE_LEN)[SENT_LEN..]);
+        self
+    }
+
+    /// Restores the body of a message that is too short for a ready time, after a longer one was written in its place.
+    #[inline]
+    pub fn restore_short_body(&self, message: &mut [u8]) {
+        if message.len() < FREE_LEN && message.len() > SENT_LEN {
+            let body = &mut message[SENT_LEN..];
+            body.copy_from_slice(&self.short_body[..body.len()]);
+        }
     }
 
     /// Returns the size of a message, bytes.

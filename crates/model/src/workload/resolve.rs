@@ -6,7 +6,7 @@ use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
 use crate::payload::{Payload, PayloadSizes, SizeFiles};
 use crate::setting::{SettingError, Settings, WINDOW};
-use crate::topic_set::{Subscribe, TopicSet};
+use crate::topic_set::{Subscriptions, TopicSet};
 use crate::topology::copies;
 use crate::units::{LONGEST, format_time};
 use std::fmt;
@@ -66,11 +66,13 @@ pub enum WorkloadError {
     #[error("`{0}` has no meaning without `topics`: leave it out, or write `topics = N`")]
     OneTopic(&'static str),
     /// Subscribers compete for the messages of all topics.
-    #[error("`subscribe = \"each\"` has no meaning in pattern `{0}`, whose subscribers share messages: leave it out")]
+    #[error(
+        "`subscriptions = \"each\"` has no meaning in pattern `{0}`, whose subscribers share messages: leave it out"
+    )]
     EachCompetes(Pattern),
     /// A subscriber would have no topic.
     #[error(
-        "`subscribe = \"each\"` gives each topic to one of {subscribers} subscribers, and there are {topics}: set more `topics`"
+        "`subscriptions = \"each\"` gives each topic to one of {subscribers} subscribers, and there are {topics}: set more `topics`"
     )]
     FewTopics {
         /// Number of topics.
@@ -177,6 +179,8 @@ impl Workload {
             outstanding: settings.outstanding().0,
             payload_bytes,
             payload_sizes,
+            payload_content: settings.payload_content(),
+            headers: settings.headers.clone(),
             topics: topics(settings, subscribers, &mut errors),
             qos: settings.qos().0,
             durable: settings.durable(),
@@ -258,7 +262,8 @@ fn tree(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
 fn topics(settings: &Settings, subscribers: u32, errors: &mut Vec<WorkloadError>) -> Option<TopicSet> {
     let pattern = settings.pattern();
     let Some(count) = settings.topics.map(|count| count.0) else {
-        let given = [(settings.topic_choice.is_some(), "topic_choice"), (settings.subscribe.is_some(), "subscribe")];
+        let given =
+            [(settings.topic_choice.is_some(), "topic_choice"), (settings.subscriptions.is_some(), "subscriptions")];
         let stray = given.into_iter().filter(|(is_given, _)| *is_given);
         errors.extend(stray.map(|(_, name)| WorkloadError::OneTopic(name)));
         return None;
@@ -266,13 +271,13 @@ fn topics(settings: &Settings, subscribers: u32, errors: &mut Vec<WorkloadError>
     if pattern.round_trip() || pattern.topics() == Topics::Tree {
         errors.push(WorkloadError::NoTopics(pattern));
     }
-    let subscribe = settings.subscribe.unwrap_or(Subscribe::Wildcard);
-    if subscribe == Subscribe::Each && pattern.competing() {
+    let subscriptions = settings.subscriptions.unwrap_or(Subscriptions::Wildcard);
+    if subscriptions == Subscriptions::Each && pattern.competing() {
         errors.push(WorkloadError::EachCompetes(pattern));
-    } else if subscribe == Subscribe::Each && !pattern.paired() && count < subscribers {
+    } else if subscriptions == Subscriptions::Each && !pattern.paired() && count < subscribers {
         errors.push(WorkloadError::FewTopics { topics: count, subscribers });
     }
-    Some(TopicSet::new(count, settings.topic_choice.unwrap_or(Choice::Uniform), subscribe))
+    Some(TopicSet::new(count, settings.topic_choice.unwrap_or(Choice::Uniform), subscriptions))
 }
 
 /// Returns the number of publishers and subscribers: one of each by default.

@@ -7,7 +7,7 @@ use pubmark_wire::Malformed;
 use pubmark_wire::nats::{FromClient, FromServer};
 use std::rc::Rc;
 
-const INFO: &str = r#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":MAX,"auth_required":false,"tls_required":false}"#;
+const INFO: &str = r#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":true,"max_payload":MAX,"auth_required":false,"tls_required":false}"#;
 
 /// Limit if the script has none.
 const MAX_PAYLOAD_BYTES: u32 = 64 << 20;

@@ -2,8 +2,9 @@
 
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
+use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::amqp::{FieldTable, Frame, Method, put_flag, put_table, put_text};
+use pubmark_wire::amqp::{FieldTable, Frame, Method, headed, put_flag, put_table, put_text};
 
 /// The one channel of a session.
 pub(super) const CHANNEL: u16 = 1;
@@ -29,6 +30,10 @@ pub struct AmqpSettings {
     pub(super) prefix: String,
     /// The run's own exchange, if there is a prefix.
     pub(super) exchange: Option<String>,
+    /// Headers of each message, as the bytes of a table.
+    pub(super) headers: Vec<u8>,
+    /// The properties of each message that is no request or answer.
+    pub(super) message_properties: Vec<u8>,
     /// User and password, each after a zero byte (RFC 4616).
     login: Vec<u8>,
     /// The client's properties, as the bytes of a table.
@@ -61,6 +66,10 @@ impl AmqpSettings {
         if prefix.starts_with("amq.") {
             return Err("prefix: names that begin with `amq.` are the server's own: write another".into());
         }
+        let mut headers = Vec::new();
+        for (name, value) in terms.headers.into_iter().flat_map(MessageHeaders::list) {
+            put_text(&mut headers, name, value);
+        }
         let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
         let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");
         Ok(AmqpSettings {
@@ -72,6 +81,8 @@ impl AmqpSettings {
             inflight,
             exchange: (!prefix.is_empty()).then(|| format!("{prefix}pubmark.{}", terms.run)),
             prefix,
+            message_properties: headed(FieldTable(&headers), terms.durable),
+            headers,
             login: format!("\0{user}\0{password}").into_bytes(),
             properties: properties(),
         })

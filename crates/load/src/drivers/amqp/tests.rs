@@ -1,8 +1,8 @@
-use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
+use super::super::conversation::{Conversation, HeardEvent, message, settings, settings_with, spec};
 use super::*;
 use crate::session::{Leaves, TopicShare};
 use pubmark_model::header::MIN_LEN;
-use pubmark_wire::amqp::put_text;
+use pubmark_wire::amqp::{PERSISTENT, TRANSIENT, put_text};
 
 fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> AmqpSettings {
     settings::<Amqp>("amqp://h", qos, durable, set).unwrap()
@@ -419,4 +419,30 @@ fn a_prefix_gives_the_run_names_of_its_own() {
         let error = settings::<Amqp>("amqp://h", 0, false, &[("prefix", bad)]).err().unwrap().to_string();
         assert!(error.starts_with("prefix: "), "{bad}: {error}");
     }
+}
+
+#[test]
+fn headers_are_a_table_in_the_properties_of_each_message() {
+    let of = |durable| settings_with::<Amqp>("amqp://h", 1, durable, &[], Some("a: b, long-name: x y")).unwrap();
+    for (durable, mode) in [(false, 1), (true, 2)] {
+        let settings = of(durable);
+        let mut talk = connected(&settings, spec(Role::Publisher, "t"), 0);
+        assert!(talk.publish(b"m", 5));
+        let said = talk.said();
+        let (_, used) = Frame::decode(&said).unwrap().unwrap();
+        let Frame::Header { properties, body_bytes: 1, .. } = Frame::decode(&said[used..]).unwrap().unwrap().0 else {
+            panic!("{said:?}")
+        };
+        let (flags, table) = (&properties[..6], FieldTable(&properties[6..properties.len() - 1]));
+        assert_eq!(flags, [0x30, 0, 0, 0, 0, table.0.len() as u8]);
+        assert_eq!((table.text("a"), table.text("long-name")), (Some(&b"b"[..]), Some(&b"x y"[..])));
+        assert_eq!((properties.last().copied(), reply_to(properties).unwrap()), (Some(mode), None));
+    }
+    let settings = of(false);
+    let asked = requests_properties(&settings, b"12345678", true);
+    assert_eq!(reply_to(&asked).unwrap(), Some(DIRECT_REPLY.as_bytes()));
+    let long = settings_with::<Amqp>("amqp://h", 0, false, &[], Some("4 x 1KiB")).unwrap();
+    let mut talk = Conversation::<Amqp>::new(&long, spec(Role::Publisher, "t"));
+    talk.say(&start()).unwrap();
+    assert!(talk.say(&tune()).unwrap_err().to_string().contains("do not fit into one"));
 }

@@ -25,9 +25,19 @@ impl SessionNeeds {
             session: settings.remembers(spec),
             packet_bytes: match spec.role {
                 Role::Subscriber => 0,
-                _ => encode::publish_bytes(settings.version, settings.qos, topic_bytes, settings.payload_bytes),
+                _ => {
+                    let alias_bytes = if settings.topic_aliases > 0 { 3 } else { 0 };
+                    let properties_bytes = alias_bytes + settings.properties.len();
+                    let (version, qos, payload_bytes) = (settings.version, settings.qos, settings.payload_bytes);
+                    encode::publish_bytes(version, qos, topic_bytes, properties_bytes, payload_bytes)
+                }
             },
         }
+    }
+
+    /// True if it publishes.
+    pub fn publishes(self) -> bool {
+        self.packet_bytes > 0
     }
 
     /// Reports which limit the run exceeds, and by how much. The server's receive maximum is not

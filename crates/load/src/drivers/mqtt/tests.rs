@@ -1,5 +1,6 @@
 //! Conversations with a simulated server.
 
+mod properties;
 mod reconnect;
 mod topics;
 

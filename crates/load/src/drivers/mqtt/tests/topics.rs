@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::TopicShare;
 use pubmark_model::draw::Choice;
-use pubmark_model::topic_set::{Subscribe, TopicSet};
+use pubmark_model::topic_set::{Subscriptions, TopicSet};
 
 #[test]
 fn a_share_of_topics_is_subscribed_to_in_packets_of_a_hundred() {
@@ -33,7 +33,7 @@ fn a_share_of_topics_is_subscribed_to_in_packets_of_a_hundred() {
 #[test]
 fn each_drawn_topic_may_keep_a_retained_message() {
     let retains = try_settings("mqtt://h", 0, false, &[("retain", "true")]).unwrap();
-    let draw = TopicSet::new(3, Choice::Uniform, Subscribe::Wildcard).of_publisher(1, 0);
+    let draw = TopicSet::new(3, Choice::Uniform, Subscriptions::Wildcard).of_publisher(1, 0);
     let leaves = |is_first| Leaves::Drawn { draw: draw.clone(), is_first };
     let of = |is_first| Mqtt::leaves(&retains, &ClientSpec { leaves: leaves(is_first), ..spec(Role::Publisher) });
     let topics = ["a/b/0", "a/b/1", "a/b/2", "a/b/markers"].map(|topic| Leftover::Retained(topic.into()));
