@@ -11,7 +11,6 @@ mod foreign_peer;
 mod interrupt;
 pub mod kafka;
 mod kernel;
-mod leaves;
 pub mod mqtt;
 mod nanomsg;
 pub mod nats;
@@ -21,6 +20,7 @@ pub mod redis;
 mod request_part;
 mod shared_library;
 pub mod socket;
+mod topic_writer;
 pub mod zenoh;
 mod zeromq;
 

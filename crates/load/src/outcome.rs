@@ -112,10 +112,10 @@ impl ThreadOutcome {
         let mut outcome = ThreadOutcome::default();
         for mut one in incoming {
             one.close(&mut recorder, totals);
-            if workload.qos > 0 && !workload.competing() {
+            if workload.qos > 0 && !workload.is_divided() {
                 outcome.missing.extend(one.missing(totals));
             }
-            if workload.competing() {
+            if workload.is_divided() {
                 outcome.seen.extend(one.into_seen());
             }
         }
@@ -163,7 +163,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut slice_latency: Vec<Option<Histogram>> = Vec::new();
     let mut series = SliceSeries { slice_ns: Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
     // Competing subscribers share what arrives.
-    let tells_each = (2..=OWN_FIGURES_MAX).contains(&workload.subscribers) && !workload.competing();
+    let tells_each = (2..=OWN_FIGURES_MAX).contains(&workload.subscribers) && !workload.is_divided();
     let mut bytes = ByteCounts::default();
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);

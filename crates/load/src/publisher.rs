@@ -11,7 +11,7 @@ use crate::session::MessageRefusal;
 use crate::window::Window;
 pub use messages::{InFlight, Marker};
 use messages::{cut, write};
-use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, SEALED_LEN, body_at, pattern, renumber};
+use pubmark_model::header::{Header, MAX_SEQUENCE, SEALED_LEN, body_at, renumber};
 use pubmark_model::payload::MessageSizes;
 use pubmark_model::protocol::{PublisherTotal, Sequences};
 use pubmark_model::schedule::Schedule;
@@ -430,7 +430,7 @@ impl Publisher {
             window,
             outgoing: Outgoing::new(workload, id, most),
             recorder: SendRecorder::new(workload, window),
-            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
+            message: workload.longest_message(),
             quantum_ns: workload.pacing_quantum_ns,
             give_up_ns: give_up_ns(workload, &window),
             woke_ns: 0,

@@ -2,12 +2,17 @@
 //! bytes out. Each protocol has one file in `drivers/`; the event loop in `shard.rs` runs
 //! thousands of sessions.
 
+use pubmark_model::draw::PublisherDraw;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::Leftover;
+use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
+use std::borrow::Cow;
 use std::fmt;
+use std::iter::StepBy;
+use std::ops::Range;
 
 /// Settings that all clients of a run share.
 pub struct Terms<'a> {
@@ -26,6 +31,8 @@ pub struct Terms<'a> {
     /// Length of each message, bytes. If the server does not take messages of this length, the session fails
     /// when a publisher connects.
     pub payload_bytes: u64,
+    /// Headers of each message.
+    pub headers: Option<&'a MessageHeaders>,
     /// All options of the driver.
     pub options: &'a Options,
 }
@@ -56,14 +63,13 @@ pub struct ClientSpec {
     pub id: u32,
     /// Name at the server: unique, at most 23 characters of 0-9 and a-z.
     pub name: String,
-    /// Topic to publish to or to subscribe to, in the protocol's spelling; with a
+    /// Topic to publish to or to subscribe to, in the protocol's spelling; a subscriber's has a
     /// wildcard at its end if `wild`. Empty if the client only removes things.
     pub topic: String,
-    /// True if `topic` is a filter that ends in the protocol's wildcard.
+    /// True if subscribers subscribe with the protocol's wildcard.
     pub wild: bool,
-    /// Number of a publisher's topics below `topic`, numbered from 0 and used in turn by
-    /// sequence; 1 means `topic` itself.
-    pub leaves: u32,
+    /// Topics below `topic`.
+    pub leaves: Leaves,
     /// Group within which subscribers compete.
     pub group: Option<String>,
     /// Topic for answers, if messages are requests.
@@ -71,9 +77,84 @@ pub struct ClientSpec {
 }
 
 impl ClientSpec {
-    /// Returns the topic that the client subscribes to: that of its answers, for a requester.
-    pub fn hears(&self) -> &str {
-        self.reply.as_ref().filter(|_| self.role == Role::Requester).unwrap_or(&self.topic)
+    /// Returns the topics that the client subscribes to, at least one: a requester to that of its answers. Topics have
+    /// levels that `separator` separates.
+    pub fn hears(&self, separator: char) -> impl Iterator<Item = Cow<'_, str>> {
+        let below = move |name: &dyn fmt::Display| Cow::Owned(format!("{}{separator}{name}", self.topic));
+        let (share, one) = match self.leaves {
+            Leaves::Share(share) => (Some(share), None),
+            _ => (None, Some(self.reply.as_ref().filter(|_| self.role == Role::Requester).unwrap_or(&self.topic))),
+        };
+        let markers = share.map(|_| below(&MARKERS));
+        let numbers = share.into_iter().flat_map(TopicShare::numbers).map(move |number| below(&number));
+        one.map(|topic| Cow::Borrowed(topic.as_str())).into_iter().chain(markers).chain(numbers)
+    }
+
+    /// Returns the topics to which a publisher publishes. If several have the same, only one of them returns any.
+    pub fn published(&self, separator: char) -> Vec<String> {
+        let (count, markers) = match &self.leaves {
+            Leaves::Turns(count) => (*count, None),
+            Leaves::Drawn { draw, is_first: true } => (draw.count(), Some(MARKERS.to_owned())),
+            Leaves::Drawn { is_first: false, .. } => return Vec::new(),
+            Leaves::None | Leaves::Share(_) => return vec![self.topic.clone()],
+        };
+        let leaves = (0..count).map(|number| number.to_string()).chain(markers);
+        leaves.map(|leaf| format!("{}{separator}{leaf}", self.topic)).collect()
+    }
+
+    /// Returns the length of the longest topic to which it publishes, bytes.
+    pub fn longest_bytes(&self) -> usize {
+        let digits = |count: u32| count.saturating_sub(1).to_string().len();
+        let leaf_bytes = match &self.leaves {
+            Leaves::Turns(count) => 1 + digits(*count),
+            Leaves::Drawn { draw, .. } => 1 + digits(draw.count()).max(MARKERS.len()),
+            Leaves::None | Leaves::Share(_) => 0,
+        };
+        self.topic.len() + leaf_bytes
+    }
+
+    /// Returns the number of topics that the client subscribes to.
+    pub fn hears_count(&self) -> u32 {
+        if let Leaves::Share(share) = self.leaves { 1 + share.numbers().len() as u32 } else { 1 }
+    }
+}
+
+/// The topic below a publisher's to which it sends probes and end markers, if it draws the topics of messages.
+pub const MARKERS: &str = "markers";
+
+/// Topics of a client below its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leaves {
+    /// None.
+    None,
+    /// A publisher's, numbered from 0 and used in turn by sequence.
+    Turns(u32),
+    /// A publisher's, numbered from 0 and drawn for each message.
+    Drawn {
+        /// The draw.
+        draw: PublisherDraw,
+        /// True for one of the publishers that have these topics.
+        is_first: bool,
+    },
+    /// A subscriber's, to each of which it subscribes, and to that of [`MARKERS`].
+    Share(TopicShare),
+}
+
+/// Numbered topics of one of several subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicShare {
+    /// Its first topic.
+    pub first: u32,
+    /// Distance from one to the next, at least 1.
+    pub step: u32,
+    /// Number of all topics.
+    pub count: u32,
+}
+
+impl TopicShare {
+    /// Returns the numbers of its topics.
+    fn numbers(self) -> StepBy<Range<u32>> {
+        (self.first..self.count).step_by(self.step.max(1) as usize)
     }
 }
 

@@ -135,6 +135,7 @@ impl<'a, S: Session> Shard<'a, S> {
             answer_ns: workload.pattern.requests().then_some(workload.drain_ns),
             run: &run,
             payload_bytes: workload.payload_bytes.max(MIN_LEN as u64),
+            headers: workload.headers.as_ref(),
             options: &options,
         };
         let settings = S::settings(&terms)?;

@@ -12,7 +12,7 @@ use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
 use pubmark_model::counts::ByteCounts;
-use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, pattern};
+use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE};
 use pubmark_model::profile::Profile;
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::times::TimeFigures;
@@ -52,7 +52,8 @@ struct Expectation {
     /// The length and the body of each message, if sizes vary.
     sized: Option<Box<SizedMessages>>,
     latency: bool,
-    competing: bool,
+    /// True if each message is for one of several subscribers.
+    divided: bool,
     /// True if arrivals are the answers to messages that this client sent.
     answers: bool,
     stall_ns: Ns,
@@ -89,7 +90,7 @@ impl ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
         let body_at = workload.body_at(payload);
         let is_checked = workload.verify == Verify::Full && payload > body_at && workload.payload_sizes.is_none();
-        let body_crc = is_checked.then(|| crc32c::crc32c(&pattern(payload)[body_at..]));
+        let body_crc = is_checked.then(|| crc32c::crc32c(&workload.payload_content.message(payload)[body_at..]));
         ReceiveRecorder {
             slicer: None,
             expect: Expectation {
@@ -101,7 +102,7 @@ impl ReceiveRecorder {
                 // If one subscriber echoes, the full latency is measured where the echo
                 // arrives.
                 latency: measures_latency(workload) && !workload.pattern.echoed(),
-                competing: workload.competing(),
+                divided: workload.is_divided(),
                 answers: false,
                 stall_ns: stall_ns(workload, heard),
             },
@@ -161,10 +162,10 @@ impl ReceiveRecorder {
         };
         self.times.record(times, slice);
         // RFC 3393: the variation between a message and the one sent before it; undefined
-        // if that one did not arrive. Competing subscribers see only some messages of a
-        // stream: for them it is the one received before.
+        // if that one did not arrive. Subscribers of a divided stream see only some of its
+        // messages: for them it is the one received before.
         if let Some((sequence, before)) = stream.last_latency
-            && (self.expect.competing || sequence.wrapping_add(1) == header.sequence)
+            && (self.expect.divided || sequence.wrapping_add(1) == header.sequence)
         {
             self.jitter_sum_ns += latency.abs_diff(before) as f64;
             self.jitter_pairs += 1;
@@ -422,14 +423,13 @@ impl IncomingStreams {
 
     /// True if nothing more can arrive: everything that was sent is here, or the end
     /// marker is, which is the last message of an orderly transport.
-    pub fn complete(&self, totals: &Totals, orderly: bool, competing: bool) -> bool {
+    pub fn complete(&self, totals: &Totals, orderly: bool, divided: bool) -> bool {
         // Some of those that arrived may never have been sent.
         let has_all = |stream: &Stream, total: &PublisherTotal| {
             stream.distinct >= total.sent && stream.seen.count(0, total.sent) >= total.sent
         };
         self.hears.clone().zip(&self.streams).all(|(publisher, stream)| {
-            (orderly && stream.ended)
-                || (!competing && totals.of(publisher).is_some_and(|total| has_all(stream, total)))
+            (orderly && stream.ended) || (!divided && totals.of(publisher).is_some_and(|total| has_all(stream, total)))
         })
     }
 
@@ -461,11 +461,11 @@ impl IncomingStreams {
                 continue;
             }
             recorder.counts.delivered += came;
-            if !recorder.expect.competing {
+            if !recorder.expect.divided {
                 recorder.counts.expected += of_window;
             }
         }
-        let notes_silence = !recorder.expect.competing && !recorder.expect.answers;
+        let notes_silence = !recorder.expect.divided && !recorder.expect.answers;
         if let (Some(to), true) = (window.to_ns, notes_silence) {
             self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
             let end = to.min(recorder.crashed_ns.unwrap_or(to)).max(self.any_arrival_ns);
@@ -548,7 +548,7 @@ impl Subscriber {
 
     /// See [`IncomingStreams::complete`].
     pub fn complete(&self, totals: &Totals, orderly: bool) -> bool {
-        self.incoming.complete(totals, orderly, self.recorder.expect.competing)
+        self.incoming.complete(totals, orderly, self.recorder.expect.divided)
     }
 
     /// Closes the ledger, now that the expected messages are known.

@@ -1,6 +1,6 @@
 //! Topics of publishers and subscribers at a broker.
 
-use crate::session::{ClientSpec, Session, SettingsError};
+use crate::session::{ClientSpec, Leaves, Session, SettingsError, TopicShare};
 use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::Role;
 use pubmark_model::topology::partition;
@@ -42,6 +42,8 @@ pub fn check_prefix(prefix: &str, rules: &PrefixRules) -> Result<(), SettingsErr
 ///
 /// - [`Topics::Own`]: a topic for each pair.
 /// - [`Topics::Shared`]: one topic, which all publishers share.
+/// - With [`Workload::topics`]: below the topic of the pair, or the shared one, those that are drawn for messages; a
+///   subscriber receives everything below, or has some of them.
 /// - [`Topics::Tree`]: partition/subsystem/device/parameter, in the sizes of the workload;
 ///   a publisher is a device, and a subscriber receives everything below its partition.
 pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role, id: u32) -> ClientSpec {
@@ -49,16 +51,17 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
     let root = format!("{prefix}pubmark{dot}{run}");
     let sending = role.sends();
     let (topic, wild, leaves) = match workload.pattern.topics() {
-        Topics::Own => (format!("{root}{dot}{id}"), false, 1),
-        Topics::Shared => (format!("{root}{dot}all"), false, 1),
+        Topics::Own => drawn::<S>(workload, format!("{root}{dot}{id}"), role, id),
+        Topics::Shared => drawn::<S>(workload, format!("{root}{dot}all"), role, id),
         Topics::Tree if sending => {
             let partition = partition(workload);
             let (system, device) = (id / partition, id % partition);
             let devices = workload.tree_devices.max(1);
             let topic = format!("{root}{dot}s{system}{dot}u{}{dot}d{}", device / devices, device % devices);
-            (topic, false, workload.tree_parameters)
+            let leaves = Some(workload.tree_parameters).filter(|count| *count > 1).map_or(Leaves::None, Leaves::Turns);
+            (topic, true, leaves)
         }
-        Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, 1),
+        Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, Leaves::None),
     };
     ClientSpec {
         role,
@@ -69,6 +72,23 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         leaves,
         group: workload.competing().then(|| format!("pb{run}")),
         reply: workload.pattern.requests().then(|| format!("{}{root}{dot}{id}{dot}reply", S::INBOX)),
+    }
+}
+
+/// Returns a client's topic, whether subscribers use a wildcard, and its topics below if the workload draws them.
+fn drawn<S: Session>(workload: &Workload, topic: String, role: Role, id: u32) -> (String, bool, Leaves) {
+    let Some(set) = &workload.topics else { return (topic, false, Leaves::None) };
+    let (wild, shared) = (!set.is_each(), workload.pattern.topics() == Topics::Shared);
+    match role.sends() {
+        true => {
+            let draw = set.of_publisher(workload.seed, id);
+            (topic, wild, Leaves::Drawn { draw, is_first: !shared || id == 0 })
+        }
+        false if wild => (format!("{topic}{}{}", S::SEPARATOR, S::REST), true, Leaves::None),
+        false => {
+            let (first, step) = if shared { (id, workload.subscribers) } else { (0, 1) };
+            (topic, false, Leaves::Share(TopicShare { first, step, count: set.count() }))
+        }
     }
 }
 
@@ -85,7 +105,36 @@ mod tests {
             let spec = spec::<Nats>(&workload, "", "r", Role::Publisher, 333);
             (spec.topic, spec.leaves)
         };
-        assert_eq!(topic(&[]), ("pubmark.r.s1.u1.d33".into(), 10));
-        assert_eq!(topic(&[("tree_devices", "20"), ("tree_parameters", "3")]), ("pubmark.r.s1.u6.d13".into(), 3));
+        assert_eq!(topic(&[]), ("pubmark.r.s1.u1.d33".into(), Leaves::Turns(10)));
+        assert_eq!(topic(&[("tree_parameters", "1")]).1, Leaves::None);
+        assert_eq!(
+            topic(&[("tree_devices", "20"), ("tree_parameters", "3")]),
+            ("pubmark.r.s1.u6.d13".into(), Leaves::Turns(3))
+        );
+    }
+
+    #[test]
+    fn subscribers_share_drawn_topics_by_their_numbers_or_take_all_with_a_wildcard() {
+        let spec = |more: &[(&str, &str)], role, id| {
+            let workload = Workload::of(more.iter().copied()).unwrap();
+            spec::<Nats>(&workload, "", "r", role, id)
+        };
+        let hears = |more: &[(&str, &str)], id| {
+            let spec = spec(more, Role::Subscriber, id);
+            let topics: Vec<String> = spec.hears('.').map(|topic| topic.into_owned()).collect();
+            assert_eq!(topics.len(), spec.hears_count() as usize);
+            topics
+        };
+        let each = [("topics", "5"), ("subscriptions", "each"), ("pattern", "fan-in"), ("subscribers", "2")];
+        assert_eq!(hears(&each, 0), ["markers", "0", "2", "4"].map(|leaf| format!("pubmark.r.all.{leaf}")));
+        assert_eq!(hears(&each, 1), ["markers", "1", "3"].map(|leaf| format!("pubmark.r.all.{leaf}")));
+        assert_eq!(hears(&[("topics", "5")], 0), ["pubmark.r.0.>"]);
+        assert_eq!(hears(&[("topics", "2"), ("subscriptions", "each"), ("pairs", "9")], 8)[2], "pubmark.r.8.1");
+        for (id, is_first) in [(0, true), (1, false)] {
+            let sender =
+                spec(&[&each[..3], &[("publishers", "2"), ("subscribers", "2")]].concat(), Role::Publisher, id);
+            assert!(matches!(sender.leaves, Leaves::Drawn { is_first: first, .. } if first == is_first), "{sender:?}");
+            assert_eq!((sender.topic.as_str(), sender.wild), ("pubmark.r.all", false));
+        }
     }
 }

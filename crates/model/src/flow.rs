@@ -31,7 +31,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 15] = [
+pub const OWN_KEYS: [&str; 20] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -43,6 +43,11 @@ pub const OWN_KEYS: [&str; 15] = [
     "consume",
     "outstanding",
     "payload",
+    "payload_content",
+    "headers",
+    "topics",
+    "topic_choice",
+    "subscriptions",
     "qos",
     "durable",
     "verify",
@@ -156,6 +161,9 @@ impl Cell {
                 outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),
+                payload_content: flow.workload.payload_content,
+                headers: flow.workload.headers.clone(),
+                topics: flow.workload.topics.clone(),
                 qos: flow.workload.qos,
                 durable: flow.workload.durable,
                 verify: flow.workload.verify,

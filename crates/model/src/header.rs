@@ -118,17 +118,6 @@ pub fn renumber(message: &mut [u8], sequence: u32) {
 /// Start of the generator of [`pattern`].
 const PATTERN_SEED: u64 = 0x7075_626d_6172_6b31;
 
-/// Restores the body of a message that is too short for a ready time, after a longer one was written in its place.
-#[inline]
-pub fn restore_short_body(message: &mut [u8]) {
-    if message.len() < FREE_LEN && message.len() > SENT_LEN {
-        let before = (SENT_LEN / 8) as u64;
-        let word = Random(PATTERN_SEED.wrapping_add(before.wrapping_mul(0x9e37_79b9_7f4a_7c15))).bits().to_le_bytes();
-        let body = &mut message[SENT_LEN..];
-        body.copy_from_slice(&word[..body.len()]);
-    }
-}
-
 /// Returns the body that every message of this length carries after its header: a fixed
 /// pseudo-random pattern (SplitMix64 from a fixed seed), so that nothing on the way can compress
 /// it.
@@ -164,17 +153,6 @@ mod tests {
         assert_eq!(message[16], 0x28);
         assert_eq!(message[24], 0x38);
         assert_eq!([16, 24, 31, 32, 99].map(body_at), [16, 24, 24, 32, 32]);
-    }
-
-    #[test]
-    fn a_short_message_after_a_longer_one_has_its_own_body() {
-        for len in 16..40 {
-            let mut buffer = [0xffu8; 40];
-            restore_short_body(&mut buffer[..len]);
-            let is_restored = (25..32).contains(&len);
-            let wanted = if is_restored { pattern(len)[24..].to_vec() } else { vec![0xff; len.saturating_sub(24)] };
-            assert_eq!(buffer[24.min(len)..len], wanted, "{len}");
-        }
     }
 
     #[test]

@@ -4,13 +4,14 @@
 use crate::endpoint::Endpoint;
 use crate::options::{OptionValues, Options};
 use crate::secret::{HIDDEN, is_secret_name, recorded};
+use crate::topic_set::TopicSet;
 use crate::wire_protocol::Protocol;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Time limit of a removal, and its increase for each client of the run.
+/// Time limit of a removal, and its increase for each client and each topic of the run.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_EACH: Duration = Duration::from_millis(2);
 /// Number of names of each kind that a sentence lists.
@@ -158,7 +159,8 @@ impl Leftovers {
     /// Returns the time limit of a removal.
     pub fn patience(&self) -> Duration {
         let clients = self.workload.publishers.saturating_add(self.workload.subscribers);
-        PATIENCE + PATIENCE_EACH.saturating_mul(clients)
+        let topics = self.workload.topics.as_ref().map_or(0, TopicSet::count);
+        PATIENCE + PATIENCE_EACH.saturating_mul(clients.saturating_add(topics))
     }
 }
 

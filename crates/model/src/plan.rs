@@ -1,5 +1,7 @@
 //! Resolves a study to cells, and cells to the order of runs.
 
+mod carry;
+
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
@@ -18,6 +20,7 @@ use crate::watch::Watch;
 use crate::windows::MessagesAsked;
 use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
+use carry::{can_carry, has_expiries_and_aliases};
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -154,10 +157,12 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     };
     if skip.is_none() && !study.recorded {
         let with_transport = |flow: &Flow| Workload { transport: workload.transport, ..flow.workload.clone() };
+        let is_played = |flow: &Workload| fits(system, flow).and_then(|()| can_carry(system, flow, &options));
         match flows.is_empty() {
-            true => fits(system, &workload)?,
-            false => flows.iter().try_for_each(|flow| fits(system, &with_transport(flow)))?,
+            true => is_played(&workload)?,
+            false => flows.iter().try_for_each(|flow| is_played(&with_transport(flow)))?,
         }
+        has_expiries_and_aliases(system, &workload, &options)?;
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
         for fault in faults.on(Target::Host) {

@@ -3,11 +3,15 @@
 mod kinds;
 
 use crate::diagnostic::suggestion;
+use crate::draw::Choice;
 use crate::fault::Script;
 use crate::header::MAX_SEQUENCE;
 use crate::hosts::Ends;
 use crate::link::Side;
+use crate::message_headers::MessageHeaders;
 use crate::payload::Payload;
+use crate::payload_content::PayloadContent;
+use crate::topic_set::{MOST_TOPICS, Subscriptions};
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
@@ -182,6 +186,16 @@ keys! {
     outstanding: Count<u32, 1, MOST_CLIENTS> = Count(workload::ONE_REQUEST);
     /// message size with its 16-byte header, 16B to 1GiB, or sizes that vary
     payload: Payload = Payload::Constant(1_024);
+    /// body of each message: random (bytes that nothing compresses), zeros, or zeros P% (of each 100 bytes)
+    payload_content: PayloadContent = PayloadContent::default();
+    /// MQTT 5, NATS and AMQP: headers of each message, `name: value, name: value` or `3 x 20B`
+    headers: MessageHeaders;
+    /// brokers: number of topics, from which that of each message is drawn, 1 to 100,000; each pair has its own
+    topics: Count<u32, 1, { MOST_TOPICS as u64 }>;
+    /// draw of the topic: uniform, or zipf S, where topic k has a share proportional to 1/(k+1)^S (uniform)
+    topic_choice: Choice;
+    /// subscriptions to topics: wildcard (to all), or each (by name, shared out among the subscribers) (wildcard)
+    subscriptions: Subscriptions;
     /// quality of service: 0, 1 or 2
     qos: Count<u8, 0, 2> = Count(0);
     /// keep subscriptions and queued messages across disconnects and server restarts

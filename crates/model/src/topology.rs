@@ -48,7 +48,7 @@ pub fn bind_answers_at(workload: &Workload, scratch: &Path, address: &str) -> Op
 /// Returns the number of subscribers that each message is for.
 pub fn copies(workload: &Workload) -> u32 {
     match workload.pattern.topics() {
-        Topics::Shared if !workload.competing() => workload.subscribers,
+        Topics::Shared if !workload.is_divided() => workload.subscribers,
         Topics::Own | Topics::Shared | Topics::Tree => 1,
     }
 }

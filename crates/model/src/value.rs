@@ -1,7 +1,10 @@
 //! Errors of values of settings and options.
 
+use crate::draw::UnknownChoice;
 use crate::fault::FaultError;
+use crate::message_headers::HeadersError;
 use crate::payload::PayloadError;
+use crate::payload_content::UnknownContent;
 use crate::pin::UnknownPin;
 use crate::tuning::UnknownUse;
 use crate::units::{UnitError, format_time};
@@ -27,9 +30,18 @@ pub enum ValueError {
     /// The arrival is invalid.
     #[error(transparent)]
     Arrival(#[from] UnknownArrival),
+    /// The choice of topics is invalid.
+    #[error(transparent)]
+    Choice(#[from] UnknownChoice),
     /// The size of messages is invalid.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// The content of messages is invalid.
+    #[error(transparent)]
+    Content(#[from] UnknownContent),
+    /// The headers of messages are invalid.
+    #[error(transparent)]
+    Headers(#[from] HeadersError),
     /// The script of faults is invalid.
     #[error(transparent)]
     Fault(#[from] FaultError),

@@ -304,6 +304,24 @@ fn mqtt() -> Vec<OptionSpec> {
             "QoS 1 and 2: messages of one client that may be unacknowledged; MQTT 5 servers may allow fewer",
         ),
         spec("retain", OptionKind::Bool, Some("false"), "publish with the retain flag"),
+        spec(
+            "topic_alias",
+            OptionKind::Count,
+            Some("0"),
+            "MQTT 5: topics of each publisher that get an alias; the server may allow fewer",
+        ),
+        spec(
+            "session_expiry",
+            OptionKind::Time,
+            None,
+            "MQTT 5: how long the server keeps a session without a connection, whole seconds; a day if not set",
+        ),
+        spec(
+            "message_expiry",
+            OptionKind::Time,
+            None,
+            "MQTT 5: how long the server keeps a message that it cannot deliver, whole seconds",
+        ),
     ]
 }
 

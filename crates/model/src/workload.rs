@@ -2,11 +2,15 @@
 
 pub mod resolve;
 
-use crate::header::{SEALED_LEN, SENT_LEN, body_at};
+use crate::header::{MIN_LEN, SEALED_LEN, SENT_LEN, body_at};
+use crate::message_headers::MessageHeaders;
 pub use crate::pattern::Pattern;
+use crate::pattern::Topics;
 use crate::payload::{MessageSizes, PayloadSizes};
+use crate::payload_content::PayloadContent;
 pub use crate::pin::Pin;
 pub use crate::profile::Rate;
+use crate::topic_set::TopicSet;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
 use pubmark_stats::Random;
@@ -235,6 +239,15 @@ pub struct Workload {
     /// The sizes of messages, if they vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_sizes: Option<PayloadSizes>,
+    /// The content of bodies; sent to agents if it is not `random`.
+    #[serde(default, skip_serializing_if = "PayloadContent::is_random")]
+    pub payload_content: PayloadContent,
+    /// The headers of each message, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<MessageHeaders>,
+    /// The topics of messages, if each has one of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics: Option<TopicSet>,
     /// Quality of service, 0 to 2.
     pub qos: u8,
     /// True if subscriptions and messages that wait for them outlive connection and server.
@@ -315,6 +328,11 @@ impl Workload {
         self.payload_sizes.as_ref().map_or(self.payload_bytes, PayloadSizes::least_bytes)
     }
 
+    /// Returns a message of the largest length, without its header.
+    pub fn longest_message(&self) -> Vec<u8> {
+        self.payload_content.message(self.payload_bytes.max(MIN_LEN as u64) as usize)
+    }
+
     /// Returns the mean length of messages, bytes.
     pub fn mean_payload_bytes(&self) -> f64 {
         self.payload_sizes.as_ref().map_or(self.payload_bytes as f64, PayloadSizes::mean_bytes)
@@ -322,7 +340,7 @@ impl Workload {
 
     /// Returns the length of each message; `None` if all have the same.
     pub fn message_sizes(&self) -> Option<MessageSizes> {
-        self.payload_sizes.clone().map(|sizes| MessageSizes::new(sizes, self.seed))
+        self.payload_sizes.clone().map(|sizes| MessageSizes::new(sizes, self.seed).with_content(self.payload_content))
     }
 
     /// True if latency is measured. It is not if messages are sent as fast as possible: there it is
@@ -396,6 +414,16 @@ impl Workload {
     /// True if a requester sends more requests before it has the answer to the first.
     pub fn asks_ahead(&self) -> bool {
         !is_one_request(&self.outstanding)
+    }
+
+    /// True if subscribers that hear the same publishers share their topics.
+    fn shares_topics(&self) -> bool {
+        self.pattern.topics() == Topics::Shared && self.topics.as_ref().is_some_and(TopicSet::is_each)
+    }
+
+    /// True if each message is for one of several subscribers: what they received is united.
+    pub fn is_divided(&self) -> bool {
+        self.competing() || (self.shares_topics() && self.subscribers > 1)
     }
 
     /// True if messages are shared out among all subscribers.

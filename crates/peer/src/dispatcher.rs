@@ -133,6 +133,9 @@ impl Dispatcher {
         let (script, counts) = (&self.script, &mut self.tally.counts);
         let one = u64::from(counted);
         counts.messages += one;
+        if script.topics && counted {
+            *self.tally.topics.entry(to.topic.into()).or_default() += 1;
+        }
         if script.refuse.meet(publisher, sequence) {
             counts.refused += one;
             return PublisherAnswer::Refused;

@@ -69,6 +69,8 @@ pub struct NamedLimits {
     pub qos: Option<u8>,
     /// MQTT 5: unacknowledged messages that a client may have. Not enforced.
     pub inflight: Option<u16>,
+    /// MQTT 5: aliases of topics that a client may use.
+    pub topic_aliases: Option<u16>,
     /// NATS: largest payload, bytes. Not enforced.
     pub payload_bytes: Option<u32>,
 }
@@ -201,6 +203,8 @@ pub struct PeerScript {
     pub connect: ConnectFaults,
     /// Messages that are counted; all data messages by default.
     pub count: Option<Counted>,
+    /// True if they are also counted by topic.
+    pub topics: bool,
 }
 
 impl PeerScript {

@@ -3,6 +3,7 @@
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
 use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
 
 /// Percentiles of one distribution, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -73,6 +74,8 @@ pub struct ConnectionCounts {
 pub struct PeerTally {
     /// Counts of messages.
     pub counts: MessageCounts,
+    /// Data messages received by topic, if the script asks for that.
+    pub topics: HashMap<Box<[u8]>, u64>,
     /// Counts of connections.
     pub connections: ConnectionCounts,
     /// Copies that a plain relay has written.
@@ -94,6 +97,7 @@ impl Default for PeerTally {
     fn default() -> PeerTally {
         PeerTally {
             counts: MessageCounts::default(),
+            topics: HashMap::new(),
             connections: ConnectionCounts::default(),
             relayed: 0,
             release_error: Histogram::latency(),
@@ -115,9 +119,11 @@ impl PeerTally {
 
     /// Returns one line of JSON. Histograms are encoded as in a run's record.
     pub fn json(&self) -> String {
+        let topics = self.topics.iter().map(|(topic, count)| (String::from_utf8_lossy(topic), *count));
         let encoded = |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.encode());
         let summary = serde_json::json!({
             "counts": self.counts,
+            "topics": topics.collect::<BTreeMap<_, _>>(),
             "connections": self.connections,
             "relayed": self.relayed,
             "release_error_ns": Percentiles::of(&self.release_error),

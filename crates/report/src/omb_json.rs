@@ -145,9 +145,10 @@ struct Shape {
 impl Shape {
     fn of(run: &RunRecord) -> Shape {
         let workloads = flows(run);
+        let drawn = |workload: &Workload| workload.topics.as_ref().map_or(1, |topics| u64::from(topics.count()));
         let topics_of = |workload: &Workload| match workload.pattern.topics() {
-            Topics::Own => u64::from(workload.publishers),
-            Topics::Shared => 1,
+            Topics::Own => u64::from(workload.publishers) * drawn(workload),
+            Topics::Shared => drawn(workload),
             Topics::Tree => u64::from(workload.publishers) * u64::from(workload.tree_parameters),
         };
         let producers_of = |workload: &Workload| match workload.pattern.topics() {
@@ -155,7 +156,7 @@ impl Shape {
             Topics::Shared => u64::from(workload.publishers),
         };
         let consumers_of =
-            |workload: &Workload| if workload.pattern.competing() { u64::from(workload.subscribers) } else { 1 };
+            |workload: &Workload| if workload.is_divided() { u64::from(workload.subscribers) } else { 1 };
         let same = |of: &dyn Fn(&Workload) -> u64| {
             let mut all = workloads.iter().map(|(workload, _)| of(workload));
             let first = all.next()?;
@@ -208,7 +209,7 @@ fn backlog(run: &RunRecord) -> Vec<Value> {
     let mut waiting = vec![0_i128; run.series.sent.len()];
     for (workload, series) in flows {
         let copies = match workload.pattern.topics() {
-            Topics::Shared if !workload.pattern.competing() => i128::from(workload.subscribers),
+            Topics::Shared if !workload.is_divided() => i128::from(workload.subscribers),
             _ => 1,
         };
         let mut sum = 0;

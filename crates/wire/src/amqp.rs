@@ -131,12 +131,27 @@ pub fn put_content(out: &mut Vec<u8>, channel: u16, properties: &[u8], body: &[u
     }
 }
 
-/// Returns the properties of a transient message with a correlation identifier and, for a request,
-/// the address for the answer: 255 bytes each at most.
-pub fn correlated(correlation: &str, reply_to: Option<&str>) -> Vec<u8> {
-    let flags = DELIVERY_MODE | CORRELATION_ID | if reply_to.is_some() { REPLY_TO } else { 0 };
+/// Returns the properties of a message that is kept across a restart of the server, or is not, with headers if the
+/// table has any.
+pub fn headed(headers: FieldTable<'_>, is_persistent: bool) -> Vec<u8> {
+    properties(headers, if is_persistent { 2 } else { 1 }, 0)
+}
+
+fn properties(headers: FieldTable<'_>, delivery_mode: u8, more_flags: u16) -> Vec<u8> {
+    let has_headers = !headers.0.is_empty();
+    let flags = DELIVERY_MODE | more_flags | if has_headers { HEADERS } else { 0 };
     let mut properties = flags.to_be_bytes().to_vec();
-    properties.push(1);
+    if has_headers {
+        put_sized(&mut properties, |out| out.extend_from_slice(headers.0));
+    }
+    properties.push(delivery_mode);
+    properties
+}
+
+/// Returns the properties of a transient message with headers if the table has any, a correlation identifier and, for a
+/// request, the address for the answer: 255 bytes each at most.
+pub fn correlated(headers: FieldTable<'_>, correlation: &str, reply_to: Option<&str>) -> Vec<u8> {
+    let mut properties = properties(headers, 1, CORRELATION_ID | if reply_to.is_some() { REPLY_TO } else { 0 });
     for text in [Some(correlation), reply_to].into_iter().flatten() {
         let text = &text.as_bytes()[..text.len().min(255)];
         properties.push(text.len() as u8);

@@ -80,6 +80,9 @@ pub struct Publish<'a> {
     pub response_topic: Option<&'a str>,
     /// MQTT 5: bytes by which whoever asked recognises the answer.
     pub correlation: Option<&'a [u8]>,
+    /// MQTT 5: further properties as [`encode::message_expiry`] and [`encode::user_property`] write them. Not read: empty
+    /// in a message that was decoded.
+    pub properties: &'a [u8],
     /// The message.
     pub payload: &'a [u8],
 }
@@ -96,6 +99,7 @@ impl<'a> Publish<'a> {
             alias: None,
             response_topic: None,
             correlation: None,
+            properties: &[],
             payload,
         }
     }
@@ -125,6 +129,8 @@ pub struct Connack<'a> {
     pub retain_available: bool,
     /// Largest packet that the server accepts, bytes, if it sets a limit.
     pub maximum_packet_bytes: Option<u32>,
+    /// Highest alias of a topic that the client may use; 0 for none.
+    pub topic_alias_maximum: u16,
     /// True if filters may have wildcards.
     pub wildcards_available: bool,
     /// True if subscriptions may be shared.
@@ -148,6 +154,7 @@ impl Connack<'_> {
             maximum_qos: Qos::ExactlyOnce,
             retain_available: true,
             maximum_packet_bytes: None,
+            topic_alias_maximum: 0,
             wildcards_available: true,
             shared_available: true,
             session_expiry_s: None,
@@ -385,7 +392,8 @@ fn publish<'a>(
         return Err(Malformed::new("a PUBLISH to an empty topic"));
     }
     let (dup, retain) = (flags & 8 != 0, flags & 1 != 0);
-    Ok(Publish { dup, qos, retain, topic, id, alias, response_topic, correlation, payload: reader.0 })
+    let (properties, payload) = (&[][..], reader.0);
+    Ok(Publish { dup, qos, retain, topic, id, alias, response_topic, correlation, properties, payload })
 }
 
 fn ack(body: &[u8], version: Version) -> Result<Ack, Malformed> {
@@ -435,6 +443,9 @@ fn connack(body: &[u8], version: Version) -> Result<Connack<'_>, Malformed> {
                 (properties::SESSION_EXPIRY, PropertyValue::Number(number)) => connack.session_expiry_s = Some(number),
                 (properties::SERVER_KEEP_ALIVE, PropertyValue::Number(number)) => {
                     connack.keep_alive_s = Some(number as u16)
+                }
+                (properties::TOPIC_ALIAS_MAXIMUM, PropertyValue::Number(number)) => {
+                    connack.topic_alias_maximum = number as u16
                 }
                 (properties::REASON_STRING, PropertyValue::Text(text)) => connack.text = Some(text),
                 _ => {}

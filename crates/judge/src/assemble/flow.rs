@@ -209,7 +209,7 @@ fn unite(
     let mut sum = LedgerCounts::default();
     results.iter().for_each(|result| sum.add(&result.ledger));
     let mut missing = Ranges::default();
-    if !workload.competing() {
+    if !workload.is_divided() {
         return (sum, missing);
     }
     let sent: BTreeMap<u32, u64> = totals.iter().map(|total| (total.publisher, total.sent)).collect();

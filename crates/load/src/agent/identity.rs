@@ -83,6 +83,9 @@ pub fn features(crash: bool) -> Features {
         consume: true,
         outstanding: true,
         payload_sizes: true,
+        topics: true,
+        headers: true,
+        payload_content: true,
         row_bytes: None,
     }
 }

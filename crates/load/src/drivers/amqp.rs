@@ -2,7 +2,8 @@
 //!
 //! A subscriber has its own queue, or shares one with its group. The queue is bound to
 //! `amq.direct` by its topic, or to `amq.topic` by its pattern; both exchanges exist in
-//! every virtual host. Publishers to several leaves use `amq.topic`. If the user gives a
+//! every virtual host. Publishers to topics that are subscribed to by a
+//! pattern use `amq.topic` as well. If the user gives a
 //! prefix, the run makes its own exchange instead, because the user may have no
 //! permission for these two.
 //!
@@ -19,15 +20,15 @@ pub use settings::AmqpSettings;
 
 use super::confirms::Confirms;
 use super::foreign_peer::{foreign, printable};
-use super::leaves::Leaves;
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
-    FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
-    correlated, put_content, reply_to,
+    FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, correlated, put_content,
+    reply_to,
 };
 use settings::CHANNEL;
 use std::collections::VecDeque;
@@ -90,7 +91,7 @@ pub struct Amqp {
     state: State,
     /// The longest frame that the server takes.
     frame_bytes: u32,
-    leaves: Leaves,
+    topics: TopicWriter,
     part: RequestPart,
     /// True if topics of messages are matched with patterns.
     by_pattern: bool,
@@ -125,16 +126,16 @@ impl Session for Amqp {
         Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
-            by_pattern: spec.leaves > 1 || spec.wild,
+            by_pattern: spec.wild,
             confirms: Confirms::new(),
             again: VecDeque::new(),
             incoming: Incoming::Nothing,
             body: Vec::new(),
             returned: None,
             acknowledge: 0,
-            topic: spec.wild.then(Box::default),
+            topic: (spec.wild && spec.role == Role::Subscriber).then(Box::default),
         }
     }
 
@@ -212,11 +213,11 @@ impl Session for Amqp {
             (false, Some(_)) => Method::AUTO_DELETE,
         };
         let exchange = self.exchange(settings);
-        let routing_key = Short::from(&*spec.topic);
         put(out, Method::QueueDeclare { reserved, queue, flags, arguments: FieldTable(&settings.queue_arguments) });
-        let bind =
-            Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments: NO_ARGUMENTS };
-        put(out, bind);
+        for topic in spec.hears(Self::SEPARATOR) {
+            let (routing_key, arguments) = (Short::from(&*topic), NO_ARGUMENTS);
+            put(out, Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments });
+        }
         if settings.qos > 0 {
             let prefetch_messages = settings.prefetch;
             put(out, Method::Qos { prefetch_bytes: 0, prefetch_messages, global: false });
@@ -231,12 +232,11 @@ impl Session for Amqp {
             return false;
         }
         let exchange = if self.part.to().is_some() { "".into() } else { self.exchange(settings) };
-        let routing_key = self.part.to().map_or_else(|| Short(self.leaves.of(sequence)), Short::from);
+        let routing_key = Short::from(self.part.to().unwrap_or_else(|| self.topics.of(sequence)));
         put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
         let properties = match self.part.correlation(message) {
-            Some(correlation) => &requests_properties(correlation, self.part.reply().is_some()),
-            None if settings.durable => PERSISTENT,
-            None => TRANSIENT,
+            Some(correlation) => &requests_properties(settings, correlation, self.part.reply().is_some()),
+            None => &settings.message_properties,
         };
         put_content(out, CHANNEL, properties, message, self.frame_bytes);
         true
@@ -377,6 +377,13 @@ impl Amqp {
                 if self.frame_bytes < MIN_FRAME_BYTES {
                     return Err(out_of_turn(&format!("frames of {frame_bytes} bytes")));
                 }
+                // Beside the table, a header's frame has less than 600 bytes.
+                if settings.headers.len() + 600 > self.frame_bytes as usize {
+                    return Err(SessionError::Denied(format!(
+                        "the server takes frames of {} bytes at most, and `headers` do not fit into one: write fewer",
+                        self.frame_bytes
+                    )));
+                }
                 let (frame_bytes, heartbeat_s) = (self.frame_bytes, settings.heartbeat_s);
                 Frame::Method(0, Method::TuneOk { channel_max: CHANNEL, frame_bytes, heartbeat_s }).put(out);
                 Frame::Method(0, settings.open()).put(out);
@@ -463,9 +470,9 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
 }
 
 /// Returns the properties of a request or of an answer: they are the same but for the address.
-fn requests_properties(correlation: &[u8], asks: bool) -> Vec<u8> {
+fn requests_properties(settings: &AmqpSettings, correlation: &[u8], asks: bool) -> Vec<u8> {
     let number = correlation.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-    correlated(&format!("{number:016x}"), asks.then_some(DIRECT_REPLY))
+    correlated(FieldTable(&settings.headers), &format!("{number:016x}"), asks.then_some(DIRECT_REPLY))
 }
 
 /// Returns the name of a subscriber's queue. Members of a group share one for each topic.

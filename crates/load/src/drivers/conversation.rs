@@ -1,8 +1,9 @@
 //! Test support: a session in conversation with a simulated server, whose bytes arrive
 //! whole or in pieces.
 
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Leaves, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::wire_protocol::Protocol;
@@ -26,7 +27,16 @@ pub fn message(payload: &[u8]) -> HeardEvent {
 }
 
 pub fn spec(role: Role, topic: &str) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None, reply: None }
+    ClientSpec {
+        role,
+        id: 0,
+        name: "c0".into(),
+        topic: topic.into(),
+        wild: false,
+        leaves: Leaves::None,
+        group: None,
+        reply: None,
+    }
 }
 
 /// Returns the default options of a protocol's driver, with these set in addition.
@@ -45,6 +55,18 @@ pub fn settings<S: Session>(
     durable: bool,
     set: &[(&str, &str)],
 ) -> Result<S::Settings, SettingsError> {
+    settings_with::<S>(url, qos, durable, set, None)
+}
+
+/// Returns the settings of clients whose messages have these headers.
+pub fn settings_with<S: Session>(
+    url: &str,
+    qos: u8,
+    durable: bool,
+    set: &[(&str, &str)],
+    headers: Option<&str>,
+) -> Result<S::Settings, SettingsError> {
+    let headers = headers.map(|text| MessageHeaders::parse(text).unwrap());
     let endpoint = Endpoint::parse(url).unwrap();
     let mut options = options(endpoint.protocol, set);
     options.extend(endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -56,6 +78,7 @@ pub fn settings<S: Session>(
         answer_ns: None,
         run: "r",
         payload_bytes: 1_024,
+        headers: headers.as_ref(),
         options: &options,
     })
 }

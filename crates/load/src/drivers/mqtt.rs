@@ -1,12 +1,15 @@
 //! MQTT 3.1.1 and MQTT 5: one client's conversation with a broker.
 
+mod aliases;
 mod limits;
 mod settings;
 #[cfg(test)]
 mod tests;
 
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use aliases::TopicAliases;
 use limits::SessionNeeds;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
@@ -14,10 +17,13 @@ use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::reason::{self, FAILURE, UNKNOWN_PACKET_ID};
 use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, ack_text, decode, encode, packet_bytes};
 pub use settings::MqttSettings;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Number of packet identifiers: 1 to 65535.
 const IDENTIFIERS: usize = u16::MAX as usize;
+/// Topic filters of one SUBSCRIBE at most.
+const FILTERS: usize = 100;
 /// First byte of a CONNACK, the only packet that a server may begin with.
 const CONNACK: u8 = 0x20;
 /// Bytes of a foreign answer that an error shows.
@@ -58,11 +64,9 @@ struct Exchange {
 /// consecutive, so an acknowledgement is found by subtraction.
 pub struct Mqtt {
     needs: SessionNeeds,
-    /// A publisher's topic. With leaves, it ends in the number of the last one used.
-    topic: String,
-    /// Length of `topic` without a leaf.
-    trunk_bytes: usize,
-    leaves: u32,
+    topics: TopicWriter,
+    /// `None` if topics have no aliases.
+    aliases: Option<Box<TopicAliases>>,
     part: RequestPart,
     exchanges: VecDeque<Exchange>,
     /// Identifier of the first exchange in the ring.
@@ -108,12 +112,10 @@ impl Session for Mqtt {
     }
 
     fn new(settings: &MqttSettings, spec: &ClientSpec) -> Self {
-        let topic = if spec.role.sends() { spec.topic.clone() } else { String::new() };
         Mqtt {
             needs: SessionNeeds::of(settings, spec),
-            trunk_bytes: topic.len(),
-            topic,
-            leaves: spec.leaves,
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
+            aliases: None,
             part: RequestPart::of(spec),
             exchanges: VecDeque::new(),
             first_id: 1,
@@ -201,10 +203,13 @@ impl Session for Mqtt {
         if self.is_subscribed(settings) {
             return;
         }
-        if let Some(id) = self.begin(0, Step::Subscribing) {
-            // A topic that is too long for MQTT is never subscribed, and the deadline
-            // reports it.
-            let _ = encode::subscribe(out, settings.version, id, &[(&filter(spec), settings.qos)]);
+        for some in filters(spec).chunks(FILTERS) {
+            if let Some(id) = self.begin(some.len() as u32, Step::Subscribing) {
+                // A topic that is too long for MQTT is never subscribed, and the deadline
+                // reports it.
+                let filters: Vec<(&str, Qos)> = some.iter().map(|filter| (&**filter, settings.qos)).collect();
+                let _ = encode::subscribe(out, settings.version, id, &filters);
+            }
         }
     }
 
@@ -227,7 +232,9 @@ impl Session for Mqtt {
     }
 
     fn tail_bytes(&self, settings: &MqttSettings) -> Option<usize> {
-        (settings.qos == Qos::AtMostOnce && self.leaves <= 1).then_some(0)
+        // With an alias, the first message to a topic has another frame than the others.
+        let is_alike = self.aliases.as_ref().is_none_or(|aliases| aliases.knows(0));
+        (settings.qos == Qos::AtMostOnce && self.topics.is_one() && is_alike).then_some(0)
     }
 
     fn keep_alive(&mut self, _: &MqttSettings, out: &mut Vec<u8>) {
@@ -240,11 +247,12 @@ impl Session for Mqtt {
 
     fn close(&mut self, settings: &MqttSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let remembered = settings.remembers(spec);
-        if remembered
-            && spec.role == Role::Subscriber
-            && let Some(id) = self.begin(0, Step::Unsubscribing)
-        {
-            let _ = encode::unsubscribe(out, settings.version, id, &[&filter(spec)]);
+        let kept = if remembered && spec.role == Role::Subscriber { filters(spec) } else { Vec::new() };
+        for some in kept.chunks(FILTERS) {
+            if let Some(id) = self.begin(0, Step::Unsubscribing) {
+                let filters: Vec<&str> = some.iter().map(|filter| &**filter).collect();
+                let _ = encode::unsubscribe(out, settings.version, id, &filters);
+            }
         }
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
     }
@@ -254,18 +262,14 @@ impl Session for Mqtt {
     fn leaves(settings: &MqttSettings, spec: &ClientSpec) -> Vec<Leftover> {
         let session = settings.remembers(spec).then(|| Leftover::Session(spec.name.clone()));
         let retains = settings.retain && spec.role == Role::Publisher;
-        let topic = |leaf| match spec.leaves {
-            ..=1 => spec.topic.clone(),
-            _ => format!("{}{}{leaf}", spec.topic, Self::SEPARATOR),
-        };
-        let retained = (0..spec.leaves.max(1)).filter(|_| retains).map(|leaf| Leftover::Retained(topic(leaf)));
-        session.into_iter().chain(retained).collect()
+        let retained = if retains { spec.published(Self::SEPARATOR) } else { Vec::new() };
+        session.into_iter().chain(retained.into_iter().map(Leftover::Retained)).collect()
     }
 
     /// An empty message replaces the retained one (3.3.1.3).
     fn remove(&mut self, settings: &MqttSettings, thing: &Leftover, number: u32, out: &mut Vec<u8>) -> bool {
         let Leftover::Retained(topic) = thing else { return false };
-        topic.clone_into(&mut self.topic);
+        self.topics.set(topic);
         self.publish(settings, &[], number, out)
     }
 
@@ -293,20 +297,27 @@ impl Mqtt {
         dup: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        if self.leaves > 1 {
-            self.topic.truncate(self.trunk_bytes);
-            self.topic.push(Self::SEPARATOR);
-            push_number(&mut self.topic, sequence % self.leaves);
-        }
+        let alias = match &mut self.aliases {
+            Some(aliases) if self.part.to().is_none() => {
+                self.topics.number(sequence).and_then(|topic| aliases.of(topic))
+            }
+            _ => None,
+        };
+        let topic = match (alias, self.part.to()) {
+            (Some((_, true)), _) => "",
+            (_, Some(to)) => to,
+            (_, None) => self.topics.of(sequence),
+        };
         let publish = Publish {
             dup,
             qos: settings.qos,
             retain: settings.retain,
-            topic: self.part.to().unwrap_or(&self.topic),
+            topic,
             id,
-            alias: None,
+            alias: alias.map(|(alias, _)| alias),
             response_topic: self.part.reply(),
             correlation: self.part.correlation(message),
+            properties: &settings.properties,
             payload: message,
         };
         encode::publish(out, settings.version, &publish).is_ok()
@@ -322,6 +333,8 @@ impl Mqtt {
         }
         self.needs.check(settings, connack).map_err(SessionError::Denied)?;
         self.window = self.window.min(connack.receive_maximum);
+        let aliases = settings.topic_aliases.min(connack.topic_alias_maximum);
+        self.aliases = (aliases > 0 && self.needs.publishes()).then(|| Box::new(TopicAliases::new(aliases)));
         self.greeted = true;
         self.kept = connack.session_present;
         if !self.kept {
@@ -354,7 +367,9 @@ impl Mqtt {
             }
             Packet::Suback { id, codes, text } => {
                 self.granted(settings, id, codes, text)?;
-                heard(SessionEvent::Subscribed);
+                if self.subscribed {
+                    heard(SessionEvent::Subscribed);
+                }
                 Ok(())
             }
             Packet::Unsuback { id, .. } => {
@@ -472,10 +487,14 @@ impl Mqtt {
         codes: &[u8],
         text: Option<&str>,
     ) -> Result<(), SessionError> {
-        let (Some(index), [granted]) = (self.at_step(id, Step::Subscribing), codes) else {
+        let asked = self.at_step(id, Step::Subscribing);
+        let Some(index) = asked.filter(|index| self.exchanges[*index].sequence as usize == codes.len()) else {
             return Err(broken(settings, &Malformed::new("a SUBACK for what was not asked")));
         };
         self.end(index);
+        // A failure has a higher code than any grant.
+        let refusal = codes.iter().find(|code| **code >= FAILURE);
+        let Some(granted) = refusal.or_else(|| codes.iter().min()) else { return Ok(()) };
         if *granted >= FAILURE {
             let said =
                 format!("the server refuses the subscription: {}", detail(reason::words(*granted), *granted, text));
@@ -487,7 +506,7 @@ impl Mqtt {
                 "the server grants QoS {granted}, and QoS {wanted} is asked for"
             )));
         }
-        self.subscribed = true;
+        self.subscribed = !self.exchanges.iter().any(|one| one.step == Step::Subscribing);
         Ok(())
     }
 
@@ -527,22 +546,14 @@ impl Mqtt {
     }
 }
 
-/// Returns a subscriber's topic filter. Servers of MQTT 3.1.1 with shared subscriptions
+/// Returns a subscriber's topic filters. Servers of MQTT 3.1.1 with shared subscriptions
 /// spell them like MQTT 5 (4.8.2).
-fn filter(spec: &ClientSpec) -> String {
-    match &spec.group {
-        Some(group) => format!("$share/{group}/{}", spec.hears()),
-        None => spec.hears().to_owned(),
-    }
-}
-
-/// Appends a number without the formatting machinery, because it is done for each
-/// message.
-fn push_number(text: &mut String, number: u32) {
-    if number > 9 {
-        push_number(text, number / 10);
-    }
-    text.push(char::from(b'0' + (number % 10) as u8));
+fn filters(spec: &ClientSpec) -> Vec<Cow<'_, str>> {
+    let shared = |topic| match &spec.group {
+        Some(group) => format!("$share/{group}/{topic}").into(),
+        None => topic,
+    };
+    spec.hears(Mqtt::SEPARATOR).map(shared).collect()
 }
 
 fn detail(words: &str, code: u8, text: Option<&str>) -> String {

@@ -7,19 +7,17 @@ mod jetstream;
 mod login;
 
 use super::foreign_peer::foreign;
-use super::leaves::Leaves;
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use jetstream::{JetStream, JetStreamSettings, NatsDelivery};
 use login::Signer;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::nats::{FromClient, FromServer};
+use pubmark_wire::nats::{FromClient, FromServer, headers_block};
 use serde_json::{Map, Value, json};
 
-/// Identifier of a session's only subscription.
-const SUBSCRIPTION: &[u8] = b"1";
 /// A line of the protocol has 4,096 bytes at most. Subjects with a dollar belong to the system.
 const PREFIX: PrefixRules = PrefixRules { what: "a subject", forbidden: "*> ", first: "$", most_bytes: 1_024 };
 
@@ -33,6 +31,8 @@ pub struct NatsSettings {
     payload_bytes: u64,
     /// At QoS 1.
     jetstream: Option<JetStreamSettings>,
+    /// Headers of each message as they are sent; empty if there are none.
+    headers: Vec<u8>,
 }
 
 enum State {
@@ -52,7 +52,7 @@ pub struct Nats {
     until_subscribed: u16,
     name: Box<str>,
     publishes: bool,
-    leaves: Leaves,
+    topics: TopicWriter,
     part: RequestPart,
     jetstream: Option<Box<JetStream>>,
     /// True if the server accepts signatures of clients.
@@ -87,7 +87,8 @@ impl Session for Nats {
         if prefix.starts_with('.') || prefix.contains("..") {
             return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
-        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes, jetstream })
+        let headers = terms.headers.map_or_else(Vec::new, |headers| headers_block(headers.list()));
+        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes, headers, jetstream })
     }
 
     fn new(settings: &NatsSettings, spec: &ClientSpec) -> Self {
@@ -97,7 +98,7 @@ impl Session for Nats {
             until_subscribed: 0,
             name: spec.name.as_str().into(),
             publishes: spec.role.sends(),
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
             jetstream: settings.jetstream.as_ref().map(|_| Box::new(JetStream::new(spec))),
             takes_signatures: false,
@@ -159,24 +160,28 @@ impl Session for Nats {
             return;
         }
         let group = spec.group.as_ref().map(String::as_bytes);
-        FromClient::Subscribe { subject: spec.hears().as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
+        for (number, subject) in (1u32..).zip(spec.hears(Self::SEPARATOR)) {
+            let (subject, subscription) = (subject.as_bytes(), number.to_string());
+            FromClient::Subscribe { subject, group, subscription: subscription.as_bytes() }.put(out);
+        }
         self.ping(out);
         self.until_subscribed = self.unanswered;
     }
 
     fn publish(&mut self, settings: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
-        if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
-            return jetstream.publish(settings, (self.leaves.of(sequence), sequence), message, out);
+        if let (Some(jetstream), Some(of_stream)) = (&mut self.jetstream, &settings.jetstream) {
+            let subject = (self.topics.of(sequence).as_bytes(), sequence);
+            return jetstream.publish(of_stream, subject, (&settings.headers, message), out);
         }
         let reply = self.part.reply().map(str::as_bytes);
-        let subject = self.part.to().map_or_else(|| self.leaves.of(sequence), str::as_bytes);
-        FromClient::Publish { subject, reply, headers: &[], payload: message }.put(out);
+        let subject = self.part.to().unwrap_or_else(|| self.topics.of(sequence)).as_bytes();
+        FromClient::Publish { subject, reply, headers: &settings.headers, payload: message }.put(out);
         true
     }
 
     /// The end of the line.
     fn tail_bytes(&self, _: &NatsSettings) -> Option<usize> {
-        (self.leaves.is_one() && self.jetstream.is_none()).then_some(2)
+        (self.topics.is_one() && self.jetstream.is_none()).then_some(2)
     }
 
     fn keep_alive(&mut self, _: &NatsSettings, out: &mut Vec<u8>) {
@@ -245,11 +250,16 @@ impl Nats {
         if settings.tls && !flag("tls_required") && !flag("tls_available") {
             return Err(SessionError::Denied("the server offers no TLS: write nats:// in place of tls://".into()));
         }
-        let (most, wanted) = (info.get("max_payload").and_then(Value::as_u64), settings.payload_bytes);
+        if self.publishes && !settings.headers.is_empty() && !flag("headers") {
+            return Err(SessionError::Denied("the server takes no headers: leave `headers` out".into()));
+        }
+        let (most, beside) = (info.get("max_payload").and_then(Value::as_u64), settings.headers.len() as u64);
+        let wanted = settings.payload_bytes + beside;
         if let Some(most) = most.filter(|most| self.publishes && wanted > *most) {
             return Err(SessionError::Denied(format!(
-                "the server takes payloads of {most} bytes at most, and those of this run have {wanted}: raise its \
-                 max_payload, or set a payload of {most} bytes"
+                "the server takes payloads of {most} bytes at most, and those of this run have {wanted} with headers: \
+                 raise its max_payload, or set a payload of {} bytes",
+                most.saturating_sub(beside)
             )));
         }
         let version = info.get("version").and_then(Value::as_str).unwrap_or("of an unknown version");

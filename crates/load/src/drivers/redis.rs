@@ -13,8 +13,8 @@ mod replies;
 mod streams;
 
 use super::foreign_peer::foreign;
-use super::leaves::Leaves;
 use super::request_part::RequestPart;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::header::Header;
@@ -57,9 +57,11 @@ enum State {
 pub struct Redis {
     state: State,
     replies: Replies,
-    leaves: Leaves,
+    topics: TopicWriter,
     part: RequestPart,
     stream: Option<Box<RedisStream>>,
+    /// Channels whose subscription the server has not confirmed.
+    unsubscribed: u32,
     /// True if lists of an earlier run are removed.
     removes: bool,
 }
@@ -108,9 +110,10 @@ impl Session for Redis {
         Redis {
             state,
             replies: Replies::default(),
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
             stream: settings.streams.as_ref().map(|_| Box::new(RedisStream::new(spec))),
+            unsubscribed: 0,
             removes: false,
         }
     }
@@ -168,14 +171,14 @@ impl Session for Redis {
                 continue;
             }
             match item {
-                Item::Push(values) => told(values, heard),
+                Item::Push(values) => self.told(values, heard),
                 Item::Array(values) if self.is_connected() && !self.part.is_one_way() => {
                     self.popped(settings, values, out, heard);
                 }
                 Item::Error(text) => self.failed(text, heard)?,
                 Item::Array(values) | Item::Map(values) => match self.state {
                     State::Greeting => self.greeted(settings, values, heard),
-                    State::Asking | State::Selecting | State::Connected => told(values, heard),
+                    State::Asking | State::Selecting | State::Connected => self.told(values, heard),
                 },
                 Item::Simple(_) if matches!(self.state, State::Selecting) => self.connected(heard),
                 _ if matches!(self.state, State::Greeting) => {
@@ -214,15 +217,18 @@ impl Session for Redis {
             return;
         }
         let word: &[u8] = if spec.wild { b"PSUBSCRIBE" } else { b"SUBSCRIBE" };
-        put_command(out, &[word, spec.topic.as_bytes()]);
+        let channels: Vec<_> = spec.hears(Self::SEPARATOR).collect();
+        let words: Vec<&[u8]> = [word].into_iter().chain(channels.iter().map(|channel| channel.as_bytes())).collect();
+        put_command(out, &words);
+        self.unsubscribed = spec.hears_count();
     }
 
     fn publish(&mut self, settings: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         if let (Some(stream), Some(settings)) = (&mut self.stream, &settings.streams) {
-            return stream.publish(settings, (self.leaves.of(sequence), sequence), message, out);
+            return stream.publish(settings, (self.topics.of(sequence).as_bytes(), sequence), message, out);
         }
         self.replies.expect(sequence);
-        let topic = self.leaves.of(sequence);
+        let topic = self.topics.of(sequence).as_bytes();
         if let Some(to) = self.part.to() {
             put_command(out, &[b"RPUSH", to.as_bytes(), message]);
             put_command(out, &[b"BLPOP", topic, b"0"]);
@@ -238,7 +244,7 @@ impl Session for Redis {
 
     /// The end of the line.
     fn tail_bytes(&self, _: &RedisSettings) -> Option<usize> {
-        (self.leaves.is_one() && self.stream.is_none()).then_some(2)
+        (self.topics.is_one() && self.stream.is_none()).then_some(2)
     }
 
     fn keep_alive(&mut self, _: &RedisSettings, out: &mut Vec<u8>) {
@@ -337,6 +343,29 @@ impl Redis {
         heard(SessionEvent::Connected);
     }
 
+    /// Handles push messages and answers to subscriptions: a word and its arguments.
+    fn told(&mut self, mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        match values.next().and_then(|word| word.text()) {
+            Some(b"message") => {
+                if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.next(), values.next()) {
+                    heard(SessionEvent::Message { topic, payload, is_retained: false });
+                }
+            }
+            Some(b"pmessage") => {
+                if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.nth(1), values.next()) {
+                    heard(SessionEvent::Message { topic, payload, is_retained: false });
+                }
+            }
+            Some(b"subscribe" | b"psubscribe") => {
+                self.unsubscribed = self.unsubscribed.saturating_sub(1);
+                if self.unsubscribed == 0 {
+                    heard(SessionEvent::Subscribed);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Handles an error. For a connected client, it answers a PUBLISH or a subscription.
     fn failed(&mut self, text: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let text = String::from_utf8_lossy(text);
@@ -363,24 +392,6 @@ impl Redis {
             _ if text.contains("max number of clients") => Err(SessionError::Limit(said)),
             _ => Err(SessionError::Denied(said)),
         }
-    }
-}
-
-/// Handles push messages and answers to subscriptions: a word and its arguments.
-fn told(mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
-    match values.next().and_then(|word| word.text()) {
-        Some(b"message") => {
-            if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.next(), values.next()) {
-                heard(SessionEvent::Message { topic, payload, is_retained: false });
-            }
-        }
-        Some(b"pmessage") => {
-            if let (Some(Item::Bulk(topic)), Some(Item::Bulk(payload))) = (values.nth(1), values.next()) {
-                heard(SessionEvent::Message { topic, payload, is_retained: false });
-            }
-        }
-        Some(b"subscribe" | b"psubscribe") => heard(SessionEvent::Subscribed),
-        _ => {}
     }
 }
 

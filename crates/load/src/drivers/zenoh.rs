@@ -10,7 +10,7 @@
 mod arriving;
 
 use super::foreign_peer::foreign;
-use super::leaves::Leaves;
+use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use arriving::{Fragments, KeyTable};
@@ -62,7 +62,7 @@ pub struct Zenoh {
     /// True if fragments have marks.
     marked: bool,
     publishes: bool,
-    leaves: Leaves,
+    topics: TopicWriter,
     fragments: Fragments,
     /// Keys by number; `None` if nobody reads the topics.
     keys: Option<Box<KeyTable>>,
@@ -120,9 +120,9 @@ impl Session for Zenoh {
             batch_bytes: MAX_BATCH_BYTES,
             marked: false,
             publishes: spec.role.sends(),
-            leaves: Leaves::new(spec, Self::SEPARATOR),
+            topics: TopicWriter::new(spec, Self::SEPARATOR),
             fragments: Fragments::default(),
-            keys: spec.wild.then(|| Box::new(KeyTable::new(spec.hears()))),
+            keys: spec.wild.then(|| Box::new(KeyTable::new(&spec.topic))),
         }
     }
 
@@ -178,17 +178,25 @@ impl Session for Zenoh {
     }
 
     fn subscribe(&mut self, _: &ZenohSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
-        let key = KeyExpr::declared(ONLY);
-        let declare = |declaration| NetworkItem::Declare(None, declaration);
-        self.channel.put_frame(&declare(Declaration::Key(ONLY, KeyExpr::text(spec.hears().as_bytes()))), out);
-        self.channel.put_frame(&declare(Declaration::Subscriber(u32::from(ONLY), key)), out);
+        if spec.hears_count() == 1 {
+            let declare = |declaration| NetworkItem::Declare(None, declaration);
+            let key = KeyExpr::text(spec.topic.as_bytes());
+            self.channel.put_frame(&declare(Declaration::Key(ONLY, key)), out);
+            self.channel.put_frame(&declare(Declaration::Subscriber(u32::from(ONLY), KeyExpr::declared(ONLY))), out);
+        } else {
+            for (number, topic) in (1..).zip(spec.hears(Self::SEPARATOR)) {
+                let key = KeyExpr::text(topic.as_bytes());
+                let declaration = Declaration::Subscriber(number, key);
+                self.channel.put_frame(&NetworkItem::Declare(None, declaration), out);
+            }
+        }
         self.ask(IS_SUBSCRIBED, out);
     }
 
     fn publish(&mut self, settings: &ZenohSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
-        let key = match self.leaves.is_one() {
+        let key = match self.topics.is_one() {
             true => KeyExpr::declared(ONLY),
-            false => KeyExpr::text(self.leaves.of(sequence)),
+            false => KeyExpr::text(self.topics.of(sequence).as_bytes()),
         };
         self.channel.put_push(out, key, settings.qos, message, self.batch_bytes);
         true
@@ -239,8 +247,8 @@ impl Zenoh {
             }
             TransportItem::OpenAck { .. } if self.state == State::Opening => {
                 self.state = State::Asking;
-                if self.publishes && self.leaves.is_one() {
-                    let key = Declaration::Key(ONLY, KeyExpr::text(self.leaves.of(0)));
+                if self.publishes && self.topics.is_one() {
+                    let key = Declaration::Key(ONLY, KeyExpr::text(self.topics.of(0).as_bytes()));
                     self.channel.put_frame(&NetworkItem::Declare(None, key), out);
                 }
                 self.ask(IS_CONNECTED, out);

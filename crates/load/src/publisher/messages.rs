@@ -2,7 +2,7 @@
 //! sent once more.
 
 use crate::seal::seal;
-use pubmark_model::header::{Header, MIN_LEN, pattern, restore_short_body};
+use pubmark_model::header::{Header, MIN_LEN};
 use pubmark_model::payload::MessageSizes;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
@@ -20,7 +20,8 @@ impl Marker {
     /// Makes a builder for publisher `id`; its markers are as long as the workload's shortest
     /// message.
     pub fn new(workload: &Workload, id: u32) -> Marker {
-        let message = pattern(workload.least_payload_bytes().max(MIN_LEN as u64) as usize);
+        let len = workload.least_payload_bytes().max(MIN_LEN as u64) as usize;
+        let message = workload.payload_content.message(len);
         Marker { publisher: id, message, seals: workload.header_checksum }
     }
 
@@ -54,7 +55,7 @@ impl Marker {
 pub(super) fn cut<'a>(sizes: &MessageSizes, header: &Header, buffer: &'a mut [u8]) -> &'a mut [u8] {
     let len = sizes.bytes(header.publisher, header.sequence).min(buffer.len());
     let message = &mut buffer[..len];
-    restore_short_body(message);
+    sizes.restore_short_body(message);
     message
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use pubmark_model::header::pattern;
 
 fn workload(pairs: &[(&str, &str)]) -> Workload {
     Workload::of(pairs.iter().copied()).unwrap()

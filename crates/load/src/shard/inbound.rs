@@ -49,7 +49,6 @@ impl<S: Session> Shard<'_, S> {
         let inbound = &mut self.inbound;
         inbound.looked_ns = now;
         let connections = &self.connections;
-        let competing = self.workload.competing();
         let everyone = || (0..inbound.clients.len() as u32).collect();
         let mut left: Vec<u32> = inbound.undrained.take().unwrap_or_else(everyone);
         // A subscriber that is away may still get what the server keeps. A publisher that
@@ -57,7 +56,10 @@ impl<S: Session> Shard<'_, S> {
         // lost before the deadline.
         let kept = self.workload.qos > 0 || self.workload.durable;
         let returning = self.workload.reconnect && kept;
-        let silence = match competing {
+        // Of a divided stream each subscriber gets only a part, so none is ever complete.
+        let divided = self.workload.is_divided();
+        let by_silence = self.workload.competing() || (divided && returning);
+        let silence = match by_silence {
             true if returning => QUIET_RETURNING,
             true => QUIET_COMPETING,
             false => QUIET,
@@ -67,11 +69,11 @@ impl<S: Session> Shard<'_, S> {
             let client = &inbound.clients[*index as usize];
             let connection = &connections[*index as usize];
             let up = connection.state == State::Up || (kept && connection.is_away());
-            let over = if competing {
+            let over = if by_silence {
                 quiet
             } else {
                 // If clients reconnect, messages may arrive once more.
-                let complete = client.complete(totals, false, false);
+                let complete = client.complete(totals, false, divided);
                 if returning { complete && quiet } else { complete || (quiet && client.ended()) }
             };
             up && !over && now < *deadline_ns

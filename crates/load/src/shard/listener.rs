@@ -3,7 +3,7 @@
 use super::carrier::{ByteStream, Dial};
 use super::connection::{Changes, Connection, Loss, State};
 use crate::clock;
-use crate::session::{ClientSpec, Session, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Leaves, Session, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
@@ -142,6 +142,7 @@ impl<S: Session> Listener<S> {
             answer_ns: None,
             run: listening.name,
             payload_bytes: 0,
+            headers: None,
             options,
         };
         let settings = S::settings(&terms)?;
@@ -154,7 +155,7 @@ impl<S: Session> Listener<S> {
             name: listening.name.to_owned(),
             topic: listening.topic.unwrap_or(S::REST).to_owned(),
             wild: true,
-            leaves: 1,
+            leaves: Leaves::None,
             group: None,
             reply: None,
         };

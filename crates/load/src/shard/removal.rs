@@ -12,7 +12,7 @@
 use super::carrier::{ByteStream, Dial};
 use super::connection::{Changes, Connection, Loss, State};
 use crate::clock;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, Leaves, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
@@ -55,6 +55,7 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
         answer_ns: workload.pattern.requests().then_some(workload.drain_ns),
         run,
         payload_bytes: workload.payload_bytes,
+        headers: workload.headers.as_ref(),
         options: &options,
     };
     let prefix = options.text("prefix").unwrap_or_default();
@@ -139,6 +140,7 @@ impl<S: Session> Remover<S> {
             answer_ns: None,
             run: &leftovers.run,
             payload_bytes: 0,
+            headers: None,
             options: &options,
         };
         let settings = S::settings(&terms).map_err(|error| error.to_string())?;
@@ -231,7 +233,7 @@ impl<S: Session> Remover<S> {
             name,
             topic: String::new(),
             wild: false,
-            leaves: 1,
+            leaves: Leaves::None,
             group: None,
             reply: None,
         }

@@ -13,7 +13,7 @@ pub(super) fn stall_ns(workload: &Workload, heard: u64) -> Ns {
         return SECOND / 2;
     };
     let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 1 };
-    let sharing = if workload.competing() { u64::from(workload.subscribers) } else { 1 };
+    let sharing = if workload.is_divided() { u64::from(workload.subscribers) } else { 1 };
     let heard = if workload.pattern.round_trip() { 1 } else { heard.max(1) };
     let gap =
         u128::from(burst * sharing) * 1_000_000_000_000 / (u128::from(*profile.per_ks().start()) * u128::from(heard));

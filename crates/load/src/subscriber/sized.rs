@@ -1,7 +1,7 @@
 //! What arrives if the sizes of messages vary.
 
 use crate::seal::is_sealed;
-use pubmark_model::header::{END, Header, MIN_LEN, SEALED_LEN, body_at, pattern};
+use pubmark_model::header::{END, Header, MIN_LEN, SEALED_LEN, body_at};
 use pubmark_model::payload::MessageSizes;
 use pubmark_model::workload::{Verify, Workload};
 
@@ -25,7 +25,7 @@ impl SizedMessages {
             sizes,
             marker_len: workload.least_payload_bytes().max(MIN_LEN as u64) as usize,
             seals: workload.header_checksum,
-            longest: pattern(checked),
+            longest: workload.payload_content.message(checked),
         }))
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::publisher::{Marker, Next, Publisher};
+use pubmark_model::header::pattern;
 
 fn workload(pairs: &[(&str, &str)]) -> Workload {
     Workload::of(pairs.iter().copied()).unwrap()

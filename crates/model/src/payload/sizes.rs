@@ -1,13 +1,14 @@
 //! Sizes of messages as classes, and the size of each message.
 
+use crate::header::{FREE_LEN, SENT_LEN};
+use crate::payload_content::PayloadContent;
+use crate::weights::Weights;
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Most classes.
 const CLASSES_MAX: usize = 4_096;
-/// Largest sum of weights: a draw has 32 bits.
-const WEIGHT_MAX: u64 = 1 << 32;
 /// Range of a message, bytes.
 const RANGE: std::ops::RangeInclusive<u64> = crate::header::MIN_LEN as u64..=1 << 30;
 /// Increment of SplitMix64.
@@ -60,12 +61,7 @@ pub struct PayloadSizes(Arc<Distribution>);
 struct Distribution {
     text: String,
     classes: Vec<Class>,
-    /// Sum of the weights up to each class, with it.
-    cumulated: Vec<u64>,
-    total: u64,
-    /// For the first bits of a draw, the first class that it can have.
-    guide: Vec<u16>,
-    guide_shift: u32,
+    weights: Weights,
 }
 
 /// The form in records and between processes.
@@ -105,23 +101,8 @@ impl PayloadSizes {
         if let Some(wrong) = classes.iter().find(|class| !is_sound(class)) {
             return Err(SizesError::Class(wrong.least, wrong.most));
         }
-        let mut total: u64 = 0;
-        let sums = classes.iter().map(|class| {
-            total = total.saturating_add(class.weight);
-            total
-        });
-        let cumulated: Vec<u64> = sums.collect();
-        if total > WEIGHT_MAX {
-            return Err(SizesError::Weight);
-        }
-        let guide_bits = (2 * classes.len()).next_power_of_two().ilog2();
-        let guide_shift = 32 - guide_bits;
-        let first = |entry: u64| {
-            let weight = ((entry << guide_shift) * total) >> 32;
-            cumulated.partition_point(|sum| *sum <= weight) as u16
-        };
-        let guide = (0..1 << guide_bits).map(first).collect();
-        Ok(PayloadSizes(Arc::new(Distribution { text, classes, cumulated, total, guide, guide_shift })))
+        let weights = Weights::new(classes.iter().map(|class| class.weight)).ok_or(SizesError::Weight)?;
+        Ok(PayloadSizes(Arc::new(Distribution { text, classes, weights })))
     }
 
     /// Returns the expression, such as `uniform 64B to 4KiB`.
@@ -147,20 +128,15 @@ impl PayloadSizes {
     /// Returns the expected size, bytes.
     pub fn mean_bytes(&self) -> f64 {
         let of = |class: &Class| class.weight as f64 * (class.least + class.most) as f64 / 2.0;
-        self.0.classes.iter().map(of).sum::<f64>() / self.0.total as f64
+        self.0.classes.iter().map(of).sum::<f64>() / self.0.weights.total() as f64
     }
 
     /// Returns the size that a random number stands for, bytes.
     #[inline]
     pub(super) fn at(&self, random: u64) -> u64 {
-        let Distribution { classes, cumulated, total, guide, guide_shift, .. } = &*self.0;
-        let (high, low) = (random >> 32, random & 0xffff_ffff);
-        let weight = (high * total) >> 32;
-        let mut class = usize::from(guide[(high >> guide_shift) as usize]);
-        while cumulated[class] <= weight {
-            class += 1;
-        }
-        let Class { least, most, .. } = classes[class];
+        let Distribution { classes, weights, .. } = &*self.0;
+        let low = random & 0xffff_ffff;
+        let Class { least, most, .. } = classes[weights.at((random >> 32) as u32)];
         least + ((low * (most - least + 1)) >> 32)
     }
 }
@@ -170,12 +146,30 @@ impl PayloadSizes {
 pub struct MessageSizes {
     sizes: PayloadSizes,
     seed: u64,
+    /// The body of a message that is too short for a ready time.
+    short_body: [u8; FREE_LEN - SENT_LEN],
 }
 
 impl MessageSizes {
-    /// Makes the sizes of a run with this seed.
+    /// Makes the sizes of a run with this seed, whose bodies are random.
     pub fn new(sizes: PayloadSizes, seed: u64) -> MessageSizes {
-        MessageSizes { sizes, seed }
+        MessageSizes { sizes, seed, short_body: [0; FREE_LEN - SENT_LEN] }.with_content(PayloadContent::default())
+    }
+
+    /// Returns the sizes of messages with this content.
+    #[must_use]
+    pub fn with_content(mut self, content: PayloadContent) -> MessageSizes {
+        self.short_body.copy_from_slice(&content.message(FREE_LEN)[SENT_LEN..]);
+        self
+    }
+
+    /// Restores the body of a message that is too short for a ready time, after a longer one was written in its place.
+    #[inline]
+    pub fn restore_short_body(&self, message: &mut [u8]) {
+        if message.len() < FREE_LEN && message.len() > SENT_LEN {
+            let body = &mut message[SENT_LEN..];
+            body.copy_from_slice(&self.short_body[..body.len()]);
+        }
     }
 
     /// Returns the size of a message, bytes.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::payload_content::PayloadContent;
 use crate::setting::Settings;
 use crate::workload::Workload;
 use proptest::prelude::*;
@@ -201,6 +202,21 @@ proptest! {
             }).unwrap();
             let bytes = sizes.at(draw);
             prop_assert!((wanted.least..=wanted.most).contains(&bytes), "{bytes} {wanted:?}");
+        }
+    }
+}
+
+#[test]
+fn a_short_message_after_a_longer_one_has_its_own_body() {
+    for content in ["random", "zeros", "zeros 75%"].map(|text| PayloadContent::parse(text).unwrap()) {
+        let sizes = MessageSizes::new(sizes("uniform 16B to 40B"), 1).with_content(content);
+        for len in 16..40 {
+            let mut buffer = [0xffu8; 40];
+            sizes.restore_short_body(&mut buffer[..len]);
+            let is_restored = (25..32).contains(&len);
+            let wanted =
+                if is_restored { content.message(len)[24..].to_vec() } else { vec![0xff; len.saturating_sub(24)] };
+            assert_eq!(buffer[24.min(len)..len], wanted, "{len}");
         }
     }
 }

@@ -79,6 +79,12 @@ pub struct Features {
     pub outstanding: bool,
     /// True if its messages have the sizes of `payload_sizes`. Minimum: false.
     pub payload_sizes: bool,
+    /// True if it draws the topic of each message from `topics`, and subscribes as that says. Minimum: false.
+    pub topics: bool,
+    /// True if its messages carry `headers`. Minimum: false.
+    pub headers: bool,
+    /// True if bodies follow `payload_content`. Minimum: false.
+    pub payload_content: bool,
     /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
     /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,6 +115,9 @@ impl Default for Features {
             consume: false,
             outstanding: false,
             payload_sizes: false,
+            topics: false,
+            headers: false,
+            payload_content: false,
             row_bytes: None,
         }
     }
@@ -130,6 +139,12 @@ const CONSUME: &str = "consume";
 const OUTSTANDING: &str = "outstanding";
 /// Messages have different sizes.
 const PAYLOAD_SIZES: &str = "payload_sizes";
+/// Each message has one of several topics.
+const TOPICS: &str = "topics";
+/// Messages have headers.
+const HEADERS: &str = "headers";
+/// Bodies are not random.
+const PAYLOAD_CONTENT: &str = "payload_content";
 /// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
 /// The reason for [`RECONNECT`] and [`CRASH`] in errors.
@@ -190,8 +205,11 @@ impl Features {
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
         let outstanding = flag(self.outstanding, OUTSTANDING);
         let payload_sizes = flag(self.payload_sizes, PAYLOAD_SIZES);
-        let varies = workload.payload_sizes.is_some();
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 11] = [
+        let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
+        let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
+        let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
+        let (varies, draws) = (workload.payload_sizes.is_some(), workload.topics.is_some());
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 14] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -203,6 +221,9 @@ impl Features {
             ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
             ("several requests at a time:", workload.asks_ahead().then_some(OUTSTANDING), &outstanding),
             ("messages whose sizes vary:", varies.then_some(PAYLOAD_SIZES), &payload_sizes),
+            ("messages to several topics:", draws.then_some(TOPICS), &topics),
+            ("messages with headers:", headed.then_some(HEADERS), &headers),
+            ("bodies that are not random:", filled.then_some(PAYLOAD_CONTENT), &payload_content),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -273,6 +294,12 @@ mod tests {
         let sizes = least.lack(&[&varied]).unwrap().to_string();
         assert_eq!(sizes, "cannot play messages whose sizes vary: `payload_sizes`; it has: none");
         assert_eq!(Features { payload_sizes: true, ..Features::default() }.lack(&[&varied]), None);
+        let many = workload(&[("topics", "10")]);
+        assert_eq!(least.lack(&[&many]).map(|lack| lack.wanted), Some("topics".to_owned()));
+        assert_eq!(Features { topics: true, ..Features::default() }.lack(&[&many]), None);
+        for (key, value) in [("headers", "a: b"), ("payload_content", "zeros")] {
+            assert_eq!(least.lack(&[&workload(&[(key, value)])]).map(|lack| lack.wanted), Some(key.to_owned()));
+        }
         let two = least.lack(&[&workload(&[]), &workload(&[])]).unwrap().to_string();
         assert_eq!(two, "cannot play so many flows: `2`; it has: 1");
         assert_eq!(tree, "cannot play the pattern `tree`; it has: pairs, fan-out, fan-in");

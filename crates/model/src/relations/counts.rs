@@ -71,10 +71,10 @@ pub fn window(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<
 }
 
 /// Checks that `expected` equals the messages that the publishers of its clients sent in the
-/// window; 0 if subscribers compete.
+/// window; 0 if each message is for one of several subscribers.
 pub fn expected(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let said = flow.ledger.expected;
-    let sent = if part.workload.competing() { 0 } else { part.over_heard(of_window) };
+    let sent = if part.workload.is_divided() { 0 } else { part.over_heard(of_window) };
     hold(said == sent, || format!("`expected` is {said}, but {sent} messages were sent to its clients in the window"))
 }
 
@@ -108,7 +108,7 @@ fn named(ranges: &Ranges) -> Option<u64> {
 pub fn missing(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     let Some(missing) = named(&flow.missing).filter(|missing| *missing > 0) else { return Ok(()) };
     let lost = flow.ledger.expected.saturating_sub(flow.ledger.delivered);
-    hold(part.workload.competing() || missing == lost, || {
+    hold(part.workload.is_divided() || missing == lost, || {
         format!("`missing` names {missing} messages, but {lost} of those that were expected did not come")
     })
 }

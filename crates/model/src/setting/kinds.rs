@@ -1,9 +1,13 @@
 //! The types of keys' values: parsing and formatting.
 
+use crate::draw::Choice;
 use crate::fault::Script;
 use crate::hosts::Ends;
 use crate::link::Side;
+use crate::message_headers::MessageHeaders;
 use crate::payload::Payload;
+use crate::payload_content::PayloadContent;
+use crate::topic_set::Subscriptions;
 use crate::tuning::Use;
 use crate::units::{
     MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
@@ -342,4 +346,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Choice, Subscriptions, PayloadContent, MessageHeaders: HAS_COMMAS, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Watch: HAS_COMMAS);

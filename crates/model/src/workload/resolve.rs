@@ -1,10 +1,12 @@
 //! Resolves settings to a workload.
 
 use super::{Arrival, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
+use crate::draw::Choice;
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
 use crate::payload::{Payload, PayloadSizes, SizeFiles};
 use crate::setting::{SettingError, Settings, WINDOW};
+use crate::topic_set::{Subscriptions, TopicSet};
 use crate::topology::copies;
 use crate::units::{LONGEST, format_time};
 use std::fmt;
@@ -57,6 +59,27 @@ pub enum WorkloadError {
     /// Answers that nobody waits for any more would be kept.
     #[error("`durable` has no meaning in pattern `{0}`: leave it out")]
     DurableRequests(Pattern),
+    /// The pattern does not draw topics.
+    #[error("`topics` has no meaning in pattern `{0}`: leave it out, or choose pairs, fan-out, fan-in or pipeline")]
+    NoTopics(Pattern),
+    /// There are no topics to choose from.
+    #[error("`{0}` has no meaning without `topics`: leave it out, or write `topics = N`")]
+    OneTopic(&'static str),
+    /// Subscribers compete for the messages of all topics.
+    #[error(
+        "`subscriptions = \"each\"` has no meaning in pattern `{0}`, whose subscribers share messages: leave it out"
+    )]
+    EachCompetes(Pattern),
+    /// A subscriber would have no topic.
+    #[error(
+        "`subscriptions = \"each\"` gives each topic to one of {subscribers} subscribers, and there are {topics}: set more `topics`"
+    )]
+    FewTopics {
+        /// Number of topics.
+        topics: u32,
+        /// Number of subscribers.
+        subscribers: u32,
+    },
     /// The file of sizes was not read.
     #[error("`payload = \"{0}\"`: only a study with its file can name a file of sizes")]
     NoSizes(Payload),
@@ -156,6 +179,9 @@ impl Workload {
             outstanding: settings.outstanding().0,
             payload_bytes,
             payload_sizes,
+            payload_content: settings.payload_content(),
+            headers: settings.headers.clone(),
+            topics: topics(settings, subscribers, &mut errors),
             qos: settings.qos().0,
             durable: settings.durable(),
             tls: settings.tls(),
@@ -230,6 +256,28 @@ fn tree(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
     }
     let [devices, parameters] = given.map(|(count, _)| count.map(|count| count.0));
     (devices.unwrap_or(TREE_DEVICES), parameters.unwrap_or(TREE_PARAMETERS))
+}
+
+/// Returns the topics of messages; `None` if all of a flow, or of a pair, have the same.
+fn topics(settings: &Settings, subscribers: u32, errors: &mut Vec<WorkloadError>) -> Option<TopicSet> {
+    let pattern = settings.pattern();
+    let Some(count) = settings.topics.map(|count| count.0) else {
+        let given =
+            [(settings.topic_choice.is_some(), "topic_choice"), (settings.subscriptions.is_some(), "subscriptions")];
+        let stray = given.into_iter().filter(|(is_given, _)| *is_given);
+        errors.extend(stray.map(|(_, name)| WorkloadError::OneTopic(name)));
+        return None;
+    };
+    if pattern.round_trip() || pattern.topics() == Topics::Tree {
+        errors.push(WorkloadError::NoTopics(pattern));
+    }
+    let subscriptions = settings.subscriptions.unwrap_or(Subscriptions::Wildcard);
+    if subscriptions == Subscriptions::Each && pattern.competing() {
+        errors.push(WorkloadError::EachCompetes(pattern));
+    } else if subscriptions == Subscriptions::Each && !pattern.paired() && count < subscribers {
+        errors.push(WorkloadError::FewTopics { topics: count, subscribers });
+    }
+    Some(TopicSet::new(count, settings.topic_choice.unwrap_or(Choice::Uniform), subscriptions))
 }
 
 /// Returns the number of publishers and subscribers: one of each by default.

@@ -30,6 +30,8 @@ pub struct MqttServer {
     script: Rc<PeerScript>,
     /// Messages received on the connection.
     published: u64,
+    /// Topics of the aliases from 1 on; empty for those that are not in use.
+    aliases: Vec<String>,
     /// `None` before CONNECT.
     version: Option<Version>,
     /// QoS 1 and 2 messages that the client takes unacknowledged.
@@ -50,6 +52,7 @@ impl Speech for MqttServer {
             denied,
             script: Rc::default(),
             published: 0,
+            aliases: Vec::new(),
             version: None,
             window: u16::MAX,
             unacknowledged: 0,
@@ -110,6 +113,8 @@ impl MqttServer {
         let mut connack = Connack { maximum_packet_bytes: limits.packet_bytes, ..Connack::new(code) };
         connack.receive_maximum = limits.inflight.unwrap_or(connack.receive_maximum);
         connack.maximum_qos = limits.qos.and_then(Qos::from_number).unwrap_or(connack.maximum_qos);
+        connack.topic_alias_maximum = limits.topic_aliases.unwrap_or(0);
+        self.aliases = vec![String::new(); usize::from(connack.topic_alias_maximum)];
         let _ = encode::connack(out, version, &connack);
         self.version = Some(version);
         self.window = connect.receive_maximum;
@@ -167,9 +172,20 @@ impl MqttServer {
         hub: &mut Hub<'_>,
     ) -> Result<(), Malformed> {
         let Publish { qos, id, topic, payload, .. } = *publish;
-        if topic.is_empty() {
-            return Err(Malformed::new("a topic alias, which no CONNACK allowed"));
+        let mut aliased = String::new();
+        if let Some(alias) = publish.alias {
+            let Some(known) = self.aliases.get_mut(usize::from(alias) - 1) else {
+                return Err(Malformed::new("a topic alias, which no CONNACK allowed"));
+            };
+            if topic.is_empty() && known.is_empty() {
+                return Err(Malformed::new("a topic alias that stands for no topic yet"));
+            }
+            if !topic.is_empty() {
+                topic.clone_into(known);
+            }
+            known.clone_into(&mut aliased);
         }
+        let topic = if aliased.is_empty() { topic } else { &aliased };
         let known = qos == Qos::ExactlyOnce && self.unreleased.contains(&id);
         let reply = publish.response_topic.unwrap_or_default().as_bytes();
         let ask = Ask::Publish { to: Address { topic: topic.as_bytes(), reply }, payload, qos: qos as u8 };
@@ -226,6 +242,7 @@ impl MqttServer {
                 alias: None,
                 response_topic,
                 correlation: None,
+                properties: &[],
                 payload,
             },
         );

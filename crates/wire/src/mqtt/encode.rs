@@ -120,6 +120,19 @@ pub fn connect(out: &mut Vec<u8>, version: Version, connect: &ConnectPacket<'_>)
     })
 }
 
+/// Appends the property of a PUBLISH after how many seconds a server drops it if it has not delivered it (3.3.2.3.3).
+pub fn message_expiry(out: &mut Vec<u8>, seconds: u32) {
+    long_property(out, properties::MESSAGE_EXPIRY, seconds);
+}
+
+/// Appends a name and a value to the properties of a PUBLISH (3.3.2.3.7).
+pub fn user_property(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), TooLong> {
+    length(name.as_bytes()).and(length(value.as_bytes()))?;
+    out.push(properties::USER_PROPERTY);
+    binary(out, name.as_bytes())?;
+    binary(out, value.as_bytes())
+}
+
 /// Appends a PUBLISH (3.3). Its properties are written in MQTT 5 only, the identifier from QoS 1 on.
 #[inline]
 pub fn publish(out: &mut Vec<u8>, version: Version, publish: &Publish<'_>) -> Result<(), TooLong> {
@@ -153,6 +166,7 @@ pub fn publish(out: &mut Vec<u8>, version: Version, publish: &Publish<'_>) -> Re
             out.push(properties::CORRELATION);
             binary(out, correlation)?;
         }
+        out.extend_from_slice(publish.properties);
     }
     out.extend_from_slice(publish.payload);
     Ok(())
@@ -166,21 +180,29 @@ fn publish_properties_bytes(version: Version, publish: &Publish<'_>) -> usize {
     }
     let alias = if publish.alias.is_some() { 3 } else { 0 };
     let sized = |bytes: Option<usize>| bytes.map_or(0, |bytes| 3 + bytes);
-    alias + sized(publish.response_topic.map(str::len)) + sized(publish.correlation.map(<[u8]>::len))
+    let requests = sized(publish.response_topic.map(str::len)) + sized(publish.correlation.map(<[u8]>::len));
+    alias + requests + publish.properties.len()
 }
 
-/// Returns the length of a PUBLISH with a topic and a message of these lengths, and without an
-/// alias, bytes.
-pub fn publish_bytes(version: Version, qos: Qos, topic_bytes: usize, payload_bytes: u64) -> u64 {
-    let id_bytes = if qos == Qos::AtMostOnce { 0 } else { 2 };
-    let body_bytes = 2 + topic_bytes as u64 + id_bytes + u64::from(version == Version::V5) + payload_bytes;
-    let length_bytes = match body_bytes {
+/// Returns the length of a PUBLISH with a topic, properties and a message of these lengths, bytes.
+pub fn publish_bytes(
+    version: Version,
+    qos: Qos,
+    topic_bytes: usize,
+    properties_bytes: usize,
+    payload_bytes: u64,
+) -> u64 {
+    let variable_bytes = |value: u64| match value {
         0..0x80 => 1,
         0x80..0x4000 => 2,
         0x4000..0x20_0000 => 3,
         _ => 4,
     };
-    1 + length_bytes + body_bytes
+    let id_bytes = if qos == Qos::AtMostOnce { 0 } else { 2 };
+    let properties_bytes = properties_bytes as u64;
+    let properties_bytes = if version == Version::V5 { variable_bytes(properties_bytes) + properties_bytes } else { 0 };
+    let body_bytes = 2 + topic_bytes as u64 + id_bytes + properties_bytes + payload_bytes;
+    1 + variable_bytes(body_bytes) + body_bytes
 }
 
 /// Appends an acknowledgement. A reason is written in MQTT 5 only, and only if it is not 0.
@@ -274,6 +296,9 @@ pub fn connack(out: &mut Vec<u8>, version: Version, connack: &Connack<'_>) -> Re
             }
             if let Some(bytes) = connack.maximum_packet_bytes {
                 long_property(out, properties::MAXIMUM_PACKET_SIZE, bytes);
+            }
+            if connack.topic_alias_maximum > 0 {
+                short_property(out, properties::TOPIC_ALIAS_MAXIMUM, connack.topic_alias_maximum);
             }
             for (identifier, available) in [
                 (properties::WILDCARDS_AVAILABLE, connack.wildcards_available),

@@ -3,10 +3,12 @@
 use super::read::Reader;
 use crate::Malformed;
 
+pub(super) const MESSAGE_EXPIRY: u8 = 2;
 pub(super) const SESSION_EXPIRY: u8 = 17;
 pub(super) const SERVER_KEEP_ALIVE: u8 = 19;
 pub(super) const REASON_STRING: u8 = 31;
 pub(super) const RECEIVE_MAXIMUM: u8 = 33;
+pub(super) const TOPIC_ALIAS_MAXIMUM: u8 = 34;
 pub(super) const TOPIC_ALIAS: u8 = 35;
 pub(super) const MAXIMUM_QOS: u8 = 36;
 pub(super) const RETAIN_AVAILABLE: u8 = 37;
@@ -113,8 +115,8 @@ fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<PropertyValue<'a
             flag @ 0..=1 => u32::from(flag),
             other => return Err(Malformed::new(format!("property {identifier} is {other} where 0 or 1 can stand"))),
         },
-        SERVER_KEEP_ALIVE | RECEIVE_MAXIMUM | 34 | TOPIC_ALIAS => u32::from(reader.short(what)?),
-        2 | SESSION_EXPIRY | 24 | MAXIMUM_PACKET_SIZE => reader.long(what)?,
+        SERVER_KEEP_ALIVE | RECEIVE_MAXIMUM | TOPIC_ALIAS_MAXIMUM | TOPIC_ALIAS => u32::from(reader.short(what)?),
+        MESSAGE_EXPIRY | SESSION_EXPIRY | 24 | MAXIMUM_PACKET_SIZE => reader.long(what)?,
         SUBSCRIPTION_ID => reader.variable(what)?,
         RESPONSE_TOPIC => return reader.topic().map(PropertyValue::Text),
         3 | 18 | 21 | 26 | 28 | REASON_STRING => return reader.text(what).map(PropertyValue::Text),

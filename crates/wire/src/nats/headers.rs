@@ -24,13 +24,19 @@ pub fn number(headers: &[u8], name: &[u8]) -> Option<u64> {
     decimal::read(value.trim_ascii())
 }
 
-/// Appends headers with an identifier by which JetStream drops a message that it has: `NAME-NUMBER`.
-pub fn put_id(out: &mut Vec<u8>, name: &[u8], number: u64) {
-    for part in [HEADERS_VERSION, END, b"Nats-Msg-Id: ", name, b"-"] {
-        out.extend_from_slice(part);
+/// Adds an identifier, by which JetStream drops a message that it has, to headers that may be empty:
+/// `NAME-NUMBER`.
+pub fn add_id(headers: &mut Vec<u8>, name: &[u8], number: u64) {
+    match headers.is_empty() {
+        true => [HEADERS_VERSION, END].iter().for_each(|part| headers.extend_from_slice(part)),
+        // Without the empty line at their end.
+        false => headers.truncate(headers.len() - END.len()),
     }
-    decimal::put(out, number);
-    out.extend_from_slice(b"\r\n\r\n");
+    for part in [b"Nats-Msg-Id: ", name, b"-"] {
+        headers.extend_from_slice(part);
+    }
+    decimal::put(headers, number);
+    headers.extend_from_slice(b"\r\n\r\n");
 }
 
 #[cfg(test)]
@@ -51,8 +57,10 @@ mod tests {
     #[test]
     fn headers_without_a_status_have_none() {
         let mut headers = Vec::new();
-        put_id(&mut headers, b"p0", 17);
+        add_id(&mut headers, b"p0", 17);
         assert_eq!(headers, b"NATS/1.0\r\nNats-Msg-Id: p0-17\r\n\r\n");
+        add_id(&mut headers, b"p1", 8);
+        assert_eq!(headers, b"NATS/1.0\r\nNats-Msg-Id: p0-17\r\nNats-Msg-Id: p1-8\r\n\r\n");
         for bytes in [&headers[..], b"", b"NATS/1.0 x", b"NATS/1.0 99999999 x\r\n"] {
             assert_eq!(status(bytes), None, "{}", bytes.escape_ascii());
         }

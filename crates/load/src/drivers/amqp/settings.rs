@@ -2,8 +2,9 @@
 
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
+use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::amqp::{FieldTable, Frame, Method, put_flag, put_table, put_text};
+use pubmark_wire::amqp::{FieldTable, Frame, Method, headed, put_flag, put_table, put_text};
 
 /// The one channel of a session.
 pub(super) const CHANNEL: u16 = 1;
@@ -32,6 +33,10 @@ pub struct AmqpSettings {
     /// Arguments of a queue, and of a consumer, as the bytes of a table.
     pub(super) queue_arguments: Vec<u8>,
     pub(super) consumer_arguments: Vec<u8>,
+    /// Headers of each message, as the bytes of a table.
+    pub(super) headers: Vec<u8>,
+    /// The properties of each message that is no request or answer.
+    pub(super) message_properties: Vec<u8>,
     /// User and password, each after a zero byte (RFC 4616).
     login: Vec<u8>,
     /// The client's properties, as the bytes of a table.
@@ -64,6 +69,10 @@ impl AmqpSettings {
         if prefix.starts_with("amq.") {
             return Err("prefix: names that begin with `amq.` are the server's own: write another".into());
         }
+        let mut headers = Vec::new();
+        for (name, value) in terms.headers.into_iter().flat_map(MessageHeaders::list) {
+            put_text(&mut headers, name, value);
+        }
         let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
         let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");
         let (mut queue_arguments, mut consumer_arguments) = (Vec::new(), Vec::new());
@@ -88,6 +97,8 @@ impl AmqpSettings {
             prefix,
             queue_arguments,
             consumer_arguments,
+            message_properties: headed(FieldTable(&headers), terms.durable),
+            headers,
             login: format!("\0{user}\0{password}").into_bytes(),
             properties: properties(),
         })

@@ -1,7 +1,8 @@
-use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
+use super::super::conversation::{Conversation, HeardEvent, message, settings, settings_with, spec};
 use super::*;
+use crate::session::{Leaves, TopicShare};
 use pubmark_model::header::MIN_LEN;
-use pubmark_wire::amqp::put_text;
+use pubmark_wire::amqp::{PERSISTENT, TRANSIENT, put_text};
 
 fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> AmqpSettings {
     settings::<Amqp>("amqp://h", qos, durable, set).unwrap()
@@ -122,6 +123,9 @@ fn queues_and_exchanges_fit_the_part() {
     let wild = ClientSpec { wild: true, topic: "t.#".into(), ..own.clone() };
     assert_eq!(declared(&once, wild).0, "c0 12 amq.topic t.# 2");
     assert_eq!(declared(&once, ClientSpec { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
+    let share = ClientSpec { leaves: Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }), ..own.clone() };
+    let bound = ["markers", "1", "3"].map(|leaf| format!("amq.direct t.{leaf}")).join(" ");
+    assert_eq!(declared(&once, share).0, format!("c0 12 {bound} 2"));
     let durable = declared(&kept, own);
     assert_eq!(durable, ("c0 2 amq.direct t prefetch 7 0".into(), vec!["Cancel", "QueueDelete", "Close"]));
 }
@@ -171,7 +175,8 @@ fn complaints_after_close_do_not_matter() {
 #[test]
 fn a_publisher_waits_for_confirms() {
     let settings = plain(1, true, &[("inflight", "3")]);
-    let mut talk = connected(&settings, ClientSpec { leaves: 2, ..spec(Role::Publisher, "t") }, 0);
+    let mut talk =
+        connected(&settings, ClientSpec { wild: true, leaves: Leaves::Turns(2), ..spec(Role::Publisher, "t") }, 0);
     assert!((5..8).all(|n| talk.publish(b"m", n)));
     let mut expected =
         word(1, Method::Publish { reserved: 0, exchange: TOPIC.into(), routing_key: "t.1".into(), flags: 0 });
@@ -446,4 +451,30 @@ fn a_queue_has_the_type_that_was_asked_for_and_a_stream_is_read_from_its_beginni
     }
     let wrong = settings::<Amqp>("amqp://h", 1, true, &[("queue_type", "lazy")]).err().unwrap().to_string();
     assert!(wrong.contains("classic, quorum or stream"), "{wrong}");
+}
+
+#[test]
+fn headers_are_a_table_in_the_properties_of_each_message() {
+    let of = |durable| settings_with::<Amqp>("amqp://h", 1, durable, &[], Some("a: b, long-name: x y")).unwrap();
+    for (durable, mode) in [(false, 1), (true, 2)] {
+        let settings = of(durable);
+        let mut talk = connected(&settings, spec(Role::Publisher, "t"), 0);
+        assert!(talk.publish(b"m", 5));
+        let said = talk.said();
+        let (_, used) = Frame::decode(&said).unwrap().unwrap();
+        let Frame::Header { properties, body_bytes: 1, .. } = Frame::decode(&said[used..]).unwrap().unwrap().0 else {
+            panic!("{said:?}")
+        };
+        let (flags, table) = (&properties[..6], FieldTable(&properties[6..properties.len() - 1]));
+        assert_eq!(flags, [0x30, 0, 0, 0, 0, table.0.len() as u8]);
+        assert_eq!((table.text("a"), table.text("long-name")), (Some(&b"b"[..]), Some(&b"x y"[..])));
+        assert_eq!((properties.last().copied(), reply_to(properties).unwrap()), (Some(mode), None));
+    }
+    let settings = of(false);
+    let asked = requests_properties(&settings, b"12345678", true);
+    assert_eq!(reply_to(&asked).unwrap(), Some(DIRECT_REPLY.as_bytes()));
+    let long = settings_with::<Amqp>("amqp://h", 0, false, &[], Some("4 x 1KiB")).unwrap();
+    let mut talk = Conversation::<Amqp>::new(&long, spec(Role::Publisher, "t"));
+    talk.say(&start()).unwrap();
+    assert!(talk.say(&tune()).unwrap_err().to_string().contains("do not fit into one"));
 }

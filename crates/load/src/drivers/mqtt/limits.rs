@@ -18,18 +18,26 @@ pub struct SessionNeeds {
 
 impl SessionNeeds {
     pub fn of(settings: &MqttSettings, spec: &ClientSpec) -> SessionNeeds {
-        // With several topics below its own, a publisher adds a separator and the last number.
-        let leaf_bytes = if spec.leaves > 1 { 1 + (spec.leaves - 1).to_string().len() } else { 0 };
-        let topic_bytes = spec.topic.len() + leaf_bytes;
+        let topic_bytes = spec.longest_bytes();
         SessionNeeds {
             wildcards: spec.wild,
             shared: spec.group.is_some(),
             session: settings.remembers(spec),
             packet_bytes: match spec.role {
                 Role::Subscriber => 0,
-                _ => encode::publish_bytes(settings.version, settings.qos, topic_bytes, settings.payload_bytes),
+                _ => {
+                    let alias_bytes = if settings.topic_aliases > 0 { 3 } else { 0 };
+                    let properties_bytes = alias_bytes + settings.properties.len();
+                    let (version, qos, payload_bytes) = (settings.version, settings.qos, settings.payload_bytes);
+                    encode::publish_bytes(version, qos, topic_bytes, properties_bytes, payload_bytes)
+                }
             },
         }
+    }
+
+    /// True if it publishes.
+    pub fn publishes(self) -> bool {
+        self.packet_bytes > 0
     }
 
     /// Reports which limit the run exceeds, and by how much. The server's receive maximum is not

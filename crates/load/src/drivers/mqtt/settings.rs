@@ -2,12 +2,13 @@
 
 use crate::session::{ClientSpec, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
-use pubmark_model::options::OptionValues;
+use pubmark_model::message_headers::MessageHeaders;
+use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
 use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{Qos, Version, encode};
 
-/// Expiry of an MQTT 5 session that outlives its connection, s: a day.
+/// Default expiry of an MQTT 5 session that outlives its connection, s: a day.
 const REMEMBERED_S: u32 = 86_400;
 /// Topics with a dollar belong to the server. Together with what follows the prefix, a topic has
 /// 65,535 bytes at most.
@@ -28,6 +29,12 @@ pub struct MqttSettings {
     pub(super) keep_alive_s: u16,
     pub(super) inflight: u16,
     pub(super) payload_bytes: u64,
+    /// Most aliases of topics; 0 for none.
+    pub(super) topic_aliases: u16,
+    /// Properties of each message, encoded.
+    pub(super) properties: Vec<u8>,
+    /// Time for which the server keeps a session without a connection, s.
+    session_expiry_s: u32,
 }
 
 impl MqttSettings {
@@ -69,6 +76,10 @@ impl MqttSettings {
         }
         let resumes = terms.reconnect && qos > Qos::AtMostOnce;
         let payload_bytes = terms.payload_bytes;
+        let properties = properties(terms)?;
+        // The plan has checked that they are for MQTT 5.
+        let topic_aliases = u16::try_from(options.number("topic_alias")).unwrap_or(u16::MAX);
+        let session_expiry_s = seconds(options, "session_expiry").unwrap_or(REMEMBERED_S);
         Ok(MqttSettings {
             version,
             qos,
@@ -80,6 +91,9 @@ impl MqttSettings {
             keep_alive_s,
             inflight,
             payload_bytes,
+            topic_aliases,
+            properties,
+            session_expiry_s,
         })
     }
 
@@ -91,7 +105,7 @@ impl MqttSettings {
             user: self.user.as_deref(),
             password: self.password.as_deref().map(str::as_bytes),
             will: None,
-            session_expiry_s: if remembered { REMEMBERED_S } else { 0 },
+            session_expiry_s: if remembered { self.session_expiry_s } else { 0 },
             receive_maximum: u16::MAX,
         };
         // Names are short, and the settings have been checked: it fits.
@@ -102,4 +116,22 @@ impl MqttSettings {
     pub(super) fn remembers(&self, spec: &ClientSpec) -> bool {
         self.resumes || (self.durable && spec.role == Role::Subscriber)
     }
+}
+
+/// Returns a time in seconds, if the option is set.
+fn seconds(options: &Options, name: &str) -> Option<u32> {
+    options.text(name)?;
+    u32::try_from(options.time_ns(name) / NS_PER_S).ok()
+}
+
+/// Returns the properties of each message of MQTT 5, encoded.
+fn properties(terms: &Terms<'_>) -> Result<Vec<u8>, SettingsError> {
+    let mut properties = Vec::new();
+    if let Some(expiry_s) = seconds(terms.options, "message_expiry") {
+        encode::message_expiry(&mut properties, expiry_s);
+    }
+    for (name, value) in terms.headers.into_iter().flat_map(MessageHeaders::list) {
+        encode::user_property(&mut properties, name, value).map_err(|error| error.to_string())?;
+    }
+    Ok(properties)
 }

@@ -1,9 +1,12 @@
 //! Conversations with a simulated server.
 
+mod properties;
 mod reconnect;
+mod topics;
 
 use super::*;
 use crate::drivers::conversation;
+use crate::session::Leaves;
 use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
@@ -43,7 +46,16 @@ fn settings(version: Version, qos: u8) -> MqttSettings {
 }
 
 fn spec(role: Role) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None, reply: None }
+    ClientSpec {
+        role,
+        id: 0,
+        name: "p0".into(),
+        topic: "a/b".into(),
+        wild: false,
+        leaves: Leaves::None,
+        group: None,
+        reply: None,
+    }
 }
 
 /// A session, its settings, and the bytes that it sends.
@@ -165,7 +177,7 @@ fn an_idle_session_is_small() {
     assert!(size_of::<Mqtt>() <= 160, "{}", size_of::<Mqtt>());
     let subscriber = Client::ready(settings(V5, 1), spec(Role::Subscriber));
     let session = subscriber.session;
-    assert_eq!((session.topic.capacity(), session.unreleased.capacity()), (0, 0));
+    assert_eq!(session.unreleased.capacity(), 0);
     assert!(session.exchanges.capacity() * size_of::<Exchange>() <= 64, "{}", session.exchanges.capacity());
 }
 
@@ -234,7 +246,8 @@ fn subscriptions_and_their_end() {
 #[test]
 fn qos_0_flows_without_an_answer() {
     for version in [V3, V5] {
-        let mut publisher = Client::ready(settings(version, 0), ClientSpec { leaves: 11, ..spec(Role::Publisher) });
+        let mut publisher =
+            Client::ready(settings(version, 0), ClientSpec { leaves: Leaves::Turns(11), ..spec(Role::Publisher) });
         assert!([0, 10, 11, 4_000_000_010].map(|sequence| publisher.publish(sequence)).iter().all(|taken| *taken));
         assert_eq!(publisher.sent(), ["PUBLISH 0 a/b/0", "PUBLISH 0 a/b/10", "PUBLISH 0 a/b/0", "PUBLISH 0 a/b/6"]);
         assert_eq!(publisher.session.unacknowledged(), 0);

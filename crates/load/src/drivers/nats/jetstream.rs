@@ -4,7 +4,8 @@
 //! Source: "JetStream wire API Reference" of NATS, and what nats-server 2.15 sends.
 
 use super::super::confirms::Confirms;
-use crate::session::{ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError, Terms};
+use super::Nats;
+use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::header::MAX_SEQUENCE;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::{OptionValues, Options};
@@ -186,7 +187,17 @@ impl JetStream {
     pub fn subscribe(&mut self, settings: &JetStreamSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let mut config = settings.consumer.clone();
         config["name"] = (*self.consumer).into();
-        config["filter_subject"] = spec.topic.as_str().into();
+        let subjects: Vec<String> = spec.hears(Nats::SEPARATOR).map(Into::into).collect();
+        let filter = match &subjects[..] {
+            [one] => {
+                config["filter_subject"] = one.as_str().into();
+                format!(".{one}")
+            }
+            _ => {
+                config["filter_subjects"] = subjects.into();
+                String::new()
+            }
+        };
         match settings.durable {
             true => config["durable_name"] = (*self.consumer).into(),
             false => config["inactive_threshold"] = INACTIVE_NS.into(),
@@ -206,7 +217,7 @@ impl JetStream {
             }
         }
         let body = json!({"stream_name": settings.stream, "config": config}).to_string();
-        let subject = format!("$JS.API.CONSUMER.CREATE.{}.{}.{}", settings.stream, self.consumer, spec.topic);
+        let subject = format!("$JS.API.CONSUMER.CREATE.{}.{}{filter}", settings.stream, self.consumer);
         let mut next = Vec::new();
         self.request(&subject, body.as_bytes(), &mut next);
         self.next = next;
@@ -219,7 +230,7 @@ impl JetStream {
         &mut self,
         settings: &JetStreamSettings,
         (subject, sequence): (&[u8], u32),
-        message: &[u8],
+        (own_headers, message): (&[u8], &[u8]),
         out: &mut Vec<u8>,
     ) -> bool {
         let number = self.confirms.next();
@@ -227,11 +238,12 @@ impl JetStream {
             return false;
         }
         self.headers.clear();
+        self.headers.extend_from_slice(own_headers);
         // Probes and end markers are repeated on purpose.
         if settings.identifies && sequence <= MAX_SEQUENCE {
             let name = &self.inbox[b"_INBOX.".len()..];
             let name = name.split(|byte| *byte == b'.').next().unwrap_or_default();
-            headers::put_id(&mut self.headers, name, sequence.into());
+            headers::add_id(&mut self.headers, name, sequence.into());
         }
         self.inbox.truncate(self.inbox_bytes);
         // Writing into memory cannot fail.

@@ -1,5 +1,6 @@
-use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
+use super::super::conversation::{Conversation, HeardEvent, message, settings, settings_with, spec};
 use super::*;
+use crate::session::{Leaves, TopicShare};
 use pubmark_model::protocol::Role;
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"NA\",\"server_name\":\"n1\",\"version\":\"2.9.10\",\"proto\":1,\
@@ -49,15 +50,41 @@ fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
 }
 
 #[test]
+fn each_topic_of_a_share_has_a_subscription_of_its_own() {
+    let (settings, share) = (plain(), Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }));
+    let mut talk = Conversation::<Nats>::new(&settings, ClientSpec { leaves: share, ..spec(Role::Subscriber, "a") });
+    talk.subscribe();
+    assert_eq!(talk.said(), b"SUB a.markers 1\r\nSUB a.1 2\r\nSUB a.3 3\r\nPING\r\n");
+}
+
+#[test]
 fn a_publisher_names_the_leaf() {
     let settings = plain();
     let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
     assert!(talk.publish(b"one\r\n", 7));
     assert_eq!(talk.said(), b"PUB t 5\r\none\r\n\r\n");
-    let mut talk = Conversation::<Nats>::new(&settings, ClientSpec { leaves: 3, ..spec(Role::Publisher, "t") });
+    let mut talk =
+        Conversation::<Nats>::new(&settings, ClientSpec { leaves: Leaves::Turns(3), ..spec(Role::Publisher, "t") });
     assert!(talk.publish(b"", 7));
     assert_eq!(talk.said(), b"PUB t.1 0\r\n\r\n");
     assert_eq!(talk.session.unacknowledged(), 0);
+}
+
+#[test]
+fn headers_are_sent_with_each_message_if_the_server_takes_them() {
+    let settings = settings_with::<Nats>("nats://h", 0, false, &[], Some("a: b, long-name: x y")).unwrap();
+    let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
+    talk.say(INFO).unwrap();
+    talk.said();
+    assert!(talk.publish(b"one", 7));
+    assert_eq!(talk.said(), b"HPUB t 34 37\r\nNATS/1.0\r\na: b\r\nlong-name: x y\r\n\r\none\r\n");
+    let without = str::from_utf8(INFO).unwrap().replace("\"headers\":true", "\"headers\":false");
+    let small = str::from_utf8(INFO).unwrap().replace("1048576", "1057");
+    for (info, said) in [(without, "takes no headers"), (small, "those of this run have 1058 with headers")] {
+        let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
+        let error = talk.say(info.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 #[test]

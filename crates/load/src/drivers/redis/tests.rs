@@ -1,5 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
+use crate::session::{Leaves, TopicShare};
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::Role;
 use pubmark_wire::resp::RespCommand;
@@ -67,9 +68,26 @@ fn resp_2_is_understood_wherever_the_bytes_are_cut() {
 }
 
 #[test]
+fn a_share_of_topics_is_one_command_and_counts_when_all_are_confirmed() {
+    let (settings, share) = (plain("3"), Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }));
+    let mut talk = Conversation::<Redis>::new(&settings, ClientSpec { leaves: share, ..spec(Role::Subscriber, "t") });
+    talk.say(HELLO).unwrap();
+    talk.said();
+    talk.heard();
+    talk.subscribe();
+    assert_eq!(commands(&talk.said()), ["SUBSCRIBE t.markers t.1 t.3"]);
+    let confirm = |number| format!(">3\r\n$9\r\nsubscribe\r\n$3\r\nt.1\r\n:{number}\r\n");
+    talk.say((confirm(1) + &confirm(2)).as_bytes()).unwrap();
+    assert_eq!(talk.heard(), []);
+    talk.say(confirm(3).as_bytes()).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+}
+
+#[test]
 fn a_publisher_names_the_leaf_and_takes_the_answers() {
     let settings = plain("3");
-    let mut talk = Conversation::<Redis>::new(&settings, ClientSpec { leaves: 3, ..spec(Role::Publisher, "t") });
+    let mut talk =
+        Conversation::<Redis>::new(&settings, ClientSpec { leaves: Leaves::Turns(3), ..spec(Role::Publisher, "t") });
     talk.say(HELLO).unwrap();
     talk.said();
     talk.heard();

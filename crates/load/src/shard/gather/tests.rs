@@ -5,6 +5,7 @@ use crate::drivers::conversation::{settings, spec};
 use crate::drivers::mqtt::Mqtt;
 use crate::drivers::nats::Nats;
 use crate::drivers::redis::Redis;
+use crate::session::Leaves;
 use proptest::prelude::*;
 use pubmark_model::header::{Header, MIN_LEN, pattern};
 use pubmark_model::protocol::{PublisherTotal, Role};
@@ -168,7 +169,7 @@ fn frames_that_differ_in_more_are_no_copies() {
     let mut leaves = spec(Role::Publisher, "a");
     let acknowledged = Mqtt::new(&settings_of(1), &leaves);
     assert_eq!(acknowledged.tail_bytes(&settings_of(1)), None);
-    leaves.leaves = 10;
+    leaves.leaves = Leaves::Turns(10);
     assert_eq!(Mqtt::new(&settings_of(0), &leaves).tail_bytes(&settings_of(0)), None);
     let nats = settings::<Nats>("nats://h", 0, false, &[]).unwrap();
     assert_eq!(Nats::new(&nats, &leaves).tail_bytes(&nats), None);

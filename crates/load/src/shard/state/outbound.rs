@@ -7,7 +7,6 @@ use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
 use crate::session::{Copies, MessageRefusal};
 use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
-use pubmark_model::header::{MIN_LEN, pattern};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::payload::MessageSizes;
 use pubmark_model::protocol::{Client, PacingFigures};
@@ -86,7 +85,7 @@ impl Outbound {
         Outbound {
             flights: if keeps { clients.iter().map(|_| InFlight::default()).collect() } else { Vec::new() },
             marker: Marker::new(workload, 0),
-            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
+            message: workload.longest_message(),
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,

@@ -143,6 +143,7 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
             answer_ns: None,
             run: "t",
             payload_bytes: 64,
+            headers: None,
             options: &options,
         };
         let workload = Workload::of([("pairs", "1"), ("payload", "64B")]).unwrap();

@@ -1,7 +1,7 @@
 //! The consumer of a queue: its deliveries, and the messages that wait for room.
 
 use crate::routes::{Address, KeptAddress};
-use pubmark_wire::amqp::{Frame, Method, Short, TRANSIENT, correlated, put_content};
+use pubmark_wire::amqp::{FieldTable, Frame, Method, Short, TRANSIENT, correlated, put_content};
 use std::collections::VecDeque;
 
 /// Separator of exchange and routing key in the name of a route.
@@ -92,7 +92,7 @@ impl Consumer {
         let deliver = Method::Deliver { consumer, delivery, redelivered: false, exchange, routing_key };
         Frame::Method(framing.channel, deliver).put(out);
         let asks = str::from_utf8(to.reply).ok().filter(|reply| !reply.is_empty());
-        let properties = asks.map(|reply| correlated("", Some(reply)));
+        let properties = asks.map(|reply| correlated(FieldTable(&[]), "", Some(reply)));
         put_content(out, framing.channel, properties.as_deref().unwrap_or(TRANSIENT), payload, framing.frame_bytes);
     }
 }

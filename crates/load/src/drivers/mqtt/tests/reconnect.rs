@@ -23,6 +23,7 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings
         answer_ns: None,
         run: "r",
         payload_bytes: 1_024,
+        headers: None,
         options: &options(&changes),
     };
     Mqtt::settings(&terms).unwrap()

@@ -140,6 +140,7 @@ fn an_answer_is_short_where_messages_are_long() {
             answer_ns: None,
             run: "r",
             payload_bytes,
+            headers: None,
             options: &options,
         };
         RedisStreamSettings::read(&terms, true).map(|settings| settings.count).map_err(|error| error.to_string())
