@@ -1,5 +1,6 @@
 //! Sizes of messages as classes, and the size of each message.
 
+use crate::profile::trace::TraceRate;
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -167,15 +168,23 @@ impl PayloadSizes {
 
 /// The size of each message of a run: a pure function of its publisher and its number, the same at both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageSizes {
-    sizes: PayloadSizes,
-    seed: u64,
+pub struct MessageSizes(Sizes);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sizes {
+    Drawn { sizes: PayloadSizes, seed: u64 },
+    Trace(Box<TraceRate>),
 }
 
 impl MessageSizes {
     /// Makes the sizes of a run with this seed.
     pub fn new(sizes: PayloadSizes, seed: u64) -> MessageSizes {
-        MessageSizes { sizes, seed }
+        MessageSizes(Sizes::Drawn { sizes, seed })
+    }
+
+    /// Makes the sizes of the rows of a trace.
+    pub fn of_trace(trace: &TraceRate) -> MessageSizes {
+        MessageSizes(Sizes::Trace(Box::new(trace.clone())))
     }
 
     /// Returns the size of a message, bytes.
@@ -184,9 +193,13 @@ impl MessageSizes {
     /// 2^32); the first output gives the gaps of Poisson arrivals. Its output number `sequence` is the draw.
     #[inline]
     pub fn bytes(&self, publisher: u32, sequence: u32) -> usize {
-        let state = Random((self.seed ^ (u64::from(publisher) << 32)).wrapping_add(GAMMA)).bits();
+        let (sizes, seed) = match &self.0 {
+            Sizes::Drawn { sizes, seed } => (sizes, seed),
+            Sizes::Trace(trace) => return trace.bytes(publisher, sequence),
+        };
+        let state = Random((seed ^ (u64::from(publisher) << 32)).wrapping_add(GAMMA)).bits();
         let draw = Random(state.wrapping_add(GAMMA.wrapping_mul(u64::from(sequence)))).bits();
-        self.sizes.at(draw) as usize
+        sizes.at(draw) as usize
     }
 
     /// Returns the sum of the sizes of consecutive messages of a publisher, bytes.
