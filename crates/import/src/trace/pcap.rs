@@ -5,7 +5,8 @@ mod speech;
 
 use super::row::{TraceError, TraceRow};
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpSlice, TransportSlice};
-use flow::{ClientStream, Ended};
+use flow::ClientStream;
+use speech::StreamEnd;
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -234,6 +235,7 @@ impl PcapReader {
         self.tally.messages += heard;
         self.waiting = self.waiting + stream.waiting() - waited;
         if self.waiting > WAITING_MAX {
+            self.waiting -= stream.waiting();
             stream.give_up();
         }
         // What a lost packet had may come after the end.
@@ -274,14 +276,14 @@ impl PcapReader {
         self.waiting = self.waiting.saturating_sub(stream.waiting());
         let (ended, left) = stream.end();
         match ended {
-            Ended::Whole => {}
-            Ended::Gap => {
+            StreamEnd::Whole => {}
+            StreamEnd::Gap => {
                 self.tally.gaps += 1;
                 self.tally.lost_bytes += left;
             }
-            Ended::Encrypted => self.tally.encrypted += 1,
-            Ended::Other => self.tally.others += 1,
-            Ended::Malformed => self.tally.malformed += 1,
+            StreamEnd::Encrypted => self.tally.encrypted += 1,
+            StreamEnd::Other => self.tally.others += 1,
+            StreamEnd::Malformed => self.tally.malformed += 1,
         }
     }
 

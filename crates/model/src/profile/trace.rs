@@ -2,8 +2,8 @@
 
 mod rows;
 
-use super::KILOSECOND;
-use crate::units::{Ns, SECOND, parse_thousandths, thousandths};
+use super::course::KILOSECOND;
+use crate::units::{Ns, parse_thousandths, thousandths};
 pub use rows::{TRACE_ROW_LEN, TraceRows};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -238,9 +238,6 @@ impl TraceRate {
         Some(TraceRate { file: told.file.map(Into::into), ..rate })
     }
 }
-
-/// Shortest time between instants that count as one second.
-pub(super) const BUSIEST_NS: Ns = SECOND;
 
 #[cfg(test)]
 mod tests {

@@ -1,25 +1,10 @@
 //! The bytes that a client sends over one connection, in order.
 
-use super::speech::{Next, Speech};
+use super::speech::{ClientSpeech, StreamEnd, StreamItem};
 use std::collections::BTreeMap;
 
 /// Most bytes of segments that wait for an earlier one.
 const EARLY_MAX: usize = 4 << 20;
-
-/// How reading a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// All bytes were read, or the last message is incomplete.
-    Whole,
-    /// Bytes are missing.
-    Gap,
-    /// The bytes are those of TLS.
-    Encrypted,
-    /// The bytes are of no known protocol.
-    Other,
-    /// The bytes were messages first, and then something else.
-    Malformed,
-}
 
 /// One direction of a connection.
 pub struct ClientStream {
@@ -33,8 +18,8 @@ pub struct ClientStream {
     early_bytes: usize,
     /// Bytes so far.
     position: u64,
-    speech: Speech,
-    ended: Option<Ended>,
+    speech: ClientSpeech,
+    ended: Option<StreamEnd>,
     /// Bytes after the end of reading.
     left: u64,
 }
@@ -49,7 +34,7 @@ impl ClientStream {
             early: BTreeMap::new(),
             early_bytes: 0,
             position: 0,
-            speech: Speech::Unknown,
+            speech: ClientSpeech::Unknown,
             ended: None,
             left: 0,
         }
@@ -86,7 +71,7 @@ impl ClientStream {
                 *known = payload.to_vec();
             }
             if self.early_bytes > EARLY_MAX {
-                self.finish(Ended::Gap);
+                self.finish(StreamEnd::Gap);
             }
             return;
         }
@@ -113,13 +98,13 @@ impl ClientStream {
         let mut taken = 0;
         while self.ended.is_none() {
             match self.speech.next(&self.bytes[taken..]) {
-                Next::Message { topic, bytes, length } => {
+                StreamItem::Message { topic, bytes, length } => {
                     hear(&topic, bytes)?;
                     taken += length;
                 }
-                Next::Passed(length) => taken += length,
-                Next::Incomplete => break,
-                Next::Ends(ended) => self.finish(ended),
+                StreamItem::Passed(length) => taken += length,
+                StreamItem::Incomplete => break,
+                StreamItem::Ends(ended) => self.finish(ended),
             }
         }
         self.bytes.drain(..taken.min(self.bytes.len()));
@@ -129,19 +114,19 @@ impl ClientStream {
     /// Ends it because it waits for too much.
     pub fn give_up(&mut self) {
         if self.ended.is_none() {
-            self.finish(Ended::Gap);
+            self.finish(StreamEnd::Gap);
         }
     }
 
-    fn finish(&mut self, ended: Ended) {
+    fn finish(&mut self, ended: StreamEnd) {
         self.left += self.waiting() as u64;
         self.ended = Some(ended);
         (self.bytes, self.early, self.early_bytes) = (Vec::new(), BTreeMap::new(), 0);
     }
 
     /// Returns how it ended, and the bytes that were not read because of a gap.
-    pub fn end(self) -> (Ended, u64) {
-        let ended = self.ended.unwrap_or(if self.lacks_bytes() { Ended::Gap } else { Ended::Whole });
+    pub fn end(self) -> (StreamEnd, u64) {
+        let ended = self.ended.unwrap_or(if self.lacks_bytes() { StreamEnd::Gap } else { StreamEnd::Whole });
         (ended, self.left + self.waiting() as u64)
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of a trace, 12 bytes each.
 
-use super::BUSIEST_NS;
-use crate::units::Ns;
+use crate::header::MIN_LEN;
+use crate::units::{Ns, SECOND};
 
 /// Length of a row in the file that agents read: its time in ns and its size in bytes, both little-endian.
 pub const TRACE_ROW_LEN: usize = 12;
@@ -82,12 +82,12 @@ impl TraceRows {
         self.least_bytes = if self.times_ns.is_empty() { bytes.into() } else { self.least_bytes.min(bytes.into()) };
         self.most_bytes = self.most_bytes.max(bytes.into());
         self.sum_bytes = self.sum_bytes.saturating_add(bytes.into());
-        if u64::from(bytes) < crate::payload::LEAST_BYTES {
+        if (bytes as usize) < MIN_LEN {
             self.short.get_or_insert((line, bytes));
         }
         self.times_ns.push(time_ns);
         self.bytes.push(bytes);
-        while self.times_ns[self.second_at].saturating_add(BUSIEST_NS) <= time_ns {
+        while self.times_ns[self.second_at].saturating_add(SECOND) <= time_ns {
             self.second_at += 1;
         }
         self.busiest = self.busiest.max((self.times_ns.len() - self.second_at) as u64);
