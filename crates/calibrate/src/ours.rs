@@ -18,7 +18,7 @@ use pubmark_study::servers::Servers;
 const CONNECT_RATE: u32 = 1_000_000;
 
 /// The agents' load, where it differs from the defaults of every workload.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct AgentLoad {
     /// Number of publishers.
     pub publishers: u32,
@@ -47,7 +47,7 @@ impl AgentLoad {
         Ok(Workload {
             publishers: self.publishers,
             subscribers: self.subscribers,
-            rate: self.rate,
+            rate: self.rate.clone(),
             payload_bytes: self.payload_bytes,
             connect_rate: CONNECT_RATE,
             // The bare loops sleep until something is due, so the agents must not watch

@@ -1,5 +1,6 @@
 //! Exit codes, and errors with their exit codes.
 
+use pubmark_import::trace::TraceError;
 use pubmark_study::results::ResultsError;
 use pubmark_study::runner::StudyError;
 use std::process::ExitCode;
@@ -71,6 +72,12 @@ impl Failure {
     /// Returns an error of a failed operation.
     pub fn run(text: impl ToString) -> Failure {
         Failure::Run(text.to_string())
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Failure {
+        Failure::usage(error)
     }
 }
 

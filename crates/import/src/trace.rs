@@ -8,11 +8,13 @@ mod counts;
 mod fit;
 mod flow_fit;
 mod monitor;
+mod pcap;
 mod reader;
 mod row;
 mod sizes;
 mod time;
 
 pub use fit::{TraceFit, TraceFitOptions};
+pub use pcap::PcapReader;
 pub use reader::TraceReader;
 pub use row::{TRACE_HEADER, TraceError, TraceFormat, TraceRow};

@@ -27,7 +27,6 @@ use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_SMALL, OWN_LAG_WITHIN, RECEIVE, touched
 use finding::{Found, Judge, words};
 use pubmark_model::fault::Target;
 use pubmark_model::header::FREE_LEN;
-use pubmark_model::profile::Profile;
 use pubmark_model::record::{Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, format_size};
@@ -97,9 +96,10 @@ pub fn judge(
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());
     judge.note(Component::Generator, varied_sizes(record));
-    // A trend is expected of faults, of a rate that changes, and of subscribers that are slow by request.
+    // A trend is expected of faults, of a rate that changes, of publishers that pause, and of subscribers that are slow by request.
     let slow = record.workload.consumes_slowly();
-    let is_even = record.workload.rate.profile().is_none_or(Profile::is_constant) && record.faults.is_empty() && !slow;
+    let is_constant = record.workload.rate.profile().is_none_or(|profile| profile.is_constant());
+    let is_even = is_constant && !record.workload.arrival.pauses() && record.faults.is_empty() && !slow;
     let trend = || if is_even { steady_state::trending(record) } else { None };
     // Messages that no subscriber takes are no backlog.
     let backlog = if kill::deaf(record) || slow { None } else { steady_state::backlog(record, unlimited) };
@@ -164,9 +164,12 @@ fn early(negative: u64) -> Option<Found> {
 
 /// Names the sizes of messages, if they vary.
 fn varied_sizes(record: &RunRecord) -> Option<String> {
-    let sizes = record.workload.payload_sizes.as_ref()?;
-    let (text, mean) = (sizes.text(), sizes.mean_bytes());
-    Some(format!("sizes of messages varied, as requested: `payload = {text}`, {mean:.0} B on average"))
+    let (text, mean) = (record.workload.sizes_text()?, record.workload.mean_payload_bytes());
+    let key = if record.workload.payload_sizes.is_some() { "payload" } else { "trace" };
+    Some(format!(
+        "sizes of messages varied, as requested: `{key} = {}`, {mean:.0} B on average",
+        text.trim_start_matches("trace ")
+    ))
 }
 
 /// Attributes silences of subscribers to the part that stalled: to the generator if an agent stood still or a publisher
@@ -174,7 +177,7 @@ fn varied_sizes(record: &RunRecord) -> Option<String> {
 /// does not report whether it ran, no part is blamed.
 fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: bool) {
     if record.workload.consumes_slowly() {
-        let rate = record.workload.consume;
+        let rate = &record.workload.consume;
         let evidence = format!(
             "subscribers took messages at `consume = {rate}`, as requested: latencies include the time for which \
              messages waited for them"

@@ -5,6 +5,7 @@ mod identity;
 pub mod listening;
 pub mod removal;
 mod tasks;
+mod trace_file;
 
 use crate::clock;
 use crate::control::{Control, Counter, ThreadContext, ThreadReport};
@@ -251,7 +252,11 @@ impl<W: Write> Agent<W> {
 
     fn prepare(&mut self, mut prepare: Prepare) -> std::io::Result<()> {
         let workload = match only_flow(&mut prepare) {
-            Ok(flow) => flow.workload,
+            Ok(flow) => trace_file::load(flow.workload),
+            Err(error) => return self.complain(error.to_string(), true),
+        };
+        let workload = match workload {
+            Ok(workload) => workload,
             Err(error) => return self.complain(error.to_string(), true),
         };
         self.scratch = Some(prepare.scratch.clone()).filter(|scratch| !scratch.is_empty());

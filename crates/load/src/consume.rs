@@ -8,7 +8,7 @@ use pubmark_model::workload::Workload;
 const CATCH_UP: Ns = 10 * MILLISECOND;
 
 /// The instants from which on a subscriber may take its messages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConsumePace {
     profile: Profile,
     start_ns: Ns,

@@ -226,7 +226,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             }
         }
     }
-    flow.bytes = workload.payload_sizes.as_ref().map(|_| bytes);
+    flow.bytes = workload.sizes_vary().then_some(bytes);
     flow.publishers.sort_by_key(|total| total.publisher);
     series.latency = slice_latency.into_iter().map(packed).collect();
     trim(&mut series);

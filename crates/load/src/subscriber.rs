@@ -89,7 +89,7 @@ impl ReceiveRecorder {
     pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
         let body_at = workload.body_at(payload);
-        let is_checked = workload.verify == Verify::Full && payload > body_at && workload.payload_sizes.is_none();
+        let is_checked = workload.verify == Verify::Full && payload > body_at && !workload.sizes_vary();
         let body_crc = is_checked.then(|| crc32c::crc32c(&workload.payload_content.message(payload)[body_at..]));
         ReceiveRecorder {
             slicer: None,

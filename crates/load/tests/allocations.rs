@@ -10,9 +10,11 @@ use pubmark_load::shard::{Assignment, Dial, Notifier, run};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::options::Options;
+use pubmark_model::profile::Profile;
+use pubmark_model::profile::trace::{TraceRate, TraceRows};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, SECOND};
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{Rate, Workload};
 use pubmark_wire::mqtt::server::{self, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode};
 use std::io::{Read, Write};
@@ -121,6 +123,14 @@ fn converse(mut stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut
     }
 }
 
+/// Returns the rate of a trace of half a second, with sizes up to 1 KiB, for two publishers that each send this many messages a
+/// second.
+fn trace(per_s: u64) -> Rate {
+    let mut rows = TraceRows::new("t.csv", None);
+    (0..per_s).for_each(|row| rows.push(row * SECOND / 2 / per_s, 64 + row as u32 % 960, row + 2));
+    Rate::Due(Profile::Trace(TraceRate::new(Arc::new(rows), 1_000, 2, true)))
+}
+
 /// Returns the messages sent and the allocations made by two publishers at this rate.
 fn publish(rate: &str, qos: &str, more: (&str, &str)) -> (u64, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -137,8 +147,12 @@ fn publish(rate: &str, qos: &str, more: (&str, &str)) -> (u64, u64) {
             });
         }
     });
-    let workload =
-        workload(&[("pairs", "2"), ("rate", rate), ("qos", qos), ("warmup", "0s"), ("duration", "500ms"), more]);
+    let per_s = rate.strip_prefix("trace ");
+    let rate = ("rate", per_s.unwrap_or(rate));
+    let mut workload = workload(&[("pairs", "2"), rate, ("qos", qos), ("warmup", "0s"), ("duration", "500ms"), more]);
+    if let Some(per_s) = per_s {
+        workload.rate = trace(per_s.parse().unwrap());
+    }
     let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
     let played = Played::start(&workload, Role::Publisher, to, options);
     played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
@@ -168,6 +182,7 @@ fn a_message_that_is_sent_costs_no_allocation() {
         ("20", "max", "0", varied),
         ("20", "20000", "0", ("topics", "100000")),
         ("20", "max", "0", ("topics", "100000")),
+        ("trace 20", "trace 20000", "1", alike),
     ] {
         let ((few_sent, few_made), (many_sent, many_made)) = (publish(few, qos, more), publish(many, qos, more));
         assert!(many_sent > 500 * few_sent, "{few_sent} and {many_sent} messages");

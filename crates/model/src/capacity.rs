@@ -7,6 +7,7 @@ mod step;
 use crate::cell::{Cell, Limits};
 use crate::flow::{ALL, split_place};
 use crate::objective::Objective;
+use crate::profile::Profile;
 use crate::record::RunRecord;
 use crate::units::{Ns, SECOND};
 use crate::words::words;
@@ -89,12 +90,13 @@ impl LoadAxis {
 
     /// Returns the load of a workload; `None` if it has no load of this kind, such as at `max`.
     pub fn load(self, workload: &Workload) -> Option<f64> {
-        match (self, workload.rate, workload.arrival) {
+        match (self, &workload.rate, workload.arrival) {
+            (LoadAxis::Rate, Rate::Due(Profile::Trace(_)), _) => None,
             (LoadAxis::Rate, Rate::Due(profile), _) => Some(profile.fastest_per_s() * f64::from(workload.publishers)),
             (LoadAxis::Rate, Rate::Max, _) => None,
             (LoadAxis::Pairs | LoadAxis::Publishers, ..) => Some(f64::from(workload.publishers)),
             (LoadAxis::Subscribers, ..) => Some(f64::from(workload.subscribers)),
-            (LoadAxis::Payload, ..) if workload.payload_sizes.is_some() => None,
+            (LoadAxis::Payload, ..) if workload.sizes_vary() => None,
             (LoadAxis::Payload, ..) => Some(workload.payload_bytes as f64),
             (LoadAxis::Burst, _, Arrival::Burst(burst)) => Some(f64::from(burst)),
             (LoadAxis::Burst, ..) => Some(1.0),

@@ -1,10 +1,9 @@
 //! Flows: separate streams of traffic of one run, each with its own pattern, clients, rate and messages.
 
 use crate::cell::Cell;
-use crate::payload::SizeFiles;
 use crate::protocol::Flow;
 use crate::setting::{Key, SettingError, Settings, key};
-use crate::workload::resolve::WorkloadErrors;
+use crate::workload::resolve::{WorkloadErrors, WorkloadFiles};
 use crate::workload::{Verify, Workload};
 use serde_json::{Map, Value};
 
@@ -31,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 20] = [
+pub const OWN_KEYS: [&str; 23] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -39,6 +38,9 @@ pub const OWN_KEYS: [&str; 20] = [
     "tree_devices",
     "tree_parameters",
     "rate",
+    "trace",
+    "trace_speed",
+    "trace_flow",
     "arrival",
     "consume",
     "outstanding",
@@ -92,10 +94,16 @@ impl StudyFlow {
     }
 
     /// Returns the flow of these settings of a cell.
-    pub(crate) fn resolve(&self, shared: &Settings, files: &SizeFiles) -> Result<Flow, WorkloadErrors> {
+    pub(crate) fn resolve(&self, shared: &Settings, files: WorkloadFiles<'_>) -> Result<Flow, WorkloadErrors> {
         let mut shared = shared.clone();
         if ["pattern"].iter().chain(&CLIENT_KEYS).any(|name| self.settings.get(name).is_some()) {
             CLIENT_KEYS.iter().filter_map(|name| key(name)).for_each(|key| drop(key.take(&mut shared)));
+        }
+        // What says when messages are due replaces what the study says.
+        if self.settings.trace.is_some() {
+            (shared.rate, shared.arrival) = (None, None);
+        } else if self.settings.rate.is_some() {
+            (shared.trace, shared.trace_speed, shared.trace_flow) = (None, None, None);
         }
         let workload = Workload::resolve_with(&shared.overridden_by(self.settings.clone()), files)?;
         Ok(Flow { name: self.name.clone(), workload })
@@ -155,9 +163,9 @@ impl Cell {
                 subscribers: flow.workload.subscribers,
                 tree_devices: flow.workload.tree_devices,
                 tree_parameters: flow.workload.tree_parameters,
-                rate: flow.workload.rate,
+                rate: flow.workload.rate.clone(),
                 arrival: flow.workload.arrival,
-                consume: flow.workload.consume,
+                consume: flow.workload.consume.clone(),
                 outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),

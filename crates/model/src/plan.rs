@@ -169,6 +169,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;
         }
+        can_replay(&workload, &flows, &placement)?;
         can_encrypt(&workload, system, &options)?;
         can_queue(&workload, system, &options)?;
         can_watch(watch.as_ref(), system, &options)?;
@@ -201,7 +202,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
 /// Returns the workload of a cell, and its flows if it has several; of a cell that is one flow of a report, that one's.
 fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Result<(Workload, Vec<Flow>), Diagnostic> {
     if study.flows.is_empty() {
-        return Ok((Workload::resolve_with(settings, &study.sizes).map_err(Diagnostic::whole)?, Vec::new()));
+        return Ok((Workload::resolve_with(settings, study.files()).map_err(Diagnostic::whole)?, Vec::new()));
     }
     if settings.count.is_some() {
         return Err(Diagnostic::whole("the flows of a run have one window: write `duration` in place of `count`"));
@@ -214,7 +215,7 @@ fn traffic(study: &Study, settings: &Settings, axes: &Map<String, Value>) -> Res
                 flow.set(key.name, &as_typed(value)).map_err(|error| wrong(error.to_string()))?;
             }
         }
-        flow.resolve(settings, &study.sizes).map_err(|errors| wrong(errors.to_string()))
+        flow.resolve(settings, study.files()).map_err(|errors| wrong(errors.to_string()))
     };
     let played = study.flows.iter().filter(|flow| plays(axes, &flow.name));
     let mut flows = played.map(named).collect::<Result<Vec<Flow>, Diagnostic>>()?;
@@ -287,6 +288,18 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
             .help("set durable = false, or leave it out with a [[skip]] entry"));
     }
     Ok(())
+}
+
+/// Checks that the clients of a trace are on this machine, which has its file.
+fn can_replay(workload: &Workload, flows: &[Flow], placement: &Placement) -> Result<(), Diagnostic> {
+    let workloads = || flows.iter().map(|flow| &flow.workload).chain([workload]);
+    let Some(trace) = workloads().find_map(|workload| workload.rate.trace()) else { return Ok(()) };
+    let Some(host) = placement.publishers.iter().chain(&placement.subscribers).find(|host| !host.reach.is_empty())
+    else {
+        return Ok(());
+    };
+    let message = format!("`{trace}` cannot be replayed on the host {}: its file is on this machine", host.name);
+    Err(Diagnostic::whole(message).help("let clients run on this machine, or set a `rate`"))
 }
 
 /// Checks that a side can have several agents. The error is the reason and advice.

@@ -6,6 +6,7 @@
 //! messages, instants, or the bounds of the rate.
 
 mod course;
+pub mod trace;
 
 use crate::units::{Ns, UnitError, parse_thousandths, thousandths};
 pub use course::Course;
@@ -14,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
+use trace::TraceRate;
 
 /// Highest rate of a publisher: one message each nanosecond.
 const FASTEST_PER_KS: u64 = KILOSECOND;
 
 /// The rate of one publisher over time, from its first message on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// A constant rate.
     Constant {
@@ -28,6 +30,8 @@ pub enum Profile {
     },
     /// A rate that changes.
     Varying(Course),
+    /// The rate of a trace.
+    Trace(TraceRate),
 }
 
 impl Profile {
@@ -39,67 +43,72 @@ impl Profile {
 
     /// Returns the instant at which message `index` is due, ns from the first.
     #[inline]
-    pub fn due(self, index: u64) -> Ns {
+    pub fn due(&self, index: u64) -> Ns {
         match self {
             // A 128-bit division takes several times as long, and this runs for each message.
             Profile::Constant { per_ks } => match index.checked_mul(KILOSECOND) {
-                Some(product) => product / per_ks,
+                Some(product) => product / *per_ks,
                 None => clamped(u128::from(index) * u128::from(KILOSECOND) / u128::from(per_ks.get())),
             },
             Profile::Varying(course) => course.due(index),
+            Profile::Trace(trace) => trace.due(index),
         }
     }
 
     /// Returns the number of messages due before an instant, ns from the first.
-    pub fn due_before(self, at_ns: Ns) -> u64 {
+    pub fn due_before(&self, at_ns: Ns) -> u64 {
         match self {
             Profile::Constant { per_ks } => {
                 clamped((u128::from(at_ns) * u128::from(per_ks.get())).div_ceil(u128::from(KILOSECOND)))
             }
             Profile::Varying(course) => course.due_before(at_ns),
+            Profile::Trace(trace) => trace.due_before(at_ns),
         }
     }
 
     /// Returns the mean number of messages due by `at_ns`, ns from the first, over all phases at
     /// which a publisher can begin.
-    pub fn expected(self, at_ns: Ns) -> f64 {
+    pub fn expected(&self, at_ns: Ns) -> f64 {
         match self {
             Profile::Constant { per_ks } => at_ns as f64 * (per_ks.get() as f64 / KILOSECOND as f64),
             Profile::Varying(course) => course.expected(at_ns),
+            Profile::Trace(trace) => trace.due_before(at_ns) as f64,
         }
     }
 
     /// Returns the instant by which `messages` more are due than by `at_ns`, both in ns from the
     /// first. It stretches independent gaps of mean 1 to this rate.
     #[inline]
-    pub fn after(self, at_ns: f64, messages: f64) -> f64 {
+    pub fn after(&self, at_ns: f64, messages: f64) -> f64 {
         match self {
             Profile::Constant { per_ks } => at_ns + messages * (KILOSECOND as f64 / per_ks.get() as f64),
             Profile::Varying(course) => course.after(at_ns, messages),
+            Profile::Trace(trace) => trace.after(at_ns, messages),
         }
     }
 
     /// Returns its lowest and its highest rate, messages per 1,000 s.
-    pub fn per_ks(self) -> RangeInclusive<u64> {
+    pub fn per_ks(&self) -> RangeInclusive<u64> {
         match self {
             Profile::Constant { per_ks } => per_ks.get()..=per_ks.get(),
             Profile::Varying(course) => course.per_ks(),
+            Profile::Trace(trace) => trace.per_ks(),
         }
     }
 
     /// True if the rate does not change.
-    pub fn is_constant(self) -> bool {
+    pub fn is_constant(&self) -> bool {
         matches!(self, Profile::Constant { .. })
     }
 
     /// Returns its highest rate, messages per second.
-    pub fn fastest_per_s(self) -> f64 {
+    pub fn fastest_per_s(&self) -> f64 {
         *self.per_ks().end() as f64 / 1e3
     }
 }
 
 /// A publisher's rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
 pub enum Rate {
     /// As many messages as are due.
@@ -129,10 +138,18 @@ impl Rate {
     }
 
     /// Returns the profile; `None` if the rate is `max`.
-    pub fn profile(self) -> Option<Profile> {
+    pub fn profile(&self) -> Option<Profile> {
         match self {
-            Rate::Due(profile) => Some(profile),
+            Rate::Due(profile) => Some(profile.clone()),
             Rate::Max => None,
+        }
+    }
+
+    /// Returns the trace that it replays, if it does.
+    pub fn trace(&self) -> Option<&TraceRate> {
+        match self {
+            Rate::Due(Profile::Trace(trace)) => Some(trace),
+            _ => None,
         }
     }
 }
@@ -142,6 +159,7 @@ impl fmt::Display for Rate {
         match self {
             Rate::Due(Profile::Constant { per_ks }) => write!(f, "{}", per_ks.get() as f64 / 1e3),
             Rate::Due(Profile::Varying(course)) => course.fmt(f),
+            Rate::Due(Profile::Trace(trace)) => trace.fmt(f),
             Rate::Max => f.write_str("max"),
         }
     }
@@ -152,6 +170,7 @@ impl From<Rate> for serde_json::Value {
         match rate {
             Rate::Due(Profile::Constant { per_ks }) => thousandths(per_ks.get()),
             Rate::Due(Profile::Varying(course)) => course.to_string().into(),
+            Rate::Due(Profile::Trace(trace)) => (&trace).into(),
             Rate::Max => "max".into(),
         }
     }
@@ -163,7 +182,10 @@ impl TryFrom<serde_json::Value> for Rate {
         match value {
             serde_json::Value::String(text) => Rate::parse(&text),
             serde_json::Value::Number(number) => Rate::parse(&number.to_string()),
-            other => Err(UnitError::RateValue(other)),
+            other => match TraceRate::told(other.clone()) {
+                Some(trace) => Ok(Rate::Due(Profile::Trace(trace))),
+                None => Err(UnitError::RateValue(other)),
+            },
         }
     }
 }
@@ -202,6 +224,9 @@ mod tests {
         let constant = (0u32..40, 1u64..=1 << 40).prop_map(|(shift, per_ks)| Profile::constant(per_ks >> shift));
         // Rates at most 10,000 apart: a float holds the messages of one to well within a ns of another.
         let rates = proptest::collection::vec(100_000u64..=1_000_000_000, 2..=6);
+        let sine = (1u64..=1_000, 1u64..=1_000, 1u64..=80_000_000).prop_map(|(low, more, ms)| {
+            Rate::parse(&format!("sine {low} to {} each {ms}ms", low + more)).unwrap().profile().unwrap()
+        });
         let varying =
             (rates, 1u64..=14_000_000, any::<bool>(), any::<bool>()).prop_map(|(rates, ms, is_ramp, repeats)| {
                 let again = if repeats { " repeat" } else { "" };
@@ -212,7 +237,7 @@ mod tests {
                 };
                 Rate::parse(&text).unwrap().profile().unwrap()
             });
-        prop_oneof![constant, varying]
+        prop_oneof![constant, varying, sine]
     }
 
     proptest! {

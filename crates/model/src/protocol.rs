@@ -15,7 +15,7 @@ pub use crate::role::Role;
 use crate::units::Ns;
 use crate::workload::Workload;
 pub use answer::{NoSuchDriver, UnknownOption};
-pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT, VARYING};
+pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT, SINE, TRACE, VARYING};
 pub use histograms::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{

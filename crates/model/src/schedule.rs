@@ -1,11 +1,14 @@
 //! Due times of messages: a pure function of the count (and, for Poisson arrivals, of the seed). A
 //! schedule never slips and never forgets a message.
 
+mod on_off;
+
 use crate::pattern::Topics;
 use crate::profile::Profile;
 use crate::topology::partition;
 use crate::units::Ns;
 use crate::workload::{Arrival, Extent, Workload};
+use on_off::OnOff;
 use pubmark_stats::Random;
 use std::ops::RangeInclusive;
 
@@ -35,16 +38,16 @@ impl DueCount {
     /// `until_ns` are the earliest and the latest instant, in ns from the start, up to which
     /// messages count as due: `(Ns::MAX, Ns::MAX)` unless the publisher was killed.
     ///
-    /// `None` if there are too many Poisson arrivals to draw them all.
+    /// `None` if there are too many Poisson arrivals, or too many with pauses, to draw them all.
     pub fn of(workload: &Workload, profile: Profile, publisher: u32, until_ns: (Ns, Ns)) -> Option<DueCount> {
         let from = workload.warmup_ns;
         let to = from.saturating_add(workload.window_ns()?);
         let is_poisson = workload.arrival == Arrival::Poisson;
-        if is_poisson && profile.expected(to) > MOST_DRAWS {
+        if (is_poisson || workload.arrival.pauses()) && profile.expected(to) > MOST_DRAWS {
             return None;
         }
         let slack = if is_poisson { LOGARITHM_NS } else { 0 };
-        let mut schedule = Schedule::of(workload, profile, publisher);
+        let mut schedule = Schedule::of(workload, profile.clone(), publisher);
         let mut due_before = |at_ns: Ns| {
             let least = schedule.skip_to(at_ns.saturating_sub(slack));
             (least, schedule.skip_to(at_ns.saturating_add(slack)))
@@ -75,6 +78,7 @@ pub struct Schedule {
     index: u64,
     due_ns: Ns,
     poisson: Poisson,
+    on_off: Option<Box<OnOff>>,
 }
 
 struct Poisson {
@@ -91,22 +95,36 @@ fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
 
 impl Schedule {
     /// Creates the schedule of publisher `publisher` of `publishers`, each with this profile.
-    /// Publishers are spread evenly over the first interval, so that they do not all send at once.
+    /// Publishers are spread evenly over the first interval, so that they do not all send at once;
+    /// those of a trace share its rows.
     pub fn new(arrival: Arrival, profile: Profile, publisher: u32, publishers: u32, seed: u64) -> Schedule {
+        if let Profile::Trace(trace) = &profile {
+            let own = Profile::Trace(trace.of_publisher(publisher));
+            return Schedule::begin(arrival, own, 0, 0);
+        }
         let period = match arrival {
             Arrival::Burst(size) => profile.due(u64::from(size)),
             Arrival::Uniform => profile.due(1),
-            Arrival::Poisson => 0,
+            Arrival::Poisson | Arrival::OnOff { .. } => 0,
         };
         let offset_ns = (u128::from(period) * u128::from(publisher) / u128::from(publishers.max(1))) as Ns;
         let mixed = Random(seed ^ (u64::from(publisher) << 32)).bits();
+        Schedule::begin(arrival, profile, offset_ns, mixed)
+    }
+
+    /// Creates a schedule whose first message is due at `offset_ns`, with the seed of its gaps.
+    fn begin(arrival: Arrival, profile: Profile, offset_ns: Ns, seed: u64) -> Schedule {
         let mut schedule = Schedule {
             arrival,
             profile,
             offset_ns,
             index: 0,
             due_ns: 0,
-            poisson: Poisson { random: Random(mixed), at_ns: 0.0 },
+            poisson: Poisson { random: Random(seed), at_ns: 0.0 },
+            on_off: match arrival {
+                Arrival::OnOff { on_ns, off_ns } => Some(Box::new(OnOff::new(on_ns, off_ns, Random(seed)))),
+                _ => None,
+            },
         };
         schedule.due_ns = schedule.compute();
         schedule
@@ -121,6 +139,9 @@ impl Schedule {
     pub fn of(workload: &Workload, profile: Profile, publisher: u32) -> Schedule {
         let (arrival, seed) = (workload.arrival, workload.seed);
         let size = match (workload.pattern.topics(), arrival) {
+            _ if matches!(profile, Profile::Trace(_)) => {
+                return Schedule::new(arrival, profile, publisher, workload.publishers, seed);
+            }
             (Topics::Tree, Arrival::Burst(size)) => size,
             (Topics::Tree, Arrival::Uniform) => 1,
             _ => return Schedule::new(arrival, profile, publisher, workload.publishers, seed),
@@ -128,8 +149,9 @@ impl Schedule {
         let partition = partition(workload);
         let (instance, group) = (publisher / partition, publisher % partition / size);
         let groups = partition.div_ceil(size);
+        let shift = phase(seed, instance, profile.due(1) / Ns::from(groups));
         let mut schedule = Schedule::new(Arrival::Uniform, profile, group, groups, seed);
-        schedule.delay(phase(seed, instance, profile.due(1) / Ns::from(groups)));
+        schedule.delay(shift);
         schedule
     }
 
@@ -143,6 +165,10 @@ impl Schedule {
     fn compute(&mut self) -> Ns {
         match self.arrival {
             Arrival::Uniform => self.offset_ns + self.profile.due(self.index),
+            Arrival::OnOff { .. } => {
+                let sending_ns = self.profile.due(self.index);
+                self.on_off.as_mut().map_or(sending_ns, |on_off| on_off.at(sending_ns))
+            }
             Arrival::Burst(size) => {
                 let burst = self.index / u64::from(size.max(1)) * u64::from(size.max(1));
                 self.offset_ns + self.profile.due(burst)
@@ -163,12 +189,12 @@ impl Schedule {
 
     /// Advances to the first message that is due at `at_ns` or later, ns from the start, and
     /// returns its number, which is the number of messages due before. Never goes back. Takes time
-    /// proportional to the messages for Poisson arrivals, and constant time otherwise.
+    /// proportional to the messages for Poisson arrivals and those with pauses, and constant time otherwise.
     pub fn skip_to(&mut self, at_ns: Ns) -> u64 {
         let since = at_ns.saturating_sub(self.offset_ns);
         let before = if at_ns > self.offset_ns { self.profile.due_before(since) } else { 0 };
         let number = match self.arrival {
-            Arrival::Poisson => {
+            Arrival::Poisson | Arrival::OnOff { .. } => {
                 while self.due_ns < at_ns {
                     self.advance();
                 }
@@ -287,6 +313,33 @@ mod tests {
         assert_ne!(dues[0], other, "publishers have gaps of their own");
     }
 
+    /// Messages come at the rate in periods of 2 s on average, with pauses of 8 s, and each publisher has its own.
+    #[test]
+    fn periods_and_pauses_have_their_means_and_are_repeated_from_the_seed() {
+        let arrival = Arrival::parse("on-off:2s/8s").unwrap();
+        let schedule = |publisher, seed| Schedule::new(arrival, Profile::constant(100_000), publisher, 20, seed);
+        let all: Vec<Vec<Ns>> = (0..20).map(|publisher| dues(schedule(publisher, 7), 20_000)).collect();
+        assert_eq!(all[3], dues(schedule(3, 7), 20_000));
+        assert_ne!(all[3], dues(schedule(3, 8), 20_000));
+        let gap = 10_000_000;
+        let (mut pauses, mut paused_ns, mut first) = (0_u64, 0, 0);
+        for own in &all {
+            for pair in own.windows(2) {
+                let between = pair[1] - pair[0];
+                assert!(between >= gap, "never faster than the rate");
+                if between > gap {
+                    (pauses, paused_ns) = (pauses + 1, paused_ns + between - gap);
+                }
+            }
+            first += u32::from(own[0] == 0);
+        }
+        let sent_ns = 20 * 19_999 * gap;
+        // 2,000 periods: a standard deviation of 2.2 %. A period without a message is a part of a pause.
+        let (on_s, off_s) = (sent_ns as f64 / pauses as f64 / 1e9, paused_ns as f64 / pauses as f64 / 1e9);
+        assert!((on_s / 2.0 - 1.0).abs() < 0.1 && (off_s / 8.0 - 1.0).abs() < 0.1, "{on_s} {off_s}");
+        assert!((1..=9).contains(&first), "a fifth of them begins in a period: {first}");
+    }
+
     #[test]
     fn what_is_planned_is_what_a_publisher_counts_one_by_one() {
         let settings = |more: &[(&str, &str)]| {
@@ -311,11 +364,13 @@ mod tests {
             ("burst:100", "12.5", 1),
             ("poisson", "2.5", 0),
             ("poisson", "1000", 2),
+            ("on-off:500ms/200ms", "500", 1),
+            ("on-off:100ms/1s", "3000", 0),
         ] {
             let workload = settings(&[("arrival", arrival), ("rate", rate)]);
             let profile = workload.rate.profile().unwrap();
             for until_ns in [Ns::MAX, 3_500_000_000, 1_000_000_000] {
-                let planned = DueCount::of(&workload, profile, publisher, (until_ns, until_ns)).unwrap();
+                let planned = DueCount::of(&workload, profile.clone(), publisher, (until_ns, until_ns)).unwrap();
                 let (warm_up, window) = counted(&workload, publisher, until_ns);
                 let name = format!("{arrival} {rate} {until_ns}: {planned:?}");
                 assert!(planned.warm_up.contains(&warm_up) && planned.window.contains(&window), "{name}, {window}");
@@ -351,7 +406,8 @@ mod tests {
         ) {
             let mut instants = instants;
             instants.sort_unstable();
-            for arrival in [Arrival::Uniform, Arrival::Burst(burst), Arrival::Poisson] {
+            let on_off = Arrival::OnOff { on_ns: 20_000_000, off_ns: 300_000_000 };
+            for arrival in [Arrival::Uniform, Arrival::Burst(burst), Arrival::Poisson, on_off] {
                 let schedule = || Schedule::new(arrival, Profile::constant(rate), publisher, 4, 3);
                 let (mut slow, mut fast) = (schedule(), schedule());
                 for at in &instants {

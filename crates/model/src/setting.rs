@@ -20,10 +20,10 @@ use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transp
 pub use kinds::FreshServer;
 pub use kinds::RunSequence;
 pub use kinds::StopRule;
-pub(crate) use kinds::Time;
 pub use kinds::WindowLength;
 pub use kinds::as_typed;
 use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, LinkLoss, Percent, Slot};
+pub(crate) use kinds::{Speed, Text, Time};
 use serde_json::Value;
 
 /// The most clients of a role.
@@ -178,7 +178,13 @@ keys! {
     tree_parameters: Count<u32, 1, MOST_CLIENTS>;
     /// messages/s per publisher, max, or a rate over time
     rate: Rate = Rate::per_kilosecond(1_000_000);
-    /// uniform, poisson or burst:K
+    /// trace to replay in place of `rate`: a path from the study's folder
+    trace: Text;
+    /// speed of the replay, 0.001 to 1,000 (1)
+    trace_speed: Speed;
+    /// flow or topic of the trace to replay (all)
+    trace_flow: Text;
+    /// uniform, poisson, burst:K or on-off:T/T
     arrival: Arrival = Arrival::Uniform;
     /// messages/s that each subscriber takes at most: a number, max, or a rate over time
     consume: Rate = workload::default_consume();

@@ -8,6 +8,7 @@ mod questions;
 mod resolve;
 mod sizes;
 mod system_names;
+mod traces;
 mod upgrade;
 mod write;
 
@@ -19,6 +20,7 @@ use crate::flow::{ALL, FLOW, StudyFlow};
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::payload::SizeFiles;
+use crate::profile::trace::TraceFiles;
 use crate::question::AskedQuestions;
 use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
@@ -107,6 +109,8 @@ pub struct Study {
     pub flows: Vec<StudyFlow>,
     /// The sizes of the files that payloads name.
     pub sizes: SizeFiles,
+    /// The traces that it replays.
+    pub traces: TraceFiles,
     /// The axes to combine; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.

@@ -63,7 +63,7 @@ pub enum UnitError {
     /// The text is not a rate.
     #[error(
         "`{0}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, \
-         `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`"
+         `ramp 100 to 5000 in 60s`, `steps 100 500 1000 each 10s` or `sine 100 to 500 each 60s`"
     )]
     Rate(String),
     /// The JSON value is neither a text nor a number.

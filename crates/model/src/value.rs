@@ -95,6 +95,12 @@ pub enum ValueError {
     /// The number of processors is invalid.
     #[error("`{0}` is not a number of processors from 0.01 to 4096, in steps of 0.001")]
     Cpus(String),
+    /// There is no text.
+    #[error("it is empty: write a name")]
+    NoText,
+    /// The speed of a replay is invalid.
+    #[error("`{0}` is not a speed: write a number from 0.001 to 1000 with at most three decimals, such as `2`")]
+    Speed(String),
     /// The word requests the default behaviour.
     #[error("`spread` needs no word: did you mean `together`? Pairs are spread over all hosts of clients")]
     Spread,

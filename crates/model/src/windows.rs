@@ -70,9 +70,9 @@ impl MessagesAsked {
     /// Shortens a window as far as these messages allow. A window that is a number of messages, or
     /// at `max`, is unchanged.
     pub(crate) fn shorten(&self, workload: &mut Workload) {
-        let (Extent::TimeNs(whole_ns), Rate::Due(profile)) = (workload.extent, workload.rate) else { return };
+        let (Extent::TimeNs(whole_ns), Rate::Due(profile)) = (workload.extent, &workload.rate) else { return };
         // A rate that changes has its own length, as the backlog of a slow subscriber has.
-        if !profile.is_constant() || workload.consumes_slowly() {
+        if !profile.is_constant() || workload.arrival.pauses() || workload.consumes_slowly() {
             return;
         }
         let each = self.messages.div_ceil(u64::from(workload.publishers));

@@ -9,9 +9,11 @@ use crate::pattern::Topics;
 use crate::payload::{MessageSizes, PayloadSizes};
 use crate::payload_content::PayloadContent;
 pub use crate::pin::Pin;
+use crate::profile::Profile;
 pub use crate::profile::Rate;
+use crate::profile::trace::TraceRate;
 use crate::topic_set::TopicSet;
-use crate::units::{MILLISECOND, Ns, SECOND};
+use crate::units::{MILLISECOND, Ns, SECOND, format_time, parse_time};
 use crate::words::words;
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
@@ -77,15 +79,28 @@ pub enum Arrival {
     Poisson,
     /// Bursts of K messages every K / rate.
     Burst(u32),
+    /// Evenly spaced within periods, with pauses between them: the lengths of both are exponential.
+    OnOff {
+        /// Mean length of a period, ns.
+        on_ns: Ns,
+        /// Mean length of a pause, ns.
+        off_ns: Ns,
+    },
 }
+
+/// Shortest and longest mean of a period or a pause.
+const PERIODS: std::ops::RangeInclusive<Ns> = MILLISECOND..=3_600 * SECOND;
 
 /// Error for a text that is not an arrival.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")]
+#[error(
+    "`{0}` is not an arrival: write `uniform`, `poisson`, `burst:K` with K from 1 to 1,000,000, or `on-off:T/T` with \
+     means from 1ms to 1h, such as `on-off:2s/8s`"
+)]
 pub struct UnknownArrival(String);
 
 impl Arrival {
-    /// Parses `uniform`, `poisson` or `burst:K`.
+    /// Parses `uniform`, `poisson`, `burst:K` or `on-off:T/T`.
     pub fn parse(text: &str) -> Result<Self, UnknownArrival> {
         match text {
             "uniform" => Ok(Arrival::Uniform),
@@ -95,8 +110,22 @@ impl Arrival {
                 .and_then(|k| k.parse().ok())
                 .filter(|k| (1..=1_000_000).contains(k))
                 .map(Arrival::Burst)
+                .or_else(|| Arrival::parse_pauses(text))
                 .ok_or_else(|| UnknownArrival(text.to_owned())),
         }
+    }
+}
+
+impl Arrival {
+    fn parse_pauses(text: &str) -> Option<Arrival> {
+        let (on, off) = text.strip_prefix("on-off:")?.split_once('/')?;
+        let mean = |text: &str| parse_time(text).ok().filter(|ns| PERIODS.contains(ns));
+        Some(Arrival::OnOff { on_ns: mean(on)?, off_ns: mean(off)? })
+    }
+
+    /// True if publishers pause.
+    pub fn pauses(self) -> bool {
+        matches!(self, Arrival::OnOff { .. })
     }
 }
 
@@ -106,6 +135,7 @@ impl fmt::Display for Arrival {
             Arrival::Uniform => f.write_str("uniform"),
             Arrival::Poisson => f.write_str("poisson"),
             Arrival::Burst(k) => write!(f, "burst:{k}"),
+            Arrival::OnOff { on_ns, off_ns } => write!(f, "on-off:{}/{}", format_time(*on_ns), format_time(*off_ns)),
         }
     }
 }
@@ -313,7 +343,7 @@ impl Workload {
     /// True if every byte of a message is checked: a short one has no body.
     pub fn checks_bodies(&self) -> bool {
         let payload = self.payload_bytes as usize;
-        let has_bodies = if self.payload_sizes.is_some() { payload > SENT_LEN } else { payload > body_at(payload) };
+        let has_bodies = if self.sizes_vary() { payload > SENT_LEN } else { payload > body_at(payload) };
         self.verify == Verify::Full || !has_bodies
     }
 
@@ -325,7 +355,10 @@ impl Workload {
 
     /// Returns the length of the shortest message, bytes. Probes and end markers have it.
     pub fn least_payload_bytes(&self) -> u64 {
-        self.payload_sizes.as_ref().map_or(self.payload_bytes, PayloadSizes::least_bytes)
+        match self.sized_trace() {
+            Some(trace) => trace.rows().least_bytes(),
+            None => self.payload_sizes.as_ref().map_or(self.payload_bytes, PayloadSizes::least_bytes),
+        }
     }
 
     /// Returns a message of the largest length, without its header.
@@ -335,12 +368,40 @@ impl Workload {
 
     /// Returns the mean length of messages, bytes.
     pub fn mean_payload_bytes(&self) -> f64 {
-        self.payload_sizes.as_ref().map_or(self.payload_bytes as f64, PayloadSizes::mean_bytes)
+        match self.sized_trace() {
+            Some(trace) => trace.rows().mean_bytes(),
+            None => self.payload_sizes.as_ref().map_or(self.payload_bytes as f64, PayloadSizes::mean_bytes),
+        }
     }
 
     /// Returns the length of each message; `None` if all have the same.
     pub fn message_sizes(&self) -> Option<MessageSizes> {
-        self.payload_sizes.clone().map(|sizes| MessageSizes::new(sizes, self.seed).with_content(self.payload_content))
+        let of_trace = self.sized_trace().map(MessageSizes::of_trace);
+        let sizes = of_trace.or_else(|| Some(MessageSizes::new(self.payload_sizes.clone()?, self.seed)));
+        sizes.map(|sizes| sizes.with_content(self.payload_content))
+    }
+
+    /// Returns the trace that it replays, if messages have the sizes of its rows.
+    fn sized_trace(&self) -> Option<&TraceRate> {
+        self.rate.trace().filter(|trace| trace.is_sized())
+    }
+
+    /// True if messages differ in size.
+    pub fn sizes_vary(&self) -> bool {
+        self.payload_sizes.is_some() || self.sized_trace().is_some()
+    }
+
+    /// Returns the source of sizes that vary, as a user knows it.
+    pub fn sizes_text(&self) -> Option<String> {
+        let of_trace = self.sized_trace().map(ToString::to_string);
+        of_trace.or_else(|| self.payload_sizes.as_ref().map(|sizes| sizes.text().to_owned()))
+    }
+
+    /// Returns the workload for an agent, which reads the rows of a trace from this file.
+    #[must_use]
+    pub fn with_trace_file(self, file: &str) -> Workload {
+        let Some(trace) = self.rate.trace() else { return self };
+        Workload { rate: Rate::Due(Profile::Trace(trace.in_file(file))), ..self }
     }
 
     /// True if latency is measured. It is not if messages are sent as fast as possible: there it is
@@ -381,7 +442,7 @@ impl Workload {
     /// Returns the window's length, ns, if the schedule determines it; `None` for a count of
     /// messages at `max`.
     pub fn window_ns(&self) -> Option<Ns> {
-        match (self.extent, self.rate) {
+        match (self.extent, &self.rate) {
             (Extent::TimeNs(ns), _) => Some(ns),
             (Extent::Count(count), Rate::Due(profile)) => Some(profile.due(count)),
             (Extent::Count(_), Rate::Max) => None,

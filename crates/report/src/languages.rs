@@ -5,7 +5,6 @@ use crate::figures::{Observation, typical};
 use crate::floor::FLOOR;
 use pubmark_model::cell::Cell;
 use pubmark_model::figure::Figure;
-use pubmark_model::payload::PayloadSizes;
 use pubmark_model::workload::Rate;
 use std::collections::HashMap;
 
@@ -99,6 +98,6 @@ fn work(cell: &Cell) -> String {
         work.arrival,
         work.payload_bytes,
         work.extent,
-        work.payload_sizes.as_ref().map(PayloadSizes::text)
+        work.sizes_text()
     )
 }

@@ -20,6 +20,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
 use pubmark_model::line::JsonLine;
 use pubmark_model::plan::Place;
+use pubmark_model::profile::trace::trace_file;
 use pubmark_model::protocol::{
     AgentHello, AgentResult, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
@@ -503,7 +504,7 @@ impl<'a> Leader<'a> {
                 name: name.clone(),
                 workload: Workload {
                     header_checksum: workload.wants_header_checksum() && !self.leaves_headers,
-                    ..workload.of_repeat(place.repeat)
+                    ..workload.of_repeat(place.repeat).with_trace_file(&trace_file(&seat.scratch, agent.flow))
                 },
             }],
             clients: agent.clients.clone(),

@@ -22,7 +22,8 @@ pub mod run;
 pub mod runner;
 pub mod searches;
 pub mod servers;
-pub mod size_files;
+
 pub mod strategy;
+pub mod study_files;
 pub mod survey;
 pub mod turns;

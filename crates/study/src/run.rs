@@ -8,6 +8,7 @@ mod opening;
 mod processes;
 mod sources;
 mod tear_down;
+mod trace_rows;
 mod traces;
 mod usage;
 mod watch;
@@ -74,6 +75,7 @@ fn make_with<'a>(
         secrets: login::secrets(cell),
         lead_factor,
     };
+    trace_rows::write(&cell.flows(), &brief.seats)?;
     // Before there is anything to be removed.
     let (flows, shared) = (cell.flows(), context.servers.are_shared());
     let of_flow = |(index, flow): (usize, &Flow)| {

@@ -13,7 +13,6 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::objective::Objective;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::workload::Rate;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -126,11 +125,12 @@ impl FollowingSearch {
             }
         };
         let over = goal.over;
+        let replays = |cell: &Cell| goal.workload(cell).rate.trace().is_some();
+        if over == LoadAxis::Rate && played().any(replays) {
+            return Err(wrong("a trace has no rate that a search could raise: leave it out".into()));
+        }
         let lowest = played().filter_map(|cell| goal.load_of(cell)).reduce(f64::min);
-        let each = played().filter_map(|cell| match cell.workload.rate {
-            Rate::Due(profile) => Some(profile.fastest_per_s()),
-            Rate::Max => None,
-        });
+        let each = played().filter_map(|cell| cell.workload.rate.profile().map(|profile| profile.fastest_per_s()));
         let enough_each_per_s;
         (goal.start, enough_each_per_s) = match (kind, study.asked_capacity()) {
             (SearchKind::Capacity, Some((goal, asked))) => {

@@ -13,7 +13,8 @@ Examples:
   pubmark trace nats://127.0.0.1 --topic 'plant.>' --out trace.csv
   pubmark trace trace.csv --fit > study.toml
   pubmark trace trace.csv --fit --scale 2x > twice.toml
-  pubmark trace lines.txt --from mosquitto_sub --out trace.csv")]
+  pubmark trace lines.txt --from mosquitto_sub --out trace.csv
+  pubmark trace capture.pcap --from pcap --out trace.csv")]
 pub struct TraceArgs {
     /// URL of a running server, to record its messages; or a file, to fit or convert it.
     #[arg(value_name = "ENDPOINT|FILE")]
@@ -24,12 +25,15 @@ pub struct TraceArgs {
     /// Multiply the rates of the study, such as 2x or 0.5x [default: 1x].
     #[arg(long, value_name = "N", requires = "fit")]
     pub scale: Option<String>,
-    /// Read lines of another tool, and write CSV unless --fit is set.
+    /// Read the output of another tool, and write CSV unless --fit is set.
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<TraceSource>,
     /// Record this topic, subject, channel or binding, in the server's spelling [default: all].
     #[arg(long, value_name = "FILTER")]
     pub topic: Option<String>,
+    /// Set an option of the connection, such as tls_ca=ca.pem (docs/connect.md).
+    #[arg(long, value_name = "OPTION=VALUE")]
+    pub set: Vec<String>,
     /// Record for this long from the subscription on [default: until Ctrl-C].
     #[arg(long, value_name = "T")]
     pub duration: Option<String>,
@@ -46,4 +50,6 @@ pub enum TraceSource {
     MosquittoSub,
     /// Lines of the Redis command MONITOR.
     RedisMonitor,
+    /// Captures of tcpdump: MQTT, NATS and Redis without TLS.
+    Pcap,
 }

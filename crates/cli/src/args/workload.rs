@@ -24,6 +24,9 @@ pub struct WorkloadArgs {
     /// Send R messages per second and publisher, max, or 'ramp R to R in T' [default: 1000].
     #[arg(long, value_name = "R|max")]
     pub rate: Option<String>,
+    /// Replay a trace in place of --rate (docs/traces.md).
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<String>,
     /// Send messages of this size, or 'uniform S to S' [default: 1KiB].
     #[arg(long, value_name = "SIZE")]
     pub payload: Option<String>,
@@ -33,7 +36,7 @@ pub struct WorkloadArgs {
     /// Add a flow: 'NAME: PATTERN, KEY=VALUE, …'.
     #[arg(long, value_name = "FLOW", help_heading = "Workload")]
     pub flow: Vec<String>,
-    /// Space messages by uniform, poisson or burst:K [default: uniform].
+    /// Space messages by uniform, poisson, burst:K or on-off:T/T [default: uniform].
     #[arg(long, value_name = "KIND", help_heading = "Workload")]
     pub arrival: Option<String>,
     /// Keep sessions and queued messages over restarts [default: false].
@@ -96,6 +99,7 @@ impl WorkloadArgs {
             ("publishers", &self.publishers),
             ("subscribers", &self.subscribers),
             ("rate", &self.rate),
+            ("trace", &self.trace),
             ("arrival", &self.arrival),
             ("payload", &self.payload),
             ("qos", &self.qos),

@@ -18,7 +18,7 @@ use pubmark_model::system::System;
 use pubmark_report::{Report, read_records};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
-use pubmark_study::size_files;
+use pubmark_study::study_files;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -139,14 +139,22 @@ pub fn study_of(workload: AskedWorkload<'_>, registry: &mut Registry) -> Result<
         let lines: Vec<String> = errors.iter().map(line).collect();
         Failure::usage(lines.join("\n"))
     })?;
-    size_files::load(&mut study, Path::new("")).map_err(Failure::usage)?;
+    study_files::load(&mut study, Path::new("")).map_err(Failure::usage)?;
     if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }
     match study.flows.is_empty() {
-        true => {
-            study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"])
-        }
+        true => study.lift(&[
+            "transport",
+            "pattern",
+            "pairs",
+            "publishers",
+            "subscribers",
+            "rate",
+            "trace",
+            "payload",
+            "agents",
+        ]),
         false => study.lift(&["transport", "agents"]),
     }
     Ok(study)

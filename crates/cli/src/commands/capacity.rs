@@ -254,6 +254,12 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         LoadAxis::Memory => given.memory.is_some(),
     };
     let cells = StudyPlan::new(study.clone()).map_err(planned)?;
+    if over == LoadAxis::Rate && cells.cells().iter().any(|cell| goal.workload(cell).rate.trace().is_some()) {
+        return Err(Failure::usage(
+            "a trace has no rate that a search could raise: search over another load with --over, or compare speeds with \
+             `pubmark ab TARGET --a trace_speed=1 --b trace_speed=2`",
+        ));
+    }
     let pin = if is_system(&args.target, registry) && !over.is_limit() { apart(args, &cells) } else { None };
     if let Some(pin) = &pin {
         study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;

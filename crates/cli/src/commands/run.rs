@@ -17,7 +17,7 @@ use pubmark_model::units::Ns;
 use pubmark_report::{Reference, earlier_runs};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{Registry, STUDIES, origin};
-use pubmark_study::size_files;
+use pubmark_study::study_files;
 use std::path::{Path, PathBuf};
 
 /// Runs a study.
@@ -109,7 +109,7 @@ fn read(
         let flags: Vec<&str> = set.iter().skip(args.set.len()).map(|(key, _)| key.as_str()).collect();
         let by_flags = |errors| Failure::usage(by_flags(errors, &flags));
         let mut study = Study::parse(file, text, &systems, &reading).map_err(by_flags)?;
-        size_files::load(&mut study, folder_of(args, file)).map_err(Failure::usage)?;
+        study_files::load(&mut study, folder_of(args, file)).map_err(Failure::usage)?;
         if let Some(named) = &args.measure.hosts {
             study.hosts = hosts(named)?;
         }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use pubmark_files::{Links, read_text};
 use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_study::registry::Registry;
-use pubmark_study::size_files;
+use pubmark_study::study_files;
 use std::path::Path;
 
 /// Returns whether a target is one system: its name, its file, or an endpoint.
@@ -45,7 +45,7 @@ pub fn study_at(
     let systems = |name: &str| registry.find(name);
     let reading = ReadOptions { quick: false, set: &set, only: &only, names: &names, recorded: false };
     let mut study = Study::parse(&file, &text, &systems, &reading).map_err(by_flags)?;
-    size_files::load(&mut study, folder).map_err(Failure::usage)?;
+    study_files::load(&mut study, folder).map_err(Failure::usage)?;
     if let Some(named) = &measure.hosts {
         study.hosts = hosts(named)?;
     }

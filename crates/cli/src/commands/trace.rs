@@ -5,13 +5,11 @@ use super::trace_record;
 use crate::args::{TraceArgs, TraceSource};
 use crate::failure::{Code, Failure};
 use pubmark_files::{Links, open};
-use pubmark_import::trace::{TraceFormat, TraceReader};
-use std::io::{BufRead, BufReader, Read};
+use pubmark_import::trace::{PcapReader, TraceFormat, TraceReader};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest line that is read, bytes: a line of MONITOR has the whole message, with up to four characters a byte.
-const LINE_MAX: u64 = 64 << 20;
 /// Time by which a recording host's clock may be ahead of this one.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 /// System of a study if nothing says which.
@@ -25,17 +23,27 @@ pub fn trace(args: &TraceArgs) -> Result<Code, Failure> {
         }
         return trace_record::record(args, scale(args)?);
     }
-    if args.topic.is_some() || args.duration.is_some() {
-        return Err(Failure::usage("--topic and --duration are for an endpoint, and this is a file: leave them out"));
+    if args.topic.is_some() || args.duration.is_some() || !args.set.is_empty() {
+        return Err(Failure::usage(
+            "--topic, --duration and --set are for an endpoint, and this is a file: leave them out",
+        ));
     }
     let (format, system) = match args.from {
-        None => (TraceFormat::Csv, USUAL_SYSTEM),
-        Some(TraceSource::MosquittoSub) => (TraceFormat::MosquittoSub, USUAL_SYSTEM),
-        Some(TraceSource::RedisMonitor) => (TraceFormat::RedisMonitor, "redis"),
+        None => (Some(TraceFormat::Csv), USUAL_SYSTEM),
+        Some(TraceSource::MosquittoSub) => (Some(TraceFormat::MosquittoSub), USUAL_SYSTEM),
+        Some(TraceSource::RedisMonitor) => (Some(TraceFormat::RedisMonitor), "redis"),
+        Some(TraceSource::Pcap) => (None, USUAL_SYSTEM),
     };
     let fits = args.fit || args.from.is_none();
     let mut output = TraceOutput::open(args.out.as_deref(), fits)?;
-    read(&args.source, format, &mut output)?;
+    let name = &args.source;
+    let cannot =
+        |error| Failure::usage(format!("{name}: {error}. Name a trace, or an endpoint such as mqtt://127.0.0.1"));
+    let file = BufReader::with_capacity(1 << 16, open(Path::new(name), Links::Follow).map_err(cannot)?);
+    match format {
+        Some(format) => read(name, file, format, &mut output)?,
+        None => read_capture(name, file, &mut output)?,
+    }
     output.finish(&args.source, scale(args)?, system)?;
     Ok(Code::Done)
 }
@@ -50,33 +58,20 @@ fn scale(args: &TraceArgs) -> Result<f64, Failure> {
 }
 
 /// Reads a file line by line.
-fn read(name: &str, format: TraceFormat, output: &mut TraceOutput) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| {
-        Failure::usage(format!("{name}: {error}. Name a trace, or an endpoint such as mqtt://127.0.0.1"))
-    };
-    let mut file = BufReader::with_capacity(1 << 16, open(Path::new(name), Links::Follow).map_err(cannot)?);
+fn read(name: &str, file: impl BufRead, format: TraceFormat, output: &mut TraceOutput) -> Result<(), Failure> {
     let latest = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
     let mut reader = TraceReader::new(name, format, latest.as_nanos() as u64);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let bytes = (&mut file).take(LINE_MAX).read_until(b'\n', &mut line).map_err(cannot)?;
-        if bytes == 0 {
-            break;
-        }
-        if bytes as u64 == LINE_MAX && line.last() != Some(&b'\n') {
-            reader.skip_line();
-            let message =
-                format!("the line is longer than {} MiB. Name a file with one message a line", LINE_MAX >> 20);
-            return Err(Failure::usage(reader.error(message)));
-        }
-        if let Some(row) = reader.read(&line).map_err(Failure::usage)? {
-            output.row(&row)?;
-        }
-    }
-    reader.finish().map_err(Failure::usage)?;
+    reader.read_all(file, |_, row| output.row(row))?;
     if reader.others() > 0 {
         output.remark(format!("{} other commands of Redis are left out", reader.others()));
     }
+    Ok(())
+}
+
+/// Reads a capture of tcpdump.
+fn read_capture(name: &str, file: impl BufRead, output: &mut TraceOutput) -> Result<(), Failure> {
+    let mut reader = PcapReader::new(name);
+    reader.read_all(file, |row| output.row(row))?;
+    reader.remarks().into_iter().for_each(|remark| output.remark(remark));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `pubmark trace ENDPOINT`: records time, topic and size of the messages at a server.
 
-use super::shared::interrupt_flag;
+use super::shared::{interrupt_flag, pairs};
 use super::trace_output::TraceOutput;
 use crate::args::TraceArgs;
 use crate::failure::{Code, Failure};
@@ -8,8 +8,9 @@ use crate::output::note;
 use pubmark_import::trace::TraceRow;
 use pubmark_load::agent::listening::overhear;
 use pubmark_load::shard::Overheard;
+use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::Options;
+use pubmark_model::options::{OptionSpec, Options};
 use pubmark_model::units::{format_time, parse_time};
 use pubmark_model::wire_protocol::Protocol;
 use std::collections::HashSet;
@@ -40,6 +41,7 @@ pub fn record(args: &TraceArgs, scale: f64) -> Result<Code, Failure> {
         return Err(Failure::usage("--duration should be at least 1ns, but is 0: leave it out to record until Ctrl-C"));
     }
     let endpoint = Endpoint::parse(&args.source).map_err(Failure::usage)?;
+    let options = options(&args.set, endpoint.protocol)?;
     let mut output = TraceOutput::open(args.out.as_deref(), args.fit)?;
     let stop = interrupt_flag()?;
     let mut recording = Recording {
@@ -60,7 +62,7 @@ pub fn record(args: &TraceArgs, scale: f64) -> Result<Code, Failure> {
     };
     let name = client_name();
     let client = (name.as_str(), args.topic.as_deref(), duration_ns);
-    let heard = overhear(&args.source, &Options::new(), client, &stop, &mut hear);
+    let heard = overhear(&args.source, &options, client, &stop, &mut hear);
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -79,6 +81,28 @@ pub fn record(args: &TraceArgs, scale: f64) -> Result<Code, Failure> {
         output.finish(&recording.endpoint, scale, system(endpoint.protocol))?;
     }
     broken.map(|()| Code::Done)
+}
+
+/// Returns the options of a connection as typed. One that starts a server, or that only a run has, is unknown here.
+fn options(typed: &[String], protocol: Protocol) -> Result<Options, Failure> {
+    let known: Vec<OptionSpec> = protocol
+        .options()
+        .into_iter()
+        .filter(|option| !["endpoint", "deployment", "prefix"].contains(&&*option.name))
+        .collect();
+    let mut options = Options::new();
+    for (name, text) in pairs(typed, "--set")? {
+        let own = name.strip_prefix("options.").unwrap_or(&name);
+        let Some(option) = known.iter().find(|option| option.name == own) else {
+            let near = suggestion(own, known.iter().map(|option| option.name.as_str()));
+            return Err(Failure::usage(format!(
+                "--set {own}: a connection over {protocol} has no such option: {near}"
+            )));
+        };
+        let value = option.kind.read(&text).map_err(|error| Failure::usage(format!("--set {own}: {error}")))?;
+        options.insert(own.to_owned(), value);
+    }
+    Ok(options)
 }
 
 /// Returns a name that no other client at the server has: at most 23 characters of 0-9 and a-z.

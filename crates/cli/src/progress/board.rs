@@ -247,11 +247,11 @@ impl Board {
     pub fn offered(&self, now_ns: Ns) -> Option<u64> {
         let current = self.current.as_ref()?;
         let sent = current.figures.map_or(0, |figures| figures.sent);
-        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) = (current.phase, current.owed) else {
+        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) = (current.phase, &current.owed) else {
             return Some(sent);
         };
         let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));
-        Some((profile.expected(until_ns.saturating_sub(start_ns)) * f64::from(publishers)) as u64)
+        Some((profile.expected(until_ns.saturating_sub(start_ns)) * f64::from(*publishers)) as u64)
     }
 }
 

@@ -24,7 +24,7 @@ const NEVER: [(&str, &[&str]); 6] = [
     ("model", &["files", "wire"]),
     ("load", &["files"]),
     ("judge", &["clock", "files", "wire"]),
-    ("import", &["clock", "files", "wire"]),
+    ("import", &["clock", "files"]),
     ("study", &["clock", "load", "peer", "wire"]),
     ("report", &["clock", "host", "judge", "load", "peer", "wire"]),
 ];

@@ -51,6 +51,7 @@ mod published;
 mod refusals;
 mod relay;
 mod repeat;
+mod replays;
 mod requests;
 mod screen;
 mod searches;

@@ -167,7 +167,8 @@ pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     all.extend(arguments);
     all.extend(["--json", "--repeats", "1", "--out", "r"]);
     for (name, value) in [("--warmup", "200ms"), ("--duration", "1s"), ("--rate", "200"), ("--payload", "256B")] {
-        if !arguments.contains(&name) {
+        let of_trace = ["--rate", "--payload"].contains(&name) && arguments.contains(&"--trace");
+        if !arguments.contains(&name) && !of_trace {
             all.extend([name, value]);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::refusals::mosquitto;
 use crate::support::{Place, bench_arguments, count, free_port, interrupt, stderr, stdout, wait_for};
+use crate::tls::{Authority, serve};
 use pubmark_model::payload::Payload;
 use pubmark_model::server::Places;
 use pubmark_model::workload::Workload;
@@ -104,7 +105,7 @@ fn damaged_traces_are_refused_by_line() {
     for (arguments, wanted) in [
         (&["none.csv"][..], "none.csv: "),
         (&["."], "it is a folder"),
-        (&["t.csv", "--topic", "a"], "--topic and --duration are for an endpoint"),
+        (&["t.csv", "--topic", "a"], "--topic, --duration and --set are for an endpoint"),
         (&["mqtt://127.0.0.1", "--from", "mosquitto_sub"], "--from reads a file"),
         (&["mqtt://127.0.0.1", "--duration", "5"], "--duration: `5` is not a time"),
         (&["http://127.0.0.1"], "is not a scheme"),
@@ -167,12 +168,15 @@ fn recording(place: &Place, url: &str, more: &[&str]) -> Child {
     child
 }
 
+/// Two pairs, each with a topic.
+const PAIRS: (&[&str], usize) = (&["--pairs", "2"], 2);
+
 /// Records a run with messages of two sizes. Those of the larger size are the schedule's alone: probes and end markers
 /// have the smaller one.
-fn assert_recorded(place: &Place, url: &str, topic: &[&str]) {
+fn assert_recorded(place: &Place, url: &str, topic: &[&str], (clients, topics): (&[&str], usize)) {
     let mut child = recording(place, url, topic);
-    let load = ["--pairs", "2", "--rate", "200", "--payload", "mix 64B 50% 512B 50%", "--warmup", "0s"];
-    let output = place.run(&bench_arguments(&[&[url, "--duration", "3s"], &load[..]].concat()));
+    let load = ["--rate", "200", "--payload", "mix 64B 50% 512B 50%", "--warmup", "0s"];
+    let output = place.run(&bench_arguments(&[&[url, "--duration", "3s"], &load[..], clients].concat()));
     let json: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     let record = &json["runs"][0];
     assert_eq!(count(record, "lost"), 0, "{record}");
@@ -192,11 +196,11 @@ fn assert_recorded(place: &Place, url: &str, topic: &[&str]) {
     let rows = large();
     assert_eq!(rows.len(), wanted, "{url}");
     let said = std::fs::read_to_string(place.path("said")).unwrap();
-    assert!(said.contains(" messages, 2 topics, "), "{said}");
+    assert!(said.contains(&format!(" messages, {topics} topics, ")), "{said}");
     std::fs::write(place.path("l.csv"), format!("time,flow,size\n{}\n", rows.join("\n"))).unwrap();
     let study = fitted(place, &["l.csv", "--fit"]);
     let names: Vec<&str> = study.lines().filter_map(|line| line.strip_prefix("[flows.")?.strip_suffix(']')).collect();
-    assert_eq!(names.len(), 2, "{study}");
+    assert_eq!(names.len(), topics, "{study}");
     let mut rate = 0.0;
     for name in names {
         assert_eq!(value(&study, name, "payload"), "512B");
@@ -210,21 +214,53 @@ fn assert_recorded(place: &Place, url: &str, topic: &[&str]) {
 fn a_recording_at_mosquitto_has_each_message() {
     let (home, place) = (Place::new(), Place::new());
     let server = home.serve(&mosquitto("allow_anonymous true"), Places::default());
-    assert_recorded(&place, server.endpoint(), &[]);
+    assert_recorded(&place, server.endpoint(), &[], PAIRS);
 }
 
 #[test]
 fn a_recording_at_nats_has_each_message() {
     let (home, place, port) = (Place::new(), Place::new(), free_port());
     let _server = home.serve_system("nats", vec![(String::new(), port)]);
-    assert_recorded(&place, &format!("nats://127.0.0.1:{port}"), &["--topic", "pubmark.>"]);
+    assert_recorded(&place, &format!("nats://127.0.0.1:{port}"), &["--topic", "pubmark.>"], PAIRS);
 }
 
 #[test]
 fn a_recording_at_redis_has_each_message() {
     let (home, place, port) = (Place::new(), Place::new(), free_port());
     let _server = home.serve_system("redis", vec![(String::new(), port)]);
-    assert_recorded(&place, &format!("redis://127.0.0.1:{port}"), &[]);
+    assert_recorded(&place, &format!("redis://127.0.0.1:{port}"), &[], PAIRS);
+}
+
+/// Publishers to several topics use the exchange `amq.topic`.
+#[test]
+fn a_recording_at_rabbitmq_has_each_message() {
+    let (home, place, port) = (Place::new(), Place::new(), free_port());
+    let _server = home.serve_system("rabbitmq-amqp", vec![(String::new(), port)]);
+    let tree = ["--pattern", "tree", "--publishers", "2", "--set", "tree_parameters=2"];
+    assert_recorded(&place, &format!("amqp://127.0.0.1:{port}"), &[], (&tree, 4));
+}
+
+/// A server with certificates of its own is trusted by an option of its connection.
+#[test]
+fn a_recording_trusts_a_private_authority() {
+    let (authority, place) = (Authority::new(), Place::new());
+    let server = serve(&authority.mosquitto("good"));
+    let ca = format!("tls_ca={}", authority.path("ca.pem"));
+    let url = &format!("mqtts://localhost:{}", server.port());
+    let ended = place.run(&["trace", url, "--duration", "200ms"]);
+    assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
+    let ended = place.run(&["trace", url, "--duration", "200ms", "--set", &ca]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    for (set, wanted) in [
+        ("tls_cb=x", "has no such option: did you mean `tls_ca`?"),
+        ("endpoint=x", "has no such option"),
+        ("tcp_nodelay=x", "--set tcp_nodelay: `x` is neither true nor false"),
+        ("tls_ca", "write --set KEY=VALUE"),
+    ] {
+        let refused = place.run(&["trace", url, "--set", set]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains(wanted), "{set}: {}", stderr(&refused));
+    }
 }
 
 #[test]

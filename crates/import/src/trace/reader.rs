@@ -5,9 +5,12 @@ use super::row::{TraceError, TraceFormat, TraceRow};
 use super::time::{self, TimeUnit};
 use pubmark_model::payload::MOST_BYTES;
 use std::borrow::Cow;
+use std::io::{BufRead, Read};
 
 /// Longest text that an error repeats, characters.
 const EXCERPT: usize = 80;
+/// Longest line that is read, bytes: a line of MONITOR has the whole message, with up to four characters a byte.
+const LINE_MAX: u64 = 64 << 20;
 
 /// Reads the lines of one file in turn.
 pub struct TraceReader {
@@ -47,9 +50,35 @@ impl TraceReader {
         self.others
     }
 
-    /// Counts a line that was not passed on, because it is too long.
-    pub fn skip_line(&mut self) {
-        self.line += 1;
+    /// Reads all lines of an input, and passes on each row with the number of its line.
+    ///
+    /// # Errors
+    /// The input cannot be read, a line is damaged, or a row is refused.
+    pub fn read_all<E: From<TraceError>>(
+        &mut self,
+        mut input: impl BufRead,
+        mut row: impl FnMut(u64, &TraceRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let bytes = (&mut input).take(LINE_MAX).read_until(b'\n', &mut line).map_err(|error| {
+                let message = format!("{error}. Name a trace, or an endpoint such as mqtt://127.0.0.1");
+                TraceError { file: self.file.clone(), line: None, message }
+            })?;
+            if bytes == 0 {
+                return Ok(self.finish()?);
+            }
+            if bytes as u64 == LINE_MAX && line.last() != Some(&b'\n') {
+                self.line += 1;
+                let message =
+                    format!("the line is longer than {} MiB. Name a file with one message a line", LINE_MAX >> 20);
+                return Err(self.error(message).into());
+            }
+            if let Some(found) = self.read(&line)? {
+                row(self.line, &found)?;
+            }
+        }
     }
 
     /// Reads the next line, with or without its line break. Returns `None` for a header, an empty line and another

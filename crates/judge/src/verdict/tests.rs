@@ -467,7 +467,7 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
     for (rate, all) in [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, Cost])] {
         let mut before = Vec::new();
         for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {
-            let figures = taken(rate, steal, foreign);
+            let figures = taken(rate.clone(), steal, foreign);
             assert!(before.iter().all(|figure| figures.contains(figure)), "{steal}: {figures:?} after {before:?}");
             before = figures;
         }

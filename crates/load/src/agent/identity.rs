@@ -4,7 +4,7 @@ use crate::drivers::{self, DriverKind};
 use crate::simulation;
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::pattern::Pattern;
-use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT, VARYING};
+use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT, SINE, TRACE, VARYING};
 use pubmark_model::workload::{Pacing, Transport, Verify};
 use std::collections::BTreeMap;
 
@@ -68,10 +68,10 @@ pub fn features(crash: bool) -> Features {
     Features {
         patterns: words(Pattern::ALL, Pattern::word),
         transports: words(Transport::ALL, Transport::word),
-        arrivals: texts(&["uniform", "poisson", "burst"]),
+        arrivals: texts(&["uniform", "poisson", "burst", "on-off"]),
         verification: words(Verify::ALL, Verify::word),
         pacing: words(Pacing::ALL, Pacing::word),
-        profiles: texts(&[CONSTANT, VARYING, MAX]),
+        profiles: texts(&[CONSTANT, VARYING, SINE, TRACE, MAX]),
         faults: texts(&[RECONNECT]),
         flows: 1,
         pauses: true,

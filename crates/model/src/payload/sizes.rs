@@ -2,6 +2,7 @@
 
 use crate::header::{FREE_LEN, SENT_LEN};
 use crate::payload_content::PayloadContent;
+use crate::profile::trace::TraceRate;
 use crate::weights::Weights;
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
@@ -144,16 +145,30 @@ impl PayloadSizes {
 /// The size of each message of a run: a pure function of its publisher and its number, the same at both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageSizes {
-    sizes: PayloadSizes,
-    seed: u64,
+    sizes: Sizes,
     /// The body of a message that is too short for a ready time.
     short_body: [u8; FREE_LEN - SENT_LEN],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sizes {
+    Drawn { sizes: PayloadSizes, seed: u64 },
+    Trace(Box<TraceRate>),
 }
 
 impl MessageSizes {
     /// Makes the sizes of a run with this seed, whose bodies are random.
     pub fn new(sizes: PayloadSizes, seed: u64) -> MessageSizes {
-        MessageSizes { sizes, seed, short_body: [0; FREE_LEN - SENT_LEN] }.with_content(PayloadContent::default())
+        MessageSizes::of(Sizes::Drawn { sizes, seed })
+    }
+
+    /// Makes the sizes of the rows of a trace.
+    pub fn of_trace(trace: &TraceRate) -> MessageSizes {
+        MessageSizes::of(Sizes::Trace(Box::new(trace.clone())))
+    }
+
+    fn of(sizes: Sizes) -> MessageSizes {
+        MessageSizes { sizes, short_body: [0; FREE_LEN - SENT_LEN] }.with_content(PayloadContent::default())
     }
 
     /// Returns the sizes of messages with this content.
@@ -178,9 +193,13 @@ impl MessageSizes {
     /// 2^32); the first output gives the gaps of Poisson arrivals. Its output number `sequence` is the draw.
     #[inline]
     pub fn bytes(&self, publisher: u32, sequence: u32) -> usize {
-        let state = Random((self.seed ^ (u64::from(publisher) << 32)).wrapping_add(GAMMA)).bits();
+        let (sizes, seed) = match &self.sizes {
+            Sizes::Drawn { sizes, seed } => (sizes, seed),
+            Sizes::Trace(trace) => return trace.bytes(publisher, sequence),
+        };
+        let state = Random((seed ^ (u64::from(publisher) << 32)).wrapping_add(GAMMA)).bits();
         let draw = Random(state.wrapping_add(GAMMA.wrapping_mul(u64::from(sequence)))).bits();
-        self.sizes.at(draw) as usize
+        sizes.at(draw) as usize
     }
 
     /// Returns the sum of the sizes of consecutive messages of a publisher, bytes.

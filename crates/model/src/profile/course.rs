@@ -1,6 +1,6 @@
-//! A rate that changes over time: a ramp or steps, once or again and again.
+//! A rate that changes over time: a ramp or steps, once or again and again, or a sine.
 
-use crate::units::{Ns, SECOND, format_time, parse_thousandths, parse_time};
+use crate::units::{MILLISECOND, Ns, SECOND, format_time, parse_thousandths, parse_time};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -16,6 +16,32 @@ const FASTEST_PER_KS: u64 = 1_000_000_000;
 /// Longest time over which a course changes.
 const LONGEST: Ns = 24 * 3_600 * SECOND;
 
+/// Linear segments of a sine.
+const SINE_SEGMENTS: usize = 64;
+
+/// The first quarter of a sine with the amplitude 10^9, at the ends of its segments. It is multiplied by tan(h) / h,
+/// where h is half of a segment's angle: then the area below the segments is the one below the sine, at the end of
+/// each. (A table, because the sines of two machines may differ in their last bit.)
+const SINE: [i64; SINE_SEGMENTS / 4 + 1] = [
+    0,
+    98_095_943,
+    195_247_168,
+    290_518_056,
+    382_991_097,
+    471_775_723,
+    556_016_892,
+    634_903_314,
+    707_675_271,
+    773_631_927,
+    832_138_085,
+    882_630_298,
+    924_622_300,
+    957_709_683,
+    981_573_798,
+    995_984_821,
+    1_000_803_965,
+];
+
 /// A rate that is linear within segments. After the last it is constant, or the first follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
@@ -29,6 +55,8 @@ pub struct Course {
 enum Shape {
     Ramp,
     Steps,
+    /// Its only segment has the period, the lowest and the highest rate.
+    Sine,
 }
 
 /// A part of a course, with its rates at both ends in messages per 1,000 s.
@@ -66,6 +94,21 @@ impl Segment {
         i128::from(self.length_ns) * (from + to)
     }
 
+    /// Returns a segment of a sine.
+    fn of_sine(&self, index: usize) -> Segment {
+        let sum = i64::from(self.from_per_ks) + i64::from(self.to_per_ks);
+        let difference = i64::from(self.to_per_ks) - i64::from(self.from_per_ks);
+        let rate = |end: usize| {
+            let (half, at) = (end / (SINE_SEGMENTS / 2) % 2, end % (SINE_SEGMENTS / 2));
+            let sine = SINE[at.min(SINE_SEGMENTS / 2 - at)];
+            // The second half is the first one upside down, so that all of them add up to the mean.
+            let first = (sum * 1_000_000_000 + difference * sine) / 2_000_000_000;
+            (if half == 0 { first } else { sum - first }).max(1) as u32
+        };
+        let length_ns = self.length_ns / SINE_SEGMENTS as Ns;
+        Segment { length_ns, from_per_ks: rate(index), to_per_ks: rate(index + 1) }
+    }
+
     /// Returns the units of messages by `at_ns` from its beginning, times its length.
     fn scaled_units(&self, at_ns: i128) -> i128 {
         let (from, to) = self.rates();
@@ -75,8 +118,10 @@ impl Segment {
 }
 
 impl Course {
-    /// Parses `ramp R to R in T`, or `steps R R … each T`; rates are in messages per second. After its
-    /// time a course keeps the last rate, or begins again if the text ends in `repeat`.
+    /// Parses `ramp R to R in T`, `steps R R … each T` or `sine R to R each T`; rates are in messages per second. After
+    /// its time a course keeps the last rate, or begins again if the text ends in `repeat`. A sine begins at its mean,
+    /// rises first, and always begins again; its period is a number of whole milliseconds, and its lowest rate at least
+    /// a thousandth of the highest.
     pub fn parse(text: &str) -> Option<Course> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (repeats, words) = match words.as_slice() {
@@ -86,6 +131,7 @@ impl Course {
         let (shape, rates, length) = match words {
             ["ramp", from, "to", to, "in", length] => (Shape::Ramp, vec![*from, *to], *length),
             ["steps", rates @ .., "each", length] => (Shape::Steps, rates.to_vec(), *length),
+            ["sine", low, "to", high, "each", length] if !repeats => (Shape::Sine, vec![*low, *high], *length),
             _ => return None,
         };
         let length_ns = parse_time(length).ok().filter(|ns| *ns > 0)?;
@@ -94,9 +140,13 @@ impl Course {
             .iter()
             .map(|rate| parse_thousandths(rate).filter(in_range)?.try_into().ok())
             .collect::<Option<_>>()?;
+        let repeats = repeats || shape == Shape::Sine;
         let mut course = Course { shape, repeats, count: 0, segments: [Segment::default(); SEGMENTS_MAX] };
         match (shape, rates.as_slice()) {
             (Shape::Ramp, [from, to]) => course.push(length_ns, *from, *to)?,
+            (Shape::Sine, [low, high]) if length_ns % MILLISECOND == 0 && low < high && *low >= high / 1_000 => {
+                course.push(length_ns, *low, *high)?;
+            }
             (Shape::Steps, rates) if rates.len() >= 2 => {
                 rates.iter().try_for_each(|rate| course.push(length_ns, *rate, *rate))?;
             }
@@ -105,14 +155,21 @@ impl Course {
         (course.length_ns() <= LONGEST).then_some(course)
     }
 
+    /// True if it is a sine.
+    pub fn is_sine(&self) -> bool {
+        self.shape == Shape::Sine
+    }
+
     /// Returns its length until it ends or begins again, ns.
     fn length_ns(&self) -> Ns {
-        self.segments().iter().fold(0, |sum, segment| sum.saturating_add(segment.length_ns))
+        let lengths = self.segments.iter().take(self.count.into()).map(|segment| segment.length_ns);
+        lengths.fold(0, Ns::saturating_add)
     }
 
     /// Returns the units of its messages until it ends or begins again.
     fn units(&self) -> i128 {
-        self.segments().iter().map(Segment::units).sum()
+        // The mean of a sine is half of the sum of its bounds, as that of a ramp is.
+        self.segments.iter().take(self.count.into()).map(Segment::units).sum()
     }
 
     fn push(&mut self, length_ns: Ns, from_per_ks: u32, to_per_ks: u32) -> Option<()> {
@@ -121,8 +178,12 @@ impl Course {
         Some(())
     }
 
-    fn segments(&self) -> &[Segment] {
-        &self.segments[..usize::from(self.count)]
+    fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
+        let count = if self.shape == Shape::Sine { SINE_SEGMENTS } else { self.count.into() };
+        (0..count).map(|index| match self.shape {
+            Shape::Sine => self.segments[0].of_sine(index),
+            _ => self.segments[index],
+        })
     }
 
     /// Returns how often it was repeated by the time at which `part` of `whole` has passed.
@@ -140,7 +201,7 @@ impl Course {
         for segment in (0..rounds).flat_map(|_| self.segments()) {
             let (end_ns, after) = (begin_ns + i128::from(segment.length_ns), before + segment.units());
             if !is_over(end_ns, after) {
-                return Place { segment: *segment, begin_ns, before, is_last: false };
+                return Place { segment, begin_ns, before, is_last: false };
             }
             (begin_ns, before) = (end_ns, after);
         }
@@ -222,7 +283,7 @@ impl Course {
 
     /// Returns its lowest and its highest rate, messages per 1,000 s.
     pub fn per_ks(&self) -> RangeInclusive<u64> {
-        let rates = || self.segments().iter().flat_map(|segment| [segment.from_per_ks, segment.to_per_ks]);
+        let rates = || self.segments().flat_map(|segment| [segment.from_per_ks, segment.to_per_ks]);
         u64::from(rates().min().unwrap_or(1))..=u64::from(rates().max().unwrap_or(1))
     }
 }
@@ -236,13 +297,17 @@ impl fmt::Display for Course {
                 let Segment { from_per_ks, to_per_ks, .. } = self.segments[0];
                 write!(f, "ramp {} to {} in {length}", per_s(from_per_ks), per_s(to_per_ks))?;
             }
+            Shape::Sine => {
+                let Segment { from_per_ks, to_per_ks, .. } = self.segments[0];
+                write!(f, "sine {} to {} each {length}", per_s(from_per_ks), per_s(to_per_ks))?;
+            }
             Shape::Steps => {
                 f.write_str("steps")?;
-                self.segments().iter().try_for_each(|segment| write!(f, " {}", per_s(segment.from_per_ks)))?;
+                self.segments().try_for_each(|segment| write!(f, " {}", per_s(segment.from_per_ks)))?;
                 write!(f, " each {length}")?;
             }
         }
-        if self.repeats { f.write_str(" repeat") } else { Ok(()) }
+        if self.repeats && self.shape != Shape::Sine { f.write_str(" repeat") } else { Ok(()) }
     }
 }
 
@@ -293,6 +358,34 @@ mod tests {
         assert_eq!((ramp.due(u64::MAX), steps.due(u64::MAX)), (Ns::MAX, Ns::MAX));
     }
 
+    /// A sine of mean 200/s and amplitude 100/s sends 200 t + 100 T / 2π (1 - cos(2π t / T)) messages by t.
+    #[test]
+    fn a_sine_sends_the_area_below_it() {
+        let sine = course("sine 100 to 300 each 60s");
+        // 100 × 60 / 2π = 954.93.
+        assert_eq!(
+            [15, 30, 45, 60, 75, 120].map(|s| sine.due_before(s * SECOND)),
+            [3_955, 7_910, 9_955, 12_000, 15_955, 24_000]
+        );
+        assert_eq!([0, 12_000, 24_000].map(|index| sine.due(index)), [0, 60, 120].map(|s| s * SECOND));
+        for (low, high, period) in [(100.0, 300.0, 60.0), (1.0, 1_000.0, 7.0), (50_000.0, 150_000.0, 0.5)] {
+            let sine = course(&format!("sine {low} to {high} each {}ms", period * 1e3));
+            let (mean, amplitude) = ((low + high) / 2.0, (high - low) / 2.0);
+            for end in 0..=200_u32 {
+                let at_s = period * f64::from(end) / 64.0;
+                let turn = std::f64::consts::TAU * at_s / period;
+                let wanted = mean * at_s + amplitude * period / std::f64::consts::TAU * (1.0 - turn.cos());
+                let found = sine.due_before((at_s * 1e9).round() as Ns) as f64;
+                assert!((found - wanted).abs() <= 1.001, "{high} {end}: {found} {wanted}");
+            }
+            let (slowest, fastest) = sine.per_ks().into_inner();
+            assert!(
+                (slowest as f64 / 1e3 - low).abs() <= 0.001 * amplitude
+                    && (fastest as f64 / 1e3 - high).abs() <= 0.001 * amplitude
+            );
+        }
+    }
+
     #[test]
     fn its_text_is_read_again() {
         for text in [
@@ -300,6 +393,7 @@ mod tests {
             "ramp 0.5 to 2 in 1500ms",
             "steps 1 2 3 4 5 6 each 10s",
             "steps 5 1 each 1s repeat",
+            "sine 0.5 to 250 each 1500ms",
         ] {
             assert_eq!(course(text).to_string(), text);
         }
@@ -314,6 +408,10 @@ mod tests {
             "steps 1 2",
             "repeat",
             "steps 1 2 each 5s repeat repeat",
+            "sine 1 to 2 each 5s repeat",
+            "sine 2 to 1 each 5s",
+            "sine 0.5 to 2000 each 5s",
+            "sine 1 to 2 each 1500us",
         ] {
             assert_eq!(Course::parse(wrong), None, "{wrong}");
         }

@@ -1,5 +1,6 @@
 //! An agent's identity and features.
 
+use crate::profile::Profile;
 use crate::rows;
 use crate::units::Ns;
 use crate::workload::{Arrival, Pacing, Rate, Verify, Workload};
@@ -41,14 +42,14 @@ pub struct Features {
     pub patterns: Vec<String>,
     /// Transports of libraries. Minimum: `tcp`.
     pub transports: Vec<String>,
-    /// Arrivals: `uniform`, `poisson`, `burst`. Minimum: `uniform`.
+    /// Arrivals: `uniform`, `poisson`, `burst`, `on-off`. Minimum: `uniform`.
     pub arrivals: Vec<String>,
     /// Parts of a message that it can check. Minimum: `header`, `full`.
     pub verification: Vec<String>,
     /// Waiting methods of its publishers. Minimum: `sleep` and `hybrid`, which only limits busy
     /// waiting to a budget, and may use none of it.
     pub pacing: Vec<String>,
-    /// Rates: `constant`, `varying`, and `max`, as fast as the system permits. Minimum: `constant`.
+    /// Rates: `constant`, `varying`, `sine`, `trace`, and `max`, as fast as the system permits. Minimum: `constant`.
     pub profiles: Vec<String>,
     /// Reactions to faults: `reconnect`, with which clients of a broker come back with their
     /// session. Minimum: none.
@@ -127,6 +128,10 @@ impl Default for Features {
 pub const CONSTANT: &str = "constant";
 /// A rate that changes over time.
 pub const VARYING: &str = "varying";
+/// A rate that is a sine over time.
+pub const SINE: &str = "sine";
+/// A rate that is the one of a trace.
+pub const TRACE: &str = "trace";
 /// As fast as the system permits.
 pub const MAX: &str = "max";
 /// Clients of a broker reconnect when their connection ends.
@@ -168,6 +173,7 @@ fn arrival(arrival: Arrival) -> &'static str {
         Arrival::Uniform => "uniform",
         Arrival::Poisson => "poisson",
         Arrival::Burst(_) => "burst",
+        Arrival::OnOff { .. } => "on-off",
     }
 }
 
@@ -195,8 +201,10 @@ impl Features {
     }
 
     fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
-        let rate = match workload.rate {
+        let rate = match &workload.rate {
             Rate::Max => MAX,
+            Rate::Due(Profile::Trace(_)) => TRACE,
+            Rate::Due(Profile::Varying(course)) if course.is_sine() => SINE,
             Rate::Due(profile) if profile.is_constant() => CONSTANT,
             Rate::Due(_) => VARYING,
         };
@@ -208,7 +216,7 @@ impl Features {
         let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
         let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
-        let (varies, draws) = (workload.payload_sizes.is_some(), workload.topics.is_some());
+        let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
         let needs: [(&'static str, Option<&str>, &Vec<String>); 14] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
@@ -258,8 +266,11 @@ mod tests {
             (&[("transport", "ipc")], "the transport", "ipc"),
             (&[("arrival", "burst:7")], "the arrival", "burst"),
             (&[("arrival", "poisson")], "the arrival", "poisson"),
+            (&[("arrival", "on-off:1s/2s")], "the arrival", "on-off"),
             (&[("pacing", "spin")], "the pacing", "spin"),
             (&[("rate", "max")], "the rate", "max"),
+            (&[("rate", "ramp 1 to 2 in 5s")], "the rate", "varying"),
+            (&[("rate", "sine 1 to 2 each 5s")], "the rate", "sine"),
         ] {
             let lack = least.lack(&[&workload(settings)]).unwrap();
             assert_eq!((lack.what, lack.wanted.as_str()), (what, wanted));

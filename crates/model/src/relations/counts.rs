@@ -139,9 +139,11 @@ pub fn arrived(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result
 
 /// Checks that the bytes fit the messages: sizes that vary have bounds.
 pub fn bytes(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
-    let Some(sizes) = &part.workload.payload_sizes else { return Ok(()) };
+    if !part.workload.sizes_vary() {
+        return Ok(());
+    }
     let Some(bytes) = flow.bytes else { return Err("`bytes` is missing, although sizes vary".into()) };
-    let (least, most) = (sizes.least_bytes(), sizes.most_bytes());
+    let (least, most) = (part.workload.least_payload_bytes(), part.workload.payload_bytes);
     let sent = Part::sent_in_window(flow);
     let of_each = [("sent", bytes.sent, sent), ("arrived", bytes.arrived, flow.arrived)];
     of_each.into_iter().try_for_each(|(name, bytes, messages)| {

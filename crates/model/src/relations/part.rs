@@ -107,8 +107,8 @@ impl Part<'_> {
     /// Returns the messages that the plan has due of a publisher; `None` at `max`, and if they are
     /// too many to draw.
     pub(super) fn planned(&self, publisher: u32) -> Option<DueCount> {
-        let profile = match self.workload.rate {
-            Rate::Due(profile) => profile,
+        let profile = match &self.workload.rate {
+            Rate::Due(profile) => profile.clone(),
             Rate::Max => return None,
         };
         DueCount::of(self.workload, profile, publisher, self.killed_ns.unwrap_or((Ns::MAX, Ns::MAX)))

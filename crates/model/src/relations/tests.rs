@@ -102,6 +102,7 @@ impl Case {
 
     /// Lets the sizes of messages vary, with these bytes sent and arrived.
     fn vary(&mut self, bytes: Option<(u64, u64)>) {
+        self.workload.payload_bytes = 128;
         self.workload.payload_sizes = Payload::parse("uniform 64B to 128B").unwrap().sizes(&SizeFiles::new());
         let counts = |(sent, arrived)| ByteCounts { sent, delivered: sent, arrived };
         self.flow().bytes = bytes.map(counts);

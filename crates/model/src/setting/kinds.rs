@@ -223,6 +223,37 @@ impl Kind for Cpus {
     }
 }
 
+/// A text that is not empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text(pub String);
+
+impl Kind for Text {
+    const HAS_COMMAS: bool = true;
+
+    fn read(text: &str) -> Result<Self, ValueError> {
+        if text.is_empty() { Err(ValueError::NoText) } else { Ok(Text(text.to_owned())) }
+    }
+
+    fn value(&self) -> Value {
+        self.0.as_str().into()
+    }
+}
+
+/// A speed, in thousandths of the original one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Speed(pub u64);
+
+impl Kind for Speed {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let speed = parse_thousandths(text).filter(|speed| (1..=1_000_000).contains(speed));
+        speed.map(Speed).ok_or_else(|| ValueError::Speed(text.to_owned()))
+    }
+
+    fn value(&self) -> Value {
+        thousandths(self.0)
+    }
+}
+
 /// A percentage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub f64);
@@ -255,7 +286,7 @@ impl Kind for Rate {
     }
 
     fn value(&self) -> Value {
-        (*self).into()
+        self.clone().into()
     }
 }
 

@@ -79,6 +79,7 @@ impl Study {
             settings: Settings::default(),
             flows: Vec::new(),
             sizes: BTreeMap::new(),
+            traces: BTreeMap::new(),
             axes: Vec::new(),
             parts: Vec::new(),
             skips: Vec::new(),
@@ -143,6 +144,7 @@ impl Parser<'_> {
                 "run" => self.settings(table, Section::Run),
                 "transports" => self.transports(table),
                 "sizes" => self.sizes(table),
+                "traces" => self.traces(table),
                 "axes" => {
                     let axes = self.axes(table, "");
                     self.study.axes.extend(axes);

@@ -69,11 +69,12 @@ impl Parser<'_> {
         for index in 0..self.study.claims.len() {
             self.study.claims[index].narrowed = !self.misplaced(&self.study.claims[index]).is_empty();
         }
-        let warmup = self.study.settings.warmup;
+        let (warmup, unset) = (self.study.settings.warmup, self.replaced_by_traces());
         let mut settings = std::mem::take(&mut self.study.settings).with_defaults();
         if self.leaves_warmup_open() {
             settings.warmup = warmup;
         }
+        unset.iter().for_each(|key| drop(key.take(&mut settings)));
         let on_axis = |name: &str| self.study.axis(name).is_some();
         if settings.count.is_none() && !on_axis("count") {
             settings.duration.get_or_insert(WINDOW);

@@ -5,10 +5,12 @@ use crate::draw::Choice;
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
 use crate::payload::{Payload, PayloadSizes, SizeFiles};
-use crate::setting::{SettingError, Settings, WINDOW};
+use crate::profile::Profile;
+use crate::profile::trace::{ONCE, TraceFiles, TraceRate};
+use crate::setting::{SettingError, Settings, Speed, Text, WINDOW};
 use crate::topic_set::{Subscriptions, TopicSet};
 use crate::topology::copies;
-use crate::units::{LONGEST, format_time};
+use crate::units::{LONGEST, MILLISECOND, Ns, format_time};
 use std::fmt;
 
 /// Publishers of a partition of the pattern `tree`, if the number of subscribers is not set.
@@ -83,6 +85,62 @@ pub enum WorkloadError {
     /// The file of sizes was not read.
     #[error("`payload = \"{0}\"`: only a study with its file can name a file of sizes")]
     NoSizes(Payload),
+    /// The trace was not read.
+    #[error("`trace = \"{0}\"`: only a study with its file can name a trace")]
+    NoTrace(String),
+    /// There is no trace.
+    #[error("`{0}` has no meaning without `trace`: leave it out")]
+    WithoutTrace(&'static str),
+    /// The trace says it.
+    #[error("`trace` and `{0}` exclude each other: leave one of them out")]
+    WithTrace(&'static str),
+    /// The trace has no rows of this flow.
+    #[error("`trace_flow = \"{flow}\"`: {file} has no row of this flow; it has: {known}")]
+    TraceFlow {
+        /// The trace.
+        file: String,
+        /// The flow.
+        flow: String,
+        /// The first flows that it has.
+        known: String,
+    },
+    /// A row is too short.
+    #[error(
+        "{file}:{line}: the size is {bytes}, and each message has a header of {} bytes: set `payload` to send messages \
+         of other sizes",
+        crate::payload::LEAST_BYTES
+    )]
+    TraceSize {
+        /// The trace.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The size, bytes.
+        bytes: u32,
+    },
+    /// The window has no rows.
+    #[error(
+        "no message of `{trace}` is due in the window, from {from} to {to}: its last is due at {last}. Set `warmup` and `duration` to times of the trace"
+    )]
+    TraceWindow {
+        /// The trace.
+        trace: String,
+        /// Start of the window.
+        from: String,
+        /// End of the window.
+        to: String,
+        /// The last due time.
+        last: String,
+    },
+    /// The rows do not fit.
+    #[error(
+        "`{0}` has more than the 67,108,864 rows until the end of the window that a run can replay: shorten `duration`, or \
+         name one of its flows with `trace_flow`"
+    )]
+    TraceLong(String),
+    /// The window would have no known end.
+    #[error("`count` and `arrival = \"{0}\"` exclude each other: write `duration` in place of `count`")]
+    CountAndPauses(Arrival),
     /// There are no due times.
     #[error("`arrival = \"{0}\"` has no meaning where `rate` is `max`")]
     ArrivalAtMax(Arrival),
@@ -95,6 +153,15 @@ pub enum WorkloadError {
     /// The run would take longer than allowed.
     #[error("`count` messages at this `rate` take longer than the 30 days that a run may take")]
     TooLong,
+}
+
+/// Contents of the files that settings may name.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadFiles<'a> {
+    /// Files of sizes.
+    pub sizes: &'a SizeFiles,
+    /// Traces.
+    pub traces: &'a TraceFiles,
 }
 
 /// All errors of a workload.
@@ -126,15 +193,18 @@ impl Workload {
 
     /// Resolves settings, with defaults for those that are unset; returns all errors at once.
     pub fn resolve(settings: &Settings) -> Result<Workload, WorkloadErrors> {
-        Workload::resolve_with(settings, &SizeFiles::new())
+        let (sizes, traces) = (SizeFiles::new(), TraceFiles::new());
+        Workload::resolve_with(settings, WorkloadFiles { sizes: &sizes, traces: &traces })
     }
 
-    /// Resolves settings, like [`Workload::resolve`], whose payload may name one of these files of sizes.
-    pub fn resolve_with(settings: &Settings, files: &SizeFiles) -> Result<Workload, WorkloadErrors> {
+    /// Resolves settings, like [`Workload::resolve`], which may name these files.
+    pub fn resolve_with(settings: &Settings, files: WorkloadFiles<'_>) -> Result<Workload, WorkloadErrors> {
         let mut errors = Vec::new();
         let (publishers, subscribers) = clients(settings, &mut errors);
         let (tree_devices, tree_parameters) = tree(settings, &mut errors);
-        let (rate, arrival) = (settings.rate(), settings.arrival());
+        let arrival = settings.arrival();
+        let trace = trace_rate(settings, files.traces, publishers, &mut errors);
+        let rate = trace.map_or_else(|| settings.rate(), |trace| Rate::Due(Profile::Trace(trace)));
         let extent = match (settings.duration, settings.count) {
             (Some(_), Some(count)) => {
                 errors.push(WorkloadError::TwoWindows);
@@ -146,6 +216,9 @@ impl Workload {
         };
         if extent == Extent::TimeNs(0) {
             errors.push(WorkloadError::NoWindow);
+        }
+        if arrival.pauses() && settings.count.is_some() {
+            errors.push(WorkloadError::CountAndPauses(arrival));
         }
         if rate == Rate::Max && arrival != Arrival::Uniform {
             errors.push(WorkloadError::ArrivalAtMax(arrival));
@@ -160,8 +233,9 @@ impl Workload {
             errors.push(WorkloadError::DurableRequests(settings.pattern()));
         }
         let payload = settings.payload();
-        let payload_sizes = payload.sizes(files);
-        let most_bytes = payload_sizes.as_ref().map(PayloadSizes::most_bytes).or(payload.most_bytes());
+        let payload_sizes = payload.sizes(files.sizes);
+        let sized = rate.trace().filter(|trace| trace.is_sized()).map(|trace| trace.rows().most_bytes());
+        let most_bytes = sized.or(payload_sizes.as_ref().map(PayloadSizes::most_bytes)).or(payload.most_bytes());
         let payload_bytes = most_bytes.unwrap_or_else(|| {
             errors.push(WorkloadError::NoSizes(payload));
             0
@@ -207,6 +281,7 @@ impl Workload {
             errors.push(WorkloadError::WarmupMax(format_time(workload.warmup_ns)));
         }
         errors.extend(workload.out_of_range());
+        errors.extend(workload.without_messages());
         if !errors.is_empty() {
             return Err(WorkloadErrors(errors));
         }
@@ -229,6 +304,23 @@ impl Workload {
         [too_many.then_some(WorkloadError::TooMany), too_long.then_some(WorkloadError::TooLong)].into_iter().flatten()
     }
 
+    /// Returns an error if a trace has no message in the window, or too many until its end.
+    fn without_messages(&self) -> Option<WorkloadError> {
+        let trace = self.rate.trace().filter(|trace| trace.rows().is_loaded())?;
+        let to_ns = self.warmup_ns.saturating_add(self.window_ns()?);
+        if trace.is_cut_before(to_ns.max(self.pilot_ns().unwrap_or(0))) {
+            return Some(WorkloadError::TraceLong(trace.to_string()));
+        }
+        let all = trace.rows_before(Ns::MAX);
+        let is_empty = all > 0 && trace.rows_before(self.warmup_ns) == trace.rows_before(to_ns);
+        is_empty.then(|| WorkloadError::TraceWindow {
+            trace: trace.to_string(),
+            from: format_time(self.warmup_ns),
+            to: format_time(to_ns),
+            last: format_time(trace.last_ns() / MILLISECOND * MILLISECOND),
+        })
+    }
+
     /// Returns the default verification: bodies too, if that takes under 2 % of one event loop's
     /// time even if that loop receives for all subscribers.
     fn affordable(&self) -> Verify {
@@ -244,6 +336,38 @@ impl Workload {
         let each = MESSAGE + BYTE * self.mean_payload_bytes().ceil() as u128;
         if arrivals_per_ks * each < MOST_A_SECOND * 1_000 { Verify::Full } else { Verify::Header }
     }
+}
+
+/// Returns the trace that settings replay, if they do.
+fn trace_rate(
+    settings: &Settings,
+    files: &TraceFiles,
+    publishers: u32,
+    errors: &mut Vec<WorkloadError>,
+) -> Option<TraceRate> {
+    let Some(Text(name)) = &settings.trace else {
+        let stray = [(settings.trace_speed.is_some(), "trace_speed"), (settings.trace_flow.is_some(), "trace_flow")];
+        errors.extend(stray.iter().filter(|(set, _)| *set).map(|(_, name)| WorkloadError::WithoutTrace(name)));
+        return None;
+    };
+    let has_arrival = settings.arrival() != Arrival::Uniform;
+    let others = [(settings.rate.is_some(), "rate"), (has_arrival, "arrival"), (settings.count.is_some(), "count")];
+    errors.extend(others.iter().filter(|(set, _)| *set).map(|(_, name)| WorkloadError::WithTrace(name)));
+    let flow = settings.trace_flow.as_ref().map(|Text(flow)| flow.as_str());
+    let Some(rows) = files.get(name).and_then(|file| file.rows_of(name, flow)) else {
+        errors.push(WorkloadError::NoTrace(name.clone()));
+        return None;
+    };
+    if let Some(flow) = flow.filter(|_| rows.is_loaded() && rows.times_ns().is_empty()) {
+        let (file, known) = (name.clone(), rows.flows().join(", "));
+        errors.push(WorkloadError::TraceFlow { file, flow: flow.to_owned(), known });
+    }
+    let sized = settings.payload.is_none();
+    if let Some((line, bytes)) = rows.short().filter(|_| sized) {
+        errors.push(WorkloadError::TraceSize { file: name.clone(), line, bytes });
+    }
+    let speed = settings.trace_speed.map_or(ONCE, |Speed(speed)| speed);
+    Some(TraceRate::new(rows, speed, publishers, sized))
 }
 
 /// Returns the devices of a subsystem of the tree, and the parameters of a device.

@@ -8,3 +8,4 @@ mod reference;
 mod secrets;
 mod sizes;
 mod support;
+mod traces;

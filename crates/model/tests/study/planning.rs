@@ -25,7 +25,7 @@ fn cells_are_the_product_of_the_axes_in_order() {
             .as_flattened()
     );
     let last = cells.last().unwrap();
-    assert_eq!((last.workload.publishers, last.workload.subscribers, last.workload.rate), (2, 2, Rate::Max));
+    assert_eq!((last.workload.publishers, last.workload.subscribers, last.workload.rate.clone()), (2, 2, Rate::Max));
     assert_eq!((last.limits.cpus, last.limits.memory_bytes), (Some(0.5), Some(1_000_000_000)));
     assert_eq!(last.options["queue_messages"], 5);
     assert_eq!(

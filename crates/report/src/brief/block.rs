@@ -201,8 +201,9 @@ impl System<'_> {
 
 /// Returns the load of a workload in words.
 pub(crate) fn rate(workload: &Workload) -> String {
-    match workload.rate {
+    match &workload.rate {
         Rate::Max => "full speed".into(),
+        rate if rate.trace().is_some() => rate.to_string(),
         rate => {
             let each = if workload.publishers > 1 { " per publisher" } else { "" };
             format!("{} messages/s{each}", grouped(&rate.to_string()))

@@ -137,9 +137,11 @@ fn traffic(run: &[&CellResult]) -> Vec<String> {
         (cell.workload.payload_bytes, &cell.workload.payload_sizes) == (own.payload_bytes, &own.payload_sizes)
     };
     if all(run, same_size) {
-        parts.push(match &own.payload_sizes {
-            Some(sizes) => format!("{} (mean {:.0} B)", sizes.text(), sizes.mean_bytes()),
-            None => format_size(own.payload_bytes),
+        parts.extend(match (&own.payload_sizes, own.sizes_vary()) {
+            (Some(sizes), _) => Some(format!("{} (mean {:.0} B)", sizes.text(), sizes.mean_bytes())),
+            (None, false) => Some(format_size(own.payload_bytes)),
+            // The sizes are those of the trace, which follows.
+            (None, true) => None,
         });
     }
     if all(run, |cell| cell.workload.rate == own.rate) && own.rate != Rate::Max {

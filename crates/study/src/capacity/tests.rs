@@ -8,7 +8,7 @@ use pubmark_stats::Histogram;
 /// A system that delivers each message in 1 ms up to this rate of all publishers together, and in 100 ms beyond.
 fn system(holds_per_s: f64) -> impl FnMut(&mut RunRecord) {
     move |record| {
-        let each = match record.workload.rate {
+        let each = match &record.workload.rate {
             Rate::Due(profile) => profile.fastest_per_s(),
             Rate::Max => f64::INFINITY,
         };

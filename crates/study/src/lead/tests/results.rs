@@ -22,7 +22,7 @@ impl Stage<'_> {
     /// Returns what a publisher sent: all that was due, until it was killed.
     pub(super) fn total(&self, publisher: u32) -> PublisherTotal {
         let workload = self.workload.of_repeat(1);
-        let Rate::Due(profile) = workload.rate else {
+        let Rate::Due(profile) = workload.rate.clone() else {
             return PublisherTotal { publisher, sent: 9, window_first: 2, window_end: 9, offered: 7 };
         };
         let killed = self.crashed.iter().find(|(agent, _)| self.leader.agents()[*agent].role().sends());
