@@ -42,6 +42,7 @@ mod logins;
 mod mock;
 mod omb;
 mod omission;
+mod otlp;
 mod payload_sizes;
 mod phases;
 mod pilot;
