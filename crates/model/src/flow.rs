@@ -31,7 +31,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 15] = [
+pub const OWN_KEYS: [&str; 17] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -40,6 +40,8 @@ pub const OWN_KEYS: [&str; 15] = [
     "tree_parameters",
     "rate",
     "arrival",
+    "start",
+    "end",
     "consume",
     "outstanding",
     "payload",
@@ -152,6 +154,7 @@ impl Cell {
                 tree_parameters: flow.workload.tree_parameters,
                 rate: flow.workload.rate,
                 arrival: flow.workload.arrival,
+                span: flow.workload.span,
                 consume: flow.workload.consume,
                 outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,

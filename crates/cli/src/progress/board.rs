@@ -106,8 +106,8 @@ pub struct Current {
     pub window_ns: Option<Ns>,
     /// Its scripted faults.
     pub script: Script,
-    /// Rate of each publisher, and number of publishers; `None` with `max`.
-    owed: Option<(Profile, u32)>,
+    /// Rate of each publisher, number of publishers, and when they send, ns from the start; `None` with `max`.
+    owed: Option<(Profile, u32, (Ns, Ns))>,
 }
 
 /// State of a study.
@@ -218,7 +218,7 @@ impl Board {
             server: None,
             window_ns: None,
             script: run.cell.script(run.place.repeat),
-            owed: workload.rate.profile().map(|profile| (profile, workload.publishers)),
+            owed: workload.rate.profile().map(|profile| (profile, workload.publishers, workload.due_from_to())),
         });
     }
 
@@ -281,11 +281,14 @@ impl Board {
     pub fn offered(&self, now_ns: Ns) -> Option<u64> {
         let current = self.current.as_ref()?;
         let sent = current.figures.map_or(0, |figures| figures.sent);
-        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) = (current.phase, current.owed) else {
+        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers, (due_from_ns, due_to_ns)))) =
+            (current.phase, current.owed)
+        else {
             return Some(sent);
         };
         let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));
-        Some((profile.expected(until_ns.saturating_sub(start_ns)) * f64::from(publishers)) as u64)
+        let sending_ns = until_ns.saturating_sub(start_ns).min(due_to_ns).saturating_sub(due_from_ns);
+        Some((profile.expected(sending_ns) * f64::from(publishers)) as u64)
     }
 }
 

@@ -120,7 +120,7 @@ struct UsualSlice {
 /// is not constant.
 fn usual_slice(record: &RunRecord, before_ns: Ns) -> Option<UsualSlice> {
     let rates = record.workload.rate.profile()?.per_ks();
-    if rates.start() != rates.end() {
+    if rates.start() != rates.end() || !record.workload.span.is_whole() {
         return None;
     }
     let series = &record.series;
