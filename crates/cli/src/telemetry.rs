@@ -198,7 +198,7 @@ pub fn figures(runs: &[(Labels, &LastRun)]) -> Vec<Family> {
         families.push(Family::gauges(series_name(figure), figure.description().about, samples.collect()));
     }
     let valid = runs.iter().map(|(labels, run)| (labels.clone(), f64::from(u8::from(run.valid))));
-    families.push(Family::gauges("cell_valid", "1 if the verdict of the last run is valid", valid.collect()));
+    families.push(Family::gauges("cell_valid", "1 if the last run is ok, else 0", valid.collect()));
     families.retain(|family| !family.samples.is_empty());
     families
 }
