@@ -33,6 +33,7 @@ NETWORK   := iproute2 iptables openssh-server openssh-client
 CONTAINERS := podman runc debootstrap
 # Pinned; they go into environments of their own, below $(CACHE)/test.
 MATURIN   := maturin==1.9.6
+READERS   := prometheus-client==0.26.0 opentelemetry-proto==1.45.2 hdrhistogram==0.10.8
 RAY       := ray[default]==2.60.0 kubernetes-validate==1.37.0
 # The report page is tested in a real browser. Debian's Node serves where there
 # is none; a newer one is needed to build the page, not to test it.
@@ -56,7 +57,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -77,6 +78,7 @@ help:
 	@echo "make wheel        what \`pip install\` takes: $(WHEELS)/pubmark-*.whl"
 	@echo "make test-containers   servers and hosts in containers, and the image of pubmark (installs podman)"
 	@echo "make test-wheel   the wheel, in a new environment"
+	@echo "make test-formats   whether the parsers of Prometheus, OpenTelemetry and HdrHistogram read the output"
 	@echo "make test-ray     a study over three nodes of Ray in namespaces, and the manifests (installs Ray; root)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered; reports of many runs"
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
@@ -130,7 +132,7 @@ check:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --lib --bins --locked
 
-test-all: test long chaos heavy test-agents mutants test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
+test-all: test long chaos heavy test-agents mutants test-containers test-wheel test-formats test-ray test-zenoh bench fuzz sanitize deny size
 
 # A study's claims on this machine. Let nothing else run meanwhile.
 evidence: build
@@ -186,6 +188,13 @@ wheel:
 
 test-wheel: wheel
 	sh tools/test-wheel.sh $(WHEELS)/pubmark-*.whl
+
+# What other tools read, by their own parsers.
+test-formats: deps-test
+	$(call install,python3-venv)
+	$(call environment,formats,$(READERS))
+	cargo build --locked -p pubmark
+	$(CACHE)/test/formats/bin/python -B tools/check_formats.py
 
 # Without Ray's own dependence on what it was installed with: the package is tested as it stands here.
 test-ray: deps-test

@@ -8,6 +8,7 @@ mod leftovers;
 mod output;
 mod progress;
 mod serve;
+mod telemetry;
 
 use std::process::ExitCode;
 

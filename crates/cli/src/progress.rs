@@ -9,6 +9,7 @@ pub mod table;
 
 use crate::leftovers::mentions;
 use crate::output::{Voice, note};
+use crate::telemetry::push::OtlpPush;
 use board::SharedBoard;
 use pubmark_host::clock;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
@@ -47,6 +48,7 @@ pub struct ProgressDisplay {
     /// Numbers of questions printed last: decided, open, closed.
     said: Option<(usize, usize, usize)>,
     between: Box<dyn FnMut()>,
+    push: Option<OtlpPush>,
 }
 
 impl ProgressDisplay {
@@ -64,7 +66,13 @@ impl ProgressDisplay {
             said_ns: clock::now(),
             said: None,
             between: Box::new(|| {}),
+            push: None,
         }
+    }
+
+    /// Pushes the results of runs, too.
+    pub fn push_to(&mut self, push: OtlpPush) {
+        self.push = Some(push);
     }
 
     /// Sets a function to call between runs, when it takes nothing from a measurement: before the first one, and
@@ -77,6 +85,13 @@ impl ProgressDisplay {
     pub fn finish(&mut self) {
         self.screen = None;
         self.shared.lock().end();
+        self.push = None;
+        self.say_warnings();
+    }
+
+    fn say_warnings(&self) {
+        let warnings = std::mem::take(&mut self.shared.lock().warnings);
+        warnings.iter().for_each(|warning| self.say(warning));
     }
 
     fn say(&self, line: &str) {
@@ -152,6 +167,7 @@ impl Observer for ProgressDisplay {
         let (runs, done) = {
             let mut board = self.shared.lock();
             board.begin(start);
+            board.began_ns = clock::now();
             (board.runs, board.tally().runs())
         };
         (self.runs, self.said) = (if start.left.is_empty() { 0 } else { runs }, None);
@@ -183,7 +199,11 @@ impl Observer for ProgressDisplay {
         let finding = finding.map_or(String::new(), |finding| format!("; {}", clean(finding, FINDING_CHARS)));
         let said = line(record) + &finding;
         let now = clock::now();
+        let pushed = self.push.as_ref().and_then(|push| push.finished(record));
         let done = self.shared.lock().run_ends(record, &said, now).filter(|_| self.screen.is_none());
+        if let (Some(push), Some(run)) = (&self.push, pushed) {
+            push.push(run);
+        }
         let told = match done {
             _ if self.voice.verbose || record.error.is_some() => Some(format!("{}: {said}", self.label)),
             Some(cell) if cell.is_done() && cell.tally.runs() > 1 => {
@@ -207,6 +227,7 @@ impl Observer for ProgressDisplay {
                 self.say(&format!("    {}: {}", finding.reason, finding.evidence));
             }
         }
+        self.say_warnings();
         (self.between)();
     }
 

@@ -17,6 +17,7 @@ pub mod error;
 mod exchange;
 pub mod folder;
 pub mod heartbeat;
+pub mod http;
 pub mod inbox;
 pub mod install;
 pub mod lanes;

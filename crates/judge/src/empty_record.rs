@@ -52,6 +52,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         recovery: None,
         link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
+        drain_time_ns: None,
         stalls: None,
         system_file: None,
         histograms: TimeFigures::none(),

@@ -96,10 +96,13 @@ pub fn judge(
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());
     judge.note(Component::Generator, varied_sizes(record));
-    // A trend is expected of faults, of a rate that changes, of publishers that pause, and of subscribers that are slow by request.
+    judge.note(Component::Generator, part_of_window(record));
+    // A trend is expected of faults, of a rate that changes, of publishers that pause, and of subscribers that are slow
+    // by request.
     let slow = record.workload.consumes_slowly();
     let is_constant = record.workload.rate.profile().is_none_or(|profile| profile.is_constant());
-    let is_even = is_constant && !record.workload.arrival.pauses() && record.faults.is_empty() && !slow;
+    let is_steady = is_constant && !record.workload.arrival.pauses() && record.workload.span.is_whole();
+    let is_even = is_steady && record.faults.is_empty() && !slow;
     let trend = || if is_even { steady_state::trending(record) } else { None };
     // Messages that no subscriber takes are no backlog.
     let backlog = if kill::deaf(record) || slow { None } else { steady_state::backlog(record, unlimited) };
@@ -169,6 +172,17 @@ fn varied_sizes(record: &RunRecord) -> Option<String> {
     Some(format!(
         "sizes of messages varied, as requested: `{key} = {}`, {mean:.0} B on average",
         text.trim_start_matches("trace ")
+    ))
+}
+
+/// Names the part of the window in which messages were due, if it is not the whole.
+fn part_of_window(record: &RunRecord) -> Option<String> {
+    let span = Some(record.workload.span).filter(|span| !span.is_whole())?;
+    let (start_ns, end_ns) = (span.start_ns.unwrap_or(0), span.end_ns.unwrap_or(record.window_ns));
+    Some(format!(
+        "messages were due from {} to {} of the window, as requested: rates are means over the whole window",
+        words(start_ns),
+        words(end_ns)
     ))
 }
 

@@ -107,7 +107,8 @@ impl Outgoing {
             Some(schedule) => {
                 let due = window.start_ns + schedule.due();
                 if self.left.is_none() && window.to_ns.is_some_and(|to| due >= to) {
-                    Next::Done
+                    // The run goes on for those that have not ended.
+                    window.to_ns.filter(|to| schedule.is_over() && now < *to).map_or(Next::Done, Next::Wait)
                 } else if due > now {
                     Next::Wait(due)
                 } else if give_up_ns.is_some_and(|give_up| now >= give_up) {

@@ -57,6 +57,9 @@ struct Expectation {
     /// True if arrivals are the answers to messages that this client sent.
     answers: bool,
     stall_ns: Ns,
+    /// Part of the window in which messages are due, and silences count, ns from its beginning.
+    due_after_ns: Ns,
+    due_before_ns: Ns,
 }
 
 /// Times and counts of arrivals, recorded by all subscribers of one thread.
@@ -105,6 +108,8 @@ impl ReceiveRecorder {
                 divided: workload.is_divided(),
                 answers: false,
                 stall_ns: stall_ns(workload, heard),
+                due_after_ns: workload.span.start_ns.unwrap_or(0),
+                due_before_ns: workload.span.end_ns.unwrap_or(Ns::MAX),
             },
             counts: LedgerCounts::default(),
             received: 0,
@@ -377,7 +382,7 @@ impl IncomingStreams {
                 recorder.arrived += 1;
                 recorder.slices[slice] += 1;
             }
-            self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
+            self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns + recorder.expect.due_after_ns);
             recorder.note_silence(&mut self.any_arrival_ns, now);
         }
         if measured && sound && recorder.expect.latency {
@@ -467,7 +472,8 @@ impl IncomingStreams {
         }
         let notes_silence = !recorder.expect.divided && !recorder.expect.answers;
         if let (Some(to), true) = (window.to_ns, notes_silence) {
-            self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
+            self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns + recorder.expect.due_after_ns);
+            let to = to.min(window.from_ns.saturating_add(recorder.expect.due_before_ns));
             let end = to.min(recorder.crashed_ns.unwrap_or(to)).max(self.any_arrival_ns);
             recorder.note_silence(&mut self.any_arrival_ns, end);
         }

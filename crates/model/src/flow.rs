@@ -30,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 23] = [
+pub const OWN_KEYS: [&str; 25] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -42,6 +42,8 @@ pub const OWN_KEYS: [&str; 23] = [
     "trace_speed",
     "trace_flow",
     "arrival",
+    "start",
+    "end",
     "consume",
     "outstanding",
     "payload",
@@ -165,6 +167,7 @@ impl Cell {
                 tree_parameters: flow.workload.tree_parameters,
                 rate: flow.workload.rate.clone(),
                 arrival: flow.workload.arrival,
+                span: flow.workload.span,
                 consume: flow.workload.consume.clone(),
                 outstanding: flow.workload.outstanding,
                 payload_bytes: flow.workload.payload_bytes,

@@ -141,6 +141,10 @@ pub struct RunRecord {
     pub link: Option<LinkFigures>,
     /// Usage of each agent, by role.
     pub agents: Vec<AgentShare>,
+    /// From the last send of the window until the last of its messages arrived, ns; 0 if none arrived after that send.
+    /// `None` if nothing arrived, if not supported by an agent, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_time_ns: Option<Ns>,
     /// Silences of subscribers; `None` if not supported by any agent.
     #[serde(default)]
     pub stalls: Option<Stalls>,

@@ -20,6 +20,10 @@ const MOST_DRAWS: f64 = 3e7;
 /// natural logarithms differ in their last bit.
 const LOGARITHM_NS: Ns = 1;
 
+/// Due time of a message that does not exist, ns from the start of a run: after every run, and small enough to be added
+/// to a time.
+const NEVER: Ns = Ns::MAX / 4;
+
 /// Number of messages of one publisher that are due by the plan. It is a range if rounding decides
 /// on which side of an instant a message lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub struct Schedule {
     arrival: Arrival,
     profile: Profile,
     offset_ns: Ns,
+    /// No message is due from this instant on, ns.
+    end_ns: Ns,
     index: u64,
     due_ns: Ns,
     poisson: Poisson,
@@ -118,6 +124,7 @@ impl Schedule {
             arrival,
             profile,
             offset_ns,
+            end_ns: Ns::MAX,
             index: 0,
             due_ns: 0,
             poisson: Poisson { random: Random(seed), at_ns: 0.0 },
@@ -136,7 +143,17 @@ impl Schedule {
     /// group after another: the partition as a whole sends K messages at once, from changing
     /// publishers. Partitions are independent: each has a phase of its own, drawn from the seed, so
     /// that they do not all send at once.
+    ///
+    /// The due times of a workload with a span begin with it, and end before its end.
     pub fn of(workload: &Workload, profile: Profile, publisher: u32) -> Schedule {
+        let mut schedule = Schedule::of_whole(workload, profile, publisher);
+        let (from_ns, to_ns) = workload.due_from_to();
+        schedule.delay(from_ns);
+        schedule.end_at(to_ns);
+        schedule
+    }
+
+    fn of_whole(workload: &Workload, profile: Profile, publisher: u32) -> Schedule {
         let (arrival, seed) = (workload.arrival, workload.seed);
         let size = match (workload.pattern.topics(), arrival) {
             _ if matches!(profile, Profile::Trace(_)) => {
@@ -161,9 +178,17 @@ impl Schedule {
         self.due_ns += by_ns;
     }
 
+    /// Lets no message be due from this instant on, ns from the start.
+    fn end_at(&mut self, end_ns: Ns) {
+        self.end_ns = end_ns;
+        if self.due_ns >= end_ns {
+            self.due_ns = NEVER;
+        }
+    }
+
     #[inline]
     fn compute(&mut self) -> Ns {
-        match self.arrival {
+        let due_ns = match self.arrival {
             Arrival::Uniform => self.offset_ns + self.profile.due(self.index),
             Arrival::OnOff { .. } => {
                 let sending_ns = self.profile.due(self.index);
@@ -176,12 +201,19 @@ impl Schedule {
             Arrival::Poisson => {
                 let gap = -(1.0 - self.poisson.random.unit()).ln();
                 self.poisson.at_ns = self.profile.after(self.poisson.at_ns, gap);
-                self.poisson.at_ns as Ns
+                self.offset_ns + self.poisson.at_ns as Ns
             }
-        }
+        };
+        if due_ns < self.end_ns { due_ns } else { NEVER }
     }
 
-    /// Returns the due time of the next message, ns from the start.
+    /// True if no message is due any more.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.due_ns == NEVER
+    }
+
+    /// Returns the due time of the next message, ns from the start; an instant after every run if none is due.
     #[inline]
     pub fn due(&self) -> Ns {
         self.due_ns
@@ -191,6 +223,7 @@ impl Schedule {
     /// returns its number, which is the number of messages due before. Never goes back. Takes time
     /// proportional to the messages for Poisson arrivals and those with pauses, and constant time otherwise.
     pub fn skip_to(&mut self, at_ns: Ns) -> u64 {
+        let at_ns = at_ns.min(self.end_ns);
         let since = at_ns.saturating_sub(self.offset_ns);
         let before = if at_ns > self.offset_ns { self.profile.due_before(since) } else { 0 };
         let number = match self.arrival {
@@ -259,6 +292,35 @@ mod tests {
         assert!(dues[..100].iter().all(|due| *due == 0));
         assert!(dues[100..200].iter().all(|due| *due == 100_000_000));
         assert_eq!(dues[300], 300_000_000);
+    }
+
+    #[test]
+    fn messages_of_a_span_are_due_within_it_and_no_other_is() {
+        for arrival in ["uniform", "poisson", "burst:10"] {
+            let of = |more: &[(&str, &str)]| {
+                let plain = [("pairs", "3"), ("rate", "100"), ("arrival", arrival), ("warmup", "1s")];
+                Workload::of(plain.iter().chain(more).copied()).unwrap()
+            };
+            let (whole, part) = (of(&[]), of(&[("start", "500ms"), ("end", "2s")]));
+            let profile = part.rate.profile().unwrap();
+            for publisher in 0..3 {
+                let wanted = dues(Schedule::of(&whole, profile, publisher), 400).into_iter();
+                let wanted: Vec<Ns> =
+                    wanted.map(|due| due + 1_500_000_000).filter(|due| *due < 3_000_000_000).collect();
+                let mut schedule = Schedule::of(&part, profile, publisher);
+                for due in &wanted {
+                    assert_eq!((schedule.due(), schedule.is_over()), (*due, false), "{arrival}");
+                    schedule.advance();
+                }
+                assert!(schedule.is_over() && schedule.due() == NEVER, "{arrival}");
+                let planned = DueCount::of(&part, profile, publisher, (Ns::MAX, Ns::MAX)).unwrap();
+                assert!(planned.window.contains(&(wanted.len() as u64)), "{arrival}: {planned:?}");
+                assert_eq!(*planned.warm_up.end(), 0, "{arrival}");
+                let killed = DueCount::of(&part, profile, publisher, (2_000_000_000, 2_000_000_000)).unwrap();
+                let by_then = wanted.iter().filter(|due| **due <= 2_000_000_000).count() as u64;
+                assert!(killed.window.contains(&by_then), "{arrival}: {killed:?}");
+            }
+        }
     }
 
     #[test]

@@ -186,6 +186,10 @@ keys! {
     trace_flow: Text;
     /// uniform, poisson, burst:K or on-off:T/T
     arrival: Arrival = Arrival::Uniform;
+    /// when publishers begin, from the start of the window (with the warm-up)
+    start: Time;
+    /// when publishers stop, from the start of the window (at its end)
+    end: Time;
     /// messages/s that each subscriber takes at most: a number, max, or a rate over time
     consume: Rate = workload::default_consume();
     /// request-reply at a broker: requests of each client that wait for an answer, 1 to 1,000,000

@@ -236,6 +236,24 @@ pub enum Extent {
     Count(u64),
 }
 
+/// Part of the window in which messages are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DueSpan {
+    /// Beginning, ns from the window's beginning; `None`: with the warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ns: Option<Ns>,
+    /// End, ns from the window's beginning; `None`: the window's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_ns: Option<Ns>,
+}
+
+impl DueSpan {
+    /// True if messages are due from the start of the run to the end of the window.
+    pub fn is_whole(&self) -> bool {
+        *self == DueSpan::default()
+    }
+}
+
 /// A workload, fully resolved, as agents receive it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
@@ -257,6 +275,9 @@ pub struct Workload {
     pub rate: Rate,
     /// Distribution of due times.
     pub arrival: Arrival,
+    /// Part of the window in which messages are due; sent to agents if it is not the whole.
+    #[serde(default, skip_serializing_if = "DueSpan::is_whole")]
+    pub span: DueSpan,
     /// Messages per second that each subscriber takes at most, from the start to the drain; sent to
     /// agents if it is not `max`.
     #[serde(default = "default_consume", skip_serializing_if = "is_unlimited")]
@@ -465,6 +486,13 @@ impl Workload {
     /// True if its tree has other sizes than [`TREE_DEVICES`] and [`TREE_PARAMETERS`].
     pub fn sizes_tree(&self) -> bool {
         !is_usual_devices(&self.tree_devices) || !is_usual_parameters(&self.tree_parameters)
+    }
+
+    /// Returns the instants from which on and before which messages are due, ns from the start of the run;
+    /// `Ns::MAX` if only the window ends them.
+    pub fn due_from_to(&self) -> (Ns, Ns) {
+        let since_start = |ns: Ns| self.warmup_ns.saturating_add(ns);
+        (self.span.start_ns.map_or(0, since_start), self.span.end_ns.map_or(Ns::MAX, since_start))
     }
 
     /// True if subscribers take messages at a rate of their own.

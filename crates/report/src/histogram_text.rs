@@ -122,24 +122,26 @@ fn table(histogram: &Histogram, out: &mut String) {
 /// does: `ticks` for each halving of the distance to 100 %. Percentiles are fractions.
 pub(crate) fn each_percentile(histogram: &Histogram, ticks: f64, visit: &mut dyn FnMut(u64, f64, u64)) {
     let total = histogram.count();
-    let (mut level, mut count) = (0.0, 0);
+    // In percent like that iterator: fractions would round to the other side of a count.
+    let (mut percent, mut count) = (0.0, 0);
     for (value, here) in histogram.nonzero() {
         count += here;
-        while count < total && level * total as f64 <= count as f64 {
-            visit(value, level, count);
-            level = next(level, ticks);
+        let reached = 100.0 * count as f64 / total as f64;
+        while count < total && percent <= reached {
+            visit(value, percent / 100.0, count);
+            percent = next(percent, ticks);
         }
         if count == total {
-            visit(value, level, count);
+            visit(value, percent / 100.0, count);
             visit(value, 1.0, count);
         }
     }
 }
 
-/// Returns the percentile that follows, both as fractions.
-fn next(level: f64, ticks: f64) -> f64 {
-    let halvings = (1.0 / (1.0 - level)).log2().floor() + 1.0;
-    level + 1.0 / (ticks * halvings.exp2())
+/// Returns the percentile that follows, both in percent.
+fn next(percent: f64, ticks: f64) -> f64 {
+    let halvings = (100.0 / (100.0 - percent)).log2().floor() + 1.0;
+    percent + 100.0 / (ticks * halvings.exp2())
 }
 
 #[cfg(test)]
@@ -163,6 +165,9 @@ mod tests {
             assert!((row[0] / 1e3 / ms - 1.0).abs() < 0.002, "{level}: {row:?}");
             assert!((row[2] - level.max(0.001) * 1e3).abs() <= 1.0, "{level}: {row:?}");
         }
+        // A level that a count reaches exactly has the value of that count.
+        let counts: Vec<f64> = rows.iter().take(4).map(|row| row[2]).collect();
+        assert_eq!(counts, [1.0, 100.0, 200.0, 300.0], "{out}");
         assert!(rows.windows(2).all(|pair| pair[0][0] <= pair[1][0] && pair[0][1] < pair[1][1]), "{out}");
         assert!(out.ends_with("Total count    =         1000]\n"), "{out}");
     }

@@ -1,5 +1,6 @@
 //! Options of the commands that measure.
 
+use crate::telemetry::push::Collector;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,6 +45,9 @@ pub struct MeasureArgs {
     /// Serve Prometheus metrics, without a password, on [127.0.0.1:]PORT (0: any).
     #[arg(long, value_name = "ADDR", value_parser = listen_address, help_heading = "Output")]
     pub metrics: Option<SocketAddr>,
+    /// Push metrics by OTLP/HTTP to the collector at http://HOST:PORT.
+    #[arg(long, value_name = "URL", value_parser = Collector::parse, help_heading = "Output")]
+    pub otlp: Option<Collector>,
 }
 
 /// `9464` or `127.0.0.1:9464`.

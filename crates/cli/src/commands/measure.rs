@@ -9,6 +9,7 @@ use crate::progress::ProgressDisplay;
 use crate::progress::board::SharedBoard;
 use crate::serve::live::{LiveReport, Make, Pages, linger};
 use crate::serve::{HttpServer, metrics};
+use crate::telemetry::push::OtlpPush;
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::diagnostic::Diagnostic;
@@ -163,7 +164,11 @@ impl<'a> Measurement<'a> {
             let server = live.serve(port)?;
             watched = Some((live, server));
         }
-        let mut progress = ProgressDisplay::new(voice, shared, interrupt.clone());
+        let mut progress = ProgressDisplay::new(voice, shared.clone(), interrupt.clone());
+        if let Some(collector) = &args.otlp {
+            let push = OtlpPush::start(shared, collector.clone(), folder.display().to_string());
+            progress.push_to(push.map_err(Failure::run)?);
+        }
         if let Some((live, _)) = &watched {
             let live = live.clone();
             progress.between_runs(move || live.refresh());

@@ -5,6 +5,7 @@ use super::estimate::{TimeLeft, cost, costs};
 use super::questions::QuestionsBoard;
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::cell::Cell;
+use pubmark_model::fault::Script;
 use pubmark_model::figure::Figure;
 use pubmark_model::profile::Profile;
 use pubmark_model::record::RunRecord;
@@ -42,6 +43,23 @@ impl Sums {
     }
 }
 
+/// The result of a finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastRun {
+    /// The figures that it has.
+    pub figures: Vec<(Figure, f64)>,
+    /// True if its verdict is valid.
+    pub valid: bool,
+}
+
+impl LastRun {
+    /// Returns the result in a record.
+    pub fn of(record: &RunRecord) -> LastRun {
+        let figures = Figure::columns().filter_map(|figure| Some((figure, figure.value(record)?)));
+        LastRun { figures: figures.collect(), valid: record.verdict.valid }
+    }
+}
+
 /// A cell that is not skipped.
 #[derive(Clone, Debug, Default)]
 pub struct CellState {
@@ -53,8 +71,8 @@ pub struct CellState {
     pub planned: usize,
     /// Runs that it has.
     pub tally: Tally,
-    /// Figures of its last run.
-    pub last: Option<Vec<(Figure, f64)>>,
+    /// Its last run that could be made.
+    pub last: Option<LastRun>,
     cost_ns: Ns,
 }
 
@@ -84,8 +102,12 @@ pub struct Current {
     pub figures: Option<Figures>,
     /// Its server, if one was started for it.
     pub server: Option<ServerWatch>,
-    /// Rate of each publisher, and number of publishers; `None` with `max`.
-    owed: Option<(Profile, u32)>,
+    /// Beginning of its window, ns; `None` before the load begins.
+    pub window_ns: Option<Ns>,
+    /// Its scripted faults.
+    pub script: Script,
+    /// Rate of each publisher, number of publishers, and when they send, ns from the start; `None` with `max`.
+    owed: Option<(Profile, u32, (Ns, Ns))>,
 }
 
 /// State of a study.
@@ -107,6 +129,10 @@ pub struct Board {
     pub sums: Sums,
     /// True if the study is over.
     pub ended: bool,
+    /// Instant at which it began, ns.
+    pub began_ns: Ns,
+    /// Warnings about those that receive this state, to be printed.
+    pub warnings: Vec<String>,
     /// Counter that grows whenever a record is on the disk.
     pub records: u64,
     /// State of the questions that decide which runs are made, if there are any.
@@ -122,7 +148,8 @@ impl Board {
     /// Handles the start of a study.
     pub fn begin(&mut self, start: &StudyStart<'_>) {
         // Another study may follow, and the counter must not repeat.
-        *self = Board { title: clean(start.title, LABEL_CHARS), records: self.records + 1, ..Board::default() };
+        let (records, warnings) = (self.records + 1, std::mem::take(&mut self.warnings));
+        *self = Board { title: clean(start.title, LABEL_CHARS), records, warnings, ..Board::default() };
         for cell in start.rows {
             let is_skipped = cell.skipped.is_some();
             self.places.push(if is_skipped { None } else { Some(self.cells.len()) });
@@ -148,7 +175,7 @@ impl Board {
             if let Some(place) = row.and_then(|row| self.places[row]) {
                 self.sums.count(record);
                 self.cells[place].tally.count(record);
-                self.cells[place].last = Some(finished(record));
+                self.cells[place].last = Some(LastRun::of(record));
             }
         }
         self.cells.iter_mut().for_each(|cell| cell.planned = cell.tally.runs());
@@ -189,7 +216,9 @@ impl Board {
             phase: Phase::Starting,
             figures: None,
             server: None,
-            owed: workload.rate.profile().map(|profile| (profile, workload.publishers)),
+            window_ns: None,
+            script: run.cell.script(run.place.repeat),
+            owed: workload.rate.profile().map(|profile| (profile, workload.publishers, workload.due_from_to())),
         });
     }
 
@@ -197,7 +226,12 @@ impl Board {
     pub fn news(&mut self, news: News) {
         let Some(current) = &mut self.current else { return };
         match news {
-            News::Phase(phase) => current.phase = phase,
+            News::Phase(phase) => {
+                current.phase = phase;
+                if let Phase::Load { from_ns, .. } = phase {
+                    current.window_ns = Some(from_ns);
+                }
+            }
             News::Figures(figures) => current.figures = Some(figures),
             News::Server(server) => current.server = Some(server),
             News::Left(_) => {}
@@ -212,7 +246,7 @@ impl Board {
         let cell = &mut self.cells[current.cell];
         cell.tally.count(record);
         if record.error.is_none() {
-            cell.last = Some(finished(record));
+            cell.last = Some(LastRun::of(record));
         }
         self.estimate.done(current.cost_ns, now_ns.saturating_sub(current.began_ns));
         let (run, line) = (current.label, clean(line, LABEL_CHARS));
@@ -247,20 +281,19 @@ impl Board {
     pub fn offered(&self, now_ns: Ns) -> Option<u64> {
         let current = self.current.as_ref()?;
         let sent = current.figures.map_or(0, |figures| figures.sent);
-        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) = (current.phase, &current.owed) else {
+        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers, (due_from_ns, due_to_ns)))) =
+            (current.phase, &current.owed)
+        else {
             return Some(sent);
         };
         let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));
-        Some((profile.expected(until_ns.saturating_sub(start_ns)) * f64::from(*publishers)) as u64)
+        let sending_ns = until_ns.saturating_sub(start_ns).min(*due_to_ns).saturating_sub(*due_from_ns);
+        Some((profile.expected(sending_ns) * f64::from(*publishers)) as u64)
     }
 }
 
 fn key(axes: &Map<String, Value>) -> String {
     serde_json::to_string(axes).unwrap_or_default()
-}
-
-fn finished(record: &RunRecord) -> Vec<(Figure, f64)> {
-    Figure::columns().filter_map(|figure| Some((figure, figure.value(record)?))).collect()
 }
 
 /// State of a study for every thread that shows it. The coordinator writes it a few times per second; readers must not

@@ -119,6 +119,77 @@ fn the_mock_takes_messages_when_they_are_due_to_be_taken() {
     assert!((249..=251).contains(&latency_ms(record, "p50")), "{record}");
 }
 
+fn drain_time_ms(record: &Value) -> u64 {
+    record["drain_time_ns"].as_u64().unwrap() / 1_000_000
+}
+
+/// On the mock, 400 messages are due from 200 ms to 600 ms, and one is taken each 2 ms, 5 of them at once to begin with:
+/// of the 195 that wait at the end, the last is taken after 390 ms.
+#[test]
+fn the_mock_drains_a_backlog_at_the_rate_of_its_subscribers() {
+    let place = Place::new();
+    let load = ["mock", "--rate", "1000", "--warmup", "0s", "--set", "start=200ms", "--set", "end=600ms"];
+    let record = &place.measure(&[&load[..], &["--set", "consume=500"]].concat());
+    assert_eq!(counts(record), [400, 400, 0, 0]);
+    assert!((387..=392).contains(&drain_time_ms(record)), "{}", record["drain_time_ns"]);
+    assert_eq!(count(record, "offered"), 400);
+    std::fs::remove_dir_all(place.path("r")).unwrap();
+    let quick = &place.measure(&load);
+    assert_eq!((counts(quick), drain_time_ms(quick)), ([400, 400, 0, 0], 0));
+}
+
+/// Two pairs send 160 messages each from 100 ms to 500 ms, of which a subscriber takes 200 per second: the last of the
+/// 80 that wait are taken 0.4 s later. Every seventh message is lost, one comes twice, and the server stalls at first.
+#[test]
+fn a_backlog_of_publishers_that_stop_is_drained_at_the_rate_of_the_subscribers() {
+    const SCRIPT: &str =
+        "lose = { every = 7 }\nduplicate = { at = [[1, 140]] }\n[[stall]]\nfrom = \"350ms\"\nfor = \"30ms\"";
+    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+        let place = Place::new();
+        let peer = Peer::start(&place, protocol, SCRIPT);
+        let load = ["--pairs", "2", "--rate", "400", "--set", "start=100ms", "--set", "end=500ms"];
+        let slow = ["--set", "consume=200"];
+        let record = place.measure(&[&[peer.endpoint.as_str()], &load[..], &slow].concat());
+        assert_eq!(count(&record, "offered"), 320, "{protocol}");
+        // Of 160 sequences, 22 end a seven.
+        assert_eq!(counts(&record), [320, 276, 44, 1], "{protocol}");
+        // 138 messages of a pair take 0.69 s, less what may be made up for.
+        assert!((200..1_000).contains(&drain_time_ms(&record)), "{protocol}: {}", record["drain_time_ns"]);
+        let sent: Vec<u64> = record["series"]["sent"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        assert_eq!((sent.iter().sum::<u64>(), sent[0]), (320, 0), "{protocol}: {sent:?}");
+        assert!(record["stalls"]["longest_ns"].as_u64().unwrap() < 800_000_000, "{protocol}: silent as requested");
+        let notes = record["verdict"]["notes"].to_string();
+        assert!(notes.contains("messages were due from 100 ms to 500 ms of the window"), "{protocol}: {notes}");
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
+#[test]
+fn requests_are_sent_in_a_part_of_the_window() {
+    let place = Place::new();
+    let peer = Peer::start(&place, "nats", "");
+    let load = ["--pattern", "request-reply", "--rate", "100", "--set", "start=200ms", "--set", "end=700ms"];
+    let record = place.measure(&[&[peer.endpoint.as_str()], &load[..]].concat());
+    assert_eq!((count(&record, "offered"), counts(&record)), (50, [50, 50, 0, 0]));
+}
+
+#[test]
+fn a_part_of_the_window_that_cannot_be_is_refused_before_the_run() {
+    let place = Place::new();
+    for (arguments, says) in [
+        (&["mock", "--set", "end=2s"][..], "`end` is 2s, but the window lasts 1s"),
+        (&["mock", "--set", "start=1s"], "`start` is 1s, but the window lasts 1s: no message would be due"),
+        (&["mock", "--set", "start=500ms", "--set", "end=500ms"], "but `end` is 500ms"),
+        (&["mock", "--rate", "max", "--set", "end=500ms"], "have no meaning where `rate` is `max`"),
+        (&["zeromq-python", "--transport", "tcp", "--set", "end=500ms"], "messages in a part of the window: `span`"),
+    ] {
+        let output = place.run(&[&["bench"], arguments, &["--duration", "1s", "--out", "r"]].concat());
+        let said = stderr(&output) + &stdout(&output);
+        assert!(!output.status.success() && said.contains(says), "{arguments:?}: {said}");
+    }
+}
+
 #[test]
 fn each_subscriber_of_a_library_has_figures_of_its_own() {
     let place = Place::new();

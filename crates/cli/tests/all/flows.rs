@@ -29,6 +29,21 @@ fn counts(flows: &Flows, flow: &str, names: &[&str]) -> Vec<u64> {
     names.iter().map(|name| count(&flows[flow], name)).collect()
 }
 
+/// One flow is silent at the beginning and at the end.
+#[test]
+fn a_flow_has_a_part_of_the_window() {
+    const NAMES: [&str; 4] = ["offered", "expected", "delivered", "lost"];
+    let place = Place::new();
+    let peer = Peer::start(&place, "mqtt", "lose = { every = 10 }");
+    let part = "part: pairs=2, rate=200, start=250ms, end=750ms";
+    let flows = bench(&place, &[&peer.endpoint, "--flow", part, "--flow", "whole: rate=100"]);
+    assert_eq!(counts(&flows, "part", &NAMES), [200, 200, 180, 20]);
+    // Of 100 sequences from 20 on, 10 end a ten.
+    assert_eq!(counts(&flows, "whole", &NAMES), [100, 100, 90, 10]);
+    assert_eq!(counts(&flows, "all", &NAMES), [300, 300, 270, 30]);
+    assert!(flows["part"]["drain_time_ns"].is_u64() && flows["all"]["drain_time_ns"].is_u64());
+}
+
 /// Every seventh message of each publisher is lost, and one message of a publisher that only one flow has comes twice.
 #[test]
 fn each_flow_has_its_own_truth() {

@@ -44,6 +44,7 @@ mod messages;
 mod mock;
 mod omb;
 mod omission;
+mod otlp;
 mod payload_sizes;
 mod phases;
 mod pilot;

@@ -248,12 +248,13 @@ fn a_secret_of_a_system_file_is_in_nothing_that_is_left() {
 }
 
 /// Arguments with `E` for an endpoint with a login, and `P` for a password.
-const MISTYPED: [&[&str]; 20] = [
+const MISTYPED: [&[&str]; 21] = [
     &["E"],
     &["options.password=P"],
     &["bench", "mock", "E"],
     &["bench", "mock", "options.token=P"],
     &["bench", "mock", "--metrics", "E"],
+    &["bench", "mock", "--otlp", "E"],
     &["bench", "mock", "--server", "E"],
     &["bench", "mock", "--require", "E"],
     &["bench", "mock", "--precision", "E"],

@@ -361,3 +361,41 @@ fn every_command_that_measures_plans_and_goes_on() {
         assert_eq!(std::fs::read_dir(place.path("results")).unwrap().count(), 1, "{name}: in the same folder");
     }
 }
+
+/// Returns the expressions in a dashboard.
+fn expressions(node: &Value) -> Vec<String> {
+    match node {
+        Value::Object(fields) => {
+            let own = fields.get("expr").and_then(Value::as_str).map(str::to_owned);
+            own.into_iter().chain(fields.values().flat_map(expressions)).collect()
+        }
+        Value::Array(all) => all.iter().flat_map(expressions).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_dashboard_queries_metrics_that_are_served() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana-dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let all = expressions(&dashboard);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = all.iter().flat_map(|expression| expression.split(|c| !is_word(c)));
+    let mut missing: Vec<&str> = words.filter(|word| word.starts_with("pubmark_")).collect();
+    assert!(missing.len() > 10 && missing.contains(&"pubmark_run_fault"), "{missing:?}");
+    let place = Place::new();
+    let load = ["bench", "mosquitto", "--rate", "200", "--warmup", "200ms", "--duration", "2s", "--repeats", "1000"];
+    let more = ["--fault", "stop server at 500ms for 200ms", "--out", "r", "--metrics", "0"];
+    let mut serving = Serving::start(&place, &[&load[..], &more].concat());
+    let address = serving.address("metrics: ");
+    wait_for("each metric of the dashboard", || {
+        let samples = scrape(&address).expect("it serves while it runs");
+        let is_served = |name: &str| samples.keys().any(|series| series.split('{').next() == Some(name));
+        missing.retain(|name| !is_served(name));
+        missing.is_empty().then_some(())
+    });
+    interrupt(&serving.child);
+    assert_eq!(serving.end(), 3);
+    place.assert_swept();
+}

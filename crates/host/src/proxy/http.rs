@@ -1,15 +1,13 @@
 //! The few requests that the proxy of a link understands: HTTP/1.1 on loopback, with a
 //! connection for each.
 
+use crate::http::{HttpReply, JsonRequest};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// Time limit of a request with its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum length of an answer, bytes.
-const MAX_ANSWER: usize = 256 << 10;
 
 /// The proxy's control interface.
 pub struct Api {
@@ -39,55 +37,23 @@ pub enum ProxyError {
 impl Api {
     /// Sends a document, as POST or PATCH. An error contains the proxy's answer.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<(), ProxyError> {
-        let answer = self.exchange(method, path, &body.to_string())?;
-        match status(&answer) {
+        let reply = self.exchange(method, path, &body.to_string())?;
+        match reply.status {
             Some(200..=299) => Ok(()),
-            _ => {
-                let answer = answer.trim().replace("\r\n", " ");
-                Err(ProxyError::Refused { path: path.to_owned(), answer })
-            }
+            _ => Err(ProxyError::Refused { path: path.to_owned(), answer: reply.line() }),
         }
     }
 
-    fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
-        let deadline = Instant::now() + PATIENCE;
+    fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<HttpReply> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-             Connection: close\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        let mut piece = [0; 4096];
-        // The answer ends with the connection.
-        while answer.len() < MAX_ANSWER {
-            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            stream.set_read_timeout(Some(left))?;
-            match stream.read(&mut piece)? {
-                0 => break,
-                count => answer.extend_from_slice(&piece[..count]),
-            }
-            if Instant::now() >= deadline {
-                return Err(std::io::ErrorKind::TimedOut.into());
-            }
-        }
-        Ok(String::from_utf8_lossy(&answer).into_owned())
+        JsonRequest { method, host: &address.to_string(), path, body }.send(address, PATIENCE)
     }
-}
-
-/// Returns the status of an answer: the second word of its first line.
-fn status(answer: &str) -> Option<u16> {
-    let line = answer.lines().next()?;
-    line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
 

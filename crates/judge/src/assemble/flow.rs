@@ -24,6 +24,7 @@ pub struct UnitedFlow {
     /// Sum of the differences between consecutive latencies, ns, and their number.
     jitter: (f64, u64),
     series: Series,
+    drain_time_ns: Option<Ns>,
     stalls: Option<Stalls>,
     /// Number of latencies below zero.
     pub negative: u64,
@@ -73,6 +74,7 @@ impl UnitedFlow {
                 total(results.iter().map(|result| result.jitter_pairs)),
             ),
             series: series(results, remarks),
+            drain_time_ns: drain_time_ns(results),
             stalls,
             negative: ledger.negative,
         }
@@ -98,6 +100,7 @@ impl UnitedFlow {
         }
         let results: Vec<&FlowResult> = agents.iter().flat_map(|agent| &agent.flows).collect();
         all.series = series(&results, remarks);
+        all.drain_time_ns = drain_time_ns(&results);
         all
     }
 
@@ -111,6 +114,7 @@ impl UnitedFlow {
         OwnFigures {
             refusals: self.refusals.clone(),
             pacing: self.pacing,
+            drain_time_ns: self.drain_time_ns,
             stalls: self.stalls,
             histograms: self.times.encoded(),
             series: self.series.clone(),
@@ -136,7 +140,16 @@ impl UnitedFlow {
         (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
         (record.pacing, record.series, record.stalls) = (self.pacing, self.series, self.stalls);
+        record.drain_time_ns = self.drain_time_ns;
     }
+}
+
+/// Returns the time from the last send to the last arrival, ns; `None` unless both sides report theirs.
+fn drain_time_ns(results: &[&FlowResult]) -> Option<Ns> {
+    let sent = |result: &&&FlowResult| result.publishers.iter().any(|total| total.window_end > total.window_first);
+    let last_sent: Option<Vec<Ns>> = results.iter().filter(sent).map(|result| result.last_sent_ns).collect();
+    let last_arrival_ns = results.iter().filter_map(|result| result.last_arrival_ns).max()?;
+    Some(last_arrival_ns.saturating_sub(last_sent?.into_iter().max()?))
 }
 
 /// Returns the number of messages delivered too late, by the histogram: one that is within its 0.1 % of the bound

@@ -81,6 +81,7 @@ pub fn features(crash: bool) -> Features {
         drains_by_markers: false,
         tree_sizes: true,
         consume: true,
+        span: true,
         outstanding: true,
         payload_sizes: true,
         topics: true,

@@ -280,6 +280,10 @@ numbers! {
     BACKLOG = "backlog" [] Flow Rates Share LOWER, "backlog",
         number(|run| (run.counts.sent > 0).then(|| backlog(run))),
         "growth of what is still to arrive over the window, as a share of what was sent";
+    /// From the last send until the last message arrived, ns.
+    DRAIN_TIME = "drain_time_ns" ["drain_time"] Flow LatencyP99 Ns LOWER, "time to drain",
+        number(|run| count(run.drain_time_ns?)),
+        "time from the last send until the last message that waited had arrived";
     /// Messages lost.
     LOST = "lost" [] Flow Counts Count LOWER, "lost",
         number(|run| count(run.counts.lost)),

@@ -75,6 +75,8 @@ pub struct Features {
     pub tree_sizes: bool,
     /// True if its subscribers take messages at the rate `consume`. Minimum: false.
     pub consume: bool,
+    /// True if its messages are due only in the part `span` of the window. Minimum: false.
+    pub span: bool,
     /// True if its requesters at a broker send `outstanding` requests before they have an answer.
     /// Minimum: false.
     pub outstanding: bool,
@@ -114,6 +116,7 @@ impl Default for Features {
             drains_by_markers: false,
             tree_sizes: false,
             consume: false,
+            span: false,
             outstanding: false,
             payload_sizes: false,
             topics: false,
@@ -140,6 +143,8 @@ pub const RECONNECT: &str = "reconnect";
 const TREE_SIZES: &str = "tree_sizes";
 /// Subscribers take messages at a rate of their own.
 const CONSUME: &str = "consume";
+/// Messages are due in a part of the window.
+const SPAN: &str = "span";
 /// Requesters send more requests before they have an answer.
 const OUTSTANDING: &str = "outstanding";
 /// Messages have different sizes.
@@ -211,13 +216,14 @@ impl Features {
         let transport = workload.transport.map(|transport| transport.word());
         let flag = |has: bool, word| if has { words(&[word]) } else { Vec::new() };
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
-        let outstanding = flag(self.outstanding, OUTSTANDING);
+        let (span, outstanding) = (flag(self.span, SPAN), flag(self.outstanding, OUTSTANDING));
+        let is_part = !workload.span.is_whole();
         let payload_sizes = flag(self.payload_sizes, PAYLOAD_SIZES);
         let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
         let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
         let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 14] = [
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 15] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -227,6 +233,7 @@ impl Features {
             (FAULTS, workload.reconnect.then_some(RECONNECT), &self.faults),
             ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
             ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
+            ("messages in a part of the window:", is_part.then_some(SPAN), &span),
             ("several requests at a time:", workload.asks_ahead().then_some(OUTSTANDING), &outstanding),
             ("messages whose sizes vary:", varies.then_some(PAYLOAD_SIZES), &payload_sizes),
             ("messages to several topics:", draws.then_some(TOPICS), &topics),
@@ -301,6 +308,9 @@ mod tests {
         let slow = workload(&[("consume", "100")]);
         assert_eq!(least.lack(&[&slow]).map(|lack| lack.wanted), Some("consume".to_owned()));
         assert_eq!(Features { consume: true, ..Features::default() }.lack(&[&slow]), None);
+        let part = workload(&[("start", "1s"), ("end", "2s")]);
+        assert_eq!(least.lack(&[&part]).map(|lack| lack.wanted), Some("span".to_owned()));
+        assert_eq!(Features { span: true, ..Features::default() }.lack(&[&part]), None);
         let varied = workload(&[("payload", "uniform 64B to 4KiB")]);
         let sizes = least.lack(&[&varied]).unwrap().to_string();
         assert_eq!(sizes, "cannot play messages whose sizes vary: `payload_sizes`; it has: none");

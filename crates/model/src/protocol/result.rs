@@ -104,8 +104,7 @@ pub struct FlowResult {
     pub bytes: Option<ByteCounts>,
     /// Instant at which the first message of the window was sent, ns; count-limited runs at `max`.
     pub first_sent_ns: Option<Ns>,
-    /// Instant at which the last message of the window was sent, ns; count-limited runs at `max`.
-    /// `None` if not supported by this agent.
+    /// Instant at which the last message of the window was sent, ns. `None` if not supported by this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sent_ns: Option<Ns>,
     /// Instant at which the last message of the window arrived, ns.

@@ -5,6 +5,7 @@ use super::rates::{Rates, Series};
 use crate::counts::{Counts, RefusalCount};
 use crate::protocol::{PacingFigures, Stalls};
 use crate::times::{self, TimeFigures};
+use crate::units::Ns;
 use crate::workload::Workload;
 use pubmark_stats::Summary;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub struct OwnFigures {
     pub refusals: Vec<RefusalCount>,
     /// Waiting figures of its publishers.
     pub pacing: Option<PacingFigures>,
+    /// From its last send until the last of its messages arrived, ns, as in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_time_ns: Option<Ns>,
     /// Silences of its subscribers.
     pub stalls: Option<Stalls>,
     /// The distributions of its times, as in the record.
@@ -55,6 +59,7 @@ impl OwnFigures {
             workload,
             refusals: Vec::new(),
             pacing: None,
+            drain_time_ns: None,
             stalls: None,
             histograms: TimeFigures::none(),
             series: Series::default(),

@@ -120,7 +120,8 @@ struct UsualSlice {
 /// is not constant.
 fn usual_slice(record: &RunRecord, before_ns: Ns) -> Option<UsualSlice> {
     let rates = record.workload.rate.profile()?.per_ks();
-    if rates.start() != rates.end() || record.workload.arrival.pauses() {
+    let is_even = !record.workload.arrival.pauses() && record.workload.span.is_whole();
+    if rates.start() != rates.end() || !is_even {
         return None;
     }
     let series = &record.series;

@@ -165,7 +165,12 @@ pub fn instants(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resul
     let (from_ns, start_ns) = (part.span.from_ns, part.span.start_ns);
     let until_ns = part.span.handed_in_ns.map_or(Ns::MAX, |ns| ns.saturating_add(slack));
     // No message of the window is sent, or arrives, before the window begins.
-    for (name, at_ns) in [("first_sent_ns", flow.first_sent_ns), ("last_arrival_ns", flow.last_arrival_ns)] {
+    let instants = [
+        ("first_sent_ns", flow.first_sent_ns),
+        ("last_sent_ns", flow.last_sent_ns),
+        ("last_arrival_ns", flow.last_arrival_ns),
+    ];
+    for (name, at_ns) in instants {
         let Some(at_ns) = at_ns else { continue };
         let is_within = at_ns.saturating_add(slack) >= from_ns && at_ns <= until_ns;
         hold(is_within, || {

@@ -1,6 +1,6 @@
 //! Resolves settings to a workload.
 
-use super::{Arrival, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
+use super::{Arrival, DueSpan, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, TREE_PARAMETERS, Verify, Workload};
 use crate::draw::Choice;
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
@@ -55,6 +55,15 @@ pub enum WorkloadError {
     /// Subscribers answer.
     #[error("`consume` has no meaning in pattern `{0}`, in which subscribers answer: leave it out")]
     ConsumesAndAnswers(Pattern),
+    /// There is no time that a part of the window could have.
+    #[error("`start` and `end` have no meaning where {0}: leave them out")]
+    NoSpan(&'static str),
+    /// The pilot run would find when silent publishers are steady.
+    #[error("`warmup_max` has no meaning with `start` or `end`: write `warmup`")]
+    SpanAndPilot,
+    /// The part of the window has no length, or lies beyond the window.
+    #[error("{0}")]
+    Span(String),
     /// There are no requests.
     #[error("`outstanding` has no meaning in pattern `{0}`: leave it out, or write `pattern = \"request-reply\"`")]
     NoRequests(Pattern),
@@ -217,20 +226,9 @@ impl Workload {
         if extent == Extent::TimeNs(0) {
             errors.push(WorkloadError::NoWindow);
         }
+        errors.extend(wrong_span(settings, extent).into_iter().chain(meaningless(settings)));
         if arrival.pauses() && settings.count.is_some() {
             errors.push(WorkloadError::CountAndPauses(arrival));
-        }
-        if rate == Rate::Max && arrival != Arrival::Uniform {
-            errors.push(WorkloadError::ArrivalAtMax(arrival));
-        }
-        if settings.consume() != Rate::Max && settings.pattern().round_trip() {
-            errors.push(WorkloadError::ConsumesAndAnswers(settings.pattern()));
-        }
-        if settings.outstanding().0 != ONE_REQUEST && !settings.pattern().requests() {
-            errors.push(WorkloadError::NoRequests(settings.pattern()));
-        }
-        if settings.durable() && settings.pattern().requests() {
-            errors.push(WorkloadError::DurableRequests(settings.pattern()));
         }
         let payload = settings.payload();
         let payload_sizes = payload.sizes(files.sizes);
@@ -249,6 +247,7 @@ impl Workload {
             tree_parameters,
             rate,
             arrival,
+            span: span(settings),
             consume: settings.consume(),
             outstanding: settings.outstanding().0,
             payload_bytes,
@@ -352,7 +351,8 @@ fn trace_rate(
     };
     let has_arrival = settings.arrival() != Arrival::Uniform;
     let others = [(settings.rate.is_some(), "rate"), (has_arrival, "arrival"), (settings.count.is_some(), "count")];
-    errors.extend(others.iter().filter(|(set, _)| *set).map(|(_, name)| WorkloadError::WithTrace(name)));
+    let spans = [(settings.start.is_some(), "start"), (settings.end.is_some(), "end")];
+    errors.extend(others.iter().chain(&spans).filter(|(set, _)| *set).map(|(_, name)| WorkloadError::WithTrace(name)));
     let flow = settings.trace_flow.as_ref().map(|Text(flow)| flow.as_str());
     let Some(rows) = files.get(name).and_then(|file| file.rows_of(name, flow)) else {
         errors.push(WorkloadError::NoTrace(name.clone()));
@@ -368,6 +368,49 @@ fn trace_rate(
     }
     let speed = settings.trace_speed.map_or(ONCE, |Speed(speed)| speed);
     Some(TraceRate::new(rows, speed, publishers, sized))
+}
+
+/// Returns the settings that have no meaning with this pattern or rate.
+fn meaningless(settings: &Settings) -> impl Iterator<Item = WorkloadError> {
+    let (pattern, arrival) = (settings.pattern(), settings.arrival());
+    let is_at_max = settings.rate() == Rate::Max && arrival != Arrival::Uniform;
+    let consumes_and_answers = settings.consume() != Rate::Max && pattern.round_trip();
+    let asks_ahead = settings.outstanding().0 != ONE_REQUEST && !pattern.requests();
+    let is_durable = settings.durable() && pattern.requests();
+    let all = [
+        (is_at_max, WorkloadError::ArrivalAtMax(arrival)),
+        (consumes_and_answers, WorkloadError::ConsumesAndAnswers(pattern)),
+        (asks_ahead, WorkloadError::NoRequests(pattern)),
+        (is_durable, WorkloadError::DurableRequests(pattern)),
+    ];
+    all.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, error)| error)
+}
+
+fn span(settings: &Settings) -> DueSpan {
+    DueSpan { start_ns: settings.start.map(|time| time.0), end_ns: settings.end.map(|time| time.0) }
+}
+
+/// Returns why messages cannot be due in this part of the window alone.
+fn wrong_span(settings: &Settings, extent: Extent) -> Option<WorkloadError> {
+    let span = span(settings);
+    if span.is_whole() {
+        return None;
+    }
+    let Extent::TimeNs(window_ns) = extent else { return Some(WorkloadError::NoSpan("`count` ends the window")) };
+    let (start_ns, end_ns) = (span.start_ns.unwrap_or(0), span.end_ns.unwrap_or(window_ns));
+    let [start, end, window] = [start_ns, end_ns, window_ns].map(format_time);
+    if settings.rate() == Rate::Max {
+        Some(WorkloadError::NoSpan("`rate` is `max`"))
+    } else if settings.warmup_max.is_some() {
+        Some(WorkloadError::SpanAndPilot)
+    } else if end_ns > window_ns {
+        Some(WorkloadError::Span(format!("`end` is {end}, but the window lasts {window}: let it be within the window")))
+    } else if start_ns >= end_ns {
+        let last = if span.end_ns.is_some() { format!("`end` is {end}") } else { format!("the window lasts {window}") };
+        Some(WorkloadError::Span(format!("`start` is {start}, but {last}: no message would be due")))
+    } else {
+        None
+    }
 }
 
 /// Returns the devices of a subsystem of the tree, and the parameters of a device.
