@@ -233,7 +233,6 @@ impl Zenoh {
         match *item {
             TransportItem::InitAck(terms, cookie) if self.state == State::Greeting => {
                 self.agree(settings, &terms)?;
-                heard(SessionEvent::Server("Zenoh 1 (protocol version 9)"));
                 TransportItem::OpenSyn { lease_ms: u64::from(LEASE_S) * 1_000, first: 0, cookie }.put(out);
                 self.state = State::Opening;
             }
