@@ -166,7 +166,7 @@ impl Session for Zenoh {
                         }
                     }
                     TransportItem::Frame { .. } | TransportItem::KeepAlive | TransportItem::Administration => {}
-                    item => self.shake_hands(settings, &item, out, heard)?,
+                    item => self.shake_hands(settings, &item, out)?,
                 }
             }
             taken += batch_bytes;
@@ -228,7 +228,6 @@ impl Zenoh {
         settings: &ZenohSettings,
         item: &TransportItem<'_>,
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         match *item {
             TransportItem::InitAck(terms, cookie) if self.state == State::Greeting => {
