@@ -422,10 +422,9 @@ impl<'a, S: Session> Shard<'a, S> {
                 Ok(Some((count, more, now))) => {
                     self.answers.clear();
                     let taken = self.take(index, count, now);
-                    if let Some(consumers) = &mut self.consumers
-                        && received != self.inbound.recorder.received()
-                    {
-                        consumers.took(index, now);
+                    if let Some(consumers) = &mut self.consumers {
+                        // What a server sends together arrives together.
+                        (received..self.inbound.recorder.received()).for_each(|_| consumers.took(index, now));
                     }
                     match taken {
                         Ok(changes) => self.after(index, changes, now)?,

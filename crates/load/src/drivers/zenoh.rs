@@ -166,7 +166,7 @@ impl Session for Zenoh {
                         }
                     }
                     TransportItem::Frame { .. } | TransportItem::KeepAlive | TransportItem::Administration => {}
-                    item => self.shake_hands(settings, &item, out, heard)?,
+                    item => self.shake_hands(settings, &item, out)?,
                 }
             }
             taken += batch_bytes;
@@ -236,12 +236,10 @@ impl Zenoh {
         settings: &ZenohSettings,
         item: &TransportItem<'_>,
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         match *item {
             TransportItem::InitAck(terms, cookie) if self.state == State::Greeting => {
                 self.agree(settings, &terms)?;
-                heard(SessionEvent::Server("Zenoh 1 (protocol version 9)"));
                 TransportItem::OpenSyn { lease_ms: u64::from(LEASE_S) * 1_000, first: 0, cookie }.put(out);
                 self.state = State::Opening;
             }

@@ -5,7 +5,7 @@ use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::zenoh::{
-    BatchReader, DATA_PRIORITY, DO_NOT_DROP, Declaration, FrameChannel, InitTerms, InterestMode, KeyExpr,
+    BatchReader, DATA_PRIORITY, DO_NOT_DROP, Declaration, EXPRESS, FrameChannel, InitTerms, InterestMode, KeyExpr,
     MAX_BATCH_BYTES, NetworkItem, NodeKind, PATCH, TransportItem, VERSION,
 };
 use std::rc::Rc;
@@ -98,7 +98,8 @@ impl Speech for ZenohServer {
 
     fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
         if self.subscriptions.get(token as usize).is_some() {
-            let (key, qos) = (KeyExpr::text(to.topic), DATA_PRIORITY | DO_NOT_DROP);
+            // Each in a batch of its own: a slow subscriber takes one message at a time.
+            let (key, qos) = (KeyExpr::text(to.topic), DATA_PRIORITY | DO_NOT_DROP | EXPRESS);
             self.channel.put_push(out, key, qos, payload, self.batch_bytes);
         }
     }

@@ -1,12 +1,13 @@
 //! Writing of Zenoh's messages. Each one is a batch of its own.
 
+use super::codes::{
+    ACK, CLOSE, DEFAULT_RESOLUTION, DROP_EXTENSION, EXTENSIONS, FIRST_EXTENSION, FRAGMENT, FRAGMENTS_FOLLOW, FRAME,
+    INIT, KEEP_ALIVE, LENGTH_BYTES, MAX_BATCH_BYTES, MAX_ID_BYTES, OAM, OPEN, PATCH_EXTENSION, PRIORITY_EXTENSION,
+    RELIABLE, SIZES, WHOLE_SESSION,
+};
 use super::network::{KeyExpr, NetworkItem, PUSH, PUT};
 use super::read::{Reader, put_bytes, put_number};
-use super::{
-    ACK, CLOSE, DEFAULT_RESOLUTION, DROP_EXTENSION, EXTENSIONS, FIRST_EXTENSION, FRAGMENT, FRAGMENTS_FOLLOW, FRAME,
-    INIT, InitTerms, KEEP_ALIVE, LENGTH_BYTES, MAX_BATCH_BYTES, MAX_ID_BYTES, OAM, OPEN, PATCH_EXTENSION,
-    PRIORITY_EXTENSION, RELIABLE, SIZES, TransportItem, WHOLE_SESSION,
-};
+use super::transport::{InitTerms, TransportItem};
 
 /// Priority of data, the default; the other classes need a session with priorities.
 pub const DATA_PRIORITY: u8 = 5;

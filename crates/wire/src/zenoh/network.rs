@@ -1,7 +1,7 @@
 //! Messages of Zenoh's network layer.
 
+use super::codes::{EXTENSIONS, NUMBER_MASK};
 use super::read::{BYTES, NUMBER, Reader, UNIT, put_bytes, put_number};
-use super::{EXTENSIONS, NUMBER_MASK};
 use crate::Malformed;
 
 /// Numbers of the messages.

@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// Takes the next byte if it is a header that `wanted` accepts.
+    /// Returns the next byte without taking it.
     #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
         self.rest.first().copied()

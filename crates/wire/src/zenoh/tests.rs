@@ -1,4 +1,6 @@
+use super::read::{self, Reader};
 use super::*;
+use crate::Malformed;
 use proptest::prelude::*;
 
 fn hex(text: &str) -> Vec<u8> {

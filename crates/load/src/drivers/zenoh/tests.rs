@@ -50,7 +50,7 @@ fn connected<'a>(settings: &'a ZenohSettings, client: ClientSpec, cut: usize) ->
     let opened = TransportItem::OpenSyn { lease_ms: 60_000, first: 0, cookie: COOKIE };
     assert_eq!(said(&talk.said()), [opened]);
     talk.say_cut(&batch(&[TransportItem::OpenAck { lease_ms: 10_000, first: 5 }]), cut).unwrap();
-    assert!(matches!(&talk.heard()[..], [HeardEvent::Server(_)]), "the router may give up yet");
+    assert!(talk.heard().is_empty(), "the router may give up yet");
     talk.say_cut(&answer(1), cut).unwrap();
     assert_eq!(talk.heard(), [HeardEvent::Connected]);
     talk
