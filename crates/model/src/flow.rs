@@ -31,7 +31,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 15] = [
+pub const OWN_KEYS: [&str; 16] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -42,6 +42,7 @@ pub const OWN_KEYS: [&str; 15] = [
     "arrival",
     "consume",
     "outstanding",
+    "churn",
     "payload",
     "qos",
     "durable",
@@ -154,6 +155,7 @@ impl Cell {
                 arrival: flow.workload.arrival,
                 consume: flow.workload.consume,
                 outstanding: flow.workload.outstanding,
+                churn: flow.workload.churn,
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),
                 qos: flow.workload.qos,

@@ -1,5 +1,6 @@
 //! Errors of values of settings and options.
 
+use crate::churn::ChurnError;
 use crate::fault::FaultError;
 use crate::payload::PayloadError;
 use crate::pin::UnknownPin;
@@ -27,6 +28,9 @@ pub enum ValueError {
     /// The arrival is invalid.
     #[error(transparent)]
     Arrival(#[from] UnknownArrival),
+    /// The rate of clients that come and go is invalid.
+    #[error(transparent)]
+    Churn(#[from] ChurnError),
     /// The size of messages is invalid.
     #[error(transparent)]
     Payload(#[from] PayloadError),

@@ -26,7 +26,17 @@ pub fn message(payload: &[u8]) -> HeardEvent {
 }
 
 pub fn spec(role: Role, topic: &str) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None, reply: None }
+    ClientSpec {
+        role,
+        id: 0,
+        name: "c0".into(),
+        topic: topic.into(),
+        wild: false,
+        leaves: 1,
+        group: None,
+        reply: None,
+        row: 0,
+    }
 }
 
 /// Returns the default options of a protocol's driver, with these set in addition.
@@ -57,6 +67,7 @@ pub fn settings<S: Session>(
         run: "r",
         payload_bytes: 1_024,
         options: &options,
+        clients: 1,
     })
 }
 

@@ -54,6 +54,7 @@ mod tests {
             leaves: 1,
             group: None,
             reply: None,
+            row: 0,
         };
         assert_eq!(Leaves::new(&spec, '.').of(7), b"a.b");
         spec.leaves = 12;

@@ -7,6 +7,7 @@ mod login;
 
 use super::foreign_peer::foreign;
 use super::leaves::Leaves;
+use super::option_file::Logins;
 use super::request_part::RequestPart;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
@@ -26,6 +27,8 @@ pub struct NatsSettings {
     connect: Value,
     /// Signs the server's nonce, if the client logs in with a key.
     signer: Option<Signer>,
+    /// Users and passwords of single clients.
+    logins: Option<Logins>,
     tls: bool,
     payload_bytes: u64,
 }
@@ -46,6 +49,8 @@ pub struct Nats {
     /// PONGs until the subscription is active; 0 if none is requested.
     until_subscribed: u32,
     name: Box<str>,
+    /// Its line of `credentials_file`.
+    row: u32,
     publishes: bool,
     leaves: Leaves,
     part: RequestPart,
@@ -85,7 +90,11 @@ impl Session for Nats {
         if prefix.starts_with('.') || prefix.contains("..") {
             return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
-        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes })
+        let logins = Logins::of(terms)?;
+        if logins.is_some() && (signer.is_some() || connect.get("auth_token").is_some()) {
+            return Err("both `credentials_file` and a token or key for all clients are given: write either".into());
+        }
+        Ok(NatsSettings { connect, signer, logins, tls, payload_bytes: terms.payload_bytes })
     }
 
     fn new(_: &NatsSettings, spec: &ClientSpec) -> Self {
@@ -94,6 +103,7 @@ impl Session for Nats {
             unanswered: 0,
             until_subscribed: 0,
             name: spec.name.as_str().into(),
+            row: spec.row,
             publishes: spec.role.sends(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
@@ -222,6 +232,9 @@ impl Nats {
         heard(SessionEvent::Server(&format!("nats-server {version}")));
         let mut connect = settings.connect.clone();
         connect["name"] = (*self.name).into();
+        if let Some((user, password)) = settings.logins.as_ref().and_then(|logins| logins.row(self.row)) {
+            (connect["user"], connect["pass"]) = (user.into(), password.into());
+        }
         let nonce = info.get("nonce").and_then(Value::as_str);
         self.takes_signatures = nonce.is_some();
         match (&settings.signer, nonce) {

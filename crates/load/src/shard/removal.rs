@@ -56,6 +56,7 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
         run,
         payload_bytes: workload.payload_bytes,
         options: &options,
+        clients: topics::clients(workload),
     };
     let prefix = options.text("prefix").unwrap_or_default();
     let settings = S::settings(&terms)?;
@@ -124,7 +125,7 @@ impl<S: Session> Remover<S> {
     fn new(
         leftovers: &Leftovers,
         endpoint: &Endpoint,
-        mut dial: Dial,
+        dial: Dial,
         things: Vec<Leftover>,
         until_ns: Ns,
     ) -> Result<Remover<S>, String> {
@@ -140,11 +141,10 @@ impl<S: Session> Remover<S> {
             run: &leftovers.run,
             payload_bytes: 0,
             options: &options,
+            clients: 1,
         };
         let settings = S::settings(&terms).map_err(|error| error.to_string())?;
-        if let Some(tls) = &mut dial.tls {
-            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
-        }
+        let dial = dial.of::<S>(&options);
         let (sessions, rest): (Vec<Leftover>, Vec<Leftover>) =
             things.into_iter().partition(|thing| matches!(thing, Leftover::Session(_)));
         let mut by_name: BTreeMap<String, Errand> = BTreeMap::new();
@@ -225,7 +225,17 @@ impl<S: Session> Remover<S> {
 
     fn spec(errand: &Errand) -> ClientSpec {
         let (name, topic) = (errand.name.clone(), errand.name.clone());
-        ClientSpec { role: Role::Publisher, id: 0, name, topic, wild: false, leaves: 1, group: None, reply: None }
+        ClientSpec {
+            role: Role::Publisher,
+            id: 0,
+            name,
+            topic,
+            wild: false,
+            leaves: 1,
+            group: None,
+            reply: None,
+            row: 0,
+        }
     }
 
     /// Opens a connection for an errand.

@@ -1,5 +1,6 @@
 //! The types of keys' values: parsing and formatting.
 
+use crate::churn::Churn;
 use crate::fault::Script;
 use crate::hosts::Ends;
 use crate::link::Side;
@@ -252,6 +253,16 @@ impl Kind for Rate {
 
     fn value(&self) -> Value {
         (*self).into()
+    }
+}
+
+impl Kind for Churn {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        Ok(Churn::parse(text)?)
+    }
+
+    fn value(&self) -> Value {
+        self.to_string().into()
     }
 }
 

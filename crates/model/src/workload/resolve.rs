@@ -57,6 +57,9 @@ pub enum WorkloadError {
     /// Answers that nobody waits for any more would be kept.
     #[error("`durable` has no meaning in pattern `{0}`: leave it out")]
     DurableRequests(Pattern),
+    /// The window's end is not known beforehand.
+    #[error("`churn` needs a window of known length: write `duration` in place of `count`, or leave `churn` out")]
+    ChurnWithoutEnd,
     /// The file of sizes was not read.
     #[error("`payload = \"{0}\"`: only a study with its file can name a file of sizes")]
     NoSizes(Payload),
@@ -136,6 +139,9 @@ impl Workload {
         if settings.durable() && settings.pattern().requests() {
             errors.push(WorkloadError::DurableRequests(settings.pattern()));
         }
+        if !settings.churn().is_none() && matches!((rate, extent), (Rate::Max, Extent::Count(_))) {
+            errors.push(WorkloadError::ChurnWithoutEnd);
+        }
         let payload = settings.payload();
         let payload_sizes = payload.sizes(files);
         let most_bytes = payload_sizes.as_ref().map(PayloadSizes::most_bytes).or(payload.most_bytes());
@@ -154,6 +160,7 @@ impl Workload {
             arrival,
             consume: settings.consume(),
             outstanding: settings.outstanding().0,
+            churn: settings.churn(),
             payload_bytes,
             payload_sizes,
             qos: settings.qos().0,

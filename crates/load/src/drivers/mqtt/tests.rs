@@ -43,7 +43,17 @@ fn settings(version: Version, qos: u8) -> MqttSettings {
 }
 
 fn spec(role: Role) -> ClientSpec {
-    ClientSpec { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None, reply: None }
+    ClientSpec {
+        role,
+        id: 0,
+        name: "p0".into(),
+        topic: "a/b".into(),
+        wild: false,
+        leaves: 1,
+        group: None,
+        reply: None,
+        row: 0,
+    }
 }
 
 /// A session, its settings, and the bytes that it sends.

@@ -10,6 +10,7 @@ use crate::drivers::redis::Redis;
 use pubmark_model::workload::Workload;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -116,6 +117,7 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
             run: "t",
             payload_bytes: 64,
             options: &options,
+            clients: 1,
         };
         let workload = Workload::of([("pairs", "1"), ("payload", "64B")]).unwrap();
         let spec = topics::spec::<Mqtt>(&workload, "", "t", Role::Subscriber, 0);

@@ -24,6 +24,7 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings
         run: "r",
         payload_bytes: 1_024,
         options: &options(&changes),
+        clients: 1,
     };
     Mqtt::settings(&terms).unwrap()
 }
