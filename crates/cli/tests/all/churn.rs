@@ -99,7 +99,8 @@ fn each_flow_has_clients_of_its_own_that_come_and_go() {
     let fixed = ["--json", "--repeats", "1", "--warmup", "200ms", "--duration", "1s", "--out", "r"];
     let gate = ["--require", "churn_connected(busy) >= 20"];
     let output = place.run(&[&arguments[..], &fixed[..], &gate[..]].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
+    // The exit code is also that of a machine that is too busy for latencies.
+    assert!(stderr(&output).contains("gate `churn_connected(busy) >= 20` held"), "{}", stderr(&output));
     let told: Value =
         serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
     for cell in told["cells"].as_array().unwrap() {
