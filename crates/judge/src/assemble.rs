@@ -1,5 +1,6 @@
 //! Builds a run record from the agents' results.
 
+mod churn;
 mod flow;
 mod losses;
 mod merge;
@@ -268,10 +269,10 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
     let mut all: Option<Connections> = None;
     results.iter().filter_map(|result| result.connections).for_each(|one| all.get_or_insert_default().add(&one));
     let all = all?;
-    let times =
-        merge(PackedHistogram::DIGITS, results.iter().filter_map(|result| result.connect_time.as_ref()), remarks);
-    let again =
-        merge(PackedHistogram::DIGITS, results.iter().filter_map(|result| result.reconnect_time.as_ref()), remarks);
+    let mut merged = |pick: fn(&AgentResult) -> &Option<PackedHistogram>| {
+        let times = merge(PackedHistogram::DIGITS, results.iter().filter_map(|result| pick(result).as_ref()), remarks);
+        times.as_ref().and_then(Histogram::summary)
+    };
     Some(ConnectionFigures {
         wanted: all.wanted,
         opened: all.opened,
@@ -282,8 +283,10 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
         first_error: results.iter().find_map(|result| result.connect_error.clone()),
         first_loss: results.iter().find_map(|result| result.connection_loss.clone()),
         ramp_s: all.last_ns.saturating_sub(all.first_ns) as f64 / SECOND as f64,
-        time_ns: times.as_ref().and_then(Histogram::summary),
-        reconnect_ns: again.as_ref().and_then(Histogram::summary),
+        time_ns: merged(|result| &result.connect_time),
+        tls_handshake_ns: merged(|result| &result.tls_handshake_time),
+        subscribe_ns: merged(|result| &result.subscribe_time),
+        reconnect_ns: merged(|result| &result.reconnect_time),
     })
 }
 

@@ -43,6 +43,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         server: None,
         deployment: None,
         connections: None,
+        churn: None,
         discovery_ns: None,
         pilot: None,
         wire: None,

@@ -3,6 +3,7 @@
 
 mod artefacts;
 mod bounds;
+mod churn;
 mod clocks;
 mod cuts;
 mod finding;
@@ -25,7 +26,7 @@ pub use steady_state::steady_after_ns;
 use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_SMALL, OWN_LAG_WITHIN, RECEIVE, touched};
 use finding::{Found, Judge, words};
-use pubmark_model::fault::Target;
+use pubmark_model::fault::{Fault, Target};
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
@@ -46,21 +47,23 @@ pub fn judge(
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Component::Server } else { Component::Library };
-    let blamed = |clients: bool| match (clients, cuts::only(record)) {
+    let blamed = |clients: bool| match (clients, cuts::of_link_only(record)) {
         (true, _) => Component::Generator,
         (false, true) => Component::Link,
         (false, false) => part,
     };
-    let affected = blamed(kill::only(record));
+    let asked = !record.faults.is_empty();
+    let affected = blamed(asked && record.faults.0.iter().all(Fault::is_of_agents));
     // The server acknowledged and did not deliver, unless no subscriber was left.
     let owes = blamed(kill::deaf(record));
     let latencies = !unlimited || record.workload.pattern.round_trip();
     let outpaced = unlimited && record.counts.lost > 0;
-    let asked = !record.faults.is_empty();
     let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };
 
     judge.note(owes, promises::forgotten(record));
     judge.note(Component::Generator, kill::noted(record));
+    judge.note(Component::Generator, cuts::of_clients(record));
+    churn::noted(record).into_iter().for_each(|(part, evidence)| judge.note(part, [evidence]));
     judge.against(Reason::ServerDied, exit_reason.map(Found::all));
     match kill::only(record) {
         // A killed client loses no connection: the server ended the lost ones.

@@ -245,6 +245,7 @@ impl<W: Write> Agent<W> {
             Command::Start { at_ns } => self.start(at_ns),
             Command::Drain { publishers, deadline_ns } => self.drain(publishers, deadline_ns),
             Command::Crash {} => self.crash(),
+            Command::Cut { percent } => self.cut(percent),
             Command::Stop {} => self.stop(),
             Command::Exit {} => Ok(()),
         }
@@ -380,6 +381,19 @@ impl<W: Write> Agent<W> {
             }
             Some(CurrentRun::Mock { .. }) => self.complain("in virtual time nobody can be killed", true),
             _ => self.complain("`crash` before `start`, or after `stop`", true),
+        }
+    }
+
+    /// Cuts the connections of a share of its clients.
+    fn cut(&mut self, percent: u8) -> std::io::Result<()> {
+        match &self.current {
+            Some(CurrentRun::Threads(clients)) if self.started => {
+                clients.context.control.cut(percent);
+                clients.wakers.iter().for_each(Waker::wake);
+                Ok(())
+            }
+            Some(CurrentRun::Mock { .. }) => self.complain("in virtual time nobody can be cut", true),
+            _ => self.complain("`cut` before `start`, or after `stop`", true),
         }
     }
 

@@ -9,8 +9,8 @@ use nix::errno::Errno;
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Flags and instants by which the agent controls its client threads.
 #[derive(Default)]
@@ -22,6 +22,9 @@ pub struct Control {
     drain: OnceLock<(Totals, Ns)>,
     /// True if a server has accepted one of the agent's clients.
     accepted: AtomicBool,
+    /// Number of orders to cut clients, which threads read, and their shares, percent.
+    cuts: AtomicUsize,
+    percents: Mutex<Vec<u8>>,
 }
 
 /// All clients are dead, and their results are wanted.
@@ -58,6 +61,23 @@ impl Control {
     /// Kills every client.
     pub fn crash(&self) {
         self.end.fetch_max(CRASHED, Ordering::Release);
+    }
+
+    /// Cuts the connections of a share of the clients.
+    pub fn cut(&self, percent: u8) {
+        let mut percents = self.percents.lock().unwrap_or_else(PoisonError::into_inner);
+        percents.push(percent);
+        self.cuts.store(percents.len(), Ordering::Release);
+    }
+
+    /// Returns the share of the clients that the order after `done` others cuts; `None` if there is
+    /// no such order yet.
+    #[inline]
+    pub fn cut_percent(&self, done: usize) -> Option<u8> {
+        if self.cuts.load(Ordering::Acquire) <= done {
+            return None;
+        }
+        self.percents.lock().unwrap_or_else(PoisonError::into_inner).get(done).copied()
     }
 
     /// Ends every thread.

@@ -15,6 +15,7 @@ pub mod mqtt;
 mod nanomsg;
 pub mod nats;
 mod nng;
+mod option_file;
 mod port;
 pub mod redis;
 mod request_part;
@@ -48,6 +49,8 @@ pub enum DriverKind {
 pub struct SessionDriver {
     /// Runs clients in an event loop.
     pub run: RunShard,
+    /// Runs clients that come and go.
+    pub churn: RunShard,
     /// Lists what clients leave at a server.
     pub list: ListLeftovers,
     /// Removes what clients have left at a server.
@@ -59,6 +62,7 @@ pub struct SessionDriver {
 const fn sessions<S: Session>() -> DriverKind {
     DriverKind::Sessions(SessionDriver {
         run: shard::run::<S>,
+        churn: shard::churn::<S>,
         list: shard::list::<S>,
         remove: shard::remove::<S>,
         listen: shard::listen::<S>,

@@ -4,10 +4,11 @@ use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use crate::window::Window;
+use pubmark_model::churn::{ChurnCounts, ConnectTimes};
 use pubmark_model::counts::{ByteCounts, add_refusals};
 use pubmark_model::protocol::{
-    AgentResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
-    SubscriberFigures,
+    AgentResult, ChurnResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits,
+    SliceSeries, Stalls, SubscriberFigures,
 };
 use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
@@ -60,6 +61,8 @@ pub struct ThreadOutcome {
     pub seen: Vec<(u32, SeenSequences)>,
     /// Connection times and attempts.
     pub connections: Option<Connecting>,
+    /// Clients that came and went.
+    pub churn: Option<Box<Churned>>,
     /// The server's name and version, as it reports them.
     pub server: Option<String>,
     /// Remarks for the verdict.
@@ -68,9 +71,8 @@ pub struct ThreadOutcome {
 
 /// Times and counts of the connections to a broker.
 pub struct Connecting {
-    /// Time from the beginning of a client's last attempt until the server accepted it,
-    /// ns.
-    pub time: Histogram,
+    /// Times from the beginning of a client's last attempt on, ns.
+    pub times: ConnectTimes<Histogram>,
     /// Time from the loss of a connection until its client was back, ns.
     pub back: Histogram,
     /// Counts and times for the protocol.
@@ -81,6 +83,36 @@ pub struct Connecting {
     pub first_loss: Option<String>,
     /// Version and cipher suite of the first client's TLS.
     pub tls: Option<(String, String)>,
+}
+
+/// Counts and times of clients that came and went.
+pub struct Churned {
+    /// Their counts.
+    pub counts: ChurnCounts,
+    /// Their times, ns: to connect from the due time on, without the generator delay.
+    pub times: ConnectTimes<Histogram>,
+    /// The generator delay of each, ns.
+    pub own_lag: Histogram,
+    /// Error of the first one that failed.
+    pub first_error: Option<String>,
+}
+
+impl Default for Churned {
+    fn default() -> Churned {
+        Churned {
+            counts: ChurnCounts::default(),
+            times: ConnectTimes::default().map(|()| Histogram::latency()),
+            own_lag: Histogram::latency(),
+            first_error: None,
+        }
+    }
+}
+
+impl Churned {
+    fn result(self) -> ChurnResult {
+        let Churned { counts, times, own_lag, first_error } = self;
+        ChurnResult { counts, first_error, times: times.map(|one| packed(Some(one))), own_lag: packed(Some(own_lag)) }
+    }
 }
 
 impl ThreadOutcome {
@@ -159,7 +191,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
         let added = times.add(more);
         debug_assert!(added.is_ok(), "all histograms of a kind have the same precision");
     };
-    let (mut connect, mut reconnect) = (None, None);
+    let (mut connect, mut handshake, mut subscribe, mut reconnect) = (None, None, None, None);
     let mut slice_latency: Vec<Option<Histogram>> = Vec::new();
     let mut series = SliceSeries { slice_ns: Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
     // Competing subscribers share what arrives.
@@ -177,6 +209,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             }
         }
         flow.missing.add(outcome.missing);
+        flow.churn = flow.churn.or(outcome.churn.map(|churned| Box::new(churned.result())));
         let seen = outcome.seen.iter().map(|(publisher, seen)| (*publisher, seen.bytes(seen.highest())));
         flow.seen.extend(seen.map(|(publisher, bits)| SeenBits::of(publisher, &bits)));
         if let Some(sends) = &outcome.sends {
@@ -215,7 +248,9 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             result.versions.insert("server".into(), server.into());
         }
         if let Some(connecting) = outcome.connections {
-            add(&mut connect, &connecting.time);
+            add(&mut connect, &connecting.times.connect);
+            add(&mut handshake, &connecting.times.tls_handshake);
+            add(&mut subscribe, &connecting.times.subscribe);
             add(&mut reconnect, &connecting.back);
             result.connections.get_or_insert_default().add(&connecting.counts);
             result.connect_error = result.connect_error.or(connecting.first_error);
@@ -233,6 +268,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     flow.histograms = times.map(packed);
     flow.series = series;
     (result.connect_time, result.reconnect_time) = (packed(connect), packed(reconnect));
+    (result.tls_handshake_time, result.subscribe_time) = (packed(handshake), packed(subscribe));
     result.flows = vec![flow];
     result
 }

@@ -35,6 +35,8 @@ pub struct Terms<'a> {
     pub headers: Option<&'a MessageHeaders>,
     /// All options of the driver.
     pub options: &'a Options,
+    /// Number of clients that need a line of `credentials_file`.
+    pub clients: usize,
 }
 
 /// An error in the settings of a protocol, with advice.
@@ -74,6 +76,8 @@ pub struct ClientSpec {
     pub group: Option<String>,
     /// Topic for answers, if messages are requests.
     pub reply: Option<String>,
+    /// Its line of `credentials_file`, from 0: those of publishers come first.
+    pub row: u32,
 }
 
 impl ClientSpec {

@@ -5,12 +5,15 @@
 //! A shard has publishers or subscribers, never both. It connects at a given rate, probes
 //! (or waits for probes), runs, drains and disconnects.
 
+mod assignment;
 mod away;
 mod carrier;
+mod churn;
 mod closing;
 mod connection;
 mod consume;
 mod crash;
+mod cut;
 mod errors;
 mod exchange;
 mod gather;
@@ -24,9 +27,10 @@ mod setup;
 mod state;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use crate::clock;
-use crate::control::{Counter, PinError, ThreadContext, ThreadReport, pin};
+use crate::control::{PinError, ThreadContext, ThreadReport, pin};
 use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
 use crate::placement;
@@ -34,7 +38,9 @@ use crate::publisher::Outgoing;
 use crate::session::{ClientSpec, Session, SessionEvent, SettingsError, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
+pub use assignment::Assignment;
 pub use carrier::{Dial, TlsDial, TlsError, WebSocket, WebSocketDial};
+pub use churn::churn;
 use connection::{Changes, Connection, Loss, State};
 pub use errors::{ConnectError, ConnectFailure, ShardError};
 use inbound::LOOK;
@@ -44,18 +50,15 @@ pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{Header, MIN_LEN};
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
-use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
-use rustix::event::{PollFd, PollFlags, epoll};
+use rustix::event::epoll;
 use state::{Away, Consumers, Inbound, Outbound, Ramp, ReachedLimits, Shard};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use waiting::{EVENTS, TICK, await_events};
 
-/// Maximum wait: the control flags are checked this often even without a notification.
-const TICK: Ns = 50 * MILLISECOND;
 /// A wait that takes longer than this has slept, ns.
 const WAITED: Ns = 5_000;
 /// Bytes read at once.
@@ -66,30 +69,6 @@ const READ_BYTES: usize = 256 << 10;
 const BESIDE_PAYLOAD_BYTES: u64 = READ_BYTES as u64 + (128 << 10);
 /// Reads from one connection before the others have their turn.
 const READS: usize = 8;
-/// Events taken at once.
-const EVENTS: usize = 512;
-/// The work of a shard.
-pub struct Assignment {
-    /// Its clients: all publishers, or all subscribers.
-    pub clients: Vec<Client>,
-    /// The server.
-    pub endpoint: Endpoint,
-    /// Addresses and settings of the connections.
-    pub dial: Dial,
-    /// Name of the run.
-    pub run: String,
-    /// Connections opened in a second.
-    pub connect_per_s: f64,
-    /// Options of the driver.
-    pub options: Options,
-    /// Processors that it may use; all if empty.
-    pub cpus: Vec<usize>,
-    /// Processors that its publishers may keep awake before due times.
-    pub spin_cores: f64,
-    /// Its counter of messages sent or received.
-    pub counter: Arc<Counter>,
-}
-
 /// Runs a shard to its end.
 pub type RunShard =
     fn(Assignment, &ThreadContext, &Sender<ThreadReport>, Notifier) -> Result<ThreadOutcome, ShardError>;
@@ -124,8 +103,7 @@ impl<'a, S: Session> Shard<'a, S> {
         notifier: Notifier,
     ) -> Result<Shard<'a, S>, ShardError> {
         let workload = &context.workload;
-        let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, spin_cores, counter, .. } =
-            assignment;
+        let Assignment { clients, endpoint, dial, run, connect_per_s, options, spin_cores, counter, .. } = assignment;
         let role = clients.first().map_or(Role::Publisher, |client| client.role);
         let terms = Terms {
             endpoint: &endpoint,
@@ -137,9 +115,10 @@ impl<'a, S: Session> Shard<'a, S> {
             payload_bytes: workload.payload_bytes.max(MIN_LEN as u64),
             headers: workload.headers.as_ref(),
             options: &options,
+            clients: topics::clients(workload),
         };
         let settings = S::settings(&terms)?;
-        let prefix = options.text("prefix").unwrap_or_default().to_owned();
+        let prefix = topics::prefix(&options);
         let spec = |client: &Client| topics::spec::<S>(workload, &prefix, &run, role, client.id);
         let connections = clients.iter().map(|client| Connection::new(S::new(&settings, &spec(client)))).collect();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -149,9 +128,7 @@ impl<'a, S: Session> Shard<'a, S> {
             epoll::EventData::new_u64(NOTIFIER),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        if let Some(tls) = &mut dial.tls {
-            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
-        }
+        let dial = dial.of::<S>(&options);
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
         Ok(Shard {
             outbound: Outbound::new(workload, role, &clients, &options),
@@ -182,6 +159,7 @@ impl<'a, S: Session> Shard<'a, S> {
             looked_ns: 0,
             said_ready: false,
             crashed: false,
+            cuts: 0,
             alive_next: 0,
             alive_ns: 0,
             server: None,
@@ -214,6 +192,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     /// Does what is due for its clients now. Returns the instant at which more is due.
     fn play(&mut self, now: Ns) -> Result<Ns, ShardError> {
+        self.cut();
         let mut wake = self.ramp(now)?.min(self.bring_back(now));
         if self.ramp.settled {
             wake = wake.min(self.work(now)?);
@@ -319,7 +298,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let left = if self.again.is_empty() { alarm.saturating_sub(now) } else { 0 };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        let waited = self.await_events(left, &mut events);
+        let waited = await_events(&self.epoll, left, self.publishes(), &mut events);
         match waited {
             Ok(()) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -356,21 +335,6 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         self.events = events;
         Ok(if idle && self.publishes() { woke } else { clock::now() })
-    }
-
-    /// Waits for events, for at most `left` ns. epoll counts milliseconds (and the call
-    /// that does not is younger than many kernels), so shards with a schedule wait for
-    /// epoll by ppoll, to the nanosecond.
-    fn await_events(&self, left: Ns, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
-        let exact = self.publishes() && left > 0;
-        if exact {
-            let mut all = [PollFd::new(&self.epoll, PollFlags::IN)];
-            if rustix::event::poll(&mut all, Some(&clock::timespec(left)))? == 0 {
-                return Ok(());
-            }
-        }
-        let left = if exact { 0 } else { left };
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&clock::timespec(left))).map(|_| ())
     }
 
     fn happened(&mut self, index: usize, flags: epoll::EventFlags) -> Result<(), ShardError> {
@@ -526,7 +490,7 @@ impl<'a, S: Session> Shard<'a, S> {
         remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
         remarks.extend(self.ramp.detour());
         let connections = Some(Connecting {
-            time: self.ramp.take_times(),
+            times: self.ramp.take_times(),
             back: self.away.take_times(),
             counts,
             first_error: self.ramp.first_error.take(),

@@ -1,6 +1,7 @@
 //! Topics of publishers and subscribers at a broker.
 
 use crate::session::{ClientSpec, Leaves, Session, SettingsError, TopicShare};
+use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::Role;
 use pubmark_model::topology::partition;
@@ -34,6 +35,30 @@ pub fn check_prefix(prefix: &str, rules: &PrefixRules) -> Result<(), SettingsErr
         return Err(format!("prefix: write {} bytes at most", rules.most_bytes).into());
     }
     Ok(())
+}
+
+/// Returns the user's prefix of topics.
+pub fn prefix(options: &Options) -> String {
+    options.text("prefix").unwrap_or_default().to_owned()
+}
+
+/// Returns the identity of a client that comes and goes. Nothing is published to its topic.
+pub fn visitor<S: Session>(workload: &Workload, prefix: &str, run: &str, number: u64) -> ClientSpec {
+    // Names are short. None is there for so long that another one has its number.
+    let id = (number % 1_000_000) as u32;
+    let dot = S::SEPARATOR;
+    ClientSpec {
+        role: Role::Subscriber,
+        id,
+        name: format!("pb{run}c{id}"),
+        topic: format!("{prefix}pubmark{dot}{run}{dot}churn{dot}{id}"),
+        wild: false,
+        leaves: Leaves::None,
+        group: None,
+        reply: None,
+        // It logs in as one of the subscribers.
+        row: workload.publishers.saturating_add((number % u64::from(workload.subscribers.max(1))) as u32),
+    }
 }
 
 /// Returns a client's identity at a broker. Topics and names begin with the run's own name,
@@ -72,6 +97,7 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         leaves,
         group: workload.competing().then(|| format!("pb{run}")),
         reply: workload.pattern.requests().then(|| format!("{}{root}{dot}{id}{dot}reply", S::INBOX)),
+        row: if sending { id } else { workload.publishers.saturating_add(id) },
     }
 }
 
@@ -90,6 +116,11 @@ fn drawn<S: Session>(workload: &Workload, topic: String, role: Role, id: u32) ->
             (topic, false, Leaves::Share(TopicShare { first, step, count: set.count() }))
         }
     }
+}
+
+/// Returns the number of clients of a workload, each of which has a line of `credentials_file`.
+pub fn clients(workload: &Workload) -> usize {
+    workload.publishers as usize + workload.subscribers as usize
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use std::fmt;
 pub const NONE: &str = "none";
 
 /// The form of a fault, for messages.
-const SHAPE: &str =
-    "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s` or `cut link at 5s for 2s`";
+const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s`, `cut link at 5s for 2s` or \
+     `cut 50% of clients at 5s`";
 
 /// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,7 +25,8 @@ pub enum Act {
     /// connections at once, like those of a killed process, and stay away; their agents keep their
     /// ledgers.
     Kill,
-    /// All connections are reset at once, and new ones are refused until the end.
+    /// Link: all connections are reset at once, and new ones are refused until the end. Clients: their connections
+    /// are closed at once without a goodbye, and they come back.
     Cut,
     /// A kind that only a later pubmark knows. It is read from records and cannot be requested.
     #[serde(untagged)]
@@ -54,6 +55,8 @@ pub enum Target {
     Publishers,
     /// The agents that play subscribers (or repliers).
     Subscribers,
+    /// Publishers and subscribers.
+    Clients,
     /// The link between clients and the server: see [`Link`](crate::link::Link).
     Link,
     /// The network interface of a host, which [`Fault::host`] names.
@@ -70,9 +73,15 @@ impl Target {
             Target::Server => "server",
             Target::Publishers => "publishers",
             Target::Subscribers => "subscribers",
+            Target::Clients => "clients",
             Target::Link | Target::Host => "link",
             Target::Later(word) => word.word(),
         }
+    }
+
+    /// True if it is a part of the clients, which their agents affect.
+    pub fn is_clients(self) -> bool {
+        matches!(self, Target::Publishers | Target::Subscribers | Target::Clients)
     }
 }
 
@@ -102,18 +111,26 @@ pub enum FaultError {
         /// Advice.
         help: String,
     },
-    /// Only a link can be cut, and a cut is the only fault of a link.
-    #[error("`{0}`: a link is cut, and nothing else is: write `cut link at … for …`")]
+    /// Only links and clients can be cut.
+    #[error("`{0}`: a server is not cut: write `cut link at … for …`, or `cut clients at …`")]
     Cut(String),
-    /// The script says that killed clients come back.
+    /// A cut is the only fault of a link and of clients of both sides.
+    #[error("`{0}`: nothing else than a cut can be done to it: write `{1}`")]
+    OnlyCut(String, &'static str),
+    /// The share of clients is invalid, or the fault affects no share.
+    #[error("`{0}`: write `cut N% of clients at …` with a whole number from 1 to 100")]
+    Share(String),
+    /// The script says when killed or cut clients come back.
     #[error(
-        "`{text}`: whoever is killed stays away for the rest of the run: write `{} {side} at …`, or \
-         `cut link at … for …`, after which clients come back", Act::Kill.word()
+        "`{text}`: whoever is killed stays away for the rest of the run, and whoever is cut comes back at once: write \
+         `{act} {side} at …`, or `cut link at … for …`, after which clients come back"
     )]
     Return {
         /// The fault as typed.
         text: String,
-        /// The side whose clients are killed.
+        /// The kind of fault.
+        act: &'static str,
+        /// The clients that it affects.
         side: &'static str,
     },
     /// The length is missing.
@@ -159,62 +176,91 @@ pub struct Fault {
     /// knows: the words between part and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
+    /// The share of the clients that are cut, percent; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
     /// Start, ns from the window's beginning.
     pub at_ns: Ns,
-    /// Length, ns; `None` if the fault is permanent.
+    /// Length, ns; `None` if the fault is permanent, or happens at an instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<Ns>,
 }
 
 impl Fault {
-    /// Returns the end, ns from the window's beginning; `None` if the fault is permanent.
+    /// Returns the end, ns from the window's beginning; `None` if it has no length.
     pub fn until_ns(&self) -> Option<Ns> {
         Some(self.at_ns + self.for_ns?)
     }
 
     /// Returns the side whose clients are killed, if this fault kills clients.
     pub fn killed_side(&self) -> Option<Target> {
-        let is_side = matches!(self.who, Target::Publishers | Target::Subscribers);
-        (self.what == Act::Kill && is_side).then_some(self.who)
+        (self.what == Act::Kill && self.who.is_clients()).then_some(self.who)
     }
 
-    /// True if clients lose their connections.
+    /// Returns the share of the clients that this fault disconnects, percent, if it cuts clients.
+    pub fn cut_percent(&self) -> Option<u8> {
+        (self.what == Act::Cut && self.who.is_clients()).then(|| self.percent.unwrap_or(100))
+    }
+
+    /// True if agents carry it out on their own clients, at an instant.
+    pub fn is_of_agents(&self) -> bool {
+        self.killed_side().is_some() || self.cut_percent().is_some()
+    }
+
+    /// True if clients lose their connections and come back.
     pub fn breaks_connections(&self) -> bool {
-        matches!((self.what, self.who), (Act::Kill, Target::Server) | (Act::Cut, Target::Link | Target::Host))
+        (self.what, self.who) == (Act::Kill, Target::Server) || self.what == Act::Cut
     }
 
     fn parse(text: &str) -> Result<Fault, FaultError> {
         let whole = || text.to_owned();
         let words: Vec<&str> = text.split_whitespace().collect();
-        let [what, who, rest @ ..] = words.as_slice() else { return Err(FaultError::Shape(whole())) };
+        let (what, percent, who, rest) = match words.as_slice() {
+            [what, share, "of", who, rest @ ..] => (what, Some(*share), who, rest),
+            [what, who, rest @ ..] => (what, None, who, rest),
+            _ => return Err(FaultError::Shape(whole())),
+        };
         let acts = [Act::Stop, Act::Kill, Act::Cut];
         let what = acts.into_iter().find(|act| act.word() == *what).ok_or_else(|| {
             let help = suggestion(what, acts.map(Act::word));
             FaultError::Act { text: whole(), act: (*what).to_owned(), help }
         })?;
-        let targets = [Target::Server, Target::Publishers, Target::Subscribers, Target::Link];
+        let targets = [Target::Server, Target::Publishers, Target::Subscribers, Target::Clients, Target::Link];
         let who = targets.into_iter().find(|target| target.word() == *who).ok_or_else(|| {
             let help = suggestion(who, targets.map(Target::word));
             FaultError::Target { text: whole(), target: (*who).to_owned(), help }
         })?;
-        if (what == Act::Cut) != (who == Target::Link) {
-            return Err(FaultError::Cut(whole()));
+        match (what, who) {
+            (Act::Cut, Target::Server) => return Err(FaultError::Cut(whole())),
+            (Act::Stop | Act::Kill, Target::Link | Target::Clients) => {
+                let both = who == Target::Clients;
+                return Err(FaultError::OnlyCut(
+                    whole(),
+                    if both { "cut clients at …" } else { "cut link at … for …" },
+                ));
+            }
+            _ => {}
         }
+        let is_cut = what == Act::Cut && who.is_clients();
+        let percent = percent.map(|share| share_of(share).filter(|_| is_cut).ok_or_else(|| FaultError::Share(whole())));
+        let percent = percent.transpose()?;
         // `cut link b1 at …` cuts that host's network.
         let (who, host, rest) = match rest {
             [host, rest @ ..] if who == Target::Link && *host != "at" => (Target::Host, Some((*host).into()), rest),
             rest => (who, None, rest),
         };
-        let for_good = what == Act::Kill && who != Target::Server;
+        let at_once = is_cut || what == Act::Kill && who != Target::Server;
         let (at, length) = match rest {
-            ["at", _, "for", _] if for_good => return Err(FaultError::Return { text: whole(), side: who.word() }),
+            ["at", _, "for", _] if at_once => {
+                return Err(FaultError::Return { text: whole(), act: what.word(), side: who.word() });
+            }
             ["at", at, "for", length] => (*at, Some(*length)),
-            ["at", at] if for_good => (*at, None),
+            ["at", at] if at_once => (*at, None),
             ["at", _] => return Err(FaultError::NoLength(whole())),
             _ => return Err(FaultError::Shape(whole())),
         };
         let time = |word: &str| parse_time(word).map_err(|source| FaultError::Time { text: whole(), source });
-        let fault = Fault { what, who, host, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
+        let fault = Fault { what, who, host, percent, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
         if fault.for_ns == Some(0) && what != Act::Kill {
             return Err(FaultError::NoTime(whole()));
         }
@@ -236,10 +282,23 @@ impl Fault {
             what: kept(what)?,
             who: kept(who)?,
             host: (!place.is_empty()).then(|| place.join(" ").into()),
+            percent: None,
             at_ns: parse_time(at).ok()?,
             for_ns: length,
         })
     }
+}
+
+/// Reads a share like `50%`, in whole percent from 1 to 100.
+fn share_of(text: &str) -> Option<u8> {
+    text.strip_suffix('%')?.parse().ok().filter(|percent| (1..=100).contains(percent))
+}
+
+/// True if this client of a side belongs to the `percent` that are cut: in all, that share of them,
+/// rounded down, evenly spread over their numbers.
+pub fn is_cut(id: u32, percent: u8) -> bool {
+    let before = |count: u64| count * u64::from(percent) / 100;
+    before(u64::from(id) + 1) > before(u64::from(id))
 }
 
 /// Reads a word as a record has it; `None` if no pubmark would use it.
@@ -249,7 +308,9 @@ fn kept<T: DeserializeOwned>(word: &str) -> Option<T> {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.what.word(), self.who.word())?;
+        write!(f, "{} ", self.what.word())?;
+        self.percent.map_or(Ok(()), |percent| write!(f, "{percent}% of "))?;
+        f.write_str(self.who.word())?;
         self.host.as_ref().map_or(Ok(()), |host| write!(f, " {host}"))?;
         write!(f, " at {}", format_time(self.at_ns))?;
         self.for_ns.map_or(Ok(()), |length| write!(f, " for {}", format_time(length)))
@@ -276,7 +337,9 @@ impl Script {
             };
             let [fault, next] = [fault, next].map(|fault| Box::new(fault.clone()));
             match fault.until_ns() {
-                None => return Err(FaultError::Gone { fault, next }),
+                None if fault.killed_side().is_some() => return Err(FaultError::Gone { fault, next }),
+                None if next.at_ns <= fault.at_ns => return Err(FaultError::Overlap { fault, next }),
+                None => {}
                 Some(until_ns) if next.at_ns <= until_ns => return Err(FaultError::Overlap { fault, next }),
                 Some(_) => {}
             }
@@ -369,6 +432,23 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_clients_is_cut_at_an_instant_and_may_be_cut_again() {
+        let script =
+            Script::parse("cut clients at 3s, cut 50% of clients at 1s, cut 10% of subscribers at 1s").unwrap();
+        assert_eq!(script.to_string(), "cut 10% of subscribers at 1s, cut 50% of clients at 1s, cut clients at 3s");
+        assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
+        let percents: Vec<_> = script.0.iter().map(Fault::cut_percent).collect();
+        assert_eq!(percents, [Some(10), Some(50), Some(100)]);
+        assert!(script.breaks_connections() && script.killed_sides().next().is_none());
+        assert_eq!((script.outlasts(3 * SECOND), script.outlasts(3 * SECOND + 1)), (Some(&script.0[2]), None));
+        let json = serde_json::to_string(&script).unwrap();
+        assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+        for (count, percent, cut) in [(10, 50, 5), (10, 100, 10), (3, 50, 1), (1, 50, 0), (7, 1, 0), (1_000, 1, 10)] {
+            assert_eq!((0..count).filter(|id| is_cut(*id, percent)).count(), cut, "{percent}% of {count}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_the_way_out() {
         for (text, says) in [
             ("", "write `stop server at 5s for 1s`"),
@@ -389,6 +469,12 @@ mod tests {
             ("cut server at 5s for 1s", "`cut link at … for …`"),
             ("kill link at 5s for 1s", "`cut link at … for …`"),
             ("cut link at 5s for 0s", "no time"),
+            ("cut clients at 5s for 1s", "comes back at once: write `cut clients at …`"),
+            ("kill clients at 5s", "write `cut clients at …`"),
+            ("cut 0% of clients at 5s", "a whole number from 1 to 100"),
+            ("cut half of clients at 5s", "a whole number from 1 to 100"),
+            ("kill 50% of publishers at 5s", "write `cut N% of clients at …`"),
+            ("cut clients at 5s, cut 10% of clients at 5s", "before `cut clients at 5s` is over"),
             ("stop server at 5s for 1s, stop server at 5500ms for 1s", "before `stop server at 5s for 1s` is over"),
         ] {
             let error = Script::parse(text).unwrap_err().to_string();

@@ -30,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 25] = [
+pub const OWN_KEYS: [&str; 26] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -46,6 +46,7 @@ pub const OWN_KEYS: [&str; 25] = [
     "end",
     "consume",
     "outstanding",
+    "churn",
     "payload",
     "payload_content",
     "headers",
@@ -170,6 +171,7 @@ impl Cell {
                 span: flow.workload.span,
                 consume: flow.workload.consume.clone(),
                 outstanding: flow.workload.outstanding,
+                churn: flow.workload.churn.clone(),
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),
                 payload_content: flow.workload.payload_content,

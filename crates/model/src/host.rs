@@ -148,7 +148,12 @@ impl ClockOffset {
             Command::Start { at_ns: instant } | Command::Drain { deadline_ns: instant, .. } => {
                 *instant = self.theirs(*instant);
             }
-            Command::Hello { .. } | Command::Prepare(_) | Command::Crash {} | Command::Stop {} | Command::Exit {} => {}
+            Command::Hello { .. }
+            | Command::Prepare(_)
+            | Command::Crash {}
+            | Command::Cut { .. }
+            | Command::Stop {}
+            | Command::Exit {} => {}
         }
         command
     }

@@ -97,7 +97,14 @@ impl Link {
         // A failure within the last millisecond could not be executed any more.
         while at_ns + MILLISECOND < window_ns && (found.len() as u64) < MAX_FAILURES {
             let for_ns = exponential(mttr_ns).max(MILLISECOND).min(window_ns - at_ns);
-            found.push(Fault { what: Act::Cut, who: Target::Link, host: None, at_ns, for_ns: Some(for_ns) });
+            found.push(Fault {
+                what: Act::Cut,
+                who: Target::Link,
+                host: None,
+                percent: None,
+                at_ns,
+                for_ns: Some(for_ns),
+            });
             at_ns += for_ns + exponential(mttf_ns).max(1);
         }
         found

@@ -283,6 +283,11 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
                 .help("leave `outstanding` out, or leave the cell out with a [[skip]] entry"));
         }
     }
+    if !workload.churn.is_none() && !system.broker() {
+        let why = if system.driver == "mock" { "it runs in virtual time" } else { "it is a library and has no server" };
+        return Err(Diagnostic::whole(format!("{name} cannot have clients that come and go (`churn`): {why}"))
+            .help("leave `churn` out, or leave the cell out with a [[skip]] entry"));
+    }
     if workload.durable && !system.durable {
         return Err(Diagnostic::whole(format!("{name} has no subscriptions that outlive its server"))
             .help("set durable = false, or leave it out with a [[skip]] entry"));
@@ -361,6 +366,9 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         if system.server.is_none() || options.contains_key("endpoint") {
             return refuse(fault, "its server was not started by pubmark", leave_out);
         }
+    }
+    if let Some(fault) = faults.0.iter().find(|fault| fault.cut_percent().is_some()).filter(|_| !system.broker()) {
+        return refuse(fault, "it is a library, and its clients have no connection to a server", leave_out);
     }
     if workload.pattern.requests() && workload.qos > 0 {
         let why = "a replier does not send its answers again after it has lost its connection";

@@ -3,6 +3,7 @@
 //! `docs/agent-protocol.md` explains it with an example conversation.
 
 mod answer;
+mod churn;
 mod hello;
 mod histograms;
 mod ranges;
@@ -15,7 +16,8 @@ pub use crate::role::Role;
 use crate::units::Ns;
 use crate::workload::Workload;
 pub use answer::{NoSuchDriver, UnknownOption};
-pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT, SINE, TRACE, VARYING};
+pub use churn::ChurnResult;
+pub use hello::{AgentHello, CONSTANT, CUT, Features, Lack, MAX, RECONNECT, SINE, TRACE, VARYING};
 pub use histograms::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{
@@ -72,6 +74,12 @@ pub enum Command {
     /// and keeps its ledgers, like the clients of a killed process. Sent only to agents that have
     /// [`Features::crash`]; publishers then answer `sent`.
     Crash {},
+    /// Closes the connections of a share of its clients at once, without a goodbye; they come back. Sent only to
+    /// agents with the word [`CUT`] in [`Features::faults`].
+    Cut {
+        /// The share, percent: see [`is_cut`](crate::fault::is_cut).
+        percent: u8,
+    },
     /// Ends the load; the agent answers `result`.
     Stop {},
     /// Closes everything; the agent exits with status 0.

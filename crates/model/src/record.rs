@@ -2,6 +2,7 @@
 
 mod agent;
 mod by_flow;
+mod churn;
 mod delivery;
 mod faults;
 mod flow;
@@ -13,6 +14,7 @@ mod recovery;
 pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
+pub use churn::ChurnFigures;
 pub use faults::{FaultEvent, Recovery};
 pub use flow::{FlowRecord, OwnFigures};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
@@ -113,6 +115,9 @@ pub struct RunRecord {
     /// Connection figures of the clients; `None` for libraries.
     #[serde(default)]
     pub connections: Option<ConnectionFigures>,
+    /// Figures of clients that came and went; `None` if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<Box<ChurnFigures>>,
     /// From the first client's opening until all had received from everyone they should receive
     /// from, ns; `None` for brokers, for the mock system, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -406,6 +411,12 @@ pub struct ConnectionFigures {
     pub ramp_s: f64,
     /// Time from a client's connection attempt until the server accepted it, ns.
     pub time_ns: Option<Summary>,
+    /// The part of it that the handshake of TLS took, ns; `None` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_handshake_ns: Option<Summary>,
+    /// Time from then until the server confirmed the subscription, ns; `None` if no client subscribed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribe_ns: Option<Summary>,
     /// Time from the loss of a connection until the server accepted the client again, ns.
     #[serde(default)]
     pub reconnect_ns: Option<Summary>,

@@ -43,6 +43,7 @@ relations! {
     "bytes", Itself, counts::bytes;
     "series", Itself, counts::series;
     "connections", Itself, counts::connections;
+    "churn", Plan, counts::churn;
     "latency-count", Itself, times::latency_count;
     "arrival-times", Itself, times::arrival_times;
     "send-lag-count", Itself, times::send_lag_count;

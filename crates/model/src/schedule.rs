@@ -304,19 +304,19 @@ mod tests {
             let (whole, part) = (of(&[]), of(&[("start", "500ms"), ("end", "2s")]));
             let profile = part.rate.profile().unwrap();
             for publisher in 0..3 {
-                let wanted = dues(Schedule::of(&whole, profile, publisher), 400).into_iter();
+                let wanted = dues(Schedule::of(&whole, profile.clone(), publisher), 400).into_iter();
                 let wanted: Vec<Ns> =
                     wanted.map(|due| due + 1_500_000_000).filter(|due| *due < 3_000_000_000).collect();
-                let mut schedule = Schedule::of(&part, profile, publisher);
+                let mut schedule = Schedule::of(&part, profile.clone(), publisher);
                 for due in &wanted {
                     assert_eq!((schedule.due(), schedule.is_over()), (*due, false), "{arrival}");
                     schedule.advance();
                 }
                 assert!(schedule.is_over() && schedule.due() == NEVER, "{arrival}");
-                let planned = DueCount::of(&part, profile, publisher, (Ns::MAX, Ns::MAX)).unwrap();
+                let planned = DueCount::of(&part, profile.clone(), publisher, (Ns::MAX, Ns::MAX)).unwrap();
                 assert!(planned.window.contains(&(wanted.len() as u64)), "{arrival}: {planned:?}");
                 assert_eq!(*planned.warm_up.end(), 0, "{arrival}");
-                let killed = DueCount::of(&part, profile, publisher, (2_000_000_000, 2_000_000_000)).unwrap();
+                let killed = DueCount::of(&part, profile.clone(), publisher, (2_000_000_000, 2_000_000_000)).unwrap();
                 let by_then = wanted.iter().filter(|due| **due <= 2_000_000_000).count() as u64;
                 assert!(killed.window.contains(&by_then), "{arrival}: {killed:?}");
             }

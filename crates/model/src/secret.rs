@@ -1,6 +1,7 @@
 //! Values that must not be shown or recorded: values under secret names, values that system files
 //! mark as secret, and the user, password, query and path of an endpoint.
 
+use crate::credentials::Login;
 use crate::endpoint::Endpoint;
 pub use crate::login::{HIDDEN, is_plain_path, without_logins};
 use crate::options::Options;
@@ -172,23 +173,21 @@ impl Secrets {
         self
     }
 
+    /// Adds the users and passwords of single clients.
+    #[must_use]
+    pub fn and_logins(mut self, logins: &[Login]) -> Secrets {
+        let texts = logins.iter().flat_map(|login| [&login.user, &login.password]);
+        self.forms.extend(texts.flat_map(|text| forms_of(text)));
+        // Of many texts, equal forms are found by sorting.
+        self.forms.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        self.forms.dedup();
+        self
+    }
+
     /// Adds one secret in all its forms.
     fn add(&mut self, text: &str) {
-        let unquoted = |text: &str| text.get(1..text.len().saturating_sub(1)).unwrap_or_default().to_owned();
-        let escaped = unquoted(&serde_json::to_string(text).unwrap_or_default());
-        // JSON that is quoted within a JSON text.
-        let twice = unquoted(&serde_json::to_string(&escaped).unwrap_or_default());
-        let debugged = unquoted(&format!("{text:?}"));
-        let percent = |upper: bool| -> String {
-            let byte = |byte: u8| match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-                byte if upper => format!("%{byte:02X}"),
-                byte => format!("%{byte:02x}"),
-            };
-            text.bytes().map(byte).collect()
-        };
-        for form in [text.to_owned(), escaped, twice, debugged, percent(true), percent(false)] {
-            if !form.is_empty() && !self.forms.contains(&form) {
+        for form in forms_of(text) {
+            if !self.forms.contains(&form) {
                 self.forms.push(form);
             }
         }
@@ -233,6 +232,25 @@ impl Secrets {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// Returns a secret in every form in which a message may repeat it.
+fn forms_of(text: &str) -> impl Iterator<Item = String> {
+    let unquoted = |text: &str| text.get(1..text.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let escaped = unquoted(&serde_json::to_string(text).unwrap_or_default());
+    // JSON that is quoted within a JSON text.
+    let twice = unquoted(&serde_json::to_string(&escaped).unwrap_or_default());
+    let debugged = unquoted(&format!("{text:?}"));
+    let percent = |upper: bool| -> String {
+        let byte = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+            byte if upper => format!("%{byte:02X}"),
+            byte => format!("%{byte:02x}"),
+        };
+        text.bytes().map(byte).collect()
+    };
+    let forms = [text.to_owned(), escaped, twice, debugged, percent(true), percent(false)];
+    forms.into_iter().filter(|form| !form.is_empty())
 }
 
 /// True if a word looks like a password or a token: it has letters and digits, and is not a flag, a

@@ -2,6 +2,7 @@
 
 mod kinds;
 
+use crate::churn::Churn;
 use crate::diagnostic::suggestion;
 use crate::draw::Choice;
 use crate::fault::Script;
@@ -194,6 +195,8 @@ keys! {
     consume: Rate = workload::default_consume();
     /// request-reply at a broker: requests of each client that wait for an answer, 1 to 1,000,000
     outstanding: Count<u32, 1, MOST_CLIENTS> = Count(workload::ONE_REQUEST);
+    /// brokers: further clients/s that connect, subscribe and disconnect: 50/s, a rate over time, or none
+    churn: Churn = Churn::NONE;
     /// message size with its 16-byte header, 16B to 1GiB, or sizes that vary
     payload: Payload = Payload::Constant(1_024);
     /// body of each message: random (bytes that nothing compresses), zeros, or zeros P% (of each 100 bytes)

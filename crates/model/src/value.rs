@@ -1,5 +1,6 @@
 //! Errors of values of settings and options.
 
+use crate::churn::ChurnError;
 use crate::draw::UnknownChoice;
 use crate::fault::FaultError;
 use crate::message_headers::HeadersError;
@@ -33,6 +34,9 @@ pub enum ValueError {
     /// The choice of topics is invalid.
     #[error(transparent)]
     Choice(#[from] UnknownChoice),
+    /// The rate of clients that come and go is invalid.
+    #[error(transparent)]
+    Churn(#[from] ChurnError),
     /// The size of messages is invalid.
     #[error(transparent)]
     Payload(#[from] PayloadError),

@@ -259,6 +259,12 @@ fn of_any() -> Vec<OptionSpec> {
         ),
         spec("username", OptionKind::Text, None, "user name at the server; the endpoint's URL may name it too"),
         spec("password", OptionKind::Text, None, "password at the server; never recorded"),
+        spec(
+            "credentials_file",
+            OptionKind::Text,
+            None,
+            "file with a line user,password for each client, publishers first; never recorded",
+        ),
         spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),
         spec("tls_cert", OptionKind::Text, None, "file with the client's certificate and its chain (PEM)"),
         spec("tls_key", OptionKind::Text, None, "file with the key (PEM) of tls_cert; without it, tls_cert holds both"),

@@ -2,6 +2,7 @@
 
 pub mod resolve;
 
+use crate::churn::Churn;
 use crate::header::{MIN_LEN, SEALED_LEN, SENT_LEN, body_at};
 use crate::message_headers::MessageHeaders;
 pub use crate::pattern::Pattern;
@@ -181,6 +182,10 @@ fn is_one_request(outstanding: &u32) -> bool {
     *outstanding == ONE_REQUEST
 }
 
+const fn no_churn() -> Churn {
+    Churn::NONE
+}
+
 pub(crate) const fn default_pin() -> Pin {
     Pin::None
 }
@@ -285,6 +290,10 @@ pub struct Workload {
     /// Requests of each requester that wait for an answer at most; sent to agents if it is not 1.
     #[serde(default = "one_request", skip_serializing_if = "is_one_request")]
     pub outstanding: u32,
+    /// Clients per second that connect, subscribe to a topic of their own and disconnect, beside those that are
+    /// measured; sent to agents if there are any.
+    #[serde(default = "no_churn", skip_serializing_if = "Churn::is_none")]
+    pub churn: Churn,
     /// Length of a message, including its header: 16 B to 1 GiB. If sizes vary, the largest.
     pub payload_bytes: u64,
     /// The sizes of messages, if they vary.

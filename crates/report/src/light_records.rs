@@ -274,6 +274,9 @@ fn lighten(run: &mut RunRecord) {
     if let Some(connections) = &mut run.connections {
         (connections.first_error, connections.first_loss) = (None, None);
     }
+    if let Some(churn) = &mut run.churn {
+        churn.first_error = None;
+    }
     if let Some(wire) = &mut run.wire {
         wire.interfaces = Vec::new();
     }

@@ -1,12 +1,12 @@
 //! Hellos of a system's own agents, asked for before the first run.
 
-use crate::lead::hello::{Misfit, can_crash, fits};
+use crate::lead::hello::{Misfit, can_strike, fits};
 use crate::plan::StudyPlan;
 use pubmark_host::clock;
 use pubmark_host::conversation::{Talk, TalkError};
 use pubmark_host::install;
 use pubmark_model::diagnostic::Diagnostic;
-use pubmark_model::fault::Target;
+use pubmark_model::fault::{Fault, Target};
 use pubmark_model::printable::printable;
 use pubmark_model::protocol::{AgentHello, UnknownOption};
 use pubmark_model::system::System;
@@ -99,7 +99,7 @@ struct Asked<'a> {
     system: &'a System,
     options: Vec<&'a str>,
     workloads: Vec<Workload>,
-    killed: Vec<Target>,
+    struck: Vec<Fault>,
 }
 
 /// Checks that the systems' own agents can play the study and know the options that it gives them. An agent that sends
@@ -115,7 +115,7 @@ pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<D
         if system.agent.built_in() {
             continue;
         }
-        let none = || Asked { system, options: Vec::new(), workloads: Vec::new(), killed: Vec::new() };
+        let none = || Asked { system, options: Vec::new(), workloads: Vec::new(), struck: Vec::new() };
         let asked = asked.entry(&cell.system.name).or_insert_with(none);
         for name in system.asks_of_clients(&cell.options, &cell.set_options) {
             if !asked.options.contains(&name) {
@@ -123,7 +123,7 @@ pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<D
             }
         }
         asked.workloads.extend(cell.flows().into_iter().map(|flow| flow.workload));
-        asked.killed.extend(cell.faults.killed_sides().map(|(_, side)| side));
+        asked.struck.extend(cell.faults.0.iter().filter(|fault| fault.is_of_agents()).cloned());
     }
     let mut refused: Vec<Diagnostic> = Vec::new();
     for (name, asked) in asked {
@@ -159,8 +159,11 @@ impl Asked<'_> {
         }
         let side = if sends { Target::Publishers } else { Target::Subscribers };
         let both = !self.system.agent.differs();
-        if self.killed.iter().any(|killed| both || *killed == side) {
-            found.extend(can_crash(hello).map_err(cannot).err());
+        let own = self.struck.iter().filter(|fault| both || fault.who == side || fault.who == Target::Clients);
+        for misfit in own.filter_map(|fault| can_strike(hello, fault).err()).map(cannot) {
+            if !found.contains(&misfit) {
+                found.push(misfit);
+            }
         }
         let each = self.options.iter().map(|option| hello.knows_options(&self.system.driver, [*option]));
         found.extend(each.filter_map(Result::err).map(|error| unknown(name, error)));

@@ -12,12 +12,12 @@ mod timeout;
 
 use crate::live::{Figures, Live};
 use assignment::{AgentPlan, BoundEndpoints, connect, patience, pinning};
-use hello::{can_crash, fits, identity};
+use hello::{can_strike, fits, identity};
 pub use location::{Reached, Seat};
 use pending::Roll;
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
-use pubmark_model::fault::Target;
+use pubmark_model::fault::Fault;
 use pubmark_model::line::JsonLine;
 use pubmark_model::plan::Place;
 use pubmark_model::profile::trace::trace_file;
@@ -101,8 +101,8 @@ pub enum Order {
     },
     /// All messages are sent; the drain begins.
     Draining,
-    /// The agents of this side have received the order to kill their clients.
-    Killed(Target),
+    /// The agents have received the order to carry out the fault at this place in the script on their clients.
+    Struck(usize),
     /// The drain is over.
     Drained,
     /// New figures of the load.
@@ -165,8 +165,8 @@ pub struct Leader<'a> {
     /// its publishers, ns.
     met_ns: (Option<Ns>, Option<Ns>),
     times: Times,
-    /// Sides whose clients are still to be killed, and when, ns from the start of the window.
-    kills: VecDeque<(Ns, Target)>,
+    /// Faults that agents carry out on their clients and that are still to come, with their places in the script.
+    strikes: VecDeque<(usize, Fault)>,
     /// By flow.
     totals: Vec<Vec<PublisherTotal>>,
     /// By agent: instant of its report of what its publishers sent, ns.
@@ -194,7 +194,8 @@ impl<'a> Leader<'a> {
     /// Leads these agents, which have been started.
     pub fn new(brief: Brief<'a>, agents: Vec<AgentPlan>, now: Ns) -> Leader<'a> {
         let count = agents.len();
-        let kills = brief.cell.faults.killed_sides().collect();
+        let faults = brief.cell.faults.0.iter().cloned().enumerate();
+        let strikes = faults.filter(|(_, fault)| fault.is_of_agents()).collect();
         let flows = brief.cell.flows();
         let mut leader = Leader {
             brief,
@@ -213,7 +214,7 @@ impl<'a> Leader<'a> {
             ready_by_ns: 0,
             met_ns: (None, None),
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
-            kills,
+            strikes,
             totals: vec![Vec::new(); flows.len()],
             flows,
             totalled_ns: vec![None; count],
@@ -236,13 +237,13 @@ impl<'a> Leader<'a> {
     /// Returns the latest instant at which [`Leader::tick`] must be called; `None` while the outcome of an order is
     /// awaited.
     pub fn deadline_ns(&self) -> Option<Ns> {
-        self.deadline_ns.into_iter().chain(self.next_kill().map(|(at_ns, _)| at_ns)).min()
+        self.deadline_ns.into_iter().chain(self.next_strike_ns()).min()
     }
 
-    /// Returns the instant and the side of the next kill.
-    fn next_kill(&self) -> Option<(Ns, Target)> {
-        let (after_ns, side) = *self.kills.front().filter(|_| self.measures())?;
-        Some((self.times.from_ns + after_ns, side))
+    /// Returns the instant of the next fault that agents carry out.
+    fn next_strike_ns(&self) -> Option<Ns> {
+        let (_, fault) = self.strikes.front().filter(|_| self.measures())?;
+        Some(self.times.from_ns + fault.at_ns)
     }
 
     /// Returns whether the window is open.
@@ -350,9 +351,10 @@ impl<'a> Leader<'a> {
 
     /// Handles the passing of time.
     pub fn tick(&mut self, now: Ns) {
-        while let Some((at_ns, side)) = self.next_kill().filter(|(at_ns, _)| *at_ns <= now) {
-            self.kills.pop_front();
-            self.kill(side, at_ns);
+        while let Some(at_ns) = self.next_strike_ns().filter(|at_ns| *at_ns <= now)
+            && let Some((place, fault)) = self.strikes.pop_front()
+        {
+            self.strike(place, &fault, at_ns);
         }
         if self.failed.is_some() || self.deadline_ns.is_none_or(|deadline| now < deadline) {
             return;
@@ -377,12 +379,18 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Kills the clients of this side: its agents keep counting, and the window goes on to its planned end.
-    fn kill(&mut self, side: Target, at_ns: Ns) {
-        let agents: Vec<usize> = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(side)).collect();
-        agents.iter().for_each(|index| self.killed_ns[*index] = Some(at_ns));
-        self.orders.push_back(Order::Tell(agents.into_iter().map(|index| (index, Command::Crash {})).collect()));
-        self.orders.push_back(Order::Killed(side));
+    /// Lets agents carry out a fault on their clients: they keep counting, and the window goes on to its planned end.
+    fn strike(&mut self, place: usize, fault: &Fault, at_ns: Ns) {
+        let agents: Vec<usize> = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(fault.who)).collect();
+        let command = match fault.cut_percent() {
+            Some(percent) => Command::Cut { percent },
+            None => {
+                agents.iter().for_each(|index| self.killed_ns[*index] = Some(at_ns));
+                Command::Crash {}
+            }
+        };
+        self.orders.push_back(Order::Tell(agents.into_iter().map(|index| (index, command.clone())).collect()));
+        self.orders.push_back(Order::Struck(place));
     }
 
     /// Describes what the agents must do in this phase, for errors.
@@ -406,8 +414,9 @@ impl<'a> Leader<'a> {
                 fits(&hello, Some(&system.driver), &[workload], now).map_err(Refusal::Misfit)?;
                 let asked = system.asks_of_clients(&cell.options, &cell.set_options);
                 hello.knows_options(&system.driver, asked).map_err(|unknown| Refusal::Misfit(unknown.into()))?;
-                if self.kills.iter().any(|(_, side)| self.agents[from].is_of(*side)) {
-                    can_crash(&hello).map_err(Refusal::Misfit)?;
+                let own = self.strikes.iter().filter(|(_, fault)| self.agents[from].is_of(fault.who));
+                for (_, fault) in own {
+                    can_strike(&hello, fault).map_err(Refusal::Misfit)?;
                 }
                 self.leaves_offsets |= !hello.features.clock_offset;
                 self.leaves_headers |= !hello.features.header_checksum;

@@ -8,6 +8,7 @@ pub mod budget;
 pub mod calibration_file;
 pub mod capacity;
 pub mod context;
+pub mod credentials;
 pub mod fit;
 pub mod lead;
 pub mod live;

@@ -12,6 +12,11 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
     for connections in record.connections.iter_mut() {
         connections.first_error.iter_mut().chain(&mut connections.first_loss).for_each(hide);
     }
+    for flow in &mut record.flows {
+        let churn = flow.own.as_mut().and_then(|own| own.churn.as_mut());
+        churn.and_then(|churn| churn.first_error.as_mut()).into_iter().for_each(hide);
+    }
+    record.churn.as_mut().and_then(|churn| churn.first_error.as_mut()).into_iter().for_each(hide);
     hide_in(&mut record.versions);
     hide_in(&mut record.applied);
     for agent in &mut record.agents {
@@ -38,7 +43,7 @@ mod tests {
     use pubmark_model::fault::Script;
     use pubmark_model::options::Options;
     use pubmark_model::plan::Place;
-    use pubmark_model::record::{AgentShare, ConnectionFigures, Deployment};
+    use pubmark_model::record::{AgentShare, ChurnFigures, ConnectionFigures, Deployment};
     use pubmark_model::setting::Settings;
     use pubmark_model::workload::Workload;
 
@@ -75,13 +80,14 @@ mod tests {
         (made.versions, made.applied) = (map.clone(), map.clone());
         let (first_error, first_loss) = (Some(told.clone()), Some(told.clone()));
         made.connections = Some(ConnectionFigures { first_error, first_loss, ..ConnectionFigures::default() });
+        made.churn = Some(Box::new(ChurnFigures { first_error: Some(told.clone()), ..ChurnFigures::default() }));
         made.agents =
             vec![AgentShare { applied: map, made: [("x".to_owned(), told.clone())].into(), ..AgentShare::default() }];
         made.verdict = pubmark_judge::verdict::failed(&told);
         made.deployment = Some(Deployment { command: vec![told.clone()], endpoint: told, ..Deployment::default() });
         record(&mut made, &secrets());
         let text = serde_json::to_string(&made).unwrap();
-        assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 11, "{text}");
+        assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 12, "{text}");
         assert!(!text.contains("den word") && !text.contains("pw@"), "{text}");
     }
 }

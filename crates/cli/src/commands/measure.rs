@@ -18,6 +18,7 @@ use pubmark_report::page::Content;
 use pubmark_report::words::SKIPPED;
 use pubmark_report::{BriefPlaces, Report};
 use pubmark_study::ask::check_agents;
+use pubmark_study::credentials;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{Registry, origin};
 use pubmark_study::results::{new_folder, newest_folder};
@@ -70,6 +71,7 @@ pub fn prepare(
     }
     left.map_err(|error| wrong(vec![error]))?;
     check_agents(plan, &survey.greetings).map_err(wrong)?;
+    credentials::check(plan).map_err(wrong)?;
     note_replaced(plan, voice);
     Ok(survey)
 }

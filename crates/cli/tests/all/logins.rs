@@ -192,3 +192,63 @@ fn who_may_use_a_prefix_alone_of_a_virtual_host_can_measure_at_rabbitmq() {
     refused(&url.replace("b%20c", "b"), None, "vhost a/b not found");
     server.stop();
 }
+
+/// Publishers may only publish, and subscribers only subscribe: each client logs in by its own line.
+#[test]
+fn each_client_has_a_login_of_its_own() {
+    let place = Place::new();
+    let file = |name: &str, users: &[&str]| {
+        let lines: String = users.iter().map(|user| format!("{user},hidden-{user},x\n").repeat(5)).collect();
+        std::fs::write(place.path(name), lines).unwrap();
+        [format!("options.credentials_file={}", place.path(name).display())]
+    };
+    let (right, swapped) = (file("right.csv", &["ann", "bob"]), file("swapped.csv", &["bob", "ann"]));
+    let (few, stranger) = (file("few.csv", &["ann"]), file("stranger.csv", &["ann", "eve"]));
+    let acl = place.path("acl");
+    std::fs::write(&acl, "user ann\ntopic write pubmark/#\nuser bob\ntopic read pubmark/#\n").unwrap();
+    std::fs::set_permissions(&acl, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mosquitto = with_config("/usr/sbin/mosquitto", format!("{MOSQUITTO}acl_file {}\n", acl.display()));
+    let user =
+        |name: &str, rights: &str| format!("{{ user: {name}, password: \"hidden-{name},x\", permissions: {rights} }}");
+    let users = [
+        user("ann", "{ publish: \"pubmark.>\", subscribe: { deny: \">\" } }"),
+        user("bob", "{ publish: { deny: \">\" }, subscribe: \"pubmark.>\" }"),
+    ];
+    let nats = format!("{NATS}authorization: {{ users: [ {} ] }}\n", users.join(", "));
+    let command = "/usr/bin/redis-server {dir}/x.conf";
+    let users = "user default off\nuser ann on >hidden-ann,x &* +@connection +publish +info\n\
+                 user bob on >hidden-bob,x &* +@connection +subscribe +info\n";
+    let redis = ServerSpec {
+        command: command.split(' ').map(str::to_owned).collect(),
+        ..with_config("", format!("bind 127.0.0.1\nport {{port}}\nsave \"\"\ndir {{dir}}\n{users}"))
+    };
+    for (server, scheme) in
+        [(mosquitto, "mqtt"), (with_config("/usr/sbin/nats-server", nats), "nats"), (redis, "redis")]
+    {
+        let serving = serve(&server);
+        let url = format!("{scheme}://127.0.0.1:{}", serving.port());
+        delivers(&url, None, 500, &[&STEADY[..], &set(&right), &["--set", "churn=20/s"]].concat());
+        let all =
+            ["bench", &url, "--pairs", "5", "--repeats", "1", "--duration", "200ms", "--set", "connect_timeout=1s"];
+        for (file, code) in [(&swapped, 3), (&stranger, 3), (&few, 2)] {
+            // A broker of MQTT without a list of users takes any user, and does not say what an ACL denies.
+            if scheme == "mqtt" && code == 3 {
+                continue;
+            }
+            let output = place.run(&[&all[..], &["--out", scheme], &set(file)].concat());
+            let said = crate::support::stderr(&output) + &crate::support::stdout(&output);
+            assert_eq!(output.status.code(), Some(code), "{scheme} {file:?}: {said}");
+            assert!(!said.contains("hidden-"), "{said}");
+            let names_both = said.contains(" has 5 lines, but the run has 10 clients");
+            assert_eq!(names_both, code == 2, "{said}");
+            if code == 3 {
+                for record in place.records(scheme) {
+                    assert!(!record.to_string().contains("hidden-"), "{record}");
+                }
+                std::fs::remove_dir_all(place.path(scheme)).unwrap();
+            }
+        }
+    }
+    let both = [right[0].clone(), "options.password=hidden-word".into(), "options.username=ann".into()];
+    refused_with("nats://127.0.0.1:1", &both, "both `credentials_file` and a user or password for all clients");
+}

@@ -11,6 +11,7 @@ mod budget;
 mod calibrate;
 mod capacity;
 mod chaos;
+mod churn;
 mod clocks;
 mod compare;
 mod conformance;

@@ -1,7 +1,8 @@
 //! One flow: combines the results of all agents.
 
+use super::churn::UnitedChurn;
 use super::losses;
-use super::merge::{add_counts, merge};
+use super::merge::{add_counts, late, merge};
 use pubmark_model::counts::{ByteCounts, RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
@@ -26,6 +27,7 @@ pub struct UnitedFlow {
     series: Series,
     drain_time_ns: Option<Ns>,
     stalls: Option<Stalls>,
+    churn: Option<UnitedChurn>,
     /// Number of latencies below zero.
     pub negative: u64,
 }
@@ -76,12 +78,15 @@ impl UnitedFlow {
             series: series(results, remarks),
             drain_time_ns: drain_time_ns(results),
             stalls,
+            churn: UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
+                .map(|churn| churn.late_after(workload.late_after_ns)),
             negative: ledger.negative,
         }
     }
 
     /// Combines the flows of a run, which these agents played.
     pub fn together(flows: Vec<UnitedFlow>, agents: &[&AgentResult], remarks: &mut Vec<String>) -> UnitedFlow {
+        let late_visitors: u64 = flows.iter().filter_map(|flow| flow.churn.as_ref()).map(UnitedChurn::late).sum();
         let mut flows = flows.into_iter();
         let mut all = flows.next().unwrap_or_default();
         if flows.len() == 0 {
@@ -99,6 +104,8 @@ impl UnitedFlow {
             all.negative = all.negative.saturating_add(flow.negative);
         }
         let results: Vec<&FlowResult> = agents.iter().flat_map(|agent| &agent.flows).collect();
+        all.churn = UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
+            .map(|churn| churn.with_late(late_visitors));
         all.series = series(&results, remarks);
         all.drain_time_ns = drain_time_ns(&results);
         all
@@ -118,6 +125,7 @@ impl UnitedFlow {
             stalls: self.stalls,
             histograms: self.times.encoded(),
             series: self.series.clone(),
+            churn: self.churn.as_ref().map(UnitedChurn::figures),
             ..OwnFigures::blank(workload)
         }
     }
@@ -137,6 +145,7 @@ impl UnitedFlow {
     /// Writes the flow as the figures of a run that has no other flow.
     pub fn into_record(self, record: &mut RunRecord) {
         record.jitter_ns = self.jitter_ns();
+        record.churn = self.churn.as_ref().map(UnitedChurn::figures);
         (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
         (record.pacing, record.series, record.stalls) = (self.pacing, self.series, self.stalls);
@@ -150,12 +159,6 @@ fn drain_time_ns(results: &[&FlowResult]) -> Option<Ns> {
     let last_sent: Option<Vec<Ns>> = results.iter().filter(sent).map(|result| result.last_sent_ns).collect();
     let last_arrival_ns = results.iter().filter_map(|result| result.last_arrival_ns).max()?;
     Some(last_arrival_ns.saturating_sub(last_sent?.into_iter().max()?))
-}
-
-/// Returns the number of messages delivered too late, by the histogram: one that is within its 0.1 % of the bound
-/// counts as late.
-fn late(latency: &Histogram, bound_ns: Ns) -> u64 {
-    latency.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
 }
 
 /// Returns the number of messages that the server acknowledged and a subscriber had not received when the drain ended;

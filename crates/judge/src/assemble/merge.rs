@@ -1,6 +1,7 @@
 //! Combines what several agents handed in.
 
 use pubmark_model::protocol::PackedHistogram;
+use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
 
 /// Merges histograms with this many digits. They were validated on arrival: one that cannot be added is remarked.
@@ -22,6 +23,11 @@ pub fn merge<'a>(
         remarks.extend(problem.map(|problem| format!("a histogram of an agent cannot be used: {problem}")));
     }
     merged
+}
+
+/// Returns the number of times above a bound, by the histogram: one that is within its 0.1 % of the bound counts.
+pub fn late(latency: &Histogram, bound_ns: Ns) -> u64 {
+    latency.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
 }
 
 /// Adds counts, element by element.

@@ -19,7 +19,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
         Target::Subscribers => receives(agent),
-        Target::Server | Target::Link | Target::Host | Target::Later(_) => false,
+        Target::Server | Target::Clients | Target::Link | Target::Host | Target::Later(_) => false,
     }
 }
 

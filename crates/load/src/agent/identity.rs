@@ -4,7 +4,7 @@ use crate::drivers::{self, DriverKind};
 use crate::simulation;
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::pattern::Pattern;
-use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT, SINE, TRACE, VARYING};
+use pubmark_model::protocol::{CONSTANT, CUT, Features, MAX, Prepare, RECONNECT, SINE, TRACE, VARYING};
 use pubmark_model::workload::{Pacing, Transport, Verify};
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ pub fn features(crash: bool) -> Features {
         verification: words(Verify::ALL, Verify::word),
         pacing: words(Pacing::ALL, Pacing::word),
         profiles: texts(&[CONSTANT, VARYING, SINE, TRACE, MAX]),
-        faults: texts(&[RECONNECT]),
+        faults: texts(&[RECONNECT, CUT]),
         flows: 1,
         pauses: true,
         crash,
@@ -87,6 +87,7 @@ pub fn features(crash: bool) -> Features {
         topics: true,
         headers: true,
         payload_content: true,
+        churn: true,
         row_bytes: None,
     }
 }

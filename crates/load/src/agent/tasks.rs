@@ -4,7 +4,7 @@
 use super::identity::{AgentInfo, MOCK};
 use crate::control::{Counter, ThreadContext, ThreadReport};
 use crate::drivers::socket::{Driver, DriverError, SocketSpec};
-use crate::drivers::{DriverKind, LoadDriver};
+use crate::drivers::{DriverKind, LoadDriver, SessionDriver};
 use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, TlsError, WebSocketDial};
 use crate::threads::ClientThread;
 use pubmark_model::endpoint::{Endpoint, EndpointError};
@@ -46,6 +46,8 @@ pub enum Job {
     Client(Box<ClientThread>),
     /// One event loop with many clients.
     Shard(RunShard, Box<Assignment>),
+    /// The clients that come and go.
+    Churn(RunShard, Box<Assignment>),
 }
 
 impl Job {
@@ -54,6 +56,7 @@ impl Job {
         match self {
             Job::Client(client) => client.client.role,
             Job::Shard(_, assignment) => assignment.clients.first().map_or(Role::Publisher, |client| client.role),
+            Job::Churn(..) => Role::Subscriber,
         }
     }
 
@@ -75,7 +78,7 @@ impl Job {
     pub fn counter(&self) -> Arc<Counter> {
         match self {
             Job::Client(client) => client.counter.clone(),
-            Job::Shard(_, assignment) => assignment.counter.clone(),
+            Job::Shard(_, assignment) | Job::Churn(_, assignment) => assignment.counter.clone(),
         }
     }
 
@@ -88,7 +91,7 @@ impl Job {
                 let builder = thread::Builder::new().name(name).stack_size(STACK_BYTES);
                 Ok(Waker::Thread(builder.spawn(move || client.run(&context, &reports))?.thread().clone()))
             }
-            Job::Shard(run_shard, assignment) => {
+            Job::Shard(run_shard, assignment) | Job::Churn(run_shard, assignment) => {
                 let notifier = Notifier::new()?;
                 let theirs = notifier.clone();
                 thread::Builder::new().name("shard".into()).spawn(move || {
@@ -181,7 +184,7 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Res
         .ok_or_else(|| OpenError::NoDriver { wanted: prepare.driver.clone(), known: names() })?;
     match kind {
         DriverKind::Sockets(load) => sockets(*load, prepare, workload),
-        DriverKind::Sessions(driver) => sessions(driver.run, prepare, workload),
+        DriverKind::Sessions(driver) => sessions(driver, prepare, workload),
     }
 }
 
@@ -251,13 +254,24 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 }
 
 /// Assigns clients to event loops: by role, and then evenly.
-fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
+fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
     let (endpoint, dial) = reach(server, &prepare.options)?;
     let options = endpoint.applied_to(&prepare.options);
     let by_url = endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let mut jobs = Vec::new();
     let roles = [Role::Subscriber, Role::Replier, Role::Publisher, Role::Requester];
+    let assignment = |clients: Vec<Client>, role: Role| Assignment {
+        clients,
+        endpoint: endpoint.clone(),
+        dial: dial.clone(),
+        run: server.run.clone(),
+        connect_per_s: 0.0,
+        options: options.clone(),
+        cpus: cpus(prepare, role),
+        spin_cores: 0.0,
+        counter: Arc::new(Counter::default()),
+    };
     let of_role = |role| prepare.clients.iter().filter(move |client| client.role == role);
     let asked = match prepare.options.number("shards") as usize {
         // Half the processors: the other role needs some, and so may a server.
@@ -273,24 +287,17 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
             let mine: Vec<Client> = clients.iter().skip(shard).step_by(shards).cloned().collect();
             let share = mine.len() as f64 / prepare.clients.len().max(1) as f64;
             let spin_cores = if role.sends() { spin_share(prepare, mine.len()) } else { 0.0 };
-            jobs.push(Job::Shard(
-                run_shard,
-                Box::new(Assignment {
-                    clients: mine,
-                    endpoint: endpoint.clone(),
-                    dial: dial.clone(),
-                    run: server.run.clone(),
-                    connect_per_s: f64::from(server.connect_per_s) * share,
-                    options: options.clone(),
-                    cpus: cpus(prepare, role),
-                    spin_cores,
-                    counter: Arc::new(Counter::default()),
-                }),
-            ));
+            let connect_per_s = f64::from(server.connect_per_s) * share;
+            let assignment = Assignment { connect_per_s, spin_cores, ..assignment(mine, role) };
+            jobs.push(Job::Shard(driver.run, Box::new(assignment)));
         }
     }
     let mut applied: Map<String, Value> = by_url.collect();
     applied.insert("shards".into(), jobs.len().into());
+    let is_first = |client: &Client| !client.role.sends() && client.id == 0;
+    if !workload.churn.is_none() && prepare.clients.iter().any(is_first) {
+        jobs.push(Job::Churn(driver.churn, Box::new(assignment(Vec::new(), Role::Subscriber))));
+    }
     applied.insert("receive".into(), workload.receive.word().into());
     applied.insert("connected_to".into(), dial.to[0].to_string().into());
     if !dial.sources.is_empty() {

@@ -93,6 +93,8 @@ pub struct Amqp {
     frame_bytes: u32,
     topics: TopicWriter,
     part: RequestPart,
+    /// Its line of `credentials_file`.
+    row: u32,
     /// True if topics of messages are matched with patterns.
     by_pattern: bool,
     confirms: Confirms,
@@ -128,6 +130,7 @@ impl Session for Amqp {
             frame_bytes: MIN_FRAME_BYTES,
             topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
+            row: spec.row,
             by_pattern: spec.wild,
             confirms: Confirms::new(),
             again: VecDeque::new(),
@@ -369,7 +372,7 @@ impl Amqp {
                 if let (Some(product), Some(version)) = (text("product"), text("version")) {
                     heard(SessionEvent::Server(&format!("{product} {version}")));
                 }
-                Frame::Method(0, settings.start_ok()).put(out);
+                settings.log_in(self.row, out);
                 State::LoggedIn
             }
             (State::LoggedIn, Method::Tune { frame_bytes, .. }) => {

@@ -36,6 +36,7 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
         leaves: Leaves::None,
         group: None,
         reply: None,
+        row: 0,
     }
 }
 
@@ -80,6 +81,7 @@ pub fn settings_with<S: Session>(
         payload_bytes: 1_024,
         headers: headers.as_ref(),
         options: &options,
+        clients: 1,
     })
 }
 

@@ -7,6 +7,7 @@ mod jetstream;
 mod login;
 
 use super::foreign_peer::foreign;
+use super::option_file::Logins;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
@@ -27,6 +28,8 @@ pub struct NatsSettings {
     connect: Value,
     /// Signs the server's nonce, if the client logs in with a key.
     signer: Option<Signer>,
+    /// Users and passwords of single clients.
+    logins: Option<Logins>,
     tls: bool,
     payload_bytes: u64,
     /// At QoS 1.
@@ -51,6 +54,8 @@ pub struct Nats {
     /// PONGs until the subscription is active; 0 if none is requested.
     until_subscribed: u16,
     name: Box<str>,
+    /// Its line of `credentials_file`.
+    row: u32,
     publishes: bool,
     topics: TopicWriter,
     part: RequestPart,
@@ -87,8 +92,12 @@ impl Session for Nats {
         if prefix.starts_with('.') || prefix.contains("..") {
             return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
+        let logins = Logins::of(terms)?;
+        if logins.is_some() && (signer.is_some() || connect.get("auth_token").is_some()) {
+            return Err("both `credentials_file` and a token or key for all clients are given: write either".into());
+        }
         let headers = terms.headers.map_or_else(Vec::new, |headers| headers_block(headers.list()));
-        Ok(NatsSettings { connect, signer, tls, payload_bytes: terms.payload_bytes, headers, jetstream })
+        Ok(NatsSettings { connect, signer, logins, tls, payload_bytes: terms.payload_bytes, headers, jetstream })
     }
 
     fn new(settings: &NatsSettings, spec: &ClientSpec) -> Self {
@@ -97,6 +106,7 @@ impl Session for Nats {
             unanswered: 0,
             until_subscribed: 0,
             name: spec.name.as_str().into(),
+            row: spec.row,
             publishes: spec.role.sends(),
             topics: TopicWriter::new(spec, Self::SEPARATOR),
             part: RequestPart::of(spec),
@@ -266,6 +276,9 @@ impl Nats {
         heard(SessionEvent::Server(&format!("nats-server {version}")));
         let mut connect = settings.connect.clone();
         connect["name"] = (*self.name).into();
+        if let Some((user, password)) = settings.logins.as_ref().and_then(|logins| logins.row(self.row)) {
+            (connect["user"], connect["pass"]) = (user.into(), password.into());
+        }
         let nonce = info.get("nonce").and_then(Value::as_str);
         self.takes_signatures = nonce.is_some();
         match (&settings.signer, nonce) {

@@ -13,6 +13,7 @@ mod replies;
 mod streams;
 
 use super::foreign_peer::foreign;
+use super::option_file::Logins;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
@@ -34,6 +35,8 @@ pub struct RedisSettings {
     three: bool,
     /// User and password, if there is a password.
     login: Option<(String, String)>,
+    /// Users and passwords of single clients.
+    logins: Option<Logins>,
     /// The database to select; 0 is selected by default.
     database: u64,
     /// How long a requester waits for an answer, s.
@@ -102,7 +105,14 @@ impl Session for Redis {
         topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
         let answer_s = format!("{}", terms.answer_ns.unwrap_or_default().max(MILLISECOND) as f64 / 1e9);
         let streams = if terms.qos > 0 { Some(RedisStreamSettings::read(terms, three)?) } else { None };
-        Ok(RedisSettings { three, login, database: options.number("database"), answer_s, streams })
+        Ok(RedisSettings {
+            three,
+            login,
+            logins: Logins::of(terms)?,
+            database: options.number("database"),
+            answer_s,
+            streams,
+        })
     }
 
     fn new(settings: &RedisSettings, spec: &ClientSpec) -> Self {
@@ -119,7 +129,9 @@ impl Session for Redis {
     }
 
     fn open(&mut self, settings: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
-        let login = settings.login.as_ref().map(|(user, password)| (user.as_bytes(), password.as_bytes()));
+        let own = settings.logins.as_ref().and_then(|logins| logins.row(spec.row));
+        let login = own.or(settings.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str())));
+        let login = login.map(|(user, password)| (user.as_bytes(), password.as_bytes()));
         if settings.three {
             let name = spec.name.as_bytes();
             match login {

@@ -81,7 +81,7 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// Handles the loss of a connection that was up.
-    fn gone(&mut self, index: usize, loss: &Loss) {
+    pub(super) fn gone(&mut self, index: usize, loss: &Loss) {
         let now = clock::now();
         self.ramp.counts.lost += 1;
         if let Some(requests) = &mut self.outbound.requests {

@@ -8,9 +8,12 @@ mod tls;
 mod websocket;
 mod wire;
 
+use crate::session::Session;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::units::Ns;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -36,6 +39,17 @@ pub struct Dial {
     pub tls: Option<TlsDial>,
     /// WebSocket settings; `None` without WebSocket.
     pub websocket: Option<WebSocketDial>,
+}
+
+impl Dial {
+    /// Returns the settings for clients of a protocol with these options.
+    #[must_use]
+    pub fn of<S: Session>(mut self, options: &Options) -> Dial {
+        if let Some(tls) = &mut self.tls {
+            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
+        }
+        self
+    }
 }
 
 /// A connection that is open or being opened. Its calls never block.
@@ -107,6 +121,14 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.negotiated(),
+        }
+    }
+
+    /// Returns the length of the TLS handshake, ns, once it is over; `None` without TLS.
+    pub fn handshake_ns(&self) -> Option<Ns> {
+        match &self.wire {
+            RawStream::Plain(_) => None,
+            RawStream::Tls(tls) => tls.handshake_ns(),
         }
     }
 

@@ -5,7 +5,7 @@ use super::connection::{Changes, Connection, Loss, State};
 use crate::clock;
 use crate::session::{ClientSpec, Leaves, Session, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use rustix::event::epoll;
@@ -132,7 +132,7 @@ struct Listener<S: Session> {
 }
 
 impl<S: Session> Listener<S> {
-    fn new(listening: &ListenTerms<'_>, mut dial: Dial) -> Result<Listener<S>, ListenError> {
+    fn new(listening: &ListenTerms<'_>, dial: Dial) -> Result<Listener<S>, ListenError> {
         let ListenTerms { endpoint, options, .. } = listening;
         let terms = Terms {
             endpoint,
@@ -144,11 +144,10 @@ impl<S: Session> Listener<S> {
             payload_bytes: 0,
             headers: None,
             options,
+            clients: 1,
         };
         let settings = S::settings(&terms)?;
-        if let Some(tls) = &mut dial.tls {
-            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
-        }
+        let dial = dial.of::<S>(options);
         let spec = ClientSpec {
             role: Role::Subscriber,
             id: 0,
@@ -158,6 +157,7 @@ impl<S: Session> Listener<S> {
             leaves: Leaves::None,
             group: None,
             reply: None,
+            row: 0,
         };
         let failed = |error: rustix::io::Errno| ListenError::Lost {
             endpoint: endpoint.to_string(),

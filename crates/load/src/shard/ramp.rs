@@ -159,7 +159,10 @@ impl<S: Session> Shard<'_, S> {
         self.context.control.accept();
         let away = self.away.has(index);
         if !away {
-            self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
+            let Connection { began_ns, carrier, .. } = &self.connections[index];
+            self.ramp.times.connect.record(now.saturating_sub(*began_ns));
+            let handshake_ns = carrier.as_ref().and_then(ByteStream::handshake_ns);
+            handshake_ns.into_iter().for_each(|ns| self.ramp.times.tls_handshake.record(ns));
             self.ramp.counts.last_ns = now;
         }
         if self.ramp.negotiated.is_none() {
@@ -169,6 +172,7 @@ impl<S: Session> Shard<'_, S> {
             let spec = self.spec(index);
             let connection = &mut self.connections[index];
             connection.state = State::Subscribing;
+            connection.began_ns = now;
             connection.session.subscribe(&self.settings, &spec, &mut self.answers);
         } else {
             self.subscribed(index, now);
@@ -178,6 +182,10 @@ impl<S: Session> Shard<'_, S> {
     /// Handles a client that has everything that it subscribes to: one that comes back sends again
     /// what was not acknowledged.
     pub(super) fn subscribed(&mut self, index: usize, now: Ns) {
+        let Connection { state, began_ns, .. } = self.connections[index];
+        if state == State::Subscribing && !self.away.has(index) {
+            self.ramp.times.subscribe.record(now.saturating_sub(began_ns));
+        }
         if self.publishes() && self.away.has(index) {
             self.connections[index].state = State::Resending;
             // That time is caused by the server, as with any message.

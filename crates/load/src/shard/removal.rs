@@ -57,6 +57,7 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
         payload_bytes: workload.payload_bytes,
         headers: workload.headers.as_ref(),
         options: &options,
+        clients: topics::clients(workload),
     };
     let prefix = options.text("prefix").unwrap_or_default();
     let settings = S::settings(&terms)?;
@@ -125,7 +126,7 @@ impl<S: Session> Remover<S> {
     fn new(
         leftovers: &Leftovers,
         endpoint: &Endpoint,
-        mut dial: Dial,
+        dial: Dial,
         things: Vec<Leftover>,
         until_ns: Ns,
     ) -> Result<Remover<S>, String> {
@@ -142,11 +143,10 @@ impl<S: Session> Remover<S> {
             payload_bytes: 0,
             headers: None,
             options: &options,
+            clients: 1,
         };
         let settings = S::settings(&terms).map_err(|error| error.to_string())?;
-        if let Some(tls) = &mut dial.tls {
-            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
-        }
+        let dial = dial.of::<S>(&options);
         let (sessions, rest): (Vec<Leftover>, Vec<Leftover>) =
             things.into_iter().partition(|thing| matches!(thing, Leftover::Session(_)));
         let mut by_name: BTreeMap<String, Errand> = BTreeMap::new();
@@ -236,6 +236,7 @@ impl<S: Session> Remover<S> {
             leaves: Leaves::None,
             group: None,
             reply: None,
+            row: 0,
         }
     }
 

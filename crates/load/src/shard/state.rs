@@ -69,6 +69,8 @@ pub struct Shard<'a, S: Session> {
     pub said_ready: bool,
     /// True if its clients have been killed.
     pub crashed: bool,
+    /// Number of orders to cut clients that it has carried out.
+    pub cuts: usize,
     pub alive_next: usize,
     pub alive_ns: Ns,
     pub server: Option<String>,

@@ -7,7 +7,7 @@ mod lengths;
 mod listening;
 
 use super::*;
-use crate::control::Control;
+use crate::control::{Control, Counter};
 use crate::drivers::conversation::options;
 use crate::drivers::mqtt::Mqtt;
 use crate::outcome::merge;
@@ -18,6 +18,7 @@ use pubmark_model::workload::Workload;
 use pubmark_wire::mqtt::Qos;
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;

@@ -390,7 +390,7 @@ numbers! {
         number(|run| count(run.recovery?.listens_after_ns?)),
         "time from the start of a killed server until it listened";
     /// From the end of a fault until the last client had reconnected, ns.
-    CLIENTS_BACK = "clients_back_after_ns" ["clients_back_after"] Client LatencyP99 Ns LOWER, "all clients back after",
+    CLIENTS_BACK = "clients_back_after_ns" ["clients_back_after", "reconnect_time"] Client LatencyP99 Ns LOWER, "all clients back after",
         number(|run| count(run.recovery?.clients_back_after_ns?)),
         "time from the end of a fault until the last client was reconnected";
     /// Lost connections that clients did not restore.
@@ -402,18 +402,66 @@ numbers! {
         number(|run| count(run.connections.as_ref()?.opened)),
         "connections that clients opened";
     /// Median time of connecting, ns.
-    CONNECT_P50 = "connect_p50_ns" ["connect p50"] Client LatencyP50 Ns LOWER, "connect p50",
+    CONNECT_P50 = "connect_p50_ns" ["connect p50", "connect_latency p50"] Client LatencyP50 Ns LOWER, "connect p50",
         number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p50)),
         "median time until the server accepted a client";
     /// 99th percentile of connection times, ns.
-    CONNECT_P99 = "connect_p99_ns" ["connect p99"] Client LatencyP99 Ns LOWER, "connect p99",
+    CONNECT_P99 = "connect_p99_ns" ["connect p99", "connect_latency p99"] Client LatencyP99 Ns LOWER, "connect p99",
         number(|run| count(run.connections.as_ref()?.time_ns.as_ref()?.p99)),
         "99th percentile of the time until the server accepted a client";
+    /// Median time of the TLS handshake, ns.
+    TLS_HANDSHAKE_P50 = "tls_handshake_p50_ns" ["tls_handshake p50"] Client LatencyP50 Ns LOWER, "TLS handshake p50",
+        number(|run| count(run.connections.as_ref()?.tls_handshake_ns.as_ref()?.p50)),
+        "median TLS handshake, part of `connect_p50_ns`";
+    /// 99th percentile of the times of the TLS handshake, ns.
+    TLS_HANDSHAKE_P99 = "tls_handshake_p99_ns" ["tls_handshake p99"] Client LatencyP99 Ns LOWER, "TLS handshake p99",
+        number(|run| count(run.connections.as_ref()?.tls_handshake_ns.as_ref()?.p99)),
+        "its 99th percentile";
+    /// Median time of subscribing, ns.
+    SUBSCRIBE_P50 = "subscribe_p50_ns" ["subscribe p50"] Client LatencyP50 Ns LOWER, "subscribe p50",
+        number(|run| count(run.connections.as_ref()?.subscribe_ns.as_ref()?.p50)),
+        "median time from acceptance to the confirmed subscription";
+    /// 99th percentile of the times of subscribing, ns.
+    SUBSCRIBE_P99 = "subscribe_p99_ns" ["subscribe p99"] Client LatencyP99 Ns LOWER, "subscribe p99",
+        number(|run| count(run.connections.as_ref()?.subscribe_ns.as_ref()?.p99)),
+        "its 99th percentile";
+    /// Clients that came and went.
+    CHURN_CONNECTED = "churn_connected" [] Client Counts Count HIGHER, "churn connected",
+        number(|run| count(run.churn.as_ref()?.counts.connected)),
+        "clients of `churn` that subscribed";
+    /// Clients that should have come and gone and failed.
+    CHURN_FAILED = "churn_failed" [] Client Counts Count LOWER, "churn failed",
+        number(|run| count(run.churn.as_ref()?.counts.failed)),
+        "those that did not";
+    /// Clients that came too late.
+    CHURN_LATE = "churn_late" [] Client LatencyP99 Count LOWER, "churn late",
+        number(|run| count(run.churn.as_ref()?.counts.late)),
+        "those accepted later than `late_after`";
+    /// Median time until a client that came was accepted, ns.
+    CHURN_CONNECT_P50 = "churn_connect_p50_ns" ["churn_connect p50"] Client LatencyP50 Ns LOWER, "churn connect p50",
+        number(|run| count(run.churn.as_ref()?.connect_ns.as_ref()?.p50)),
+        "median time from due to acceptance of a client of `churn`, without the generator delay";
+    /// 99th percentile of the times until a client that came was accepted, ns.
+    CHURN_CONNECT_P99 = "churn_connect_p99_ns" ["churn_connect p99"] Client LatencyP99 Ns LOWER, "churn connect p99",
+        number(|run| count(run.churn.as_ref()?.connect_ns.as_ref()?.p99)),
+        "its 99th percentile";
+    /// 99th percentile of the times of the TLS handshake of clients that came, ns.
+    CHURN_TLS_P99 = "churn_tls_handshake_p99_ns" ["churn_tls_handshake p99"] Client LatencyP99 Ns LOWER, "churn TLS handshake p99",
+        number(|run| count(run.churn.as_ref()?.tls_handshake_ns.as_ref()?.p99)),
+        "99th percentile of their TLS handshake";
+    /// 99th percentile of the times of subscribing of clients that came, ns.
+    CHURN_SUBSCRIBE_P99 = "churn_subscribe_p99_ns" ["churn_subscribe p99"] Client LatencyP99 Ns LOWER, "churn subscribe p99",
+        number(|run| count(run.churn.as_ref()?.subscribe_ns.as_ref()?.p99)),
+        "99th percentile of their time to subscribe";
     /// Lost connections that clients restored.
     RECONNECTED = "reconnected" [] Client Counts Count NEITHER, "reconnected",
         number(|run| count(run.connections.as_ref()?.reconnected)),
         step |run| Figure::RECONNECTED.value(run).unwrap_or(0.0).sqrt(),
         "connections that clients restored after a loss";
+    /// Median time without a connection, ns.
+    RECONNECT_P50 = "reconnect_p50_ns" ["reconnect p50"] Client LatencyP50 Ns LOWER, "reconnect p50",
+        number(|run| count(run.connections.as_ref()?.reconnect_ns.as_ref()?.p50)),
+        "median time without a connection";
     /// 99th percentile of the times without a connection, ns.
     RECONNECT_P99 = "reconnect_p99_ns" ["reconnect p99"] Client LatencyP99 Ns LOWER, "reconnect p99",
         number(|run| count(run.connections.as_ref()?.reconnect_ns.as_ref()?.p99)),

@@ -23,6 +23,10 @@ pub(super) fn can_carry(system: &System, workload: &Workload, options: &Options)
     if workload.topics.is_some() && protocol.is_none() {
         return refuse("topics", "it has no server that routes by them");
     }
+    let is_stream = protocol == Some(Protocol::Kafka) || (protocol == Some(Protocol::Redis) && workload.qos > 0);
+    if is_stream && !workload.churn.is_none() {
+        return refuse("churn", "each client that comes would make a topic or stream that stays");
+    }
     match protocol {
         Some(Protocol::Kafka) if workload.topics.is_some() => {
             return refuse("topics", "a producer or consumer of pubmark has one topic of Kafka");

@@ -1,5 +1,6 @@
 //! An agent's identity and features.
 
+use crate::fault::Fault;
 use crate::profile::Profile;
 use crate::rows;
 use crate::units::Ns;
@@ -52,7 +53,7 @@ pub struct Features {
     /// Rates: `constant`, `varying`, `sine`, `trace`, and `max`, as fast as the system permits. Minimum: `constant`.
     pub profiles: Vec<String>,
     /// Reactions to faults: `reconnect`, with which clients of a broker come back with their
-    /// session. Minimum: none.
+    /// session, and `cut`, with which they close their connections when they are told to. Minimum: none.
     pub faults: Vec<String>,
     /// Largest number of simultaneous flows. Minimum: 1.
     pub flows: u32,
@@ -88,6 +89,8 @@ pub struct Features {
     pub headers: bool,
     /// True if bodies follow `payload_content`. Minimum: false.
     pub payload_content: bool,
+    /// True if the agent with subscriber 0 plays the clients of `churn` as well. Minimum: false.
+    pub churn: bool,
     /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
     /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,6 +125,7 @@ impl Default for Features {
             topics: false,
             headers: false,
             payload_content: false,
+            churn: false,
             row_bytes: None,
         }
     }
@@ -155,9 +159,13 @@ const TOPICS: &str = "topics";
 const HEADERS: &str = "headers";
 /// Bodies are not random.
 const PAYLOAD_CONTENT: &str = "payload_content";
+/// Clients come and go.
+const CHURN: &str = "churn";
+/// Clients close their connections when they are told to, and reconnect.
+pub const CUT: &str = "cut";
 /// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
-/// The reason for [`RECONNECT`] and [`CRASH`] in errors.
+/// The reason for [`RECONNECT`], [`CUT`] and [`CRASH`] in errors.
 const FAULTS: &str = "what a run with faults needs,";
 
 /// Error: an agent lacks a feature that a workload needs.
@@ -192,6 +200,13 @@ impl Features {
         lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_room(workload)))
     }
 
+    /// Returns the feature that an agent needs to carry out a fault on its own clients, if it lacks it.
+    pub fn lack_of_fault(&self, fault: &Fault) -> Option<Lack> {
+        let cuts = self.faults.iter().any(|word| word == CUT);
+        let lack = || Lack { what: FAULTS, wanted: CUT.to_owned(), has: self.faults.clone() };
+        if fault.cut_percent().is_some() { (!cuts).then(lack) } else { self.lack_of_crash() }
+    }
+
     /// Returns the feature that an agent needs if its clients are killed, if it lacks it.
     pub fn lack_of_crash(&self) -> Option<Lack> {
         (!self.crash).then(|| Lack { what: FAULTS, wanted: CRASH.to_owned(), has: self.faults.clone() })
@@ -218,12 +233,12 @@ impl Features {
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
         let (span, outstanding) = (flag(self.span, SPAN), flag(self.outstanding, OUTSTANDING));
         let is_part = !workload.span.is_whole();
-        let payload_sizes = flag(self.payload_sizes, PAYLOAD_SIZES);
+        let (payload_sizes, churn) = (flag(self.payload_sizes, PAYLOAD_SIZES), flag(self.churn, CHURN));
         let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
         let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
         let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 15] = [
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 16] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -239,6 +254,7 @@ impl Features {
             ("messages to several topics:", draws.then_some(TOPICS), &topics),
             ("messages with headers:", headed.then_some(HEADERS), &headers),
             ("bodies that are not random:", filled.then_some(PAYLOAD_CONTENT), &payload_content),
+            ("clients that come and go:", (!workload.churn.is_none()).then_some(CHURN), &churn),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -250,6 +266,7 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Script;
     use crate::setting::Settings;
 
     fn workload(settings: &[(&str, &str)]) -> Workload {
@@ -295,9 +312,16 @@ mod tests {
             least.lack(&[&back]).unwrap().to_string(),
             "cannot play what a run with faults needs, `reconnect`; it has: none"
         );
-        let crash = least.lack_of_crash().unwrap().to_string();
-        assert_eq!(crash, "cannot play what a run with faults needs, `crash`; it has: none");
-        assert_eq!(Features { crash: true, ..Features::default() }.lack_of_crash(), None);
+        for (text, word) in [("kill publishers at 1s", "crash"), ("cut 5% of clients at 1s", "cut")] {
+            let fault = &Script::parse(text).unwrap().0[0];
+            let lack = least.lack_of_fault(fault).unwrap().to_string();
+            assert_eq!(lack, format!("cannot play what a run with faults needs, `{word}`; it has: none"));
+            let has = Features { crash: word == "crash", faults: words(&[word]), ..Features::default() };
+            assert_eq!(has.lack_of_fault(fault), None);
+        }
+        let churn = least.lack(&[&workload(&[("churn", "5/s")])]).unwrap().to_string();
+        assert_eq!(churn, "cannot play clients that come and go: `churn`; it has: none");
+        assert_eq!(Features { churn: true, ..Features::default() }.lack(&[&workload(&[("churn", "5/s")])]), None);
         let header = Features { verification: words(&["header"]), ..Features::default() };
         assert_eq!(header.lack(&[&workload(&[("verify", "full")])]).map(|lack| lack.what), Some("the verification"));
         let tree = least.lack(&[&workload(&[("pattern", "tree")])]).unwrap().to_string();

@@ -1,8 +1,10 @@
 //! An agent's result.
 
+use super::churn::ChurnResult;
 use super::histograms::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
 use super::sequences::SeenBits;
+use crate::churn::ConnectTimes;
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
 use crate::units::Ns;
@@ -41,6 +43,12 @@ pub struct AgentResult {
     /// Times from a client's connection attempt until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<PackedHistogram>,
+    /// The parts of these times that handshakes of TLS took, as a histogram; `None` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_handshake_time: Option<PackedHistogram>,
+    /// Times from the acceptance of a client until the server confirmed its subscription, as a histogram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribe_time: Option<PackedHistogram>,
     /// Times without a connection, as a histogram: from its loss until the client was accepted
     /// again, subscribed, and had sent again what the server had not acknowledged. Losses that
     /// lasted to the end are excluded.
@@ -148,6 +156,9 @@ pub struct FlowResult {
     /// supported by this agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<SubscriberFigures>,
+    /// Clients that came and went; from the agent with subscriber 0, if the workload has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<Box<ChurnResult>>,
 }
 
 /// Error: a histogram of a result is invalid.
@@ -188,9 +199,26 @@ impl AgentResult {
                 let histogram = read(field, packed, PackedHistogram::SLICE_DIGITS)?;
                 slices.push(histogram.map_or(0, |histogram| histogram.count()));
             }
-            all.flows.push(FlowHistograms { times, slices });
+            let mut churn = ConnectTimes::default();
+            if let Some(result) = &flow.churn {
+                let field = |name| format!("flows[{number}].churn.{name}");
+                let count = |name, packed| {
+                    let histogram = read(field(name), packed, PackedHistogram::DIGITS)?;
+                    Ok(histogram.map_or(0, |histogram| histogram.count()))
+                };
+                let ConnectTimes { connect, tls_handshake, subscribe } = &result.times;
+                churn = ConnectTimes {
+                    connect: count("times.connect", connect)?,
+                    tls_handshake: count("times.tls_handshake", tls_handshake)?,
+                    subscribe: count("times.subscribe", subscribe)?,
+                };
+                count("own_lag", &result.own_lag)?;
+            }
+            all.flows.push(FlowHistograms { times, slices, churn });
         }
         read("connect_time".into(), &self.connect_time, PackedHistogram::DIGITS)?;
+        read("tls_handshake_time".into(), &self.tls_handshake_time, PackedHistogram::DIGITS)?;
+        read("subscribe_time".into(), &self.subscribe_time, PackedHistogram::DIGITS)?;
         let reconnects = read("reconnect_time".into(), &self.reconnect_time, PackedHistogram::DIGITS)?;
         all.reconnects = reconnects.map(|histogram| histogram.count());
         Ok(all)
@@ -213,6 +241,8 @@ pub struct FlowHistograms {
     pub times: TimeFigures<Option<Histogram>>,
     /// Number of latencies in each slice of the window.
     pub slices: Vec<u64>,
+    /// Number of times of the clients that came and went.
+    pub churn: ConnectTimes<u64>,
 }
 
 impl FlowHistograms {

@@ -16,11 +16,11 @@ pub struct FaultEvent {
     pub host: Option<String>,
     /// Instant, ns from the window's beginning, at which the last of its processes had been sent
     /// the signal, all of the link's connections had been reset, or the last agent of a side had
-    /// been told that its clients are killed; `None` if that never happened.
+    /// been told that its clients are killed or cut; `None` if that never happened.
     pub at_ns: Option<Ns>,
     /// Instant, ns from the window's beginning, at which the first of its processes was sent the
     /// signal to continue, the server was restarted, or the repair of the link began; `None` if
-    /// that never happened, as for killed clients.
+    /// that never happened, as for killed clients. For clients that are cut, the same instant.
     pub until_ns: Option<Ns>,
     /// Instant at which the killed server listened again, ns from the window's beginning; `None` if
     /// it did not within the window, for other faults, and in records of versions without it.

@@ -1,5 +1,6 @@
 //! The flows of a record.
 
+use super::churn::ChurnFigures;
 use super::judgement::Verdict;
 use super::rates::{Rates, Series};
 use crate::counts::{Counts, RefusalCount};
@@ -48,6 +49,9 @@ pub struct OwnFigures {
     pub histograms: TimeFigures<Option<String>>,
     /// Its figures by time slice.
     pub series: Series,
+    /// Its clients that came and went; `None` if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<Box<ChurnFigures>>,
     /// Judgement of its figures.
     pub verdict: Verdict,
 }
@@ -63,6 +67,7 @@ impl OwnFigures {
             stalls: None,
             histograms: TimeFigures::none(),
             series: Series::default(),
+            churn: None,
             verdict: Verdict::default(),
         }
     }

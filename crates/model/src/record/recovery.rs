@@ -57,7 +57,7 @@ impl RunRecord {
 }
 
 /// Returns the faults that disconnected clients from the server and ended in the window, by their
-/// beginnings.
+/// beginnings. A cut of clients ends when it begins.
 fn outages(record: &RunRecord) -> Vec<Outage> {
     if record.error.is_some() {
         return Vec::new();
@@ -68,7 +68,7 @@ fn outages(record: &RunRecord) -> Vec<Outage> {
     };
     let of_server = |event: &FaultEvent| {
         let stops = matches!(event.what, Act::Stop | Act::Kill) && event.who == Target::Server;
-        stops || (event.what == Act::Cut && matches!(event.who, Target::Link | Target::Host))
+        stops || event.what == Act::Cut
     };
     let events = record.fault_log.iter().enumerate().filter(|(_, event)| of_server(event));
     let outage = |(place, event): (usize, &FaultEvent)| {

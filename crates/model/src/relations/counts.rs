@@ -1,6 +1,7 @@
 //! Relations between counts.
 
 use super::part::{Part, hold, of_window};
+use crate::churn::{ChurnCounts, ConnectTimes};
 use crate::counts::PublisherTotal;
 use crate::protocol::{FlowHistograms, FlowResult, Ranges};
 use crate::units::Ns;
@@ -199,4 +200,28 @@ pub fn connections(part: &Part<'_>, _: &FlowResult, _: &FlowHistograms) -> Resul
     hold(back <= lost, || format!("{back} connections came back, but {lost} were lost"))?;
     let timed = part.histograms.reconnects.unwrap_or(back);
     hold(timed == back, || format!("`reconnect_time` has {timed} times, but {back} connections came back"))
+}
+
+/// Checks that all clients that were due have come and gone, or failed, and that each that came has its times.
+pub fn churn(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
+    let first = part.clients.iter().any(|client| !client.role.sends() && client.id == 0);
+    let churn = &part.workload.churn;
+    let Some(found) = flow.churn.as_ref().filter(|_| first && !churn.is_none()) else {
+        let missing = first && !churn.is_none();
+        hold(!missing, || "`churn` is requested, and its result has none".into())?;
+        return hold(flow.churn.is_none(), || "its result has `churn`, which is not its part".into());
+    };
+    let ChurnCounts { due, connected, failed, late } = found.counts;
+    let planned = churn.due(part.workload.warmup_ns, part.workload.window_ns().unwrap_or(0));
+    let planned = planned.end - planned.start;
+    hold(due == planned, || format!("{due} clients were due to come, but the plan has {planned}"))?;
+    hold(connected.saturating_add(failed) == due && late <= connected, || {
+        format!("of {due} clients that were due {connected} connected, {late} of them late, and {failed} failed")
+    })?;
+    let ConnectTimes { connect, tls_handshake, subscribe } = histograms.churn;
+    hold((connect, subscribe) == (connected, connected) && tls_handshake <= connected, || {
+        format!(
+            "`churn` has {connect} times to connect and {subscribe} to subscribe, but {connected} clients connected"
+        )
+    })
 }

@@ -1,8 +1,9 @@
 use super::*;
+use crate::churn::{Churn, ChurnCounts, ConnectTimes};
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal};
 use crate::payload::{Payload, SizeFiles};
 use crate::protocol::{
-    AgentResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
+    AgentResult, ChurnResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
 };
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::Workload;
@@ -27,6 +28,14 @@ fn client(role: Role, id: u32, hears: (u32, u32)) -> Client {
 
 fn times(pairs: &[(u64, u64)]) -> Option<PackedHistogram> {
     Some(PackedHistogram::Pairs(pairs.to_vec()))
+}
+
+/// Makes a result of clients that came and went: due, connected, failed and late ones, and this many times.
+fn churned([due, connected, failed, late]: [u64; 4], count: u64) -> Option<Box<ChurnResult>> {
+    let counts = ChurnCounts { due, connected, failed, late };
+    let times = || times(&[(5, count)]).filter(|_| count > 0);
+    let times = ConnectTimes { connect: times(), tls_handshake: None, subscribe: times() };
+    Some(Box::new(ChurnResult { counts, times, ..ChurnResult::default() }))
 }
 
 /// Creates a case with a publisher and a subscriber in one agent, 100 messages a second, a second
@@ -108,6 +117,11 @@ impl Case {
         self.flow().bytes = bytes.map(counts);
     }
 
+    fn comes_and_goes(&mut self, counts: [u64; 4], times: u64) {
+        self.workload.churn = Churn::parse("10/s").unwrap();
+        self.flow().churn = churned(counts, times);
+    }
+
     fn flow(&mut self) -> &mut FlowResult {
         &mut self.result.flows[0]
     }
@@ -185,6 +199,16 @@ const WRONG: &[(&str, Wrong, &str)] = &[
         },
         "`reconnect_time` has 2 times, but 1 connections came back",
     ),
+    ("churn", |case| case.flow().churn = churned([0, 0, 0, 0], 0), "its result has `churn`, which is not its part"),
+    (
+        "churn",
+        |case| case.workload.churn = Churn::parse("10/s").unwrap(),
+        "`churn` is requested, and its result has none",
+    ),
+    ("churn", |case| case.comes_and_goes([21, 21, 0, 0], 21), "21 clients were due to come, but the plan has 20"),
+    ("churn", |case| case.comes_and_goes([20, 18, 1, 0], 18), "of 20 clients that were due 18 connected"),
+    ("churn", |case| case.comes_and_goes([20, 18, 2, 19], 18), "19 of them late"),
+    ("churn", |case| case.comes_and_goes([20, 18, 2, 0], 17), "`churn` has 17 times to connect and 17 to subscribe"),
     (
         "latency-count",
         |case| case.flow().histograms.latency = times(&[(50_000, 184)]),
@@ -319,6 +343,7 @@ fn a_right_result_breaks_none() {
         assert_eq!(case.check(), Ok(()), "{name}");
     };
     right("an agent that cannot tell its own lag", &[], |case| case.flow().histograms.own_lag = None);
+    right("clients came and went", &[], |case| case.comes_and_goes([20, 18, 2, 1], 18));
     right("a second copy was damaged", &[], |case| case.flow().ledger.corrupted = 4);
     right("the warm-up is in no slice", &[], |case| case.flow().series.delivered = vec![91, 99]);
     right("nothing of the window was sent", &[], |case| {

@@ -1,5 +1,6 @@
 //! The types of keys' values: parsing and formatting.
 
+use crate::churn::Churn;
 use crate::draw::Choice;
 use crate::fault::Script;
 use crate::hosts::Ends;
@@ -287,6 +288,16 @@ impl Kind for Rate {
 
     fn value(&self) -> Value {
         self.clone().into()
+    }
+}
+
+impl Kind for Churn {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        Ok(Churn::parse(text)?)
+    }
+
+    fn value(&self) -> Value {
+        self.to_string().into()
     }
 }
 

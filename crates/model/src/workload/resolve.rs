@@ -91,6 +91,9 @@ pub enum WorkloadError {
         /// Number of subscribers.
         subscribers: u32,
     },
+    /// The window's end is not known beforehand.
+    #[error("`churn` needs a window of known length: write `duration` in place of `count`, or leave `churn` out")]
+    ChurnWithoutEnd,
     /// The file of sizes was not read.
     #[error("`payload = \"{0}\"`: only a study with its file can name a file of sizes")]
     NoSizes(Payload),
@@ -230,6 +233,9 @@ impl Workload {
         if arrival.pauses() && settings.count.is_some() {
             errors.push(WorkloadError::CountAndPauses(arrival));
         }
+        if !settings.churn().is_none() && matches!((&rate, extent), (Rate::Max, Extent::Count(_))) {
+            errors.push(WorkloadError::ChurnWithoutEnd);
+        }
         let payload = settings.payload();
         let payload_sizes = payload.sizes(files.sizes);
         let sized = rate.trace().filter(|trace| trace.is_sized()).map(|trace| trace.rows().most_bytes());
@@ -250,6 +256,7 @@ impl Workload {
             span: span(settings),
             consume: settings.consume(),
             outstanding: settings.outstanding().0,
+            churn: settings.churn(),
             payload_bytes,
             payload_sizes,
             payload_content: settings.payload_content(),

@@ -89,6 +89,8 @@ impl Lab {
 /// A valid run with nothing measured but a full delivery.
 fn record(cell: &Cell, repeat: u32) -> RunRecord {
     let mut run = RunRecord {
+        churn: None,
+        drain_time_ns: None,
         schema: SCHEMA,
         cell: cell.axes.clone(),
         repeat,

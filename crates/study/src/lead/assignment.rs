@@ -82,6 +82,7 @@ impl AgentPlan {
         let sends = match side {
             Target::Publishers => true,
             Target::Subscribers => false,
+            Target::Clients => return true,
             Target::Server | Target::Link | Target::Host | Target::Later(_) => return false,
         };
         self.clients.iter().all(|client| client.role.sends() == sends)

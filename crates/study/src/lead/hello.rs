@@ -1,5 +1,6 @@
 //! Checks an agent's hello: decides whether the agent can play.
 
+use pubmark_model::fault::Fault;
 use pubmark_model::protocol::{AgentHello, Lack, NoSuchDriver, UPDATE_AGENT, UnknownOption, VERSION};
 use pubmark_model::record::AgentIdentity;
 use pubmark_model::units::{Ns, SECOND};
@@ -94,10 +95,10 @@ pub fn fits(hello: &AgentHello, driver: Option<&str>, flows: &[&Workload], now: 
     }
 }
 
-/// Checks that the clients of this agent can be killed.
-pub fn can_crash(hello: &AgentHello) -> Result<(), Misfit> {
+/// Checks that this agent can carry out a fault on its clients.
+pub fn can_strike(hello: &AgentHello, fault: &Fault) -> Result<(), Misfit> {
     let AgentIdentity { name, version, .. } = identity(hello);
-    hello.features.lack_of_crash().map_or(Ok(()), |lack| Err(Misfit::Feature { name, version, lack: cut(lack) }))
+    hello.features.lack_of_fault(fault).map_or(Ok(()), |lack| Err(Misfit::Feature { name, version, lack: cut(lack) }))
 }
 
 /// Shortens the texts so that they fit into one line.

@@ -46,7 +46,7 @@ struct Played {
     /// Agents that were told that their clients are killed, and when.
     crashed: Vec<(usize, Ns)>,
     /// Sides whose agents all received the order to kill their clients.
-    killed: Vec<Target>,
+    struck: Vec<usize>,
     took_ns: Ns,
     /// Time until every client had received from its publishers, if they have.
     discovery_ns: Option<Ns>,
@@ -72,7 +72,7 @@ struct Stage<'a> {
     now: Ns,
     looks: Vec<(Edge, Ns, Ns)>,
     crashed: Vec<(usize, Ns)>,
-    killed: Vec<Target>,
+    struck: Vec<usize>,
     /// Start of the schedule.
     start_ns: Ns,
     /// Agent whose clients cannot be killed.
@@ -121,7 +121,7 @@ impl<'a> Stage<'a> {
             now,
             looks: Vec::new(),
             crashed: Vec::new(),
-            killed: Vec::new(),
+            struck: Vec::new(),
             start_ns: 0,
             immortal: None,
             result: None,
@@ -236,6 +236,10 @@ impl<'a> Stage<'a> {
                     self.say(agent, at, Event::Sent { publishers });
                 }
             }
+            Command::Cut { percent } => {
+                assert_eq!(*percent, 50);
+                self.crashed.push((agent, self.now));
+            }
             Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
             Command::Stop {} => {
                 let mut result = self.right_result(agent);
@@ -268,15 +272,15 @@ impl<'a> Stage<'a> {
                         self.leader.begin(self.now);
                     }
                     Order::Look { edge, at_ns } => self.looks.push((edge, at_ns, self.now)),
-                    Order::Killed(side) => self.killed.push(side),
+                    Order::Struck(place) => self.struck.push(place),
                     Order::Draining | Order::Drained | Order::Figures(_) => {}
                 }
             }
             if let Some(outcome) = self.leader.outcome() {
-                let Stage { looks, crashed, killed, leader, .. } = self;
+                let Stage { looks, crashed, struck, leader, .. } = self;
                 let discovery_ns = leader.discovery_ns();
                 let took_ns = self.now - began;
-                return Played { outcome, looks, crashed, killed, took_ns, discovery_ns, lines, told_bytes };
+                return Played { outcome, looks, crashed, struck, took_ns, discovery_ns, lines, told_bytes };
             }
             let said = self.coming.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.leader.deadline_ns();
@@ -343,18 +347,20 @@ fn clients_are_killed_at_their_instant_and_the_window_goes_on_to_its_end() {
         Stage::new(&cell, None).play()
     };
     let both = "kill publishers at 500ms, kill subscribers at 0s";
-    for (fault, agents, sides) in [
+    let cut = "cut 50% of clients at 500ms, kill subscribers at 1s";
+    for (fault, agents, places) in [
         ("none", &[][..], &[][..]),
-        ("kill publishers at 500ms", &[(0, 500)], &[Target::Publishers]),
-        ("kill subscribers at 1999ms", &[(1, 1_999)], &[Target::Subscribers]),
-        (both, &[(1, 0), (0, 500)], &[Target::Subscribers, Target::Publishers]),
+        ("kill publishers at 500ms", &[(0, 500)], &[0]),
+        ("kill subscribers at 1999ms", &[(1, 1_999)], &[0]),
+        (both, &[(1, 0), (0, 500)], &[0, 1]),
+        (cut, &[(0, 500), (1, 500), (1, 1_000)], &[0, 1]),
     ] {
         let played = killed(fault, 3);
         let (begin, end) = window(&played.looks);
         assert_eq!(end - begin, 2 * SECOND, "{fault}");
         let at = |(agent, after_ms): &(usize, Ns)| (*agent, begin + after_ms * MILLISECOND);
         assert_eq!(played.crashed, agents.iter().map(at).collect::<Vec<_>>(), "{fault}");
-        assert_eq!(played.killed, sides, "{fault}");
+        assert_eq!(played.struck, places, "{fault}");
         let reports = played.outcome.unwrap_or_else(|refusal| panic!("{fault}: {refusal}"));
         assert_eq!(reports.iter().map(|report| report.result.publishers().count()).sum::<usize>(), 3, "{fault}");
     }

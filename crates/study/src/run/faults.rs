@@ -78,7 +78,7 @@ impl Faults {
     pub fn new(script: &Script, from_ns: Ns) -> Faults {
         let mut steps: Vec<Step> = Vec::new();
         for (index, fault) in script.0.iter().enumerate() {
-            // `Leader` tells the agents to kill their clients.
+            // `Leader` tells the agents what happens to their clients.
             let Some(until_ns) = fault.until_ns() else { continue };
             steps.push(Step { at_ns: from_ns.saturating_add(fault.at_ns), fault: index, ends: false });
             steps.push(Step { at_ns: from_ns.saturating_add(until_ns), fault: index, ends: true });
@@ -99,11 +99,12 @@ impl Faults {
         Faults { from_ns, steps: steps.into(), lengths, log, awaited: VecDeque::new(), returning: None }
     }
 
-    /// Notes that the clients of this side were killed at this instant, permanently.
-    pub fn killed(&mut self, side: Target, at_ns: Ns) {
-        let at_ns = Some(at_ns.saturating_sub(self.from_ns));
-        let event = self.log.iter_mut().find(|event| event.what == Act::Kill && event.who == side);
-        event.into_iter().for_each(|event| event.at_ns = at_ns);
+    /// Notes that agents carried out the fault at this place in the script at this instant. Killed clients stay away;
+    /// those that are cut may come back at once.
+    pub fn struck(&mut self, place: usize, at_ns: Ns) {
+        let Some(event) = self.log.get_mut(place) else { return };
+        event.at_ns = Some(at_ns.saturating_sub(self.from_ns));
+        event.until_ns = event.at_ns.filter(|_| event.what == Act::Cut);
     }
 
     /// Returns the latest instant at which [`Faults::step`] must be called.

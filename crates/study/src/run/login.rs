@@ -1,5 +1,6 @@
 //! The credentials of servers that other hosts can reach: a user, and a random password per process of this program.
 
+use crate::credentials;
 use pubmark_model::cell::Cell;
 use pubmark_model::options::OptionValues;
 use pubmark_model::printable::hexadecimal;
@@ -36,6 +37,8 @@ pub fn of(cell: &Cell) -> Option<(String, String)> {
 pub fn secrets(cell: &Cell) -> Secrets {
     let login = of(cell);
     let mine = cell.system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()));
+    // Without its file the run fails, and says nothing of it.
+    let mine = mine.and_logins(&credentials::read(cell).unwrap_or_default());
     cell.placement.hosts().into_iter().fold(mine, |mine, host| mine.and(host.secrets()))
 }
 

@@ -471,9 +471,9 @@ impl<'h> Processes<'h> {
                 }
             }
             Order::Draining => (means.context.news)(News::Phase(Phase::Draining)),
-            Order::Killed(side) => {
+            Order::Struck(place) => {
                 if let Some(faults) = &mut means.faults {
-                    faults.killed(side, clock::now());
+                    faults.struck(place, clock::now());
                 }
             }
             Order::Drained => {

@@ -1,10 +1,12 @@
 //! Settings that all AMQP clients of a run share.
 
+use crate::drivers::option_file::Logins;
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::OptionValues;
 use pubmark_wire::amqp::{FieldTable, Frame, Method, headed, put_flag, put_table, put_text};
+use std::borrow::Cow;
 
 /// The one channel of a session.
 pub(super) const CHANNEL: u16 = 1;
@@ -39,6 +41,8 @@ pub struct AmqpSettings {
     pub(super) message_properties: Vec<u8>,
     /// User and password, each after a zero byte (RFC 4616).
     login: Vec<u8>,
+    /// Users and passwords of single clients.
+    logins: Option<Logins>,
     /// The client's properties, as the bytes of a table.
     properties: Vec<u8>,
 }
@@ -99,19 +103,27 @@ impl AmqpSettings {
             consumer_arguments,
             message_properties: headed(FieldTable(&headers), terms.durable),
             headers,
-            login: format!("\0{user}\0{password}").into_bytes(),
+            login: plain(user, password),
+            logins: Logins::of(terms)?,
             properties: properties(),
         })
     }
 
-    /// Returns the method that logs in.
-    pub(super) fn start_ok(&self) -> Method<'_> {
-        Method::StartOk {
+    /// Returns user and password of the client with this line of `credentials_file`.
+    pub(super) fn login(&self, row: u32) -> Cow<'_, [u8]> {
+        let own = self.logins.as_ref().and_then(|logins| logins.row(row));
+        own.map_or(Cow::Borrowed(&self.login), |(user, password)| Cow::Owned(plain(user, password)))
+    }
+
+    /// Appends the method that logs in with it.
+    pub(super) fn log_in(&self, row: u32, out: &mut Vec<u8>) {
+        let start_ok = Method::StartOk {
             properties: FieldTable(&self.properties),
             mechanism: "PLAIN".into(),
-            response: &self.login,
+            response: &self.login(row),
             locale: "en_US".into(),
-        }
+        };
+        Frame::Method(0, start_ok).put(out);
     }
 
     /// Declares the run's own exchange, if there is one.
@@ -128,6 +140,10 @@ impl AmqpSettings {
     pub(super) fn open(&self) -> Method<'_> {
         Method::Open { vhost: (&*self.vhost).into(), reserved_1: "".into(), reserved_2: false }
     }
+}
+
+fn plain(user: &str, password: &str) -> Vec<u8> {
+    format!("\0{user}\0{password}").into_bytes()
 }
 
 fn properties() -> Vec<u8> {

@@ -279,12 +279,14 @@ fn settings_are_read_and_refused() {
     assert_eq!(read("amqp://h", 0, &[("vhost", "v")]).unwrap().vhost, "v");
     assert_eq!(read("amqp://h/a%2Fb%20c", 0, &[("vhost", "v")]).unwrap().vhost, "a/b c");
     assert_eq!(Amqp::keep_alive_s(&read("amqp://h?heartbeat=7", 0, &[("heartbeat", "30s")]).unwrap()), 7);
-    let start_ok = |url: &str| match read(url, 0, &[]).unwrap().start_ok() {
-        Method::StartOk { response, .. } => response.to_vec(),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(start_ok("amqp://h"), b"\0guest\0guest");
-    assert_eq!(start_ok("amqp://me:secret@h"), b"\0me\0secret");
+    let login = |url: &str| read(url, 0, &[]).unwrap().login(0).into_owned();
+    assert_eq!(login("amqp://h"), b"\0guest\0guest");
+    assert_eq!(login("amqp://me:secret@h"), b"\0me\0secret");
+    let path = std::env::temp_dir().join(format!("amqp-logins-{}", std::process::id()));
+    std::fs::write(&path, "ann,one\nbob,two\n").unwrap();
+    let each = read("amqp://h", 0, &[("credentials_file", path.to_str().unwrap())]).unwrap();
+    std::fs::remove_file(path).unwrap();
+    assert_eq!([0, 1].map(|row| each.login(row).into_owned()), [b"\0ann\0one".to_vec(), b"\0bob\0two".to_vec()]);
     let settings = read("amqp://h", 1, &[("heartbeat", "30s")]).unwrap();
     assert_eq!(Amqp::keep_alive_s(&settings), 30);
     let long = "v".repeat(256);

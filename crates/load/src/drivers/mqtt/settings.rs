@@ -1,5 +1,6 @@
 //! Settings that all MQTT clients of a run share.
 
+use crate::drivers::option_file::Logins;
 use crate::session::{ClientSpec, SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::message_headers::MessageHeaders;
@@ -25,6 +26,8 @@ pub struct MqttSettings {
     pub(super) retain: bool,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
+    /// Users and passwords of single clients.
+    pub(super) logins: Option<Logins>,
     /// Keep-alive time, s; 0 turns it off.
     pub(super) keep_alive_s: u16,
     pub(super) inflight: u16,
@@ -88,6 +91,7 @@ impl MqttSettings {
             retain,
             user,
             password,
+            logins: Logins::of(terms)?,
             keep_alive_s,
             inflight,
             payload_bytes,
@@ -98,12 +102,17 @@ impl MqttSettings {
     }
 
     pub(super) fn connect(&self, spec: &ClientSpec, remembered: bool, out: &mut Vec<u8>) {
+        let own = self.logins.as_ref().and_then(|logins| logins.row(spec.row));
+        let (user, password) = match own {
+            Some((user, password)) => (Some(user), Some(password)),
+            None => (self.user.as_deref(), self.password.as_deref()),
+        };
         let connect = ConnectPacket {
             client_id: &spec.name,
             clean_start: !remembered,
             keep_alive_s: self.keep_alive_s,
-            user: self.user.as_deref(),
-            password: self.password.as_deref().map(str::as_bytes),
+            user,
+            password: password.map(str::as_bytes),
             will: None,
             session_expiry_s: if remembered { self.session_expiry_s } else { 0 },
             receive_maximum: u16::MAX,

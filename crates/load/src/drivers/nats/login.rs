@@ -2,6 +2,7 @@
 //! server's nonce (an nkey, or a file of credentials with a token that its account has
 //! signed).
 
+use crate::drivers::option_file::read_file;
 use crate::session::SettingsError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,8 +10,6 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, Options};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::Value;
-use std::fs::File;
-use std::io::Read;
 
 /// Maximum length of a key file that is read, bytes.
 const MOST_BYTES: u64 = 64 << 10;
@@ -66,15 +65,9 @@ impl Signer {
     }
 }
 
-fn read_file(option: &str, path: &str) -> Result<String, SettingsError> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
-    read.map(|_| text).map_err(|why| format!("{option}: cannot read {path}: {why}").into())
-}
-
 /// Reads a file with a seed on its own line.
 fn of_seed(path: &str) -> Result<Signer, SettingsError> {
-    let text = read_file("nkey", path)?;
+    let text = read_file("nkey", path, MOST_BYTES)?;
     let lines = || text.lines().map(str::trim);
     let seed = lines().find(|line| line.starts_with('S')).ok_or_else(|| {
         let hint = if lines().any(|line| line.starts_with('U')) { " It holds the public key." } else { "" };
@@ -90,7 +83,7 @@ fn of_seed(path: &str) -> Result<Signer, SettingsError> {
 /// Reads a file as `nsc generate creds` makes it: a token and a seed, each between
 /// markers.
 fn of_credentials(path: &str) -> Result<Signer, SettingsError> {
-    let text = read_file("creds", path)?;
+    let text = read_file("creds", path, MOST_BYTES)?;
     let section = |mark: &str| {
         let mut lines = text.lines().map(str::trim).skip_while(|line| !(line.contains("BEGIN") && line.contains(mark)));
         lines.next()?;

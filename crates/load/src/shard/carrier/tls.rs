@@ -6,9 +6,11 @@ mod trust;
 mod words;
 
 use super::errors::denied;
+use crate::clock;
 pub use files::TlsError;
 pub use offer::Negotiated;
 use pubmark_model::options::Options;
+use pubmark_model::units::Ns;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
@@ -73,13 +75,24 @@ pub struct Tls {
     /// Plaintext accepted last, and bytes of its ciphertext that the kernel has taken.
     taken: usize,
     written: usize,
+    /// Instant at which the handshake began, 0 before that, and its length, 0 until it is over, ns.
+    began_ns: Ns,
+    handshake_ns: Ns,
 }
 
 impl Tls {
     pub fn new(dial: &TlsDial, stream: TcpStream) -> io::Result<Tls> {
         let connection = ClientConnection::new(dial.config.clone(), dial.name.clone())
             .map_err(|error| denied(format!("TLS cannot be spoken: {}", words::of(&error))))?;
-        Ok(Tls { stream, connection, awaits_line: dial.after_first_line, taken: 0, written: 0 })
+        Ok(Tls {
+            stream,
+            connection,
+            awaits_line: dial.after_first_line,
+            taken: 0,
+            written: 0,
+            began_ns: 0,
+            handshake_ns: 0,
+        })
     }
 
     pub fn stream(&self) -> &TcpStream {
@@ -91,6 +104,12 @@ impl Tls {
         Negotiated::of(&self.connection)
     }
 
+    /// Returns the length of the handshake, ns, from the first message of the client until the last one of the server
+    /// is checked.
+    pub fn handshake_ns(&self) -> Option<Ns> {
+        Some(self.handshake_ns).filter(|ns| *ns > 0)
+    }
+
     /// True if ciphertext waits for the kernel.
     pub fn is_behind(&self) -> bool {
         !self.awaits_line && self.connection.wants_write()
@@ -98,6 +117,9 @@ impl Tls {
 
     /// Writes ciphertext, as far as the kernel takes it.
     pub fn flush(&mut self) -> io::Result<()> {
+        if self.began_ns == 0 && self.is_behind() {
+            self.began_ns = clock::now();
+        }
         while self.is_behind() {
             match self.connection.write_tls(&mut self.stream) {
                 Ok(count) => self.written += count,
@@ -227,6 +249,9 @@ impl Tls {
         // Sends an alert after a failure; otherwise the next handshake message and the bytes that
         // waited for its end.
         let flushed = self.flush();
+        if handshaking && !self.connection.is_handshaking() {
+            self.handshake_ns = clock::now().saturating_sub(self.began_ns).max(1);
+        }
         match processed {
             Ok(_) => flushed,
             Err(error) => Err(refusal(&error, handshaking)),

@@ -2,6 +2,7 @@
 
 use crate::shard::carrier::{Dial, Negotiated};
 use crate::shard::errors::{ConnectError, ConnectFailure, ShardError};
+use pubmark_model::churn::ConnectTimes;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::protocol::Connections;
 use pubmark_model::units::Ns;
@@ -28,7 +29,7 @@ pub struct Ramp {
     errors: Vec<Option<String>>,
     /// Error of the first attempt that failed.
     pub first_error: Option<String>,
-    pub times: Histogram,
+    pub times: ConnectTimes<Histogram>,
     /// Version and cipher suite of the first client that the server accepted over TLS.
     pub negotiated: Option<Negotiated>,
     /// Counts and times.
@@ -56,7 +57,7 @@ impl Ramp {
             place: 0,
             errors: Vec::new(),
             first_error: None,
-            times: Histogram::latency(),
+            times: ConnectTimes::default().map(|()| Histogram::latency()),
             negotiated: None,
             counts: Connections { wanted: clients as u64, ..Connections::default() },
             settled: clients == 0,
@@ -79,8 +80,8 @@ impl Ramp {
         self.refusal(ConnectFailure::Failed(format!("{what}{known}")))
     }
 
-    pub fn take_times(&mut self) -> Histogram {
-        std::mem::replace(&mut self.times, Histogram::latency())
+    pub fn take_times(&mut self) -> ConnectTimes<Histogram> {
+        std::mem::replace(&mut self.times, ConnectTimes::default().map(|()| Histogram::latency()))
     }
 
     /// Counts a failed attempt at one of several addresses. The next address is tried,

@@ -14,6 +14,7 @@ use pubmark_wire::zenoh::{
 };
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -145,6 +146,7 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
             payload_bytes: 64,
             headers: None,
             options: &options,
+            clients: 1,
         };
         let workload = Workload::of([("pairs", "1"), ("payload", "64B")]).unwrap();
         let spec = topics::spec::<Mqtt>(&workload, "", "t", Role::Subscriber, 0);

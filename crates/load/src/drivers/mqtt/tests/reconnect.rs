@@ -25,6 +25,7 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings
         payload_bytes: 1_024,
         headers: None,
         options: &options(&changes),
+        clients: 1,
     };
     Mqtt::settings(&terms).unwrap()
 }

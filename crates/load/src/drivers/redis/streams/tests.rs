@@ -142,6 +142,7 @@ fn an_answer_is_short_where_messages_are_long() {
             payload_bytes,
             headers: None,
             options: &options,
+            clients: 1,
         };
         RedisStreamSettings::read(&terms, true).map(|settings| settings.count).map_err(|error| error.to_string())
     };

@@ -1,0 +1,42 @@
+//! Files with users and passwords of single clients.
+
+use crate::plan::StudyPlan;
+use pubmark_files::Links;
+use pubmark_model::cell::Cell;
+use pubmark_model::credentials::{self, CREDENTIALS, CredentialsError, Login, MOST_BYTES};
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::options::OptionValues;
+
+use std::path::Path;
+
+/// Checks that each run that is to be made has a line for each of its clients.
+///
+/// # Errors
+/// Returns each problem once.
+pub fn check(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.options.text(CREDENTIALS).is_some()) {
+        let problem = match cell.placement.local() {
+            true => read(cell).err().map(Diagnostic::whole),
+            false => Some(
+                Diagnostic::whole("credentials_file: clients on other hosts cannot read this file")
+                    .help("leave `hosts` out, or set username and password for all clients"),
+            ),
+        };
+        found.extend(problem.filter(|problem| !found.contains(problem)));
+    }
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Returns the logins of the clients of a run; none without the option. Each flow begins with the first line.
+///
+/// # Errors
+/// The file cannot be read, or has too few lines.
+pub fn read(cell: &Cell) -> Result<Vec<Login>, CredentialsError> {
+    let Some(path) = cell.options.text(CREDENTIALS) else { return Ok(Vec::new()) };
+    let unreadable = |error: std::io::Error| CredentialsError::Unreadable { path: path.into(), why: error.to_string() };
+    let text = pubmark_files::read_text_of(Path::new(path), MOST_BYTES, Links::Follow).map_err(unreadable)?;
+    let count =
+        |flow: &pubmark_model::protocol::Flow| flow.workload.publishers as usize + flow.workload.subscribers as usize;
+    credentials::parse(path, &text, cell.flows().iter().map(count).max().unwrap_or(0))
+}
