@@ -3,7 +3,7 @@
 use crate::support::*;
 use pubmark_model::plan::cells;
 use pubmark_model::profile::trace::{TraceFile, TraceRows};
-use pubmark_model::study::Study;
+use pubmark_model::study::{ReadOptions, Study};
 use std::sync::Arc;
 
 const START: &str = "title = \"t\"\n[workload]\ntransport = \"tcp\"\nwarmup = \"0s\"\n";
@@ -40,14 +40,16 @@ fn a_trace_is_read_before_it_is_planned_and_its_hash_stays() {
     assert_eq!((sizes, workload.sizes_text().as_deref()), ((20, 100, 60.0), Some("trace t.csv, 0.5x")));
     let text = study.to_toml();
     assert!(
-        text.contains(&format!("[traces]\n\"t.csv\" = \"{}\"", "ab".repeat(32))) && !text.contains("rate ="),
+        text.contains(&format!("[traces]\n\"t.csv\" = \"{}\"", "ab".repeat(32))) && !text.contains("\nrate ="),
         "{text}"
     );
     // Read again, it has the hash and not the rows: enough for a report.
     let again = good(&text);
     assert_eq!((&again, again.missing_traces().0), (&study, vec!["t.csv".to_owned()]));
     assert!(!cells(&again).unwrap()[0].workload.rate.trace().unwrap().rows().is_loaded());
-    refused(&format!("{START}{AXES}[traces]\n\"t.csv\" = \"x\"\n"), &["`x` is not the SHA-256 of a trace"]);
+    let wrong = format!("{START}{AXES}[traces]\n\"t.csv\" = \"x\"\n");
+    let errors = read(&wrong, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(errors.contains("`x` is not the SHA-256 of a trace"), "{errors}");
 }
 
 #[test]
