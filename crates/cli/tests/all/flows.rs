@@ -34,7 +34,7 @@ fn counts(flows: &Flows, flow: &str, names: &[&str]) -> Vec<u64> {
 fn each_flow_has_its_own_truth() {
     const SCRIPT: &str = "delay = { fixed = \"1ms\" }\nlose = { every = 7 }\nduplicate = { at = [[1, 40]] }";
     const NAMES: [&str; 5] = ["offered", "expected", "delivered", "lost", "duplicated"];
-    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka"] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
         let pairs = "pairs: pairs=2, rate=100, payload=256B";
@@ -73,7 +73,7 @@ fn rates_that_change_have_exact_counts_beside_each_other() {
     const SCRIPT: &str =
         "lose = { every = 7 }\nduplicate = { at = [[0, 100]] }\n[[stall]]\nfrom = \"600ms\"\nfor = \"100ms\"";
     const NAMES: [&str; 4] = ["offered", "delivered", "lost", "duplicated"];
-    for protocol in ["mqtt", "nats", "redis", "amqp"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka"] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
         let turns = "turns: rate=steps 400 40 each 250ms repeat, payload=64B";

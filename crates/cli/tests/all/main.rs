@@ -32,6 +32,7 @@ mod hosts;
 mod house;
 mod installs;
 mod join;
+mod kafka;
 mod known_answers;
 mod left_out;
 mod leftovers;

@@ -77,7 +77,16 @@ impl RecordBatch {
             return Err(Malformed::new(format!("a batch of {batch_bytes} bytes")));
         }
         let head_crc = crc32c::crc32c(&head[CRC_FROM..]);
-        Ok(Some(RecordBatch { base_offset, batch_bytes, crc, attributes, last_offset_delta, producer, count, head_crc }))
+        Ok(Some(RecordBatch {
+            base_offset,
+            batch_bytes,
+            crc,
+            attributes,
+            last_offset_delta,
+            producer,
+            count,
+            head_crc,
+        }))
     }
 
     /// Returns the name of the codec that compresses the records, if one does.
