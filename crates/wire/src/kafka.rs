@@ -6,6 +6,7 @@
 //! of them. Each request names one topic, and one partition of it where it names any.
 
 mod batch;
+mod error;
 mod fetch;
 mod read;
 mod request;
@@ -15,77 +16,18 @@ pub use batch::{
     BATCH_BYTES, KafkaRecord, NO_PRODUCER, ProducerIdentity, RecordBatch, begin_batch, end_batch, put_record,
     record_bytes,
 };
+pub use error::*;
 pub use fetch::{FetchHead, FetchItem, FetchReader};
+pub use read::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES};
 pub use request::{KafkaApi, KafkaRequest, ProduceStart, RequestFrame, begin_produce, end_produce};
 pub use response::{
     CreatedId, KafkaResponse, MetadataAnswer, PartitionAnswer, ResponseFrame, TopicAnswer, put_fetch_head,
 };
 
-/// Longest request or response in bytes: the brokers' default limit (`socket.request.max.bytes`).
-pub const MAX_FRAME_BYTES: u32 = 100 << 20;
-/// Longest name of a topic, bytes.
-pub const MAX_TOPIC_BYTES: usize = 249;
 /// Offset of the end of a partition, in a request for an offset.
 pub const LATEST: i64 = -1;
 /// Offset of the first record of a partition, in a request for an offset.
 pub const EARLIEST: i64 = -2;
-
-/// Error code of a request that succeeded.
-pub const NO_ERROR: i16 = 0;
-
-macro_rules! error_codes {
-    ($($constant:ident = $code:literal,)*) => {
-        $(
-            #[doc = concat!("Error code ", $code, ".")]
-            pub const $constant: i16 = $code;
-        )*
-        const NAMES: &[(i16, &str)] = &[$(($code, stringify!($constant)),)*];
-    };
-}
-
-error_codes! {
-    UNKNOWN_SERVER_ERROR = -1,
-    OFFSET_OUT_OF_RANGE = 1,
-    CORRUPT_MESSAGE = 2,
-    UNKNOWN_TOPIC_OR_PARTITION = 3,
-    LEADER_NOT_AVAILABLE = 5,
-    NOT_LEADER_OR_FOLLOWER = 6,
-    REQUEST_TIMED_OUT = 7,
-    BROKER_NOT_AVAILABLE = 8,
-    REPLICA_NOT_AVAILABLE = 9,
-    MESSAGE_TOO_LARGE = 10,
-    NETWORK_EXCEPTION = 13,
-    COORDINATOR_LOAD_IN_PROGRESS = 14,
-    COORDINATOR_NOT_AVAILABLE = 15,
-    INVALID_TOPIC_EXCEPTION = 17,
-    RECORD_LIST_TOO_LARGE = 18,
-    NOT_ENOUGH_REPLICAS = 19,
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20,
-    TOPIC_AUTHORIZATION_FAILED = 29,
-    CLUSTER_AUTHORIZATION_FAILED = 31,
-    UNSUPPORTED_SASL_MECHANISM = 33,
-    UNSUPPORTED_VERSION = 35,
-    TOPIC_ALREADY_EXISTS = 36,
-    INVALID_PARTITIONS = 37,
-    INVALID_REPLICATION_FACTOR = 38,
-    NOT_CONTROLLER = 41,
-    INVALID_REQUEST = 42,
-    POLICY_VIOLATION = 44,
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45,
-    DUPLICATE_SEQUENCE_NUMBER = 46,
-    INVALID_PRODUCER_EPOCH = 47,
-    KAFKA_STORAGE_ERROR = 56,
-    SASL_AUTHENTICATION_FAILED = 58,
-    UNKNOWN_PRODUCER_ID = 59,
-    TOPIC_DELETION_DISABLED = 73,
-    INVALID_RECORD = 87,
-    THROTTLING_QUOTA_EXCEEDED = 89,
-}
-
-/// Returns the name of an error code in the protocol guide.
-pub fn error_name(code: i16) -> &'static str {
-    NAMES.iter().find(|(known, _)| *known == code).map_or("an error that pubmark does not know", |(_, name)| name)
-}
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ fn study(place: &Place, system: &str, axes: &str) -> Vec<Value> {
 
 /// Plays the patterns that allow two publishers and two subscribers. With four publishers a subscription of the tree
 /// covers two topics.
-fn patterns(place: &Place, system: &str, names: &[&str], axes: &str) -> Vec<Value> {
+pub fn patterns(place: &Place, system: &str, names: &[&str], axes: &str) -> Vec<Value> {
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     let list = quoted.join(", ");
     let mut records = study(place, system, &format!("pairs = [2]\n{axes}"));

@@ -26,7 +26,7 @@ fn reasons(record: &Value) -> Vec<&str> {
 #[test]
 fn what_waits_for_a_slow_subscriber_is_not_lost() {
     const SCRIPT: &str = "lose = { every = 7 }\nduplicate = { at = [[1, 140]] }";
-    for protocol in ["mqtt", "nats", "redis", "amqp", "zenoh"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka", "zenoh"] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
         let load = ["--pairs", "2", "--rate", "400", "--payload", "256B", "--set", "consume=100"];
@@ -48,7 +48,7 @@ fn what_waits_for_a_slow_subscriber_is_not_lost() {
 /// A pause from 0.2 s to 0.7 s after the start, with a stall of the server before it; then all that waits is taken.
 #[test]
 fn a_backlog_is_built_and_drained() {
-    for protocol in ["mqtt", "nats", "redis", "amqp", "zenoh"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka", "zenoh"] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, "[[stall]]\nfrom = \"100ms\"\nfor = \"50ms\"");
         let load = ["--pairs", "2", "--rate", "200", "--payload", "64B"];

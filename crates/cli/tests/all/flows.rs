@@ -49,7 +49,7 @@ fn a_flow_has_a_part_of_the_window() {
 fn each_flow_has_its_own_truth() {
     const SCRIPT: &str = "delay = { fixed = \"1ms\" }\nlose = { every = 7 }\nduplicate = { at = [[1, 40]] }";
     const NAMES: [&str; 5] = ["offered", "expected", "delivered", "lost", "duplicated"];
-    for protocol in ["mqtt", "nats", "redis", "amqp", "zenoh"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka", "zenoh"] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
         let pairs = "pairs: pairs=2, rate=100, payload=256B";
@@ -88,7 +88,7 @@ fn rates_that_change_have_exact_counts_beside_each_other() {
     const SCRIPT: &str =
         "lose = { every = 7 }\nduplicate = { at = [[0, 100]] }\n[[stall]]\nfrom = \"600ms\"\nfor = \"100ms\"";
     const NAMES: [&str; 4] = ["offered", "delivered", "lost", "duplicated"];
-    for protocol in ["mqtt", "nats", "redis", "amqp", "zenoh"] {
+    for protocol in ["mqtt", "nats", "redis", "amqp", "kafka", "zenoh"] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
         let turns = "turns: rate=steps 400 40 each 250ms repeat, payload=64B";

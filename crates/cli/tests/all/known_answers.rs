@@ -248,6 +248,8 @@ const UNIFORM: &str = "delay = { uniform = [\"1ms\", \"21ms\"] }";
 const BIMODAL: &str =
     "delay = { quantiles = [[0.0, \"2ms\"], [0.995, \"2ms\"], [0.995, \"200ms\"], [1.0, \"200ms\"]] }";
 const MQTT_5: &[&str] = &["--set", "options.mqtt_version=5"];
+/// No message is collected, however slow the machine is: a batch is answered as a whole.
+const KAFKA_SINGLY: &[&str] = &["--set", "options.batch=1B"];
 
 #[test]
 fn a_fixed_delay_is_found_over_mqtt() {
@@ -273,6 +275,11 @@ fn a_fixed_delay_is_found_over_resp() {
 #[test]
 fn a_fixed_delay_is_found_over_amqp() {
     latencies("amqp", FIXED, &[], &[]);
+}
+
+#[test]
+fn a_fixed_delay_is_found_over_kafka() {
+    latencies("kafka", FIXED, &[], &[]);
 }
 
 #[test]
@@ -401,7 +408,8 @@ fn faults_with(protocol: &str, qos: u64, lost: Option<u64>, arguments: &[&str]) 
     assert_eq!(figures, [10, 10, 3, 3, 0], "{connections}");
     let made = &run.account["connections"];
     let made = ["accepted", "closed", "denied", "malformed"].map(|name| made[name].as_u64().unwrap());
-    assert_eq!(made, [13, 2, 1, 0]);
+    // Topics are removed over one more.
+    assert_eq!(made, [13 + u64::from(protocol == "kafka"), 2, 1, 0]);
     let quickest = connections["time_ns"]["min"].as_u64().unwrap();
     // A histogram's bucket may begin 0.1 % before the values in it.
     assert!(quickest >= 20 * MS - MS / 50, "accepted after {quickest} ns, and nothing was said for 20 ms");
@@ -446,6 +454,21 @@ fn faults_are_counted_exactly_over_amqp_at_qos_0() {
 #[test]
 fn faults_are_counted_exactly_over_amqp_at_qos_1() {
     faults("amqp", 1, &["--qos", "1"]);
+}
+
+#[test]
+fn faults_are_counted_exactly_over_kafka_at_qos_0() {
+    faults("kafka", 0, &[]);
+}
+
+#[test]
+fn faults_are_counted_exactly_over_kafka_at_qos_1() {
+    faults("kafka", 1, &[&["--qos", "1"], KAFKA_SINGLY].concat());
+}
+
+#[test]
+fn faults_are_counted_exactly_over_kafka_at_qos_2() {
+    faults("kafka", 2, &[&["--qos", "2"], KAFKA_SINGLY].concat());
 }
 
 /// A message with a damaged header has no known publisher, whichever of its fields is damaged: the checksum
@@ -585,6 +608,12 @@ fn a_stall_is_found_over_amqp() {
         return;
     }
     stall("amqp", &["--qos", "1"]);
+}
+
+#[test]
+fn a_stall_is_found_over_kafka() {
+    // Otherwise producers collect messages while five batches are unanswered.
+    stall("kafka", &["--qos", "1", "--set", "options.inflight=1000"]);
 }
 
 /// By hand: a ramp of 100 to 300 messages/s in 2 s sends 100 t + 50 t² messages by t, and 300/s from then on. The

@@ -19,7 +19,7 @@ const V: Version = Version::V3_1_1;
 
 /// End of a run.
 #[derive(Clone, Copy, Debug)]
-enum End {
+pub enum End {
     Complete,
     Signal(Signal),
     /// Its agents are killed, so that it fails.
@@ -34,14 +34,14 @@ fn command(place: &Place, arguments: &[&str]) -> Command {
     command
 }
 
-fn doctor(place: &Place, arguments: &[&str]) -> String {
+pub fn doctor(place: &Place, arguments: &[&str]) -> String {
     let output = command(place, &[&["doctor"], arguments].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     stdout(&output)
 }
 
 /// Makes a run that ends in this way once `midst` returns a value.
-fn run<T>(place: &Place, arguments: &[&str], end: End, midst: impl FnMut() -> Option<T>) -> Output {
+pub fn run<T>(place: &Place, arguments: &[&str], end: End, midst: impl FnMut() -> Option<T>) -> Output {
     let length = if matches!(end, End::Complete) { "300ms" } else { "600s" };
     let arguments = bench_arguments(&[arguments, &["--duration", length]].concat());
     let coordinator: Child = command(place, &arguments).spawn().unwrap();
@@ -269,7 +269,7 @@ fn has_queue(port: u16, name: &str) -> bool {
 }
 
 /// Returns the name of the current run, from its file in the user's state folder.
-fn run_name(place: &Place) -> Option<String> {
+pub fn run_name(place: &Place) -> Option<String> {
     let file = std::fs::read_dir(place.path("state/pubmark/leftovers")).ok()?.flatten().next()?;
     Some(file.path().file_stem()?.to_str()?.to_owned())
 }

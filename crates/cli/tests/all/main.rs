@@ -34,6 +34,7 @@ mod house;
 mod installs;
 mod jetstream;
 mod join;
+mod kafka;
 mod known_answers;
 mod left_out;
 mod leftovers;

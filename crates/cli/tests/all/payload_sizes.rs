@@ -27,7 +27,8 @@ fn bytes(record: &Value, sequences: std::ops::Range<u32>, wanted: impl Fn(u32) -
 fn bytes_are_those_of_the_messages_that_came() {
     const SCRIPT: &str = "lose = { every = 7 }\nduplicate = { at = [[1, 40]] }\ncorrupt = { every = 17, offset = 100 }\n\
                           [[stall]]\nfrom = \"500ms\"\nfor = \"50ms\"";
-    for (protocol, qos) in [("mqtt", "0"), ("mqtt", "1"), ("nats", "0"), ("redis", "0"), ("zenoh", "0"), ("amqp", "1")]
+    for (protocol, qos) in
+        [("mqtt", "0"), ("mqtt", "1"), ("nats", "0"), ("redis", "0"), ("zenoh", "0"), ("amqp", "1"), ("kafka", "1")]
     {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);

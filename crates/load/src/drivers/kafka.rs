@@ -11,7 +11,9 @@
 //! Memory: 8 bytes for each request in flight, and up to a batch of collected messages.
 
 mod consumer;
+mod names;
 mod producer;
+mod refusal;
 mod settings;
 
 pub use settings::KafkaSettings;
@@ -19,6 +21,7 @@ pub use settings::KafkaSettings;
 use super::foreign_peer::foreign;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use consumer::Consumer;
+use names::{ClientNames, EXPECTED, GREETING};
 use producer::Producer;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
@@ -26,11 +29,8 @@ use pubmark_wire::kafka::{
     self as wire, KafkaApi, KafkaRequest, KafkaResponse, LATEST, NO_ERROR, RequestFrame, ResponseFrame, TopicAnswer,
     error_name,
 };
+use refusal::{in_words, refused};
 
-/// Name of the expected peer in the error for a foreign one.
-const EXPECTED: &str = "Kafka's protocol";
-/// Correlation of the requests before a client is connected, of which one is under way at a time.
-const GREETING: i32 = 0;
 /// Correlation of the requests that keep a connection open.
 const KEEP_ALIVE: i32 = -1;
 /// Time for the creation and for the end of a topic, ms.
@@ -63,15 +63,6 @@ enum State {
     Fetching,
     /// Any of those of a producer, or of a client that removes topics.
     Connected,
-}
-
-/// Names of a client.
-struct ClientNames {
-    client: Box<str>,
-    /// Empty for a client that only removes topics.
-    topic: Box<str>,
-    /// True if the topic must exist.
-    is_given: bool,
 }
 
 enum Part {
@@ -413,51 +404,6 @@ impl Kafka {
         }
         self.tries = 0;
         Err(refused("its topic", error, None))
-    }
-}
-
-/// Returns the name of an error and the broker's text for it.
-fn in_words(error: i16, words: Option<&[u8]>) -> String {
-    let name = error_name(error);
-    let hint = match error {
-        wire::NOT_LEADER_OR_FOLLOWER => ": another broker leads the topic, and pubmark connects to one broker only",
-        wire::OFFSET_OUT_OF_RANGE => ": the broker has deleted records that were not read yet",
-        _ => "",
-    };
-    match words {
-        Some(words) => format!("{name} ({error}): {}{hint}", String::from_utf8_lossy(words)),
-        None => format!("{name} ({error}){hint}"),
-    }
-}
-
-/// True if the error names a limit of the broker.
-fn is_limit(error: i16) -> bool {
-    matches!(
-        error,
-        wire::RECORD_LIST_TOO_LARGE
-            | wire::KAFKA_STORAGE_ERROR
-            | wire::THROTTLING_QUOTA_EXCEEDED
-            | wire::POLICY_VIOLATION
-    )
-}
-
-/// Makes the error for a refusal of what a client needs.
-fn refused(what: &str, error: i16, words: Option<&[u8]>) -> SessionError {
-    let said = format!("the broker refuses {what}: {}", in_words(error, words));
-    match error {
-        error if is_limit(error) => SessionError::Limit(said),
-        wire::UNKNOWN_TOPIC_OR_PARTITION
-        | wire::LEADER_NOT_AVAILABLE
-        | wire::NOT_LEADER_OR_FOLLOWER
-        | wire::NOT_CONTROLLER
-        | wire::REQUEST_TIMED_OUT
-        | wire::BROKER_NOT_AVAILABLE
-        | wire::REPLICA_NOT_AVAILABLE
-        | wire::NETWORK_EXCEPTION
-        | wire::COORDINATOR_LOAD_IN_PROGRESS
-        | wire::COORDINATOR_NOT_AVAILABLE
-        | wire::UNKNOWN_SERVER_ERROR => SessionError::Busy(said),
-        _ => SessionError::Denied(said),
     }
 }
 

@@ -2,8 +2,8 @@
 //! no answer is kept whole.
 
 use super::batch::{BATCH_BYTES, KafkaRecord, RecordBatch};
-use super::read::Fields;
-use super::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES, NO_ERROR};
+use super::error::NO_ERROR;
+use super::read::{Fields, MAX_FRAME_BYTES, MAX_TOPIC_BYTES};
 use crate::Malformed;
 
 /// Position of the length of the topic's name, behind length, correlation, time of throttling, error,

@@ -2,6 +2,11 @@
 
 use crate::Malformed;
 
+/// Longest request or response in bytes: the brokers' default limit (`socket.request.max.bytes`).
+pub const MAX_FRAME_BYTES: u32 = 100 << 20;
+/// Longest name of a topic, bytes.
+pub const MAX_TOPIC_BYTES: usize = 249;
+
 /// Longest number of variable length, bytes.
 const VARINT_BYTES: usize = 10;
 

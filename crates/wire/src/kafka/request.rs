@@ -1,7 +1,6 @@
 //! Requests of clients.
 
-use super::MAX_FRAME_BYTES;
-use super::read::{Fields, close_length, put_i16, put_i32, put_i64, put_some_text, put_text};
+use super::read::{Fields, MAX_FRAME_BYTES, close_length, put_i16, put_i32, put_i64, put_some_text, put_text};
 use crate::Malformed;
 
 /// Number of a client among the replicas: none.

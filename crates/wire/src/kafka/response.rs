@@ -1,8 +1,9 @@
 //! Answers of brokers, except those to fetches.
 
+use super::error::NO_ERROR;
+use super::fetch::FetchHead;
 use super::read::{Fields, close_length, put_i16, put_i32, put_i64, put_some_text, put_text};
 use super::request::{KafkaApi, frame};
-use super::{FetchHead, NO_ERROR};
 use crate::Malformed;
 
 /// Smallest entries of arrays, bytes.

@@ -79,6 +79,12 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["zerorpc-python"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["fastdds"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["cyclonedds"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["bench", "kafka"], instead: Instead::Read, why: "downloads; kafka.rs plays it" },
+    Exception {
+        words: &["bench", "kafka://broker.example:9092"],
+        instead: Instead::Read,
+        why: "the reader's own broker",
+    },
     Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception {

@@ -33,6 +33,7 @@ fn every_second_message_is_refused_and_none_is_lost() {
         ("mqtt", five("1"), 1, QUOTA),
         ("mqtt", five("2"), 2, QUOTA),
         ("amqp", vec!["--qos", "1"], 1, "basic.nack"),
+        ("kafka", vec!["--qos", "1", "--set", "options.batch=1B"], 1, "POLICY_VIOLATION (44): the policy of the peer"),
         ("redis", vec![], 0, "OOM command not allowed"),
         ("redis", vec!["--set", "options.resp=2"], 0, "OOM command not allowed"),
     ] {
@@ -115,6 +116,9 @@ fn a_refused_first_message_ends_the_run_in_the_servers_words() {
     let words = "Permissions Violation for Publish to x";
     cannot_begin("nats", &format!("refuse = {{ probes = true, words = \"{words}\" }}"), &[], &["publisher 0", words]);
     cannot_begin("amqp", "refuse = { probes = true }", &["--qos", "1"], &[first, "basic.nack"]);
+    let words = "no room for records of 300 bytes";
+    let script = format!("refuse = {{ probes = true, words = \"{words}\" }}");
+    cannot_begin("kafka", &script, &["--qos", "1"], &[first, "POLICY_VIOLATION (44)", words]);
 }
 
 #[test]

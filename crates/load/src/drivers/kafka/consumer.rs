@@ -1,7 +1,8 @@
 //! A consumer: its position, and the answer that is arriving.
 
+use super::names::{ClientNames, EXPECTED, GREETING};
+use super::refusal::refused;
 use super::settings::KafkaSettings;
-use super::{ClientNames, EXPECTED, GREETING, refused};
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
 use pubmark_wire::kafka::{FetchItem, FetchReader, KafkaRequest, NO_ERROR, RequestFrame};

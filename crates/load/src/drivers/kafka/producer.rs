@@ -1,7 +1,8 @@
 //! A producer: its requests in flight, and the messages that it collects meanwhile.
 
+use super::names::{ClientNames, EXPECTED};
+use super::refusal::{in_words, is_limit};
 use super::settings::KafkaSettings;
-use super::{ClientNames, EXPECTED, in_words, is_limit};
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{Copies, MessageRefusal, SessionError, SessionEvent};
 use pubmark_wire::kafka::{

@@ -1,0 +1,95 @@
+//! A real Kafka, which `make test-all` installs: what arrives, what is acknowledged, and what is left of a run.
+
+use crate::brokers::patterns;
+use crate::heavy::wanted;
+use crate::leftovers::{End, doctor, run, run_name};
+use crate::support::{Place, count, free_port};
+use nix::sys::signal::Signal;
+use pubmark_host::server::Server;
+use pubmark_wire::kafka::{KafkaApi, KafkaRequest, KafkaResponse, NO_ERROR, RequestFrame, ResponseFrame};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+fn serve(home: &Place) -> (Server, u16) {
+    let (port, controller) = (free_port(), free_port());
+    (home.serve_system("kafka", vec![(String::new(), port), ("controller".into(), controller)]), port)
+}
+
+/// Asks a broker for a topic.
+fn has_topic(port: u16, topic: &str) -> bool {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = KafkaRequest::Metadata { topic: topic.as_bytes() };
+    let (mut out, mut heard) = (Vec::new(), Vec::new());
+    RequestFrame { correlation: 1, client: b"test", request }.put(&mut out);
+    stream.write_all(&out).unwrap();
+    let mut buffer = [0; 4096];
+    while ResponseFrame::decode(&heard).unwrap().is_none() {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "the broker hangs up");
+        heard.extend_from_slice(&buffer[..count]);
+    }
+    let (frame, _) = ResponseFrame::decode(&heard).unwrap().unwrap();
+    let answer = KafkaResponse::decode(KafkaApi::Metadata, frame.body).unwrap();
+    matches!(answer, KafkaResponse::Metadata(answer) if answer.error == NO_ERROR)
+}
+
+#[test]
+fn it_keeps_its_promises_at_every_quality_of_service() {
+    if !wanted("kafka::it_keeps_its_promises_at_every_quality_of_service") {
+        return;
+    }
+    let (home, place) = (Place::new(), Place::new());
+    let (_server, port) = serve(&home);
+    let axes = format!("qos = [0, 1, 2]\n\"options.endpoint\" = [\"kafka://127.0.0.1:{port}\"]");
+    let records = patterns(&place, "kafka", &["fan-out", "fan-in"], &axes);
+    assert_eq!(records.len(), 9);
+    for record in &records {
+        let acknowledged = record["ack_latency_ns"]["count"].as_u64().unwrap_or(0);
+        assert_eq!(acknowledged, count(record, "acked"), "{}", record["workload"]);
+        assert_eq!(count(record, "lost"), 0, "its answers are not needed for a delivery: {}", record["workload"]);
+    }
+}
+
+/// More than the broker takes: producers collect messages while their batches are unanswered, and wait then.
+#[test]
+fn at_full_speed_nothing_is_lost_and_everything_is_acknowledged() {
+    if !wanted("kafka::at_full_speed_nothing_is_lost_and_everything_is_acknowledged") {
+        return;
+    }
+    let (home, place) = (Place::new(), Place::new());
+    let (_server, port) = serve(&home);
+    let url = format!("kafka://127.0.0.1:{port}");
+    let bench = place.bench(&[&url, "--pairs", "2", "--qos", "2", "--rate", "max", "--payload", "512B"]);
+    assert_eq!(bench.error(), "");
+    let sent = bench.count("sent");
+    assert!(sent > 1_000, "{sent}");
+    let counts = ["acked", "delivered", "lost", "duplicated", "reordered"].map(|name| bench.count(name));
+    assert_eq!(counts, [sent, sent, 0, 0, 0]);
+}
+
+#[test]
+fn it_keeps_no_topic_of_a_run_however_it_ends() {
+    if !wanted("kafka::it_keeps_no_topic_of_a_run_however_it_ends") {
+        return;
+    }
+    let home = Place::new();
+    let (_server, port) = serve(&home);
+    let url = format!("kafka://127.0.0.1:{port}");
+    for end in [End::Complete, End::Signal(Signal::SIGINT), End::Agents, End::Killed] {
+        let place = Place::new();
+        let mut topics = Vec::new();
+        run(&place, &[&url, "--pairs", "3", "--qos", "1"], end, || {
+            let name = run_name(&place)?;
+            topics = (0..3).map(|id| format!("pubmark.{name}.{id}")).collect();
+            topics.iter().all(|topic| has_topic(port, topic)).then_some(())
+        });
+        let left = || topics.iter().filter(|topic| has_topic(port, topic)).count();
+        if matches!(end, End::Killed) {
+            assert_eq!(left(), 3);
+            let removed = doctor(&place, &[&url, "--remove"]);
+            assert!(removed.contains("3 removed"), "{removed}");
+        }
+        assert_eq!(left(), 0, "{end:?}");
+        assert!(doctor(&place, &[&url]).contains("nothing that is known"), "{end:?}");
+    }
+}
