@@ -96,7 +96,7 @@ fn messages_are_sent_when_the_file_says() {
         let place = Place::new();
         write(&place, "t.csv", &self::rows(), 5_000_000_000);
         let faults = ["--set", "options.lose_every=10", "--set", "options.duplicate_every=20"];
-        let load = [&["mock", "--trace", "t.csv"], &more[..], &faults, &["--set", "verify=full"]].concat();
+        let load = [&["mock", "--trace", "t.csv"], more, &faults, &["--set", "verify=full"]].concat();
         let record = place.measure(&load);
         let rows: Vec<Row> = rows.iter().map(|row| ((row.0 as f64 / speed) as u64, row.1, row.2)).collect();
         let wanted = wanted(&rows, publishers, 200 * MS..1_200 * MS, |number| !(number + 1).is_multiple_of(10));

@@ -333,7 +333,10 @@ impl<'a, S: Session> Churner<'a, S> {
     fn expire(&mut self, now: Ns) {
         let state =
             |visitors: &HashMap<u64, Visitor<S>>, number| visitors.get(&number).map(|visitor| visitor.connection.state);
-        while let Some((_, number)) = self.leaving.pop_front_if(|(until_ns, _)| *until_ns <= now) {
+        while let Some((until_ns, number)) = self.leaving.front().copied()
+            && until_ns <= now
+        {
+            self.leaving.pop_front();
             self.remove(number);
         }
         // Those that are done are taken off the list, so that it does not grow.

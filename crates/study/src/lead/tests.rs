@@ -237,7 +237,7 @@ impl<'a> Stage<'a> {
                 }
             }
             Command::Cut { percent } => {
-                assert_eq!(*percent, 50);
+                assert_eq!(percent, 50);
                 self.crashed.push((agent, self.now));
             }
             Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
