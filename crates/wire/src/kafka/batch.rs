@@ -125,7 +125,7 @@ impl<'a> KafkaRecord<'a> {
         let record =
             KafkaRecord { offset_delta: fields.varint()?, key: fields.var_bytes()?, value: fields.var_bytes()? };
         for _ in 0..fields.varint()? {
-            (fields.var_bytes()?, fields.var_bytes()?);
+            let (_name, _value) = (fields.var_bytes()?, fields.var_bytes()?);
         }
         fields.end()?;
         Ok(Some((record, front_bytes + length)))

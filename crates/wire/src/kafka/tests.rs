@@ -133,8 +133,11 @@ fn answers_are_those_of_kafka() {
     }
 }
 
-/// Reads an answer to a fetch that arrives in pieces of this many bytes.
-fn read(bytes: &[u8], piece: usize) -> Result<(Vec<i16>, Vec<(i64, Vec<u8>)>, usize), Malformed> {
+/// Errors of answers, records with their offsets, and the number of ends.
+type ReadAnswers = (Vec<i16>, Vec<(i64, Vec<u8>)>, usize);
+
+/// Reads answers to fetches that arrive in pieces of this many bytes.
+fn read(bytes: &[u8], piece: usize) -> Result<ReadAnswers, Malformed> {
     let (mut reader, mut pending) = (FetchReader::default(), Vec::new());
     let (mut errors, mut records, mut ends) = (Vec::new(), Vec::new(), 0);
     let mut passed = None;
