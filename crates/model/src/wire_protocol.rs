@@ -161,28 +161,7 @@ impl Protocol {
                 parameters: &[("db", Meaning::Option("database", "")), ("password", Meaning::Password)],
                 options: redis,
             },
-            Protocol::Amqp => Traits {
-                title: "AMQP 0-9-1",
-                schemes: &[
-                    Scheme { name: "amqp", carrier: Plain, port: 5672 },
-                    Scheme { name: "amqps", carrier: Tls, port: 5671 },
-                ],
-                // From RabbitMQ's specification of the scheme, and of its parameters.
-                path: Some(UrlPath {
-                    option: "vhost",
-                    wanted: "one virtual host with a name: write %2F for a slash, and no slash at all for the host `/`",
-                    number: false,
-                }),
-                parameters: &[
-                    ("cacertfile", Meaning::Option("tls_ca", "")),
-                    ("certfile", Meaning::Option("tls_cert", "")),
-                    ("keyfile", Meaning::Option("tls_key", "")),
-                    ("heartbeat", Meaning::Option("heartbeat", "s")),
-                    ("verify", Meaning::Is("verify_peer")),
-                    ("auth_mechanism", Meaning::Is("plain")),
-                ],
-                options: amqp,
-            },
+            Protocol::Amqp => amqp_traits(),
             Protocol::Kafka => Traits {
                 title: "Kafka",
                 schemes: &[
@@ -244,6 +223,32 @@ impl Protocol {
         let mut options = of_any();
         options.extend((self.traits().options)());
         options
+    }
+}
+
+/// Returns the properties of AMQP.
+fn amqp_traits() -> Traits {
+    Traits {
+        title: "AMQP 0-9-1",
+        schemes: &[
+            Scheme { name: "amqp", carrier: Carrier::Plain, port: 5672 },
+            Scheme { name: "amqps", carrier: Carrier::Tls, port: 5671 },
+        ],
+        // From RabbitMQ's specification of the scheme, and of its parameters.
+        path: Some(UrlPath {
+            option: "vhost",
+            wanted: "one virtual host with a name: write %2F for a slash, and no slash at all for the host `/`",
+            number: false,
+        }),
+        parameters: &[
+            ("cacertfile", Meaning::Option("tls_ca", "")),
+            ("certfile", Meaning::Option("tls_cert", "")),
+            ("keyfile", Meaning::Option("tls_key", "")),
+            ("heartbeat", Meaning::Option("heartbeat", "s")),
+            ("verify", Meaning::Is("verify_peer")),
+            ("auth_mechanism", Meaning::Is("plain")),
+        ],
+        options: amqp,
     }
 }
 

@@ -268,7 +268,7 @@ mod tests {
         let fetch = |offset| KafkaRequest::Fetch {
             max_wait_ms: 1,
             min_bytes: 1,
-            max_bytes: 70,
+            max_bytes: 75,
             topic: TOPIC,
             partition: 0,
             offset,

@@ -133,11 +133,11 @@ fn answers_are_those_of_kafka() {
     }
 }
 
-/// Errors of partitions, offset and value of each record, and the number of ends.
-type ReadAnswer = (Vec<i16>, Vec<(i64, Vec<u8>)>, usize);
+/// Errors of answers, records with their offsets, and the number of ends.
+type ReadAnswers = (Vec<i16>, Vec<(i64, Vec<u8>)>, usize);
 
-/// Reads an answer to a fetch that arrives in pieces of this many bytes.
-fn read(bytes: &[u8], piece: usize) -> Result<ReadAnswer, Malformed> {
+/// Reads answers to fetches that arrive in pieces of this many bytes.
+fn read(bytes: &[u8], piece: usize) -> Result<ReadAnswers, Malformed> {
     let (mut reader, mut pending) = (FetchReader::default(), Vec::new());
     let (mut errors, mut records, mut ends) = (Vec::new(), Vec::new(), 0);
     let mut passed = None;
