@@ -463,8 +463,8 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
         });
         verdict.reasons.into_iter().flat_map(|finding| finding.figures).collect::<Vec<_>>()
     };
-    let usual = Rate::per_kilosecond(1_000_000);
-    for (rate, all) in [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, Cost])] {
+    let usual = || Rate::per_kilosecond(1_000_000);
+    for (rate, all) in [(usual(), vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, Cost])] {
         let mut before = Vec::new();
         for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {
             let figures = taken(rate.clone(), steal, foreign);
@@ -473,11 +473,11 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
         }
         assert_eq!(before, all);
     }
-    assert_eq!(taken(usual, 0.008, 0.08), []);
-    assert_eq!(taken(usual, 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
-    assert_eq!(taken(usual, 0.0, 0.4), [LatencyP99], "a part of one of two processors: the other one is free");
-    assert_eq!(taken(usual, 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
-    assert_eq!(taken(usual, 0.0, 1.6), [Counts, Rates, LatencyP50, LatencyP99, Cost], "not enough is left");
+    assert_eq!(taken(usual(), 0.008, 0.08), []);
+    assert_eq!(taken(usual(), 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
+    assert_eq!(taken(usual(), 0.0, 0.4), [LatencyP99], "a part of one of two processors: the other one is free");
+    assert_eq!(taken(usual(), 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
+    assert_eq!(taken(usual(), 0.0, 1.6), [Counts, Rates, LatencyP50, LatencyP99, Cost], "not enough is left");
     assert_eq!(taken(Rate::Max, 0.015, 0.0), [], "there is no tail");
     assert_eq!(taken(Rate::Max, 0.0, 0.22), [], "the kernel's own work between processes");
 }
