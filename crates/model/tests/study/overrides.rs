@@ -76,7 +76,7 @@ fn a_wrong_set_is_refused_with_the_way_out() {
         (
             "rate",
             "fast",
-            "rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`",
+            "rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s`, `steps 100 500 1000 each 10s` or `sine 100 to 500 each 60s`",
         ),
         ("system", "gamma", "unknown system `gamma` | `pubmark systems` lists them"),
         ("options.linge", "1s", "unknown option `linge` | did you mean `linger`?"),

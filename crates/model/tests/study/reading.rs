@@ -70,7 +70,7 @@ payload = "<=32KiB"
         "pattern": "fan-out", "transport": "tcp", "rate": 0.5, "arrival": "burst:100", "warmup": "1500ms",
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
         "repeats": 4, "order": "sequential", "tie": "7.5%", "seed": u64::MAX,
-        "qos": 0, "outstanding": 1, "churn": "none", "durable": false, "tls": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
+        "qos": 0, "outstanding": 1, "churn": "none", "payload_content": "random", "durable": false, "tls": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
         "late_after": "10ms", "consume": "max", "fault": "stop subscribers at 60s for 500ms, stop publishers at 90s for 1s",
     });
     assert_eq!(settings, expected);
@@ -221,7 +221,7 @@ fn sizes_times_counts_and_rates_are_strict() {
     let size =
         "is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)";
     let time = "is not a time: write a number and one of ns, us, ms, s, m, h, such as `250ms`";
-    let rate = "is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`";
+    let rate = "is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s`, `steps 100 500 1000 each 10s` or `sine 100 to 500 each 60s`";
     for (line, message) in [
         ("payload = \"32Kib\"", format!("payload: `32Kib` {size}")),
         (
@@ -253,7 +253,7 @@ fn sizes_times_counts_and_rates_are_strict() {
         ("count = 4294967280", "count: `4294967280` is not a whole number from 1 to 4294967279".into()),
         (
             "arrival = \"burst:0\"",
-            "arrival: `burst:0` is not an arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000"
+            "arrival: `burst:0` is not an arrival: write `uniform`, `poisson`, `burst:K` with K from 1 to 1,000,000, or `on-off:T/T` with means from 1ms to 1h, such as `on-off:2s/8s`"
                 .into(),
         ),
         (
@@ -404,7 +404,7 @@ fn skips_say_why_and_name_axes() {
             "2:1 a [[skip]] needs `why`: the report shows it",
             "4:1 a [[skip]] needs `why`: the report shows it",
             "9:1 `pyload` cannot be an axis | did you mean `payload`?",
-            "10:8 rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s` or `steps 100 500 1000 each 10s`",
+            "10:8 rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000), `max`, `ramp 100 to 5000 in 60s`, `steps 100 500 1000 each 10s` or `sine 100 to 500 each 60s`",
             "11:11 `pattern` has no order: name its values",
             "12:1 `qos` names no value: the condition would never hold",
             "a condition names `payload`, which is not an axis of this study | its axes: system",
