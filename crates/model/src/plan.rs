@@ -272,6 +272,11 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
         return Err(Diagnostic::whole(format!("{name} has no quality of service {}; it has: {levels}", workload.qos))
             .help(leave_out));
     }
+    let plays = |protocol: Protocol| protocol.plays(workload.pattern, workload.qos);
+    if system.agent.built_in() && !system.protocol().is_none_or(plays) {
+        let what = format!("{name} does not play the pattern `{}` with qos = {}", workload.pattern, workload.qos);
+        return Err(Diagnostic::whole(what).help(leave_out));
+    }
     if workload.asks_ahead() {
         let one = match system.protocol() {
             None => Some("a socket of its clients has one request at a time"),

@@ -187,14 +187,15 @@ impl Protocol {
         Protocol::ALL.iter().copied().find(|protocol| protocol.word() == driver)
     }
 
-    /// True if the built-in agent's clients can play this pattern over it.
-    pub fn plays(self, pattern: Pattern) -> bool {
+    /// True if the built-in agent's clients can play this pattern over it at this quality of service.
+    pub fn plays(self, pattern: Pattern, qos: u8) -> bool {
         match self {
             Protocol::Mqtt | Protocol::Nats | Protocol::Amqp => !pattern.echoed(),
+            // Consumer groups of streams.
+            Protocol::Redis if qos > 0 => !pattern.round_trip() && pattern.topics() != Topics::Tree,
             Protocol::Redis => !pattern.echoed() && !pattern.competing(),
             Protocol::Kafka => !pattern.round_trip() && !pattern.competing() && pattern.topics() != Topics::Tree,
-            // Its agent is another one.
-            Protocol::Zenoh => false,
+            Protocol::Zenoh => !pattern.round_trip() && !pattern.competing(),
         }
     }
 
@@ -507,12 +508,14 @@ mod tests {
 
     #[test]
     fn patterns_that_a_protocol_lacks_are_known() {
-        let lacks = |protocol: Protocol| {
-            let lacks = Pattern::ALL.iter().filter(|pattern| !protocol.plays(**pattern));
+        let lacks = |protocol: Protocol, qos: u8| {
+            let lacks = Pattern::ALL.iter().filter(|pattern| !protocol.plays(**pattern, qos));
             lacks.map(|pattern| pattern.word()).collect::<Vec<_>>()
         };
-        assert_eq!(lacks(Protocol::Kafka), ["request-reply", "fan-out-echo", "pipeline", "tree"]);
-        assert_eq!(lacks(Protocol::Redis), ["fan-out-echo", "pipeline"]);
-        assert_eq!(lacks(Protocol::Mqtt), ["fan-out-echo"]);
+        assert_eq!(lacks(Protocol::Kafka, 1), ["request-reply", "fan-out-echo", "pipeline", "tree"]);
+        assert_eq!(lacks(Protocol::Redis, 0), ["fan-out-echo", "pipeline"]);
+        assert_eq!(lacks(Protocol::Redis, 1), ["request-reply", "fan-out-echo", "tree"]);
+        assert_eq!(lacks(Protocol::Zenoh, 0), ["request-reply", "fan-out-echo", "pipeline"]);
+        assert_eq!(lacks(Protocol::Mqtt, 2), ["fan-out-echo"]);
     }
 }

@@ -67,7 +67,7 @@ pub struct Nats {
 impl Session for Nats {
     type Settings = NatsSettings;
 
-    const SEPARATOR: char = '.';
+    const SEPARATOR: char = jetstream::SEPARATOR;
     const REST: &'static str = ">";
     /// Users with few permissions usually have this one.
     const INBOX: &'static str = "_INBOX.";

@@ -78,7 +78,8 @@ impl System {
         if self.patterns.is_empty() {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
         }
-        let lacks = |protocol: Protocol| self.patterns.iter().find(|pattern| !protocol.plays(**pattern));
+        let plays = |protocol: Protocol, pattern| self.qos.iter().any(|qos| protocol.plays(pattern, *qos));
+        let lacks = |protocol: Protocol| self.patterns.iter().find(|pattern| !plays(protocol, **pattern));
         if let Some(pattern) = self.protocol().filter(|_| self.agent.built_in()).and_then(lacks) {
             let driver = &self.driver;
             errors.push(Diagnostic::whole(format!("`patterns` names `{pattern}`, which the driver `{driver}` lacks")));

@@ -7,6 +7,7 @@ use super::*;
 use crate::registry;
 use proptest::prelude::*;
 use pubmark_judge::assemble::{Measured, assemble};
+use pubmark_model::fault::Script;
 use pubmark_model::pattern::Pattern;
 use pubmark_model::plan::cells;
 use pubmark_model::protocol::{BoundEndpoint, Features, Role};
@@ -190,7 +191,8 @@ impl<'a> Stage<'a> {
                 let features = Features { patterns, profiles: words(&["constant", "max"]), ..Features::default() };
                 let pauses = self.result.as_ref().is_some_and(|(whose, _, tells)| *whose == agent && *tells);
                 let crash = self.immortal != Some(agent);
-                let features = Features { arrivals: words(self.arrivals), pauses, crash, ..features };
+                let features =
+                    Features { arrivals: words(self.arrivals), faults: words(&["cut"]), pauses, crash, ..features };
                 let options = self.knows.map(|knows| ("kernel".to_owned(), words(knows))).into_iter().collect();
                 let hello = AgentHello {
                     options,
@@ -343,7 +345,9 @@ fn window(looks: &[(Edge, Ns, Ns)]) -> (Ns, Ns) {
 #[test]
 fn clients_are_killed_at_their_instant_and_the_window_goes_on_to_its_end() {
     let killed = |fault: &str, publishers: u32| {
-        let cell = cell(&format!("pattern = \"fan-in\"\npublishers = {publishers}\n[faults]\nfault = \"{fault}\""));
+        let mut cell = cell(&format!("pattern = \"fan-in\"\npublishers = {publishers}"));
+        // A plan refuses to cut clients of a library; whoever leads them need not know.
+        cell.faults = Script::parse(fault).unwrap();
         Stage::new(&cell, None).play()
     };
     let both = "kill publishers at 500ms, kill subscribers at 0s";

@@ -4,8 +4,7 @@
 //! Source: "JetStream wire API Reference" of NATS, and what nats-server 2.15 sends.
 
 use super::super::confirms::Confirms;
-use super::Nats;
-use crate::session::{ClientSpec, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::header::MAX_SEQUENCE;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::{OptionValues, Options};
@@ -16,6 +15,8 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::Write;
 
+/// Separator of the tokens of a subject.
+pub const SEPARATOR: char = '.';
 /// Name of the subscription to answers and acknowledgements …
 const INBOX: &[u8] = b"1";
 /// … and of that to the messages of a push consumer.
@@ -187,7 +188,7 @@ impl JetStream {
     pub fn subscribe(&mut self, settings: &JetStreamSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let mut config = settings.consumer.clone();
         config["name"] = (*self.consumer).into();
-        let subjects: Vec<String> = spec.hears(Nats::SEPARATOR).map(Into::into).collect();
+        let subjects: Vec<String> = spec.hears(SEPARATOR).map(Into::into).collect();
         let filter = match &subjects[..] {
             [one] => {
                 config["filter_subject"] = one.as_str().into();
