@@ -30,7 +30,7 @@ use pubmark_model::fault::{Fault, Target};
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
-use pubmark_model::units::{MILLISECOND, Ns, format_size};
+use pubmark_model::units::{MILLISECOND, Ns, format_size, format_time};
 use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
@@ -184,8 +184,8 @@ fn part_of_window(record: &RunRecord) -> Option<String> {
     let (start_ns, end_ns) = (span.start_ns.unwrap_or(0), span.end_ns.unwrap_or(record.window_ns));
     Some(format!(
         "messages were due from {} to {} of the window, as requested: rates are means over the whole window",
-        words(start_ns),
-        words(end_ns)
+        format_time(start_ns),
+        format_time(end_ns)
     ))
 }
 

@@ -6,7 +6,8 @@ use pubmark_model::cell::Cell;
 use pubmark_model::credentials::{self, CREDENTIALS, CredentialsError, Login, MOST_BYTES};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::options::OptionValues;
-
+use pubmark_model::protocol::Flow;
+use pubmark_model::wire_protocol::Protocol;
 use std::path::Path;
 
 /// Checks that each run that is to be made has a line for each of its clients.
@@ -16,9 +17,13 @@ use std::path::Path;
 pub fn check(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.options.text(CREDENTIALS).is_some()) {
-        let problem = match cell.placement.local() {
-            true => read(cell).err().map(Diagnostic::whole),
-            false => Some(
+        let problem = match (cell.system.protocol(), cell.placement.local()) {
+            (Some(Protocol::Kafka | Protocol::Zenoh), _) => {
+                let what = format!("credentials_file: clients of {} have no logins of their own", cell.system.name);
+                Some(Diagnostic::whole(what).help("leave it out, or leave the cell out with a [[skip]] entry"))
+            }
+            (_, true) => read(cell).err().map(Diagnostic::whole),
+            (_, false) => Some(
                 Diagnostic::whole("credentials_file: clients on other hosts cannot read this file")
                     .help("leave `hosts` out, or set username and password for all clients"),
             ),
@@ -36,7 +41,6 @@ pub fn read(cell: &Cell) -> Result<Vec<Login>, CredentialsError> {
     let Some(path) = cell.options.text(CREDENTIALS) else { return Ok(Vec::new()) };
     let unreadable = |error: std::io::Error| CredentialsError::Unreadable { path: path.into(), why: error.to_string() };
     let text = pubmark_files::read_text_of(Path::new(path), MOST_BYTES, Links::Follow).map_err(unreadable)?;
-    let count =
-        |flow: &pubmark_model::protocol::Flow| flow.workload.publishers as usize + flow.workload.subscribers as usize;
+    let count = |flow: &Flow| flow.workload.publishers as usize + flow.workload.subscribers as usize;
     credentials::parse(path, &text, cell.flows().iter().map(count).max().unwrap_or(0))
 }

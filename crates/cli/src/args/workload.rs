@@ -21,7 +21,7 @@ pub struct WorkloadArgs {
     /// Run N subscribers [default: 1].
     #[arg(long, value_name = "N")]
     pub subscribers: Option<String>,
-    /// Send R messages per second and publisher, max, or 'ramp R to R in T' [default: 1000].
+    /// Send R messages/s per publisher, max, 'ramp R to R in T' [default: 1000].
     #[arg(long, value_name = "R|max")]
     pub rate: Option<String>,
     /// Replay a trace in place of --rate (docs/traces.md).

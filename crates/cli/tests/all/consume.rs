@@ -159,7 +159,7 @@ fn a_backlog_of_publishers_that_stop_is_drained_at_the_rate_of_the_subscribers()
         assert_eq!((sent.iter().sum::<u64>(), sent[0]), (320, 0), "{protocol}: {sent:?}");
         assert!(record["stalls"]["longest_ns"].as_u64().unwrap() < 800_000_000, "{protocol}: silent as requested");
         let notes = record["verdict"]["notes"].to_string();
-        assert!(notes.contains("messages were due from 100 ms to 500 ms of the window"), "{protocol}: {notes}");
+        assert!(notes.contains("messages were due from 100ms to 500ms of the window"), "{protocol}: {notes}");
         drop(peer);
         place.assert_swept();
     }

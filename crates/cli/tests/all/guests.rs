@@ -385,7 +385,7 @@ fn a_new_file_is_read_as_it_was_written() {
     }
     assert_eq!(place.run(&["systems", "my-agent", "--new", "--agent"]).status.code(), Some(0));
     let listed = stdout(&place.run(&["systems"]));
-    assert_eq!(listed.lines().filter(|line| line.starts_with("my-")).count(), 6, "{listed}");
+    assert_eq!(listed.lines().filter(|line| line.starts_with("my-")).count(), 7, "{listed}");
     assert!(!listed.contains("refused"), "{listed}");
     place.refused(&["systems", "my-mqtt", "--new", "--protocol", "nats"], &["systems/my-mqtt.toml: File exists"]);
     place.refused(&["systems", "../x", "--new", "--agent"], &["`../x` is not a name for a system"]);

@@ -251,4 +251,7 @@ fn each_client_has_a_login_of_its_own() {
     }
     let both = [right[0].clone(), "options.password=hidden-word".into(), "options.username=ann".into()];
     refused_with("nats://127.0.0.1:1", &both, "both `credentials_file` and a user or password for all clients");
+    let output = place.run(&[&["bench", "kafka://127.0.0.1:1", "--qos", "1"][..], &set(&right)].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(crate::support::stderr(&output).contains("clients of kafka have no logins of their own"), "{output:?}");
 }

@@ -111,12 +111,13 @@ fn repliers_that_are_killed_leave_requests_without_answers_and_nothing_at_the_se
 fn requesters_go_on_after_a_restart_of_the_server() {
     let place = Place::new();
     let killed = ["--duration", "2s", "--fault", "kill server at 300ms for 200ms"];
-    for outstanding in ["outstanding=1", "outstanding=1000"] {
+    // Requests that come before the replier has come back are lost. It tries again after 500 ms at most.
+    for (outstanding, least) in [("outstanding=1", 700), ("outstanding=1000", 450)] {
         let record = bench(&place, &[&["mosquitto"], &killed[..], &["--set", outstanding]].concat());
         let [offered, expected, delivered, lost, duplicated] = counts(&record);
         assert_eq!((offered, duplicated), (800, 0), "{outstanding}: {}", record["counts"]);
         assert_eq!((expected, delivered + lost), (800, 800), "all that was due was sent: {}", record["counts"]);
-        assert!(delivered >= 700, "{outstanding}: {}", record["counts"]);
+        assert!(delivered >= least, "{outstanding}: {}", record["counts"]);
         std::fs::remove_dir_all(place.path("r")).unwrap();
     }
     place.assert_swept();

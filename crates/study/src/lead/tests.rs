@@ -46,6 +46,8 @@ struct Played {
     looks: Vec<(Edge, Ns, Ns)>,
     /// Agents that were told that their clients are killed, and when.
     crashed: Vec<(usize, Ns)>,
+    /// The same for cut clients.
+    cuts: Vec<(usize, Ns)>,
     /// Sides whose agents all received the order to kill their clients.
     struck: Vec<usize>,
     took_ns: Ns,
@@ -73,6 +75,8 @@ struct Stage<'a> {
     now: Ns,
     looks: Vec<(Edge, Ns, Ns)>,
     crashed: Vec<(usize, Ns)>,
+    /// The same for cut clients.
+    cuts: Vec<(usize, Ns)>,
     struck: Vec<usize>,
     /// Start of the schedule.
     start_ns: Ns,
@@ -122,6 +126,7 @@ impl<'a> Stage<'a> {
             now,
             looks: Vec::new(),
             crashed: Vec::new(),
+            cuts: Vec::new(),
             struck: Vec::new(),
             start_ns: 0,
             immortal: None,
@@ -240,7 +245,7 @@ impl<'a> Stage<'a> {
             }
             Command::Cut { percent } => {
                 assert_eq!(percent, 50);
-                self.crashed.push((agent, self.now));
+                self.cuts.push((agent, self.now));
             }
             Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
             Command::Stop {} => {
@@ -279,10 +284,10 @@ impl<'a> Stage<'a> {
                 }
             }
             if let Some(outcome) = self.leader.outcome() {
-                let Stage { looks, crashed, struck, leader, .. } = self;
+                let Stage { looks, crashed, cuts, struck, leader, .. } = self;
                 let discovery_ns = leader.discovery_ns();
                 let took_ns = self.now - began;
-                return Played { outcome, looks, crashed, struck, took_ns, discovery_ns, lines, told_bytes };
+                return Played { outcome, looks, crashed, cuts, struck, took_ns, discovery_ns, lines, told_bytes };
             }
             let said = self.coming.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.leader.deadline_ns();
@@ -363,7 +368,8 @@ fn clients_are_killed_at_their_instant_and_the_window_goes_on_to_its_end() {
         let (begin, end) = window(&played.looks);
         assert_eq!(end - begin, 2 * SECOND, "{fault}");
         let at = |(agent, after_ms): &(usize, Ns)| (*agent, begin + after_ms * MILLISECOND);
-        assert_eq!(played.crashed, agents.iter().map(at).collect::<Vec<_>>(), "{fault}");
+        let told = [&played.cuts[..], &played.crashed].concat();
+        assert_eq!(told, agents.iter().map(at).collect::<Vec<_>>(), "{fault}");
         assert_eq!(played.struck, places, "{fault}");
         let reports = played.outcome.unwrap_or_else(|refusal| panic!("{fault}: {refusal}"));
         assert_eq!(reports.iter().map(|report| report.result.publishers().count()).sum::<usize>(), 3, "{fault}");
@@ -388,7 +394,7 @@ fn an_agent_whose_clients_are_killed_is_held_to_its_words() {
         stage.immortal = Some(immortal);
         stage.play().outcome.err().map(|refusal| refusal.to_string())
     };
-    let lack = "the agent scripted 1 cannot play what a run with faults needs, `crash`; it has: none";
+    let lack = "the agent scripted 1 cannot play what a run with faults needs, `crash`; it has: cut";
     assert_eq!(refused(0).as_deref(), Some(lack));
     assert_eq!(refused(1), None, "nobody kills the subscribers");
 }

@@ -80,11 +80,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["fastdds"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["cyclonedds"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["bench", "kafka"], instead: Instead::Read, why: "downloads; kafka.rs plays it" },
-    Exception {
-        words: &["bench", "kafka://broker.example:9092"],
-        instead: Instead::Read,
-        why: "the reader's own broker",
-    },
     Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception {
@@ -223,7 +218,8 @@ impl Stage {
 
 /// Returns the file in which a block must be saved.
 pub fn file_of(block: &Block) -> Option<&str> {
-    block.file.as_deref().filter(|file| block.language.as_deref() == Some("toml") && file.ends_with(".toml"))
+    let kind = block.language.as_deref().filter(|language| ["toml", "csv"].contains(language))?;
+    block.file.as_deref().filter(|file| file.rsplit_once('.').is_some_and(|(_, extension)| extension == kind))
 }
 
 /// Checks that the exit code is the promised one; without a promise, 0. The codes of two commands depend on the
