@@ -7,7 +7,7 @@
 //! While a connection waits, the server handles nothing else of it, so a client has one request at
 //! a time.
 //!
-//! At QoS 1 topics are streams ([`streams`]).
+//! At QoS 1 topics are streams (`redis/streams.rs`).
 
 mod replies;
 mod streams;
