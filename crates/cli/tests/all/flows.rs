@@ -61,8 +61,8 @@ fn each_flow_has_its_own_truth() {
         assert_eq!(counts(&flows, "all", &NAMES), [250, 350, 299, 51, 1], "{protocol}");
         let bytes = |flow: &str| flows[flow]["rates"]["delivered_bytes_per_s"].as_f64().unwrap();
         assert!((bytes("all") - bytes("pairs") - bytes("fan")).abs() < 1.0, "{protocol}");
-        // Arrivals in the window: a few may come after its end.
-        assert!((0.95 * 129.0 * 64.0..=1.02 * 129.0 * 64.0).contains(&bytes("fan")), "{protocol}: {}", bytes("fan"));
+        // Arrivals in the window: a few may come after its end, and a few of the warm-up in it.
+        assert!((0.9 * 129.0 * 64.0..=1.1 * 129.0 * 64.0).contains(&bytes("fan")), "{protocol}: {}", bytes("fan"));
         for flow in ["pairs", "fan"] {
             let record = &flows[flow];
             assert!(record["latency_ns"]["min"].as_u64().unwrap() >= 1_000_000, "{protocol} {flow}");
