@@ -231,20 +231,6 @@ fn put_line(out: &mut Vec<u8>, words: &[&[u8]]) {
     out.extend_from_slice(END);
 }
 
-/// Returns headers as [`FromClient::Publish`] takes them. The caller must ensure that names contain no colon, and values
-/// no line end.
-pub fn headers_block<'a>(list: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
-    let mut block = HEADERS_VERSION.to_vec();
-    block.extend_from_slice(END);
-    for (name, value) in list {
-        for part in [name.as_bytes(), b": ", value.as_bytes(), END] {
-            block.extend_from_slice(part);
-        }
-    }
-    block.extend_from_slice(END);
-    block
-}
-
 fn put_body(out: &mut Vec<u8>, headers: &[u8], payload: &[u8]) {
     if !headers.is_empty() {
         out.push(b' ');

@@ -2,7 +2,7 @@
 
 use crate::brokers::patterns;
 use crate::heavy::wanted;
-use crate::leftovers::{End, doctor, run, run_name};
+use crate::leftovers::{End, assert_nothing_stays};
 use crate::support::{Place, count, free_port};
 use nix::sys::signal::Signal;
 use pubmark_host::server::Server;
@@ -74,22 +74,9 @@ fn it_keeps_no_topic_of_a_run_however_it_ends() {
     }
     let home = Place::new();
     let (_server, port) = serve(&home);
-    let url = format!("kafka://127.0.0.1:{port}");
-    for end in [End::Complete, End::Signal(Signal::SIGINT), End::Agents, End::Killed] {
-        let place = Place::new();
-        let mut topics = Vec::new();
-        run(&place, &[&url, "--pairs", "3", "--qos", "1"], end, || {
-            let name = run_name(&place)?;
-            topics = (0..3).map(|id| format!("pubmark.{name}.{id}")).collect();
-            topics.iter().all(|topic| has_topic(port, topic)).then_some(())
-        });
-        let left = || topics.iter().filter(|topic| has_topic(port, topic)).count();
-        if matches!(end, End::Killed) {
-            assert_eq!(left(), 3);
-            let removed = doctor(&place, &[&url, "--remove"]);
-            assert!(removed.contains("3 removed"), "{removed}");
-        }
-        assert_eq!(left(), 0, "{end:?}");
-        assert!(doctor(&place, &[&url]).contains("nothing that is known"), "{end:?}");
-    }
+    let ends = [End::Complete, End::Signal(Signal::SIGINT), End::Agents, End::Killed];
+    let load = ["--pairs", "3", "--qos", "1"];
+    assert_nothing_stays(&format!("kafka://127.0.0.1:{port}"), &load, &ends, 3, |name| {
+        (0..3).filter(|id| has_topic(port, &format!("pubmark.{name}.{id}"))).count()
+    });
 }

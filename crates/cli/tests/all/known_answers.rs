@@ -17,7 +17,10 @@ use crate::support::{Benched, Place, stderr, stdout};
 use agents::Play;
 use compare::{Compared, Found, PERCENTILES, Reported, compare, row, rows};
 pub use peer::Peer;
+use pubmark_model::leftovers::Leftovers;
+use pubmark_model::options::Options;
 use pubmark_model::units::Ns;
+use pubmark_model::workload::Workload;
 use pubmark_peer::PeerScript;
 use pubmark_peer::truth::{Truth, truth, uniform};
 use pubmark_stats::Histogram;
@@ -409,7 +412,8 @@ fn faults_with(protocol: &str, qos: u64, lost: Option<u64>, arguments: &[&str]) 
     let made = &run.account["connections"];
     let made = ["accepted", "closed", "denied", "malformed"].map(|name| made[name].as_u64().unwrap());
     // Topics and streams are removed over one more.
-    let removes = protocol == "kafka" || (qos > 0 && ["nats", "redis"].contains(&protocol));
+    let workload = Workload::of([("pairs", "5"), ("qos", &qos.to_string())]).unwrap();
+    let removes = Leftovers::of("r", String::new(), protocol, &Options::new(), &workload).is_some();
     assert_eq!(made, [13 + u64::from(removes), 2, 1, 0]);
     let quickest = connections["time_ns"]["min"].as_u64().unwrap();
     // A histogram's bucket may begin 0.1 % before the values in it.

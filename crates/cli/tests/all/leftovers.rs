@@ -34,14 +34,14 @@ fn command(place: &Place, arguments: &[&str]) -> Command {
     command
 }
 
-pub fn doctor(place: &Place, arguments: &[&str]) -> String {
+fn doctor(place: &Place, arguments: &[&str]) -> String {
     let output = command(place, &[&["doctor"], arguments].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     stdout(&output)
 }
 
 /// Makes a run that ends in this way once `midst` returns a value.
-pub fn run<T>(place: &Place, arguments: &[&str], end: End, midst: impl FnMut() -> Option<T>) -> Output {
+fn run<T>(place: &Place, arguments: &[&str], end: End, midst: impl FnMut() -> Option<T>) -> Output {
     let length = if matches!(end, End::Complete) { "300ms" } else { "600s" };
     let arguments = bench_arguments(&[arguments, &["--duration", length]].concat());
     let coordinator: Child = command(place, &arguments).spawn().unwrap();
@@ -269,33 +269,39 @@ fn has_queue(port: u16, name: &str) -> bool {
 }
 
 /// Returns the name of the current run, from its file in the user's state folder.
-pub fn run_name(place: &Place) -> Option<String> {
+fn run_name(place: &Place) -> Option<String> {
     let file = std::fs::read_dir(place.path("state/pubmark/leftovers")).ok()?.flatten().next()?;
     Some(file.path().file_stem()?.to_str()?.to_owned())
+}
+
+/// Ends runs in each of these ways. One that is killed leaves this many things at the server, which one command removes;
+/// the others leave none. `left` counts the things of the run of this name.
+pub fn assert_nothing_stays(url: &str, load: &[&str], ends: &[End], count: usize, left: impl Fn(&str) -> usize) {
+    for end in ends {
+        let (place, mut name) = (Place::new(), String::new());
+        run(&place, &[&[url], load].concat(), *end, || {
+            name = run_name(&place)?;
+            (left(&name) == count).then_some(())
+        });
+        if matches!(end, End::Killed) {
+            assert_eq!(left(&name), count);
+            let removed = doctor(&place, &[url, "--remove"]);
+            assert!(removed.contains(&format!("{count} removed")), "{removed}");
+        }
+        assert_eq!(left(&name), 0, "{end:?}");
+        assert!(doctor(&place, &[url]).contains("nothing that is known"), "{end:?}");
+    }
 }
 
 #[test]
 fn rabbitmq_keeps_no_queue_of_a_run_however_it_ends() {
     let (home, port) = (Place::new(), free_port());
     let _server = home.serve_system("rabbitmq-amqp", vec![(String::new(), port)]);
-    let url = format!("amqp://127.0.0.1:{port}");
-    for end in [End::Signal(Signal::SIGINT), End::Signal(Signal::SIGTERM), End::Agents, End::Killed] {
-        let place = Place::new();
-        let mut queues = Vec::new();
-        run(&place, &[&url, "--pairs", "3", "--qos", "1", "--durable"], end, || {
-            let name = run_name(&place)?;
-            queues = (0..3).map(|id| format!("pb{name}s{id}")).collect();
-            queues.iter().all(|queue| has_queue(port, queue)).then_some(())
-        });
-        let left = || queues.iter().filter(|queue| has_queue(port, queue)).count();
-        if matches!(end, End::Killed) {
-            assert_eq!(left(), 3);
-            let removed = doctor(&place, &[&url, "--remove"]);
-            assert!(removed.contains("3 removed"), "{removed}");
-        }
-        assert_eq!(left(), 0, "{end:?}");
-        assert!(doctor(&place, &[&url]).contains("nothing that is known"), "{end:?}");
-    }
+    let ends = [End::Signal(Signal::SIGINT), End::Signal(Signal::SIGTERM), End::Agents, End::Killed];
+    let load = ["--pairs", "3", "--qos", "1", "--durable"];
+    assert_nothing_stays(&format!("amqp://127.0.0.1:{port}"), &load, &ends, 3, |name| {
+        (0..3).filter(|id| has_queue(port, &format!("pb{name}s{id}"))).count()
+    });
 }
 
 /// Returns the number of streams of a NATS server.
@@ -321,18 +327,9 @@ fn streams(port: u16) -> u64 {
 fn jetstream_keeps_no_stream_of_a_run_however_it_ends() {
     let (home, port) = (Place::new(), free_port());
     let _server = home.serve_system("nats-jetstream", vec![(String::new(), port)]);
-    let url = format!("nats://127.0.0.1:{port}");
-    for end in [End::Complete, End::Signal(Signal::SIGINT), End::Agents, End::Killed] {
-        let place = Place::new();
-        run(&place, &[&url, "--pairs", "3", "--qos", "1"], end, || (streams(port) == 1).then_some(()));
-        if matches!(end, End::Killed) {
-            assert_eq!(streams(port), 1);
-            let removed = doctor(&place, &[&url, "--remove"]);
-            assert!(removed.contains("1 removed"), "{removed}");
-        }
-        assert_eq!(streams(port), 0, "{end:?}");
-        assert!(doctor(&place, &[&url]).contains("nothing that is known"), "{end:?}");
-    }
+    let ends = [End::Complete, End::Signal(Signal::SIGINT), End::Agents, End::Killed];
+    let load = ["--pairs", "3", "--qos", "1"];
+    assert_nothing_stays(&format!("nats://127.0.0.1:{port}"), &load, &ends, 1, |_| streams(port) as usize);
 }
 
 /// Returns the answer of a RESP server to a command.
@@ -367,18 +364,12 @@ fn redis_keeps_no_key_and_no_channel_of_a_run() {
 fn redis_keeps_no_stream_of_a_run_however_it_ends() {
     let (home, port) = (Place::new(), free_port());
     let _server = home.serve_system("redis-streams", vec![(String::new(), port)]);
-    let url = format!("redis://127.0.0.1:{port}");
-    let has = |keys: u32| redis_says(port, &["DBSIZE"]).starts_with(&format!(":{keys}\r\n"));
-    for end in [End::Complete, End::Signal(Signal::SIGTERM), End::Agents, End::Killed] {
-        let place = Place::new();
-        run(&place, &[&url, "--pairs", "3", "--qos", "1"], end, || has(3).then_some(()));
-        if matches!(end, End::Killed) {
-            assert!(has(3));
-            let removed = doctor(&place, &[&url, "--remove"]);
-            assert!(removed.contains("3 removed"), "{removed}");
-        }
-        assert!(has(0), "{end:?}");
-    }
+    let ends = [End::Complete, End::Signal(Signal::SIGTERM), End::Agents, End::Killed];
+    let keys = |_: &str| {
+        let said = redis_says(port, &["DBSIZE"]);
+        said.strip_prefix(':').and_then(|rest| rest.split("\r\n").next()).unwrap().parse().unwrap()
+    };
+    assert_nothing_stays(&format!("redis://127.0.0.1:{port}"), &["--pairs", "3", "--qos", "1"], &ends, 3, keys);
 }
 
 /// If no client could connect, nothing was made, and nothing is mentioned.

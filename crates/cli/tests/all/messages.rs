@@ -1,4 +1,4 @@
-//! What messages carry: headers, bodies of a given content, and what only MQTT 5 has.
+//! Headers and contents of messages, and the options that only MQTT 5 has.
 
 use crate::known_answers::Peer;
 use crate::support::{Place, count, stderr, stdout};

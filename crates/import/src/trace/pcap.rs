@@ -119,7 +119,7 @@ impl PcapReader {
     /// completes it.
     ///
     /// # Errors
-    /// The file is no capture, is damaged or has no messages, or a row is refused.
+    /// If the file is not a capture, is damaged or has no messages, or a row is refused.
     pub fn read_all<E: From<TraceError>>(
         &mut self,
         mut input: impl Read,

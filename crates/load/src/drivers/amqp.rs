@@ -31,7 +31,6 @@ use pubmark_wire::amqp::{
     reply_to,
 };
 use settings::CHANNEL;
-use std::collections::VecDeque;
 
 /// Name of the expected peer in the error for a foreign one.
 const EXPECTED: &str = "AMQP 0-9-1";
@@ -98,9 +97,6 @@ pub struct Amqp {
     /// True if topics of messages are matched with patterns.
     by_pattern: bool,
     confirms: Confirms,
-    /// Messages that were not confirmed on earlier connections and have to be published
-    /// again.
-    again: VecDeque<u32>,
     incoming: Incoming,
     /// The received part of a body in several frames.
     body: Vec<u8>,
@@ -133,7 +129,6 @@ impl Session for Amqp {
             row: spec.row,
             by_pattern: spec.wild,
             confirms: Confirms::new(),
-            again: VecDeque::new(),
             incoming: Incoming::Nothing,
             body: Vec::new(),
             returned: None,
@@ -147,12 +142,12 @@ impl Session for Amqp {
     }
 
     fn resume(&mut self, settings: &AmqpSettings, spec: &ClientSpec) {
-        let Amqp { confirms, again, .. } = std::mem::replace(self, Self::new(settings, spec));
-        self.again = confirms.into_open().chain(again).collect();
+        let earlier = std::mem::replace(self, Self::new(settings, spec));
+        self.confirms = earlier.confirms.reconnected();
     }
 
     fn resend(&mut self, settings: &AmqpSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
-        let Some(sequence) = self.again.pop_front() else { return false };
+        let Some(sequence) = self.confirms.next_again() else { return false };
         self.publish(settings, copies.message(sequence), sequence, out)
     }
 
@@ -287,7 +282,7 @@ impl Session for Amqp {
     }
 
     fn unacknowledged(&self) -> usize {
-        self.confirms.open() + self.again.len()
+        self.confirms.unacknowledged()
     }
 }
 

@@ -1,6 +1,17 @@
 //! Messages that a server has not confirmed yet, for protocols that number them from 1 on each connection.
+//! Those of earlier connections wait until they are sent again.
 
+use crate::session::SettingsError;
+use pubmark_model::options::{OptionValues, Options};
 use std::collections::VecDeque;
+
+/// Returns the most messages that the window may hold: the option `inflight`.
+pub fn inflight(options: &Options) -> Result<usize, SettingsError> {
+    match options.number("inflight") {
+        0 => Err("inflight = 0: nothing could be published, write 1 at least".into()),
+        inflight => Ok(usize::try_from(inflight).unwrap_or(usize::MAX)),
+    }
+}
 
 /// A window over the messages of a channel, which the server numbers from 1. It takes 8
 /// bytes a message, from the oldest unconfirmed one to the newest.
@@ -11,20 +22,29 @@ pub struct Confirms {
     window: VecDeque<Option<u32>>,
     /// Number of unsettled messages.
     open: usize,
+    /// Sequences that were unsettled on earlier connections and have to be published again.
+    again: VecDeque<u32>,
 }
 
 impl Confirms {
     pub fn new() -> Self {
-        Confirms { first: 1, window: VecDeque::new(), open: 0 }
+        Confirms { first: 1, window: VecDeque::new(), open: 0, again: VecDeque::new() }
     }
 
-    /// Returns the sequences of unsettled messages, in the order in which they were sent.
-    pub fn into_open(self) -> impl Iterator<Item = u32> {
-        self.window.into_iter().flatten()
+    /// Returns the window of the client's next connection, on which unsettled messages are published again, in the order
+    /// in which they were sent.
+    pub fn reconnected(self) -> Confirms {
+        Confirms { again: self.window.into_iter().flatten().chain(self.again).collect(), ..Confirms::new() }
     }
 
-    pub fn open(&self) -> usize {
-        self.open
+    /// Takes the next sequence that has to be published again.
+    pub fn next_again(&mut self) -> Option<u32> {
+        self.again.pop_front()
+    }
+
+    /// Returns the number of messages that are not settled, with those that wait to be published again.
+    pub fn unacknowledged(&self) -> usize {
+        self.open + self.again.len()
     }
 
     /// Returns the number of the next message.
@@ -100,7 +120,7 @@ mod tests {
                 };
                 plain.retain(|at, _| !known || !(begin..=number).contains(at));
                 prop_assert_eq!(settled, expected);
-                prop_assert_eq!(confirms.open(), plain.len());
+                prop_assert_eq!(confirms.unacknowledged(), plain.len());
             }
         }
     }

@@ -16,7 +16,7 @@ use jetstream::{JetStream, JetStreamSettings, NatsDelivery};
 use login::Signer;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::nats::{FromClient, FromServer, headers_block};
+use pubmark_wire::nats::{FromClient, FromServer, headers};
 use serde_json::{Map, Value, json};
 
 /// A line of the protocol has 4,096 bytes at most. Subjects with a dollar belong to the system.
@@ -96,7 +96,7 @@ impl Session for Nats {
         if logins.is_some() && (signer.is_some() || connect.get("auth_token").is_some()) {
             return Err("both `credentials_file` and a token or key for all clients are given: write either".into());
         }
-        let headers = terms.headers.map_or_else(Vec::new, |headers| headers_block(headers.list()));
+        let headers = terms.headers.map_or_else(Vec::new, |headers| headers::block(headers.list()));
         Ok(NatsSettings { connect, signer, logins, tls, payload_bytes: terms.payload_bytes, headers, jetstream })
     }
 

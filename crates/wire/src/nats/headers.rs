@@ -24,6 +24,20 @@ pub fn number(headers: &[u8], name: &[u8]) -> Option<u64> {
     decimal::read(value.trim_ascii())
 }
 
+/// Returns headers as [`super::FromClient::Publish`] takes them. The caller must ensure that names contain no colon, and values
+/// no line end.
+pub fn block<'a>(list: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut block = HEADERS_VERSION.to_vec();
+    block.extend_from_slice(END);
+    for (name, value) in list {
+        for part in [name.as_bytes(), b": ", value.as_bytes(), END] {
+            block.extend_from_slice(part);
+        }
+    }
+    block.extend_from_slice(END);
+    block
+}
+
 /// Adds an identifier, by which JetStream drops a message that it has, to headers that may be empty:
 /// `NAME-NUMBER`.
 pub fn add_id(headers: &mut Vec<u8>, name: &[u8], number: u64) {

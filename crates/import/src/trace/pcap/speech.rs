@@ -1,4 +1,4 @@
-//! What a client says: the protocol follows from its first bytes.
+//! Reads the messages that a client sends. Its first bytes tell the protocol.
 
 use pubmark_wire::mqtt::{self, Version, server};
 use pubmark_wire::{nats, resp};
@@ -12,7 +12,7 @@ const TLS: u8 = 0x16;
 /// First byte of MQTT: CONNECT.
 const MQTT_CONNECT: u8 = 0x10;
 
-/// How reading a connection ended.
+/// Reason why no more of a connection is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
     /// All bytes were read, or the last message is incomplete.
@@ -40,7 +40,7 @@ pub enum ClientSpeech {
     Resp,
 }
 
-/// What follows in the bytes of a client.
+/// The next item in the bytes of a client.
 pub enum StreamItem<'a> {
     /// A message that it publishes: its topic, its size, and the bytes that it takes.
     Message {

@@ -172,27 +172,27 @@ fn what_clients_publish_is_found_on_every_link() {
     }
 }
 
-/// Repeats and changed order are mended; a lost packet ends what is read of its connection.
+/// The reader puts repeated and reordered packets in order, and reads a connection up to its first lost packet.
 #[test]
 fn gaps_are_counted_and_never_guessed() {
     let mut capture = Capture::new(101);
-    let [mut mended, mut torn, mut open, mut tls, mut web, mut wrong] =
+    let [mut reordered, mut incomplete, mut open, mut tls, mut web, mut wrong] =
         [2_001, 2_002, 2_003, 2_004, 2_005, 2_006].map(|port| Client::new(port, 4_222));
-    for client in [&mut mended, &mut torn, &mut tls, &mut web, &mut wrong] {
+    for client in [&mut reordered, &mut incomplete, &mut tls, &mut web, &mut wrong] {
         capture.add(S, &client.packet(SYN, b""));
     }
-    capture.add(S, &mended.packet(ACK, NATS_CONNECT));
-    let first = mended.packet(ACK, &nats_publish("one", 8));
-    let second = mended.packet(ACK, &nats_publish("two", 9));
+    capture.add(S, &reordered.packet(ACK, NATS_CONNECT));
+    let first = reordered.packet(ACK, &nats_publish("one", 8));
+    let second = reordered.packet(ACK, &nats_publish("two", 9));
     capture.add(2 * S, &second);
-    capture.add(3 * S, &mended.packet(FIN, b""));
+    capture.add(3 * S, &reordered.packet(FIN, b""));
     capture.add(4 * S, &first);
     capture.add(4 * S, &first);
-    capture.add(5 * S, &torn.packet(ACK, NATS_CONNECT));
-    capture.add(5 * S, &torn.packet(ACK, &nats_publish("three", 10)));
-    let _ = torn.packet(ACK, &nats_publish("lost", 10));
+    capture.add(5 * S, &incomplete.packet(ACK, NATS_CONNECT));
+    capture.add(5 * S, &incomplete.packet(ACK, &nats_publish("three", 10)));
+    let _ = incomplete.packet(ACK, &nats_publish("lost", 10));
     let after = nats_publish("four", 10);
-    capture.add(6 * S, &torn.packet(ACK, &after));
+    capture.add(6 * S, &incomplete.packet(ACK, &after));
     capture.add(6 * S, &open.packet(ACK, &nats_publish("five", 10)));
     capture.add(6 * S, &open.packet(ACK, &nats_publish("five", 10)));
     capture.add(6 * S, &tls.packet(ACK, &[0x16, 3, 1, 2, 0]));

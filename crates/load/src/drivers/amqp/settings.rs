@@ -1,5 +1,6 @@
 //! Settings that all AMQP clients of a run share.
 
+use crate::drivers::confirms::inflight;
 use crate::drivers::option_file::Logins;
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
@@ -60,10 +61,6 @@ impl AmqpSettings {
         let heartbeat_s = u16::try_from(heartbeat_s).map_err(|_| format!("heartbeat: write {} s at most", u16::MAX))?;
         let prefetch =
             u16::try_from(options.number("prefetch")).map_err(|_| format!("prefetch: write {} at most", u16::MAX))?;
-        let inflight = match options.number("inflight") {
-            0 => return Err("inflight = 0: nothing could be published, write 1 at least".into()),
-            inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
-        };
         let vhost = options.text("vhost").unwrap_or("/").to_owned();
         if vhost.len() > SHORT_BYTES {
             return Err(format!("vhost: write {SHORT_BYTES} bytes at most").into());
@@ -96,7 +93,7 @@ impl AmqpSettings {
             vhost,
             heartbeat_s,
             prefetch,
-            inflight,
+            inflight: inflight(options)?,
             exchange: (!prefix.is_empty()).then(|| format!("{prefix}pubmark.{}", terms.run)),
             prefix,
             queue_arguments,

@@ -12,7 +12,6 @@ use pubmark_model::protocol::Role;
 use pubmark_model::units::SECOND;
 use pubmark_wire::nats::{FromClient, headers};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::io::Write;
 
 /// Separator of the tokens of a subject.
@@ -136,18 +135,16 @@ pub struct JetStream {
     /// Messages that open requests may still bring.
     wanted: u64,
     confirms: Confirms,
-    /// Messages that were not acknowledged on earlier connections.
-    again: VecDeque<u32>,
     headers: Vec<u8>,
 }
 
 impl JetStream {
     /// Creates the part of a client.
     pub fn new(spec: &ClientSpec) -> JetStream {
-        JetStream::on(spec, 0, VecDeque::new())
+        JetStream::on(spec, 0, Confirms::new())
     }
 
-    fn on(spec: &ClientSpec, connection: u32, again: VecDeque<u32>) -> JetStream {
+    fn on(spec: &ClientSpec, connection: u32, confirms: Confirms) -> JetStream {
         let inbox = format!("_INBOX.{}.{connection}.", spec.name).into_bytes();
         JetStream {
             inbox_bytes: inbox.len(),
@@ -157,25 +154,23 @@ impl JetStream {
             asked: Asked::Nothing,
             next: Vec::new(),
             wanted: 0,
-            confirms: Confirms::new(),
-            again,
+            confirms,
             headers: Vec::new(),
         }
     }
 
     /// Returns the part of the same client on its next connection.
     pub fn resumed(self, spec: &ClientSpec) -> JetStream {
-        let again = self.confirms.into_open().chain(self.again).collect();
-        JetStream::on(spec, self.connection.wrapping_add(1), again)
+        JetStream::on(spec, self.connection.wrapping_add(1), self.confirms.reconnected())
     }
 
     /// Returns a message's sequence that has to be sent again.
     pub fn next_again(&mut self) -> Option<u32> {
-        self.again.pop_front()
+        self.confirms.next_again()
     }
 
     pub fn unacknowledged(&self) -> usize {
-        self.confirms.open() + self.again.len()
+        self.confirms.unacknowledged()
     }
 
     /// Subscribes to answers.

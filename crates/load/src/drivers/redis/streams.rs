@@ -6,13 +6,12 @@
 //!
 //! Source: the documentation of the commands, and what redis-server 7.0 answers.
 
-use super::super::confirms::Confirms;
+use super::super::confirms::{Confirms, inflight};
 use crate::session::{ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Role;
 use pubmark_wire::resp::{Item, Values, put_bulk, put_command, put_front};
-use std::collections::VecDeque;
 
 /// Maximum size of the messages of one answer, bytes.
 const ANSWER_BYTES: u64 = 1 << 20;
@@ -54,15 +53,11 @@ impl RedisStreamSettings {
             other => return Err(format!("read_count = {other}: write 1 to {MOST_COUNT}").into()),
         };
         let fits = ANSWER_BYTES / terms.payload_bytes.max(1);
-        let inflight = match options.number("inflight") {
-            0 => return Err("inflight = 0: nothing could be published, write 1 at least".into()),
-            inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
-        };
         let max_length = options.number("max_length");
         Ok(RedisStreamSettings {
             count: count.min(fits).max(1).to_string(),
             max_length: (max_length > 0).then(|| max_length.to_string()),
-            inflight,
+            inflight: inflight(options)?,
             acknowledges: options.text("ack_policy").unwrap_or("explicit") != "none",
             three,
         })
@@ -91,8 +86,6 @@ pub struct RedisStream {
     confirms: Confirms,
     /// Messages answered on this connection.
     answered: u64,
-    /// Messages that were not acknowledged on earlier connections.
-    again: VecDeque<u32>,
 }
 
 impl RedisStream {
@@ -105,23 +98,21 @@ impl RedisStream {
             phase: Phase::Idle,
             confirms: Confirms::new(),
             answered: 0,
-            again: VecDeque::new(),
         }
     }
 
     /// Returns the part of the same client on its next connection.
     pub fn resumed(self, spec: &ClientSpec) -> RedisStream {
-        let again = self.confirms.into_open().chain(self.again).collect();
-        RedisStream { again, ..RedisStream::new(spec) }
+        RedisStream { confirms: self.confirms.reconnected(), ..RedisStream::new(spec) }
     }
 
     /// Returns a message's sequence that has to be sent again.
     pub fn next_again(&mut self) -> Option<u32> {
-        self.again.pop_front()
+        self.confirms.next_again()
     }
 
     pub fn unacknowledged(&self) -> usize {
-        self.confirms.open() + self.again.len()
+        self.confirms.unacknowledged()
     }
 
     /// Makes stream and group; reading follows.
