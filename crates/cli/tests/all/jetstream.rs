@@ -7,10 +7,12 @@ use crate::support::Place;
 #[test]
 fn what_a_killed_server_had_acknowledged_is_lost_where_streams_are_in_memory() {
     let away = "cut link at 2200ms for 1800ms, kill server at 3200ms for 300ms";
+    // A message that is on its way when the link is cut comes again after `ack_wait`: within the drain.
+    let again = ["--set", "options.ack_wait=1s"];
     let load = ["nats-jetstream", "--pairs", "2", "--qos", "1", "--durable", "--duration", "4500ms"];
     let run = |storage: &str| {
         let option = format!("options.storage={storage}");
-        Place::linked().bench(&[&load[..], &["--set", &option, "--fault", away]].concat())
+        Place::linked().bench(&[&load[..], &again, &["--set", &option, "--fault", away]].concat())
     };
     let (file, memory) = (run("file"), run("memory"));
     for bench in [&file, &memory] {
@@ -18,9 +20,7 @@ fn what_a_killed_server_had_acknowledged_is_lost_where_streams_are_in_memory() {
         assert_eq!(bench.evidence("server-died"), None);
         assert_eq!(bench.count("corrupted"), 0);
     }
-    // Once in a while the message of the very moment was acknowledged and had not reached the kernel.
-    assert_eq!(file.count("lost"), file.count("acked_lost"), "{}", file.record["counts"]);
-    assert!(file.count("acked_lost") <= 4, "{}", file.record["counts"]);
+    assert_eq!((file.count("lost"), file.count("acked_lost")), (0, 0), "{}", file.record["counts"]);
     // A second of 200 messages and two pairs; half of them, if the machine stutters.
     assert!(memory.count("acked_lost") >= 200, "{}", memory.record["counts"]);
 }
