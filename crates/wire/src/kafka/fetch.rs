@@ -43,13 +43,19 @@ impl<'a> FetchHead<'a> {
         }
         let frame_end = frame_bytes as usize + 4;
         let early = || Malformed::new("an answer to a fetch ends before its records");
-        let Some(front) = bytes.get(4..TOPIC_AT.min(frame_end)) else { return Ok(None) };
+        if frame_end < TOPIC_AT {
+            return Err(early());
+        }
+        let Some(front) = bytes.get(4..TOPIC_AT) else { return Ok(None) };
         let mut fields = Fields(front);
         let (correlation, _throttle) = (fields.i32()?, fields.i32()?);
         let (error, _session) = (fields.i16()?, fields.i32()?);
         if error != NO_ERROR && fields.i32()? == 0 && frame_end == TOPIC_AT {
             let head = FetchHead { correlation, error, topic: b"", partition: 0, high_watermark: 0, records_bytes: 0 };
             return Ok(Some((head, frame_end)));
+        }
+        if frame_end < FRONT_BYTES {
+            return Err(early());
         }
         let Some(topic_bytes) = bytes[TOPIC_AT..].first_chunk() else { return Ok(None) };
         let topic_bytes = usize::from(u16::from_be_bytes(*topic_bytes));

@@ -196,6 +196,20 @@ fn damage_and_compression_are_named() {
     assert!(failed(&[0x7f, 0xff, 0xff, 0xff]).contains("bytes"));
 }
 
+#[test]
+fn an_answer_that_says_it_is_shorter_is_refused() {
+    for name in ["fetch-response", "fetch-error-response", "fetch-empty-response"] {
+        let whole = &vectors()[name];
+        for shorter in 0..whole.len() - 4 {
+            let mut bytes = whole.clone();
+            bytes[..4].copy_from_slice(&(shorter as u32).to_be_bytes());
+            read(&bytes, bytes.len()).unwrap_err();
+            bytes.truncate(shorter + 4);
+            read(&bytes, bytes.len()).unwrap_err();
+        }
+    }
+}
+
 /// An answer that a scripted broker writes.
 #[test]
 fn an_answer_that_is_written_is_read() {
