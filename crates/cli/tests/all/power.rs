@@ -61,6 +61,7 @@ fn cut(place: &Place, sync: &str, cut_ms: u64) -> Benched {
     let fault = format!("cut power of server at {cut_ms}ms for 200ms");
     let load = ["stored", "--pairs", "1", "--rate", rate, "--qos", "1", "--durable", "--duration", "2500ms"];
     let bench = place.bench(&[&load[..], &["--set", &sync, "--set", "drain=5s", "--fault", &fault]].concat());
+    std::fs::remove_dir_all(place.path("r")).unwrap();
     assert_eq!(bench.error(), "");
     let log = &bench.record["fault_log"];
     let instants = [&log[0]["at_ns"], &log[0]["until_ns"]].map(|at| at.as_u64().unwrap());
