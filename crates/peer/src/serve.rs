@@ -503,7 +503,7 @@ impl<'a, S: Speech> Server<'a, S> {
             match ask {
                 Ask::Publish { to, payload, qos } if store.as_ref().is_some_and(|it| it.takes(payload)) => {
                     // Whoever cannot store it does not say that it has it.
-                    if !store.as_mut().is_some_and(|store| store.put(to.topic, payload, qos).is_ok()) {
+                    if store.as_mut().is_none_or(|store| store.put(to.topic, payload, qos).is_err()) {
                         done.answer = PublisherAnswer::Nothing;
                     }
                 }

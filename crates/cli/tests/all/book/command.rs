@@ -151,11 +151,14 @@ pub fn shortened(words: &[String]) -> Vec<String> {
     short
 }
 
-/// Converts whole seconds to tenths: `5s` to `500ms`.
+/// Converts whole seconds to tenths: `5s` to `500ms`, also before a comma.
 fn tenth(text: &str) -> String {
-    let word = |word: &str| match word.strip_suffix('s').and_then(|digits| digits.parse::<u64>().ok()) {
-        Some(seconds) => format!("{}ms", seconds * 100),
-        None => word.to_owned(),
+    let word = |word: &str| {
+        let (bare, comma) = word.strip_suffix(',').map_or((word, ""), |bare| (bare, ","));
+        match bare.strip_suffix('s').and_then(|digits| digits.parse::<u64>().ok()) {
+            Some(seconds) => format!("{}ms{comma}", seconds * 100),
+            None => word.to_owned(),
+        }
     };
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
@@ -172,9 +175,10 @@ fn lines_become_commands() {
 #[test]
 fn what_takes_long_is_shortened_and_the_rest_stays() {
     let words = |text: &str| shlex::split(text).unwrap();
-    let short =
-        shortened(&words("bench mosquitto --pairs 1000 --rate 10 --duration 20s --fault 'stop server at 5s for 1s'"));
-    let wanted = "bench mosquitto --pairs 20 --rate 10 --duration 2000ms --fault 'stop server at 500ms for 100ms' --warmup 100ms --repeats 1";
+    let short = shortened(&words(
+        "bench mosquitto --pairs 1000 --rate 10 --duration 20s --fault 'stop server at 5s for 1s, stop server at 9s for 1s'",
+    ));
+    let wanted = "bench mosquitto --pairs 20 --rate 10 --duration 2000ms --fault 'stop server at 500ms for 100ms, stop server at 900ms for 100ms' --warmup 100ms --repeats 1";
     assert_eq!(short, words(wanted));
     assert_eq!(shortened(&words("bench nng --rate max"))[..4], words("bench nng --rate max"));
 }
