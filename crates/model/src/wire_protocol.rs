@@ -272,7 +272,12 @@ fn of_any() -> Vec<OptionSpec> {
             "file with a line user,password for each client, publishers first; never recorded",
         ),
         spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),
-        spec("tls_cert", OptionKind::Text, None, "file with the client's certificate and its chain (PEM)"),
+        spec(
+            "tls_cert",
+            OptionKind::Text,
+            None,
+            "file with the client's certificate and its chain (PEM); {client} in the path: one for each client, from 0",
+        ),
         spec("tls_key", OptionKind::Text, None, "file with the key (PEM) of tls_cert; without it, tls_cert holds both"),
         spec("tls_version", OptionKind::Text, None, "the only version of TLS to offer: 1.2 or 1.3"),
         spec("tls_cipher", OptionKind::Text, None, "the only cipher suite to offer, such as TLS_AES_128_GCM_SHA256"),
@@ -434,6 +439,12 @@ fn amqp() -> Vec<OptionSpec> {
             OptionKind::Text,
             Some("classic"),
             "type of RabbitMQ's queues: classic; quorum or stream, which need `durable`",
+        ),
+        spec(
+            "reply_queue",
+            OptionKind::Text,
+            Some("direct"),
+            "request-reply: direct (RabbitMQ's direct reply-to) or exclusive (a queue for each requester)",
         ),
         spec("heartbeat", OptionKind::Time, Some("60s"), "longest silence before a heartbeat, whole seconds"),
         spec(

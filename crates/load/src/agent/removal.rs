@@ -59,7 +59,7 @@ pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
         sources: Vec::new(),
         connect_per_s: 1,
     };
-    let (endpoint, dial) = reach(&server, &leftovers.options)?;
+    let (endpoint, dial) = reach(&server, &leftovers.options, 1)?;
     let until_ns = clock::now() + leftovers.patience().as_nanos() as Ns;
     Ok((driver(leftovers)?.remove)(leftovers, &endpoint, dial, until_ns))
 }

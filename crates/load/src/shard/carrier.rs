@@ -62,8 +62,9 @@ pub struct ByteStream {
 }
 
 impl ByteStream {
-    /// Begins to connect to the address of this number, as the `nth` connection.
-    pub fn dial(dial: &Dial, place: usize, nth: usize) -> io::Result<ByteStream> {
+    /// Begins to connect to the address of this number, as the `nth` connection, for a client with this number among
+    /// those that have a login of their own.
+    pub fn dial(dial: &Dial, place: usize, nth: usize, client: u32) -> io::Result<ByteStream> {
         let to = *dial.to.get(place).ok_or_else(|| io::Error::other("the server has no address"))?;
         let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let fd = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
@@ -85,7 +86,7 @@ impl ByteStream {
         let stream = TcpStream::from(fd);
         let wire = match &dial.tls {
             None => RawStream::Plain(stream),
-            Some(tls) => RawStream::Tls(Box::new(Tls::new(tls, stream)?)),
+            Some(tls) => RawStream::Tls(Box::new(Tls::new(tls, client, stream)?)),
         };
         let websocket = dial.websocket.as_ref().map(WebSocket::new).transpose()?;
         Ok(ByteStream { wire, websocket: websocket.map(Box::new) })

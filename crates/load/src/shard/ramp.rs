@@ -126,7 +126,7 @@ impl<S: Session> Shard<'_, S> {
         use epoll::EventFlags as Flags;
         let place = self.ramp.place;
         self.connections[index].place = place;
-        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index)?;
+        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index, self.spec(index).row)?;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.connections[index].carrier = Some(carrier);
