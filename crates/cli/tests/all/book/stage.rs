@@ -81,7 +81,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["cyclonedds"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["bench", "kafka"], instead: Instead::Read, why: "downloads; kafka.rs plays it" },
     Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
-    Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception {
         words: &["capacity", "mosquitto"],
         instead: Instead::Read,
