@@ -107,6 +107,7 @@ impl Meeting {
             dir: scratch.path().join("server"),
             log: scratch.path().join("server.log"),
             processors: &[],
+            disk: false,
             limits: Limits::default(),
             program: std::env::current_exe().map_err(not_here)?,
             remove: vec![scratch.path().to_owned()],

@@ -36,6 +36,9 @@ pub struct DeployPlan {
     pub limits: Limits,
     /// True if subscriptions outlive it.
     pub durable: bool,
+    /// True if its power is cut in the run.
+    #[serde(default)]
+    pub power_cut: bool,
     /// True if it uses TLS.
     #[serde(default)]
     pub tls: bool,
@@ -255,7 +258,7 @@ impl Deployed {
         let Some(ordered) = started.members.iter_mut().find(|known| known.name == member) else {
             return Err(format!("no `{member}` was started here").into());
         };
-        if order == KeeperOrder::Kill {
+        if matches!(order, KeeperOrder::Kill | KeeperOrder::CutPower) {
             started.sampler.iter().for_each(Sampler::before_kill);
             started.looker.iter().for_each(Looker::look);
         }
@@ -427,6 +430,7 @@ fn start_members(
             deployment: &plan.deployment,
             places,
             certificates,
+            disk: plan.power_cut,
             log: here.logs.join(&member.log),
             limits,
             processors: &plan.processors,

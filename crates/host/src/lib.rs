@@ -1,7 +1,7 @@
 //! Everything that touches a machine: processes, ports, control groups, servers and their
 //! keepers, containers, scratch folders, sampling, installation, and checks for causes of
 //! bad measurements. It knows nothing of runs and studies.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod agent;

@@ -72,6 +72,7 @@ impl Proxy {
             dir: how.dir,
             log: how.log,
             processors: &[],
+            disk: false,
             limits: Limits::default(),
             program: how.program,
             secrets: how.secrets,

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod attachment;
 pub mod certificates;
 pub mod container;
+pub mod disk;
 mod exhaustion;
 pub mod keeper;
 mod keeper_client;
@@ -79,6 +80,8 @@ pub struct StartPlan<'a> {
     pub dir: PathBuf,
     /// File for everything that it prints; an older log is overwritten.
     pub log: PathBuf,
+    /// True if its folder lies on a disk of its own, whose power can be cut.
+    pub disk: bool,
     /// Limits on processors and memory.
     pub limits: Limits,
     /// Processors that it is bound to; if empty, the kernel places it.
@@ -567,6 +570,7 @@ fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, 
         folder: plan.dir.clone(),
         log: plan.log.clone(),
         secrets: secrets(plan, places),
+        disk: plan.disk,
         remove: plan.remove.clone(),
         grace_ms: plan.grace_ms,
         ..KeepPlan::default()

@@ -11,8 +11,8 @@ use std::fmt;
 pub const NONE: &str = "none";
 
 /// The form of a fault, for messages.
-const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s`, `cut link at 5s for 2s` or \
-     `cut 50% of clients at 5s`";
+const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s`, `cut link at 5s for 2s`, \
+     `cut 50% of clients at 5s` or `cut power of server at 5s for 3s`";
 
 /// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub enum Act {
     /// Link: all connections are reset at once, and new ones are refused until the end. Clients: their connections
     /// are closed at once without a goodbye, and they come back.
     Cut,
+    /// Server: everything that was not synced to its disk is gone at once, and all its processes are. At the end it is
+    /// started again as after a kill. A script ends the publishers at the same instant: see [`Script::parse`].
+    #[serde(rename = "cut_power")]
+    CutPower,
     /// A kind that only a later pubmark knows. It is read from records and cannot be requested.
     #[serde(untagged)]
     Later(LaterWord),
@@ -40,6 +44,7 @@ impl Act {
             Act::Stop => "stop",
             Act::Kill => "kill",
             Act::Cut => "cut",
+            Act::CutPower => "cut power of",
             Act::Later(word) => word.word(),
         }
     }
@@ -112,8 +117,13 @@ pub enum FaultError {
         help: String,
     },
     /// Only links and clients can be cut.
-    #[error("`{0}`: a server is not cut: write `cut link at … for …`, or `cut clients at …`")]
+    #[error(
+        "`{0}`: a server is not cut: write `cut link at … for …`, `cut clients at …`, or `cut power of server at … for …`"
+    )]
     Cut(String),
+    /// Only a server has a power supply that can be cut.
+    #[error("`{0}`: only a server's power can be cut: write `cut power of server at … for …`")]
+    Power(String),
     /// A cut is the only fault of a link and of clients of both sides.
     #[error("`{0}`: nothing else than a cut can be done to it: write `{1}`")]
     OnlyCut(String, &'static str),
@@ -209,18 +219,24 @@ impl Fault {
 
     /// True if clients lose their connections and come back.
     pub fn breaks_connections(&self) -> bool {
-        (self.what, self.who) == (Act::Kill, Target::Server) || self.what == Act::Cut
+        self.ends_server() || self.what == Act::Cut
+    }
+
+    /// True if the server's processes end and are started again.
+    pub fn ends_server(&self) -> bool {
+        matches!(self.what, Act::Kill | Act::CutPower) && self.who == Target::Server
     }
 
     fn parse(text: &str) -> Result<Fault, FaultError> {
         let whole = || text.to_owned();
         let words: Vec<&str> = text.split_whitespace().collect();
         let (what, percent, who, rest) = match words.as_slice() {
+            ["cut", "power", "of", who, rest @ ..] => (&Act::CutPower.word(), None, who, rest),
             [what, share, "of", who, rest @ ..] => (what, Some(*share), who, rest),
             [what, who, rest @ ..] => (what, None, who, rest),
             _ => return Err(FaultError::Shape(whole())),
         };
-        let acts = [Act::Stop, Act::Kill, Act::Cut];
+        let acts = [Act::Stop, Act::Kill, Act::Cut, Act::CutPower];
         let what = acts.into_iter().find(|act| act.word() == *what).ok_or_else(|| {
             let help = suggestion(what, acts.map(Act::word));
             FaultError::Act { text: whole(), act: (*what).to_owned(), help }
@@ -232,6 +248,7 @@ impl Fault {
         })?;
         match (what, who) {
             (Act::Cut, Target::Server) => return Err(FaultError::Cut(whole())),
+            (Act::CutPower, who) if who != Target::Server => return Err(FaultError::Power(whole())),
             (Act::Stop | Act::Kill, Target::Link | Target::Clients) => {
                 let both = who == Target::Clients;
                 return Err(FaultError::OnlyCut(
@@ -261,7 +278,7 @@ impl Fault {
         };
         let time = |word: &str| parse_time(word).map_err(|source| FaultError::Time { text: whole(), source });
         let fault = Fault { what, who, host, percent, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
-        if fault.for_ns == Some(0) && what != Act::Kill {
+        if fault.for_ns == Some(0) && !matches!(what, Act::Kill | Act::CutPower) {
             return Err(FaultError::NoTime(whole()));
         }
         Ok(fault)
@@ -323,12 +340,21 @@ pub struct Script(pub Vec<Fault>);
 
 impl Script {
     /// Parses faults, separated by commas, or `none`. Faults of one part must not overlap.
+    ///
+    /// Where the server's power is cut, the publishers are killed at the same instant, unless they were before: they
+    /// must not go on with a server that has forgotten what it acknowledged.
     pub fn parse(text: &str) -> Result<Script, FaultError> {
         if text.trim() == NONE {
             return Ok(Script::default());
         }
         let faults = text.split(',').map(|fault| Fault::parse(fault.trim())).collect::<Result<Vec<_>, _>>();
         let mut faults = faults?;
+        let cut_ns = faults.iter().filter(|fault| fault.what == Act::CutPower).map(|fault| fault.at_ns).min();
+        let ends = |fault: &Fault, at_ns| fault.killed_side() == Some(Target::Publishers) && fault.at_ns <= at_ns;
+        if let Some(at_ns) = cut_ns.filter(|at_ns| !faults.iter().any(|fault| ends(fault, *at_ns))) {
+            let (what, who) = (Act::Kill, Target::Publishers);
+            faults.push(Fault { what, who, host: None, percent: None, at_ns, for_ns: None });
+        }
         faults.sort_by_key(|fault| (fault.at_ns, fault.who));
         for (index, fault) in faults.iter().enumerate() {
             let Some(next) = faults[index + 1..].iter().find(|next| (next.who, &next.host) == (fault.who, &fault.host))
@@ -372,6 +398,11 @@ impl Script {
     /// True if clients lose their connections by one of the faults.
     pub fn breaks_connections(&self) -> bool {
         self.0.iter().any(Fault::breaks_connections)
+    }
+
+    /// True if the server's power is cut, so that its data lies on a disk of its own.
+    pub fn cuts_power(&self) -> bool {
+        self.0.iter().any(|fault| fault.what == Act::CutPower)
     }
 
     /// Returns the first fault that does not lie within a window of this length.
@@ -449,6 +480,20 @@ mod tests {
     }
 
     #[test]
+    fn the_publishers_end_with_the_servers_power() {
+        let script = Script::parse("cut power of server at 5s for 3s").unwrap();
+        assert_eq!(script.to_string(), "cut power of server at 5s for 3s, kill publishers at 5s");
+        assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
+        assert!(script.cuts_power() && script.breaks_connections() && script.0[0].ends_server());
+        let json = serde_json::to_string(&script).unwrap();
+        assert!(json.contains("\"cut_power\""), "{json}");
+        assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+        let before = "kill publishers at 4s, cut power of server at 5s for 0s";
+        assert_eq!(Script::parse(before).unwrap().to_string(), before);
+        assert!(!Script::parse("kill server at 5s for 3s").unwrap().cuts_power());
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_the_way_out() {
         for (text, says) in [
             ("", "write `stop server at 5s for 1s`"),
@@ -467,6 +512,9 @@ mod tests {
             ("stop subscribers at 4s for 2s, kill subscribers at 5s", "before `stop subscribers at 4s for 2s` is over"),
             ("stop server at 5s for 1s,", "is not a fault"),
             ("cut server at 5s for 1s", "`cut link at … for …`"),
+            ("cut power of link at 5s for 1s", "write `cut power of server at … for …`"),
+            ("cut power of server at 5s", "for how long"),
+            ("cut power of server at 5s for 1s, stop publishers at 6s for 1s", "nobody is there any more"),
             ("kill link at 5s for 1s", "`cut link at … for …`"),
             ("cut link at 5s for 0s", "no time"),
             ("cut clients at 5s for 1s", "comes back at once: write `cut clients at …`"),

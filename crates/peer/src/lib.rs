@@ -14,6 +14,7 @@ pub mod routes;
 pub mod script;
 pub mod serve;
 pub mod speech;
+pub mod store;
 pub mod tally;
 pub mod truth;
 pub mod watch;

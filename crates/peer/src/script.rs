@@ -6,12 +6,14 @@
 //! service = 2000                          # messages per second, one after the other
 //! lose = { every = 7 }                    # or { at = [[PUBLISHER, SEQUENCE], …] }
 //! corrupt = { every = 17, offset = 100 }
+//! store = { file = "store", sync = "before" }  # or "never", { every = 10 }
 //! [[stall]]
 //! from = "1s"
 //! for = "500ms"
 //! ```
 
 use crate::delay::{Delay, Span};
+use crate::store::{StorePlan, StoreSync};
 use pubmark_model::units::Ns;
 use serde::Deserialize;
 
@@ -201,6 +203,8 @@ pub struct PeerScript {
     pub stall: Vec<Stall>,
     /// Faults of connections.
     pub connect: ConnectFaults,
+    /// File that keeps data messages until the server is started again.
+    pub store: Option<StorePlan>,
     /// Messages that are counted; all data messages by default.
     pub count: Option<Counted>,
     /// True if they are also counted by topic.
@@ -212,7 +216,8 @@ impl PeerScript {
     pub fn parse(text: &str) -> Result<PeerScript, String> {
         let script: PeerScript = toml::from_str(text).map_err(|error| error.to_string())?;
         let everies = [&script.lose, &script.swallow, &script.duplicate, &script.reorder].map(|places| places.every);
-        if everies.contains(&Some(0)) || [script.corrupt.every, script.refuse.every].contains(&Some(0)) {
+        let never_due = script.store.as_ref().is_some_and(|store| store.sync == StoreSync::Every(0));
+        if never_due || everies.contains(&Some(0)) || [script.corrupt.every, script.refuse.every].contains(&Some(0)) {
             return Err("every = 0: messages are counted from 1".into());
         }
         if script.reorder.every == Some(1) {
@@ -285,6 +290,7 @@ mod tests {
             limits = { packet_bytes = 600, qos = 1, inflight = 9, payload_bytes = 512 }
             end = { after = 3, code = 403, words = "no" }
             block = { from = 1, to = 2, words = "low on memory" }
+            store = { file = "s", sync = { every = 3 } }
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
             count = { from = "500ms", for = "2s" }
             [[stall]]
@@ -315,6 +321,9 @@ mod tests {
             "lose = { every = 0 }",
             "refuse = { every = 0 }",
             "end = { after = 1 }",
+            "store = { file = 's' }",
+            "store = { file = 's', sync = 'after' }",
+            "store = { file = 's', sync = { every = 0 } }",
             "limits = { packets = 1 }",
             "reorder = { every = 1 }",
             "delay = { fixed = 10 }",

@@ -11,6 +11,7 @@ use crate::speech::{
     AmqpServer, Ask, Handled, KafkaServer, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZenohServer,
     ZmtpServer,
 };
+use crate::store::Store;
 use crate::tally::PeerTally;
 use crate::watch::{ClientEvent, ClientWatch};
 use client::PeerConnection;
@@ -118,6 +119,7 @@ struct Server<'a, S> {
     plain: bool,
     watch: ClientWatch,
     dispatcher: Dispatcher,
+    store: Option<Store>,
     world: World<S>,
     listener: TcpListener,
     stop: BorrowedFd<'a>,
@@ -209,6 +211,7 @@ impl<'a, S: Speech> Server<'a, S> {
         };
         Ok(Server {
             plain: script.is_plain(),
+            store: script.store.as_ref().map(Store::open).transpose().map_err(failed("store"))?,
             watch,
             dispatcher: Dispatcher::new(script),
             world: World {
@@ -491,20 +494,31 @@ impl<'a, S: Speech> Server<'a, S> {
 
     /// Handles a client's input, with the client taken out of the world. Returns false if it breaks the protocol.
     fn hear(&mut self, client: &mut PeerConnection<S>, index: usize, count: usize) -> bool {
-        let Server { plain, watch, dispatcher, world, buffer, .. } = self;
+        let Server { plain, watch, dispatcher, store, world, buffer, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
         let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
             let mut done = Handled { answer: PublisherAnswer::Acknowledged, listeners: 0 };
             watch.asked(index, &ask);
             match ask {
+                Ask::Publish { to, payload, qos } if store.as_ref().is_some_and(|it| it.takes(payload)) => {
+                    // Whoever cannot store it does not say that it has it.
+                    if !store.as_mut().is_some_and(|store| store.put(to.topic, payload, qos).is_ok()) {
+                        done.answer = PublisherAnswer::Nothing;
+                    }
+                }
                 Ask::Publish { to, payload, qos } if *plain => done.listeners = world.relay(to, payload, qos),
                 Ask::Publish { to, payload, qos } => {
                     done.listeners = world.routes.of(to.topic).count();
                     done.answer = dispatcher.arrived(to, payload, qos, now());
                 }
                 Ask::Subscribe(filter, token) => {
-                    world.routes.add(filter, Subscription { client: index, token });
+                    let listener = Subscription { client: index, token };
+                    world.routes.add(filter, listener);
+                    for message in store.iter().flat_map(|store| store.found(filter)) {
+                        let to = message.to.get().kept();
+                        world.own.push(Own { listener, to, payload: message.payload.clone(), qos: message.qos });
+                    }
                     subscriber.get_or_insert_with(|| {
                         world.subscribers += 1;
                         world.subscribers - 1

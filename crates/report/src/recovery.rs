@@ -8,7 +8,7 @@ use crate::figures::Sign;
 use crate::points::Point;
 use crate::report::Report;
 use crate::text::{NONE, count, time};
-use pubmark_model::fault::{Act, Target};
+use pubmark_model::fault::Fault;
 use pubmark_model::figure::Figure;
 use serde_json::Value;
 
@@ -92,8 +92,9 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
 
 /// A server that was killed was started again; what was stopped or cut off was not.
 fn title(shown: &[&CellResult]) -> &'static str {
-    let mut faults = shown.iter().flat_map(|result| &result.cell.faults.0).peekable();
-    match faults.peek().is_some() && faults.all(|fault| (fault.what, fault.who) == (Act::Kill, Target::Server)) {
+    let faults = shown.iter().flat_map(|result| &result.cell.faults.0);
+    let mut faults = faults.filter(|fault| fault.killed_side().is_none()).peekable();
+    match faults.peek().is_some() && faults.all(Fault::ends_server) {
         true => "What the restart cost",
         false => "What the outage cost",
     }

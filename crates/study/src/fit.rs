@@ -3,6 +3,7 @@
 use crate::plan::StudyPlan;
 use crate::survey::{Room, Survey, tool_of};
 use pubmark_host::install;
+use pubmark_host::server::disk;
 use pubmark_host::server::attachment;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
@@ -29,6 +30,9 @@ const PLACES: [&str; 5] = ["part", "system", "transport", "pattern", "placement"
 const LINK: [&str; 10] =
     ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_jitter", "link_bandwidth", "placement"];
 
+/// Axes that determine the faults of a server.
+const FAULT: [&str; 3] = ["part", "system", "fault"];
+
 /// Returns why a system cannot be used here, or `None` if it can. The caller supplies it.
 pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
 
@@ -50,6 +54,8 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
             (&PLACES, why)
         } else if let Some(why) = no_proxy(cell, survey) {
             (&LINK, format!("its link needs a proxy: {why}"))
+        } else if let Some(why) = no_power_cut(cell) {
+            (&FAULT, why)
         } else if let Some(why) = apart(system, cell) {
             (&PLACES, why)
         } else if let Some(why) = too_large(system, cell, survey) {
@@ -75,6 +81,12 @@ fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
         // Another machine's programs are known from the survey only.
         false => survey.missing_link(cell),
     }
+}
+
+/// Returns why the power of a cell's server cannot be cut here.
+fn no_power_cut(cell: &Cell) -> Option<String> {
+    let why = Some(cell).filter(|cell| cell.faults.cuts_power()).and_then(|_| disk::missing())?;
+    Some(format!("the power of its server cannot be cut: {why}"))
 }
 
 /// Returns why the two sides of a library cannot be on different hosts.

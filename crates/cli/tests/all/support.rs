@@ -124,6 +124,7 @@ impl Place {
             dir: self.path("server"),
             log: self.path("server.log"),
             processors: &[],
+            disk: false,
             limits: Limits::default(),
             program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
             remove: vec![self.path("server")],

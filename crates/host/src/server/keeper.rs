@@ -10,6 +10,7 @@
 //! input.
 
 use super::accounts::processes_in;
+use super::disk::{Disk, DiskError};
 use super::limits;
 use super::processes::{self, MARKER};
 use crate::clock;
@@ -69,6 +70,9 @@ pub struct KeepPlan {
     pub groups: Vec<PathBuf>,
     /// Processors that the server is bound to; all if empty.
     pub cpus: Vec<usize>,
+    /// True if the working folder lies on a disk of its own, whose power can be cut.
+    #[serde(default)]
+    pub disk: bool,
     /// Folders that are removed at the end.
     pub remove: Vec<PathBuf>,
     /// Time from SIGTERM to SIGKILL, ms.
@@ -111,6 +115,10 @@ pub enum KeeperOrder {
     Kill,
     /// Start the killed server again.
     Start,
+    /// Write everything on the server's disk that is not on it yet.
+    Settle,
+    /// Cut the power of the server's disk, and kill the server as by [`KeeperOrder::Kill`].
+    CutPower,
 }
 
 /// The answers of a keeper, a line of its standard output each. Instants are of
@@ -124,6 +132,11 @@ pub enum KeeperAnswer {
     Continued(Ns),
     /// All have been sent SIGKILL, and are gone.
     Killed(Ns),
+    /// Everything on the server's disk is synced.
+    Settled(Ns),
+    /// The power was cut: the instant, that at which all processes had been sent SIGKILL, and that at which the disk
+    /// could be used again.
+    PowerCut(Ns, Ns, Ns),
     /// The server has been started again: when, and its process.
     Restarted(Ns, i32),
     /// The server has been started: its process.
@@ -132,6 +145,12 @@ pub enum KeeperAnswer {
     Exited(String),
     /// The server was not started: why.
     Failed(String),
+}
+
+impl From<DiskError> for KeeperAnswer {
+    fn from(error: DiskError) -> KeeperAnswer {
+        KeeperAnswer::Failed(error.to_string())
+    }
 }
 
 impl From<CommandError> for KeeperAnswer {
@@ -153,6 +172,8 @@ enum Event {
 
 struct Keeper<W> {
     plan: KeepPlan,
+    /// The disk that the server's folder lies on, if its power can be cut.
+    disk: Option<Disk>,
     log: Result<Log, Arc<io::Error>>,
     output: W,
     events: Receiver<Event>,
@@ -229,7 +250,7 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
     };
     thread::Builder::new().spawn(listen).map_err(KeepError::Thread)?;
     let log = Log::append(&plan.log, &plan.secrets).map_err(Arc::new);
-    let mut keeper = Keeper { plan, log, output, events, sender, pending: VecDeque::new(), reaping: false };
+    let mut keeper = Keeper { plan, disk: None, log, output, events, sender, pending: VecDeque::new(), reaping: false };
     keeper.serve();
     keeper.end();
     Ok(())
@@ -238,6 +259,15 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
 impl<W: Write> Keeper<W> {
     /// Starts what is planned, and waits until the coordinator is done.
     fn serve(&mut self) {
+        if self.plan.disk {
+            match Disk::make(&self.plan.folder) {
+                Ok(disk) => self.disk = Some(disk),
+                Err(error) => {
+                    self.say(&error.into());
+                    return self.closed();
+                }
+            }
+        }
         for command in self.plan.prepare.clone() {
             let failure = match self.spawn(&command, false) {
                 Err(error) => error,
@@ -283,10 +313,19 @@ impl<W: Write> Keeper<W> {
                 Event::KeeperOrder(KeeperOrder::Continue) => KeeperAnswer::Continued(self.signal(Signal::SIGCONT).0),
                 Event::KeeperOrder(KeeperOrder::Kill) => {
                     server = None;
-                    let (_, at_ns) = self.signal(Signal::SIGKILL);
-                    // Its port and its files are free only when all processes are gone.
-                    self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
-                    KeeperAnswer::Killed(at_ns)
+                    KeeperAnswer::Killed(self.kill())
+                }
+                Event::KeeperOrder(KeeperOrder::Settle) => match self.disk.as_ref().map(Disk::settle) {
+                    Some(Ok(at_ns)) => KeeperAnswer::Settled(at_ns),
+                    Some(Err(error)) => return Some(error.into()),
+                    None => continue,
+                },
+                Event::KeeperOrder(KeeperOrder::CutPower) => {
+                    server = None;
+                    match self.cut_power() {
+                        Ok(said) => said,
+                        Err(error) => return Some(error.into()),
+                    }
                 }
                 Event::KeeperOrder(KeeperOrder::Start) => {
                     let at_ns = clock::now();
@@ -301,6 +340,24 @@ impl<W: Write> Keeper<W> {
             };
             self.say(&said);
         }
+    }
+
+    /// Kills the server. Returns when the last process had been sent the signal.
+    fn kill(&mut self) -> Ns {
+        let (_, at_ns) = self.signal(Signal::SIGKILL);
+        // Its port and its files are free only when all processes are gone.
+        self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
+        at_ns
+    }
+
+    /// Cuts the power of the server's disk first, so that nothing that the server writes is kept any more.
+    fn cut_power(&mut self) -> Result<KeeperAnswer, DiskError> {
+        let Some(at_ns) = self.disk.as_ref().map(Disk::fail).transpose()? else {
+            return Ok(KeeperAnswer::Failed("the server has no disk of its own whose power could be cut".into()));
+        };
+        let killed_ns = self.kill();
+        let back_ns = self.disk.as_ref().map(Disk::replay).transpose()?;
+        Ok(KeeperAnswer::PowerCut(at_ns, killed_ns, back_ns.unwrap_or(killed_ns)))
     }
 
     /// Has the engine perform an order. `server` is the process in the container's place.
@@ -332,6 +389,9 @@ impl<W: Write> Keeper<W> {
                 let pid = self.spawn(&follow, true)?;
                 *server = Some(pid);
                 KeeperAnswer::Restarted(at_ns, pid)
+            }
+            KeeperOrder::Settle | KeeperOrder::CutPower => {
+                KeeperAnswer::Failed("a container's disk has no power that could be cut".into())
             }
         })
     }
@@ -508,6 +568,7 @@ impl<W: Write> Keeper<W> {
         }
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
         limits::remove(&self.plan.groups);
+        self.disk.take().into_iter().for_each(Disk::remove);
         for folder in &self.plan.remove {
             let _ = std::fs::remove_dir_all(folder);
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Interval of the checks whether a restarted server listens.
 const LOOK: Ns = 2 * MILLISECOND;
 /// Time limit after the window for the answers of keepers.
-const ANSWER: Ns = 5 * SECOND;
+const ANSWER: Ns = 25 * SECOND;
 
 /// The start or the end of a fault.
 struct Step {
@@ -127,11 +127,12 @@ impl Faults {
     fn take(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         let event = &mut self.log[step.fault];
         if event.who == Target::Server {
-            let order = match (event.what == Act::Kill, step.ends) {
-                (false, false) => KeeperOrder::Stop,
-                (false, true) => KeeperOrder::Continue,
-                (true, false) => KeeperOrder::Kill,
-                (true, true) => KeeperOrder::Start,
+            let order = match (event.what, step.ends) {
+                (Act::Kill, false) => KeeperOrder::Kill,
+                (Act::CutPower, false) => KeeperOrder::CutPower,
+                (Act::Kill | Act::CutPower, true) => KeeperOrder::Start,
+                (_, false) => KeeperOrder::Stop,
+                (_, true) => KeeperOrder::Continue,
             };
             for member in reach.members {
                 reach.hosts[member.host].order(&member.name, order)?;
@@ -193,6 +194,7 @@ impl Faults {
             let (KeeperAnswer::Stopped(at_ns)
             | KeeperAnswer::Continued(at_ns)
             | KeeperAnswer::Killed(at_ns)
+            | KeeperAnswer::PowerCut(at_ns, ..)
             | KeeperAnswer::Restarted(at_ns, _)) = word
             else {
                 continue;
@@ -201,6 +203,14 @@ impl Faults {
             let event = &mut self.log[fault];
             let instant = if ends { &mut event.until_ns } else { &mut event.at_ns };
             *instant = at.max(*instant);
+            if let KeeperAnswer::PowerCut(_, killed_ns, back_ns) = word {
+                let after_ms = |then_ns: Ns| then_ns.saturating_sub(at_ns) as f64 / MILLISECOND as f64;
+                event.note = Some(format!(
+                    "its processes were killed within {:.1} ms, and its disk was back after {:.0} ms",
+                    after_ms(killed_ns),
+                    after_ms(back_ns)
+                ));
+            }
             if matches!(word, KeeperAnswer::Restarted(..)) {
                 self.returning = Some(Returning { fault, since_ns: at_ns });
             }
@@ -209,7 +219,7 @@ impl Faults {
             let listens_ns = clock::now();
             let took_ms = listens_ns.saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
             let event = &mut self.log[returning.fault];
-            event.note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
+            note(event, format!("it listened again {took_ms:.0} ms after it was started"));
             event.listens_ns = Some(listens_ns.saturating_sub(self.from_ns));
         }
         Ok(())
@@ -242,7 +252,7 @@ impl Faults {
             self.hear(&mut reach)?;
         }
         if let Some(returning) = self.returning.take() {
-            self.log[returning.fault].note = Some("it did not listen again within the window".into());
+            note(&mut self.log[returning.fault], "it did not listen again within the window".into());
         }
         Ok(())
     }
@@ -251,4 +261,9 @@ impl Faults {
     pub fn log(self) -> Vec<FaultEvent> {
         self.log
     }
+}
+
+/// Adds to the note of a fault.
+fn note(event: &mut FaultEvent, words: String) {
+    event.note = Some(event.note.take().map_or_else(|| words.clone(), |before| format!("{before}; {words}")));
 }

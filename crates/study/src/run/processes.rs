@@ -1,5 +1,6 @@
 //! The processes of a run on its hosts. Carries out the orders of `Leader`.
 
+mod power;
 mod refusal;
 
 use super::clocks::Clocks;
@@ -255,6 +256,9 @@ impl<'h> Processes<'h> {
         self.link_up(cell, place)?;
         leader.deployed(self.reached(cell, leader.agents()), clock::now());
         self.follow(leader, &Order::Begin, &mut Means { context, faults: None, place })?;
+        if cell.faults.cuts_power() {
+            power::settle(&mut self.hosts, &self.members, context.interrupt)?;
+        }
         // Virtual time needs no busy processors.
         let timeless = system.driver == "mock";
         if context.awake && !timeless {
@@ -335,6 +339,7 @@ impl<'h> Processes<'h> {
             deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
             limits: cell.limits.on(&host.spec),
             durable: cell.workload.durable,
+            power_cut: cell.faults.cuts_power(),
             tls: cell.workload.tls,
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),

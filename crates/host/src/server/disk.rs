@@ -1,0 +1,178 @@
+//! The disk of a server whose power is cut: an ext4 file system on a loop file beside the server's folder.
+//!
+//! It is mounted in a mount namespace of the keeper's own, so only the keeper and the server see it. The kernel
+//! removes the mount and frees the loop device as soon as the last of them has ended, whatever ends them.
+
+use crate::clock;
+use crate::programs::find_program;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{geteuid, syncfs};
+use pubmark_model::units::Ns;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Size of the disk, bytes. The loop file is sparse.
+const SIZE: u64 = 8 << 30;
+/// `EXT4_IOC_SHUTDOWN` of `fs/ext4/ext4.h`: the file system forgets what it has not written.
+const SHUTDOWN: nix::libc::Ioctl = 0x8004_587D;
+/// `EXT4_GOING_FLAGS_NOLOGFLUSH`: the journal in memory is forgotten as well.
+const NO_LOG_FLUSH: u32 = 2;
+/// Time limit for the end of the last use of a disk.
+const BUSY: Duration = Duration::from_secs(10);
+/// Interval at which a disk that is in use is tried again.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A mounted disk.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+    image: PathBuf,
+}
+
+/// The reason why a server has no disk of its own, or why its power could not be cut.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// A step failed.
+    #[error("the server's disk: {what}: {source}")]
+    Step {
+        /// The step.
+        what: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+    /// A program failed.
+    #[error("the server's disk: `{program}` failed: {said}")]
+    Program {
+        /// The program.
+        program: &'static str,
+        /// Its messages.
+        said: String,
+    },
+}
+
+fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> DiskError {
+    move |source| DiskError::Step { what, source: source.into() }
+}
+
+/// Returns why no server's power can be cut on this machine, and what to do; `None` if it can.
+pub fn missing() -> Option<String> {
+    if !geteuid().is_root() {
+        return Some("a disk can only be mounted by root: run pubmark as root, or kill the server instead".into());
+    }
+    if !capable() {
+        return Some(
+            "root may not mount here (no CAP_SYS_ADMIN): give the container that right, or kill the server instead"
+                .into(),
+        );
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return Some("there is no /dev/loop-control: load the kernel module `loop`".into());
+    }
+    let without = ["mkfs.ext4", "mount"].into_iter().find(|program| find_program(program).is_none());
+    without.map(|program| format!("there is no `{program}`: install e2fsprogs and util-linux"))
+}
+
+/// Returns whether this process has CAP_SYS_ADMIN.
+fn capable() -> bool {
+    const SYS_ADMIN: u64 = 1 << 21;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_none_or(|effective| effective & SYS_ADMIN != 0)
+}
+
+impl Disk {
+    /// Makes a disk, and puts it in the place of `folder`, with what that contains. From now on the calling thread and
+    /// the processes that it starts see other mounts than the rest of the machine.
+    pub fn make(folder: &Path) -> Result<Disk, DiskError> {
+        let disk = Disk { folder: folder.to_owned(), image: folder.with_extension("disk") };
+        let file = File::create_new(&disk.image).map_err(step("its file cannot be made"))?;
+        file.set_len(SIZE).map_err(step("its file cannot be made"))?;
+        let lazily = "lazy_itable_init=0,lazy_journal_init=0";
+        run("mkfs.ext4", &["-q", "-F", "-m", "0", "-N", "65536", "-E", lazily], &[&disk.image])?;
+        unshare(CloneFlags::CLONE_NEWNS).map_err(step("no mounts of its own"))?;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(step("no mounts of its own"))?;
+        let beside = folder.with_extension("mount");
+        fs::create_dir(&beside).map_err(step("no folder to mount it"))?;
+        run("mount", &["-o", "loop"], &[&disk.image, &beside])?;
+        // Not every server starts with a folder that it does not know.
+        let _ = fs::remove_dir(beside.join("lost+found"));
+        copy(folder, &beside).map_err(step("the server's files cannot be copied to it"))?;
+        let moved = mount(Some(&beside), folder, None::<&str>, MsFlags::MS_MOVE, None::<&str>);
+        moved.map_err(step("it cannot be mounted"))?;
+        let _ = fs::remove_dir(&beside);
+        Ok(disk)
+    }
+
+    fn open(&self) -> Result<File, DiskError> {
+        File::open(&self.folder).map_err(step("it cannot be opened"))
+    }
+
+    /// Writes everything to the disk, as if it had been there for long. Returns when this was done.
+    pub fn settle(&self) -> Result<Ns, DiskError> {
+        syncfs(self.open()?).map_err(step("it cannot be synced"))?;
+        Ok(clock::now())
+    }
+
+    /// Cuts the power: what was not synced is gone, and reads and writes fail. Returns the instant.
+    #[allow(unsafe_code)]
+    pub fn fail(&self) -> Result<Ns, DiskError> {
+        let folder = self.open()?;
+        let at_ns = clock::now();
+        // SAFETY: the descriptor is open, and the kernel reads one u32 from the pointer, which is valid for the call.
+        let done = unsafe { nix::libc::ioctl(folder.as_raw_fd(), SHUTDOWN, std::ptr::from_ref(&NO_LOG_FLUSH)) };
+        nix::errno::Errno::result(done).map_err(step("its power cannot be cut"))?;
+        Ok(at_ns)
+    }
+
+    /// Mounts the disk again after a power cut, when no process uses it any more; its journal is replayed. Returns when
+    /// this was done.
+    pub fn replay(&self) -> Result<Ns, DiskError> {
+        let deadline = Instant::now() + BUSY;
+        while let Err(error) = umount2(&self.folder, MntFlags::empty()) {
+            if error != nix::errno::Errno::EBUSY || Instant::now() >= deadline {
+                return Err(step("it cannot be unmounted after its power was cut")(error));
+            }
+            thread::park_timeout(LOOK);
+        }
+        run("mount", &["-o", "loop"], &[&self.image, &self.folder])?;
+        Ok(clock::now())
+    }
+
+    /// Takes the disk away, whoever uses it.
+    pub fn remove(self) {
+        let _ = umount2(&self.folder, MntFlags::MNT_DETACH);
+    }
+}
+
+/// Runs a program to its end.
+fn run(program: &'static str, words: &[&str], paths: &[&Path]) -> Result<(), DiskError> {
+    let found = find_program(program).unwrap_or_else(|| program.into());
+    let output = Command::new(found).args(words).args(paths).output();
+    let output = output.map_err(|error| DiskError::Program { program, said: error.to_string() })?;
+    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() { Ok(()) } else { Err(DiskError::Program { program, said: said() }) }
+}
+
+/// Copies the files below a folder, with their rights.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&target)?;
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}

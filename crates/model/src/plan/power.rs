@@ -1,0 +1,32 @@
+//! Where the power of a server can be cut.
+
+use crate::diagnostic::Diagnostic;
+use crate::fault::{Act, Script, Target};
+use crate::host::Placement;
+use crate::options::{OptionValues, Options};
+use crate::system::System;
+
+/// Checks that the server whose power is cut is on this machine, and that its data is in its own folder: that becomes
+/// a disk.
+pub fn can_cut_power(
+    faults: &Script,
+    system: &System,
+    placement: &Placement,
+    options: &Options,
+) -> Result<(), Diagnostic> {
+    let Some(fault) = faults.on(Target::Server).find(|fault| fault.what == Act::CutPower) else { return Ok(()) };
+    let refuse = |why: &str, help: &str| {
+        Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))
+    };
+    if !placement.server.reach.is_empty() {
+        let why = "its server is on another host, whose disks are not pubmark's";
+        return refuse(why, "run pubmark on that host, or use `kill server at … for …`");
+    }
+    match options.text("deployment") {
+        None | Some("native") => Ok(()),
+        Some(_) => refuse(
+            "its data lies in a container",
+            "set options.deployment = \"native\", or use `kill server at … for …`",
+        ),
+    }
+}
