@@ -2,6 +2,7 @@
 
 mod ab;
 mod capacity;
+mod card;
 mod gates;
 mod measure;
 pub mod protocols;
@@ -11,6 +12,7 @@ mod workload;
 
 pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
+pub use card::CardArgs;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use gates::GateArgs;
 pub use measure::MeasureArgs;
@@ -91,6 +93,8 @@ pub enum PubmarkCommand {
     Bench(Box<BenchArgs>),
     /// Find the highest load that meets an objective, and the factor that limits it.
     Capacity(Box<CapacityArgs>),
+    /// Measure what a system's acknowledgements are worth: kill, freeze and cut it off.
+    Card(Box<CardArgs>),
     /// Compare two settings in alternating runs, until every gate is decided.
     Ab(Box<AbArgs>),
     /// Compare two results, or find a change in the history of many.

@@ -9,6 +9,7 @@ mod bench;
 mod budget;
 mod calibrate;
 mod capacity;
+mod card;
 mod claims;
 mod compare;
 mod completions;
@@ -52,6 +53,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Bench(args) => bench::bench(&args, registry()?, voice),
         PubmarkCommand::Ab(args) => ab::ab(&args, registry()?, voice),
         PubmarkCommand::Capacity(args) => capacity::capacity(&args, registry()?, voice),
+        PubmarkCommand::Card(args) => card::card(&args, registry()?, voice),
         PubmarkCommand::Systems(args) => systems::systems(&args, registry()?),
         PubmarkCommand::Studies(args) => studies::studies(&args, &registry()?),
         PubmarkCommand::Trace(args) => trace::trace(&args),

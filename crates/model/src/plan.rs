@@ -1,6 +1,7 @@
 //! Resolves a study to cells, and cells to the order of runs.
 
 mod carry;
+mod mock;
 mod power;
 
 use crate::cell::{Cell, Limits};
@@ -351,8 +352,9 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))
     };
     let leave_out = "leave it out with a [[skip]] entry, or set `fault` to none";
-    if system.driver == "mock" {
-        return refuse(first, "it runs in virtual time", "use its own options, such as stall_at and stall_for");
+    let is_mock = system.driver == "mock";
+    if is_mock {
+        mock::can_stop(faults, options).or_else(|(fault, [why, help])| refuse(fault, why, help))?;
     }
     let Some(window_ns) = workload.window_ns() else {
         return refuse(first, "a count of messages at `max` has no known end", "set `duration` instead of `count`");
@@ -367,10 +369,10 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         return refuse(fault, &ends, help);
     }
     if let Some(fault) = faults.on(Target::Server).next() {
-        if !system.broker() {
+        if !system.broker() && !is_mock {
             return refuse(fault, "it is a library and has no server", leave_out);
         }
-        if system.server.is_none() || options.contains_key("endpoint") {
+        if !is_mock && system.server.is_none() || options.contains_key("endpoint") {
             return refuse(fault, "its server was not started by pubmark", leave_out);
         }
     }

@@ -5,6 +5,7 @@ use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::capacity::{CapacityResult, OF_STEPS, bound, verdict};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::points::Point;
+use crate::recovery_capacity;
 use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
 use crate::report::Report;
 use crate::text::clean;
@@ -35,6 +36,7 @@ impl Report {
             Some(_) => self.searched_capacity.iter().flat_map(|search| of_part(&search.part, &search.report)).collect(),
         };
         rank(&mut all, self.study().tie());
+        recovery_capacity::join(&mut all);
         all
     }
 
@@ -120,10 +122,11 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
             all.push(CapacityResult {
                 label: label(&axes),
                 axes,
-                climb: CapacityClimb::new(goal.clone()),
+                climb: CapacityClimb::new(goal.of_axes(&run.cell)),
                 cells: Vec::new(),
                 is_reference: report.cells()[*cell].is_reference,
                 standing: None,
+                recovery: None,
             });
             all.len() - 1
         });

@@ -505,6 +505,9 @@ impl<'a> Leader<'a> {
         let hello = self.hellos[index].as_ref();
         let own = hello.map(|hello| hello.options_for(&system.driver, &cell.options));
         let mut options = own.unwrap_or_else(|| cell.options.clone());
+        if self.brief.timeless() {
+            options.extend(cell.stall_in_virtual_time());
+        }
         options.extend(self.reached.iter().filter_map(|reached| reached[index].trust()));
         Prepare {
             driver: system.driver.clone(),

@@ -235,7 +235,7 @@ fn faults_that_cannot_be_are_refused_with_the_way_out() {
         &file("solo", "", "stop publishers at 1s for 1s"),
         &[(
             "`stop publishers at 1s for 1s` cannot be done to solo: it runs in virtual time",
-            Some("use its own options, such as stall_at and stall_for"),
+            Some("use one `stop server at … for …`, or its own options, such as lose_every"),
         )],
     );
     let axis = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\n\

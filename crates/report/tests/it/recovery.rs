@@ -33,6 +33,7 @@ const COST: Recovery = Recovery {
     beyond_ns: Some(735 * MS),
     caught_up_after_ns: Some(993 * MS),
     watched_ns: Some(5_000 * MS),
+    prospect: None,
     listens_after_ns: Some(167 * MS),
     clients_back_after_ns: Some(772 * MS),
     clients_not_back: Some(0),

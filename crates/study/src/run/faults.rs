@@ -257,6 +257,17 @@ impl Faults {
         Ok(())
     }
 
+    /// Returns the log of a run in virtual time, in which each fault lasts exactly as long as planned.
+    pub fn as_planned(self) -> Vec<FaultEvent> {
+        let mut log = self.log;
+        for step in self.steps {
+            let event = &mut log[step.fault];
+            let at_ns = Some(step.at_ns.saturating_sub(self.from_ns));
+            *(if step.ends { &mut event.until_ns } else { &mut event.at_ns }) = at_ns;
+        }
+        log
+    }
+
     /// Returns the log, in the script's order.
     pub fn log(self) -> Vec<FaultEvent> {
         self.log

@@ -279,7 +279,7 @@ impl<'h> Processes<'h> {
                 clocks.watch(&mut self.hosts, from_ns, length_ns)?;
             }
         }
-        let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults), place })?;
+        let results = self.play_out(leader, &mut Means { context, faults: (!timeless).then_some(&mut faults), place })?;
         let looks = (&self.before[..], &self.after[..]);
         usage::check(leader, &results, &self.seats, looks, &self.facts)?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
@@ -296,7 +296,7 @@ impl<'h> Processes<'h> {
             clocks: self.clock_pairs(leader.agents(), leader.takes_out_offsets()),
             server: None,
             link,
-            fault_log: if timeless { Vec::new() } else { faults.log() },
+            fault_log: if timeless { faults.as_planned() } else { faults.log() },
             used: joined(std::mem::take(&mut self.used)),
             drained_ns: self.drained_ns.filter(|_| !timeless),
             discovery_ns: leader.discovery_ns(),
