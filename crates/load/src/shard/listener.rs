@@ -156,6 +156,7 @@ impl<S: Session> Listener<S> {
             wild: true,
             leaves: Leaves::None,
             group: None,
+            members: 0,
             reply: None,
             row: 0,
         };

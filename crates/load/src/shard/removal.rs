@@ -235,6 +235,7 @@ impl<S: Session> Remover<S> {
             wild: false,
             leaves: Leaves::None,
             group: None,
+            members: 0,
             reply: None,
             row: 0,
         }
