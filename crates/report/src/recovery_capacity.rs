@@ -66,7 +66,8 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
         let place =
             axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));
         let headroom = beside.headroom.map_or_else(String::new, |share| format!("{:.0} %", share * 100.0));
-        let own = [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), headroom];
+        let own =
+            [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), headroom];
         Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
     };
     let mut notes = vec![format!(

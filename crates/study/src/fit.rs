@@ -3,8 +3,8 @@
 use crate::plan::StudyPlan;
 use crate::survey::{Room, Survey, tool_of};
 use pubmark_host::install;
-use pubmark_host::server::disk;
 use pubmark_host::server::attachment;
+use pubmark_host::server::disk;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::diagnostic::Diagnostic;
