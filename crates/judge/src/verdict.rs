@@ -64,6 +64,8 @@ pub fn judge(
     judge.note(Component::Generator, kill::noted(record));
     judge.note(Component::Generator, cuts::of_clients(record));
     churn::noted(record).into_iter().for_each(|(part, evidence)| judge.note(part, [evidence]));
+    let (not_back, exit_reason) = pauses::not_back(record, exit_reason);
+    judge.note(Component::Server, not_back);
     judge.against(Reason::ServerDied, exit_reason.map(Found::all));
     match kill::only(record) {
         // A killed client loses no connection: the server ended the lost ones.

@@ -50,6 +50,7 @@ mod otlp;
 mod payload_sizes;
 mod phases;
 mod pilot;
+mod power;
 mod published;
 mod refusals;
 mod relay;

@@ -124,6 +124,18 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     Some(format!("the server was {what} by the script at {at} {until}{note}"))
 }
 
+/// Splits why the server ended: the description of a server that did not start again after its power was cut, which is
+/// a result, and any other end.
+pub fn not_back(record: &RunRecord, exit_reason: Option<String>) -> (Option<String>, Option<String>) {
+    let mut cuts = record.fault_log.iter().filter(|event| event.what == Act::CutPower);
+    match exit_reason {
+        Some(why) if cuts.any(|event| event.until_ns.is_some() && event.listens_ns.is_none()) => {
+            (Some(format!("the server did not start again after its power was cut: {why}")), None)
+        }
+        other => (None, other),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::judged;
