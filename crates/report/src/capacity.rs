@@ -45,6 +45,8 @@ pub struct RecoveryHeadroom {
     /// Share of that capacity, 0 to 1, which must stay free so that the system recovers in time; `None` if one of the
     /// two capacities is not known.
     pub headroom: Option<f64>,
+    /// Least and most of this share that the intervals of the two searches allow; `None` if an end is not known.
+    pub headroom_range: Option<[f64; 2]>,
     /// Lowest load that the system carries without a fault and at which its backlog did not shrink after the fault;
     /// `None` if there was no such load.
     pub lasts_from: Option<f64>,

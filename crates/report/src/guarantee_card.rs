@@ -68,8 +68,8 @@ struct CardCounts {
     expected: u64,
     /// Messages that the server acknowledged.
     acked: u64,
-    /// Acknowledged messages that a subscriber did not receive.
-    acked_lost: u64,
+    /// Acknowledged messages that a subscriber did not receive; `None` if that is not known.
+    acked_lost: Option<u64>,
     lost: u64,
     duplicated: u64,
     reordered: u64,
@@ -134,7 +134,7 @@ impl GuaranteeCard {
     fn document(&self) -> Document {
         let mut closing: Vec<String> = self.broken().into_iter().cloned().collect();
         let kept = || self.rows.iter().filter_map(|row| row.counts).filter(|counts| counts.acked > 0);
-        if kept().count() > 0 && kept().all(|counts| counts.acked_lost == 0) {
+        if kept().count() > 0 && kept().all(|counts| counts.acked_lost == Some(0)) {
             closing.push("No acknowledged message was lost.".into());
         }
         Document {
@@ -164,7 +164,7 @@ impl GuaranteeCard {
                     // Without acknowledgements, none can be broken.
                     entries.extend(match counts.acked {
                         0 => [Entry::none(), Entry::none()],
-                        acked => [number(acked), number(counts.acked_lost)],
+                        acked => [number(acked), counts.acked_lost.map_or_else(Entry::none, number)],
                     });
                     entries.extend([counts.lost, counts.duplicated, counts.reordered].map(number));
                     let outage = counts.outage_ns.map(|ns| Entry::plain(time(ns as f64)));
@@ -211,7 +211,8 @@ impl CardRow {
             let own = &run.counts;
             counts.expected = counts.expected.saturating_add(own.expected);
             counts.acked = counts.acked.saturating_add(own.acked);
-            counts.acked_lost = counts.acked_lost.saturating_add(own.acked_lost);
+            let lost = own.acked_lost.map(|lost| lost.saturating_add(counts.acked_lost.unwrap_or(0)));
+            counts.acked_lost = lost.or(counts.acked_lost);
             counts.lost = counts.lost.saturating_add(own.lost);
             counts.duplicated = counts.duplicated.saturating_add(own.duplicated);
             counts.reordered = counts.reordered.saturating_add(own.reordered);
@@ -232,9 +233,9 @@ impl CardRow {
         let number = |amount: u64| count(amount as f64);
         let were = |amount: u64| if amount == 1 { "was" } else { "were" };
         let mut said = Vec::new();
-        if counts.acked_lost > 0 {
-            let (lost, acked) = (number(counts.acked_lost), number(counts.acked));
-            said.push(format!("{lost} of {acked} acknowledged messages {} lost", were(counts.acked_lost)));
+        if let Some(lost) = counts.acked_lost.filter(|lost| *lost > 0) {
+            let (amount, acked) = (number(lost), number(counts.acked));
+            said.push(format!("{amount} of {acked} acknowledged messages {} lost", were(lost)));
         } else if counts.lost > 0 {
             let (lost, expected) = (number(counts.lost), number(counts.expected));
             let none = if counts.acked > 0 { "none of them acknowledged" } else { "without an acknowledgement" };

@@ -31,7 +31,9 @@ pub(crate) fn join(all: &mut [CapacityResult]) {
             |other: &&CapacityResult| !other.climb.goal().until.is_of_fault() && place(other) == place(result);
         let Some(base) = all.iter().find(is_base) else { continue };
         let (with, without) = (result.answer(), base.answer());
-        let headroom = with.estimate.zip(without.estimate).map(|(with, without)| (1.0 - with / without).max(0.0));
+        let free = |with: Option<f64>, without: Option<f64>| Some((1.0 - with? / without?).clamp(0.0, 1.0));
+        let headroom = free(with.estimate, without.estimate);
+        let range = free(with.hi, without.lo).zip(free(with.lo, without.hi));
         let carried = without.lo.unwrap_or(0.0);
         let lasts = |step: &&CapacityStep| step.counts && step.prospect == Some(Prospect::Lasts) && step.load < carried;
         let lasting = result.climb.steps().iter().filter(lasts).map(|step| step.load).reduce(f64::min);
@@ -39,6 +41,7 @@ pub(crate) fn join(all: &mut [CapacityResult]) {
         let found = RecoveryHeadroom {
             without_fault: without.estimate.map(|load| over.amount(load)),
             headroom,
+            headroom_range: range.map(|(least, most)| [least, most]).filter(|_| headroom.is_some()),
             lasts_from: lasting.map(|load| over.amount(load)),
             lasting: lasting.map(|load| sentence(result, load)),
             without_text: base.load_text(),
@@ -61,13 +64,14 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
     let goal = first.climb.goal();
     let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false)).collect();
     heads.extend([head("load", false), head("without a fault", true), head("with recovery", true)]);
-    heads.push(head("headroom", true));
+    heads.extend([head("headroom", true), head("90 %", true)]);
     let row = |(result, beside): &(&CapacityResult, &RecoveryHeadroom)| {
         let place =
             axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));
-        let headroom = beside.headroom.map_or_else(String::new, |share| format!("{:.0} %", share * 100.0));
-        let own =
-            [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), headroom];
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let range = beside.headroom_range.map(|[least, most]| format!("{:.0} to {}", least * 100.0, percent(most)));
+        let own = [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), beside.headroom.map_or_else(String::new, percent)];
+        let own = own.into_iter().chain([range.unwrap_or_default()]);
         Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
     };
     let mut notes = vec![format!(
