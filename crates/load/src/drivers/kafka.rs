@@ -359,7 +359,9 @@ impl Kafka {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
-        match answer.error {
+        let is_whole = self.names.is_given || answer.partitions >= settings.partitions as u32;
+        let error = if answer.error == NO_ERROR && !is_whole { wire::LEADER_NOT_AVAILABLE } else { answer.error };
+        match error {
             NO_ERROR => match &mut self.part {
                 Part::Producer(producer) if settings.is_idempotent() && !producer.is_identified() => {
                     self.ask(State::Identity, KafkaRequest::InitProducerId, out);
