@@ -1,6 +1,7 @@
 //! Resolves a study to cells, and cells to the order of runs.
 
 mod carry;
+mod cluster;
 
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
@@ -165,6 +166,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         has_expiries_and_aliases(system, &workload, &options)?;
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
+        cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;

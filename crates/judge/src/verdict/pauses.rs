@@ -110,6 +110,7 @@ fn in_words(event: &FaultEvent) -> Option<String> {
         Act::Stop => "stopped",
         Act::Kill => "killed",
         Act::Cut => "cut",
+        Act::Restart => "ended",
         // Only a later pubmark can do it, and judges it.
         Act::Later(_) => return None,
     };
@@ -117,10 +118,11 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     let until = match (event.until_ns, event.what) {
         (None, _) => "and nothing after".into(),
         (Some(until), Act::Stop | Act::Cut | Act::Later(_)) => format!("and let go on at {}", words(until)),
-        (Some(until), Act::Kill) => format!("and started again at {}", words(until)),
+        (Some(until), Act::Kill | Act::Restart) => format!("and started again at {}", words(until)),
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    Some(format!("the server was {what} by the script at {at} {until}{note}"))
+    let member = event.member.map_or(String::new(), |number| format!("'s member {number}"));
+    Some(format!("the server{member} was {what} by the script at {at} {until}{note}"))
 }
 
 #[cfg(test)]
