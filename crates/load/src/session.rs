@@ -230,6 +230,9 @@ pub enum SessionError {
     /// The server refused because it has reached a limit of its own.
     #[error("{0}")]
     Limit(String),
+    /// Another member of the server is responsible: its host and port.
+    #[error("{0} leads its topic, and not the server that it has connected to")]
+    Elsewhere(String),
 }
 
 impl SessionError {
@@ -287,6 +290,10 @@ pub trait Session: Sized + Send {
     /// first. Called again for a new connection, on a new session or after
     /// [`Session::resume`].
     fn open(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
+
+    /// Notes the address (`host:port`) of the new connection, before [`Session::open`], if the server has several
+    /// members.
+    fn at(&mut self, _address: &str) {}
 
     /// Handles the end of the connection of a client that reconnects: drops the state of
     /// the connection and keeps the state of the session.

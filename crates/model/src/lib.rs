@@ -7,6 +7,7 @@ pub mod ab;
 pub mod arms;
 pub mod capacity;
 pub mod cell;
+pub mod cluster;
 pub mod churn;
 pub mod claim;
 pub mod counts;

@@ -1,6 +1,7 @@
 //! Resolves a study to cells, and cells to the order of runs.
 
 mod carry;
+mod cluster;
 mod mock;
 mod power;
 
@@ -168,6 +169,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
         power::can_cut_power(&faults, system, &placement, &options)?;
+        cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;

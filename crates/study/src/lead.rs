@@ -525,6 +525,7 @@ impl<'a> Leader<'a> {
             clock_offset_ns: if self.takes_out_offsets() { seat.ahead_ns } else { 0 },
             server: self.reached.as_ref().map(|reached| ServerAddress {
                 endpoint: reached[index].endpoint.clone(),
+                members: reached[index].members.clone(),
                 run: run_of_flow(&self.brief.run, agent.flow, self.flows.len()),
                 sources: reached[index].sources.clone(),
                 connect_per_s: (workload.connect_rate / members).max(1),

@@ -53,7 +53,7 @@ pub fn overhear(
     let mut options: Options = defaults.collect();
     options.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
     let server =
-        ServerAddress { endpoint: url.to_owned(), run: name.to_owned(), sources: Vec::new(), connect_per_s: 1 };
+        ServerAddress { endpoint: url.to_owned(), members: Vec::new(), run: name.to_owned(), sources: Vec::new(), connect_per_s: 1 };
     let (endpoint, dial) = reach(&server, &options, 1)?;
     let options = endpoint.applied_to(&options);
     let listening = ListenTerms { endpoint: &endpoint, options: &options, name, topic, duration_ns, stop };

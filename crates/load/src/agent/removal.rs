@@ -54,6 +54,7 @@ pub fn list(leftovers: &Leftovers) -> Result<Vec<Leftover>, LeftoversError> {
 /// If the driver is not built in, or its server cannot be found.
 pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
     let server = ServerAddress {
+        members: Vec::new(),
         endpoint: endpoint(leftovers).to_owned(),
         run: leftovers.run.clone(),
         sources: Vec::new(),

@@ -300,7 +300,9 @@ fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> R
         jobs.push(Job::Churn(driver.churn, Box::new(assignment(Vec::new(), Role::Subscriber))));
     }
     applied.insert("receive".into(), workload.receive.word().into());
-    applied.insert("connected_to".into(), dial.to[0].to_string().into());
+    let to: Vec<String> = dial.to.iter().map(SocketAddr::to_string).collect();
+    let to = if dial.is_cluster { to.join(",") } else { dial.to[0].to_string() };
+    applied.insert("connected_to".into(), to.into());
     if !dial.sources.is_empty() {
         let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();
         applied.insert("sources".into(), sources.join(",").into());
@@ -311,8 +313,16 @@ fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> R
 /// Returns the server's endpoint and how the clients of a run, of which there are so many, connect to it.
 pub fn reach(server: &ServerAddress, options: &Options, clients: usize) -> Result<(Endpoint, Dial), OpenError> {
     let endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
-    let dial = dial(&endpoint, server, &endpoint.applied_to(options), clients)?;
-    Ok((endpoint, dial))
+    let options = endpoint.applied_to(options);
+    let mut all = dial(&endpoint, server, &options, clients)?;
+    if server.members.len() > 1 {
+        let first = |url: &String| -> Result<SocketAddr, OpenError> {
+            Ok(dial(&Endpoint::parse(url).map_err(OpenError::Endpoint)?, server, &options, clients)?.to[0])
+        };
+        all.to = server.members.iter().map(first).collect::<Result<_, _>>()?;
+        all.is_cluster = true;
+    }
+    Ok((endpoint, all))
 }
 
 fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options, clients: usize) -> Result<Dial, OpenError> {
@@ -340,6 +350,7 @@ fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options, clients:
         websocket,
         sources: sources?.into_iter().filter(|source| to.iter().any(|to| to.is_ipv4() == source.is_ipv4())).collect(),
         to,
+        is_cluster: false,
         nodelay: options.flag("tcp_nodelay"),
         buffer_bytes: options.number("socket_buffer") as usize,
     })

@@ -28,6 +28,9 @@ pub struct Dial {
     /// Addresses of one server, at least one. The first is tried first, and the next if
     /// no connection is made.
     pub to: Vec<SocketAddr>,
+    /// True if these are the addresses of the members of a cluster, one each, by number. Then
+    /// each client has a place of its own among them.
+    pub is_cluster: bool,
     /// Source addresses, used in turn if they are of the same family; if empty, the kernel
     /// chooses.
     pub sources: Vec<IpAddr>,

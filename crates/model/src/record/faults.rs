@@ -14,6 +14,9 @@ pub struct FaultEvent {
     /// The host, if the fault affected a host's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// Number of the server's member that it affected, from 1, if it named one or its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<u32>,
     /// Instant, ns from the window's beginning, at which the last of its processes had been sent
     /// the signal, all of the link's connections had been reset, or the last agent of a side had
     /// been told that its clients are killed or cut; `None` if that never happened.

@@ -59,7 +59,7 @@ impl RunRecord {
 }
 
 /// Returns the faults that disconnected clients from the server and ended in the window, by their
-/// beginnings. A cut of clients ends when it begins.
+/// beginnings. A cut of clients ends when it begins, and so does the kill of a member that stays away.
 fn outages(record: &RunRecord) -> Vec<Outage> {
     if record.error.is_some() {
         return Vec::new();
@@ -69,12 +69,14 @@ fn outages(record: &RunRecord) -> Vec<Outage> {
         fault.for_ns.filter(|_| (fault.what, fault.who) == (event.what, event.who))
     };
     let of_server = |event: &FaultEvent| {
-        let stops = matches!(event.what, Act::Stop | Act::Kill | Act::CutPower) && event.who == Target::Server;
+        let stops = matches!(event.what, Act::Stop | Act::Kill | Act::CutPower | Act::Restart) && event.who == Target::Server;
         stops || event.what == Act::Cut
     };
     let events = record.fault_log.iter().enumerate().filter(|(_, event)| of_server(event));
     let outage = |(place, event): (usize, &FaultEvent)| {
-        let (at_ns, until_ns) = (event.at_ns?, event.until_ns?);
+        let at_ns = event.at_ns?;
+        // A member that stays away is a fault of an instant: the others go on without it.
+        let until_ns = event.until_ns.or(event.member.map(|_| at_ns).filter(|_| event.what == Act::Kill))?;
         let asked_ns = asked(place, event).unwrap_or(until_ns.saturating_sub(at_ns));
         Some(Outage { at_ns, until_ns, asked_ns })
     };
