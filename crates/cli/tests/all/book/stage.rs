@@ -49,6 +49,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "faults"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception { words: &["run", "field"], instead: Instead::Plan, why: "an hour; brokers that are not installed" },
     Exception { words: &["run", "mixed"], instead: Instead::Plan, why: "minutes: its faults need their whole window" },
+    Exception { words: &["run", "power"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception { words: &["run", "durability"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception {
         words: &["run", "bindings"],
