@@ -28,6 +28,7 @@ pub const OPTIONS: &[&str] = &[
     "stall_for",
     "send_cost",
     "service_rate",
+    "rate_after_stall",
 ];
 
 /// Faults that the mock applies to messages; `n` counts a publisher's messages from 1.
@@ -45,10 +46,14 @@ struct Faults {
     send_cost_ns: Ns,
     /// Time that the server takes for a copy, ns; 0 without a server.
     service_ns: Ns,
+    /// The same after the stall, ns.
+    service_after_ns: Ns,
 }
 
 impl Faults {
     fn new(options: &Options) -> Faults {
+        let each_ns = |name: &str| SECOND.checked_div(options.number(name)).map(|each_ns| each_ns.max(1));
+        let service_ns = each_ns("service_rate").unwrap_or(0);
         Faults {
             lose_every: options.number("lose_every"),
             lose_answer_every: options.number("lose_answer_every"),
@@ -60,7 +65,8 @@ impl Faults {
             stall_at_ns: options.time_ns("stall_at"),
             stall_for_ns: options.time_ns("stall_for"),
             send_cost_ns: options.time_ns("send_cost").max(1),
-            service_ns: SECOND.checked_div(options.number("service_rate")).map_or(0, |each_ns| each_ns.max(1)),
+            service_ns,
+            service_after_ns: each_ns("rate_after_stall").unwrap_or(service_ns),
         }
     }
 }
@@ -107,10 +113,15 @@ impl World {
         self.agenda.push(Reverse((at_ns, self.made, happening)));
     }
 
+    /// Returns the beginning and the end of the stall.
+    fn stall_ns(&self) -> (Ns, Ns) {
+        let from_ns = self.start_ns.saturating_add(self.faults.stall_at_ns);
+        (from_ns, from_ns.saturating_add(self.faults.stall_for_ns))
+    }
+
     /// Returns the instant, or the end of the stall if it lies within that.
     fn after_stall(&self, at_ns: Ns) -> Ns {
-        let from_ns = self.start_ns.saturating_add(self.faults.stall_at_ns);
-        let to_ns = from_ns.saturating_add(self.faults.stall_for_ns);
+        let (from_ns, to_ns) = self.stall_ns();
         if (from_ns..to_ns).contains(&at_ns) { to_ns } else { at_ns }
     }
 
@@ -128,7 +139,9 @@ impl World {
         let mut at = now + (faults.delay_ns + jitter) * hops;
         // A server takes one copy after the other.
         if faults.service_ns > 0 {
-            at = self.after_stall(at.max(self.idle_ns)) + faults.service_ns;
+            let begins_ns = self.after_stall(at.max(self.idle_ns));
+            let is_after = faults.stall_for_ns > 0 && begins_ns >= self.stall_ns().1;
+            at = begins_ns + if is_after { faults.service_after_ns } else { faults.service_ns };
             self.idle_ns = self.after_stall(at);
         }
         at = self.after_stall(at);

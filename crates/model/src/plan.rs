@@ -375,7 +375,8 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
             return refuse(fault, "it is a library and has no server", leave_out);
         }
         if !is_mock && system.server.is_none() || options.contains_key("endpoint") {
-            return refuse(fault, "its server was not started by pubmark", leave_out);
+            let cut = "use `cut link at … for …` or `cut clients at …`, or set `fault` to none";
+            return refuse(fault, "its server was not started by pubmark", cut);
         }
     }
     if let Some(fault) = faults.0.iter().find(|fault| fault.cut_percent().is_some()).filter(|_| !system.broker()) {

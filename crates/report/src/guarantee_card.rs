@@ -2,9 +2,9 @@
 
 use crate::document::{Document, Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
-use crate::text::{NONE, clean, count, time};
+use crate::text::{NONE, clean, time, whole};
 use crate::{markdown, terminal};
-use pubmark_model::record::{FigureGroup, RunRecord};
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ impl GuaranteeCard {
             match row.counts {
                 None => entries.extend((0..figures.len()).map(|_| Entry::none())),
                 Some(counts) => {
-                    let number = |amount: u64| Entry::plain(count(amount as f64));
+                    let number = |amount: u64| Entry::plain(whole(amount as f64));
                     // Without acknowledgements, none can be broken.
                     entries.extend(match counts.acked {
                         0 => [Entry::none(), Entry::none()],
@@ -176,8 +176,14 @@ impl GuaranteeCard {
         let mut notes = vec!["outage: the longest silence of a subscriber with the fault in it".to_owned()];
         let unmeasured = self.rows.iter().filter_map(|row| Some((row, row.not_measured.as_ref()?)));
         notes.extend(unmeasured.map(|(row, why)| format!("{}: not measured: {why}", row.name())));
-        let unreliable = self.rows.iter().filter_map(|row| Some((row, row.unreliable.as_ref()?)));
-        notes.extend(unreliable.map(|(row, why)| format!("{}: unreliable: {why}", row.name())));
+        let mut unreliable = self.rows.iter().filter_map(|row| Some((row, row.unreliable.as_ref()?)));
+        if let Some((row, why)) = unreliable.next() {
+            let more = match unreliable.count() {
+                0 => String::new(),
+                more => format!(", and so are {more} others (--json)"),
+            };
+            notes.push(format!("{}: unreliable{more}: {why}", row.name()));
+        }
         Table {
             title: "What happened, and what became of the messages".into(),
             heads,
@@ -204,7 +210,12 @@ impl CardRow {
             return row;
         }
         let against = made.iter().flat_map(|run| &run.verdict.reasons);
-        let against = against.filter(|finding| finding.figures.contains(&FigureGroup::Counts));
+        // Losses, duplicates and the like are what the card is about.
+        let is_result = |reason: Reason| {
+            let results = [Reason::MessagesLost, Reason::Duplicates, Reason::Reordered, Reason::Corrupted];
+            results.contains(&reason)
+        };
+        let against = against.filter(|found| found.figures.contains(&FigureGroup::Counts) && !is_result(found.reason));
         row.unreliable = against.map(|finding| clean(&finding.evidence, TEXT_CHARS)).next();
         let mut counts = CardCounts::default();
         for run in made {
@@ -230,7 +241,7 @@ impl CardRow {
 
     /// Says what was lost, and what arrived twice although each message should arrive once.
     fn sentence(&self, counts: &CardCounts) -> Option<String> {
-        let number = |amount: u64| count(amount as f64);
+        let number = |amount: u64| whole(amount as f64);
         let were = |amount: u64| if amount == 1 { "was" } else { "were" };
         let mut said = Vec::new();
         if let Some(lost) = counts.acked_lost.filter(|lost| *lost > 0) {

@@ -1,6 +1,6 @@
 //! The load from which a system recovers from a fault, beside its capacity without one.
 
-use crate::axes::{NAME_CHARS, axis_name, axis_value};
+use crate::axes::{axis_name, axis_value};
 use crate::capacity::{CapacityResult, RecoveryHeadroom, show};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
@@ -99,7 +99,7 @@ fn sentence(result: &CapacityResult, load: f64) -> String {
     format!(
         "{}: from {} {} on, the backlog did not shrink after the fault: the system does not recover by itself, although \
          it carries this load without a fault",
-        clean(&result.label, NAME_CHARS),
+        clean(&result.label, TEXT_CHARS),
         show(goal, load),
         goal.over.unit()
     )

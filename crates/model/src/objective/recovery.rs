@@ -3,7 +3,7 @@
 use super::{Objective, ObjectiveTerm, Relation};
 use crate::fault::{Act, Script};
 use crate::figure::{Figure, Unit};
-use crate::units::{Ns, SECOND, format_time};
+use crate::units::{MILLISECOND, Ns, SECOND, format_time};
 use crate::workload::{SLICE_LEAST, SLICE_MOST, slice_of};
 
 /// Figures that only a run with a fault has.
@@ -86,10 +86,38 @@ impl Objective {
         // Two slices more show that it is over.
         let shown_ns = ends_ns.saturating_add(bound_ns);
         let window_ns = shown_ns.saturating_add((shown_ns / 9).clamp(2 * SLICE_LEAST, 2 * SLICE_MOST));
-        let least_ns = slice_of(window_ns);
+        let window_ns = window_ns.next_multiple_of(100 * MILLISECOND);
+        let least_ns = slice_of(window_ns).next_multiple_of(SLICE_LEAST);
         match first.at_ns < least_ns {
             true => Err(RecoveryError::TooEarly { fault: first.to_string(), least_ns }),
             false => Ok(window_ns),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_shows_the_bound_and_what_is_not_about_the_fault_holds_without_one() {
+        let objective = Objective::parse("caught_up < 10s and lost = 0").unwrap();
+        assert!(objective.is_of_fault() && !Objective::usual().is_of_fault());
+        assert_eq!(objective.without_fault().to_string(), "lost = 0");
+        assert_eq!(Objective::parse("clients_back_after < 1s").unwrap().without_fault().to_string(), "backlog <= 1%");
+        let window = |script: &str| objective.recovery_window_ns(&Script::parse(script).unwrap());
+        // 17 s, and two slices of a twentieth, which are a second at most.
+        assert_eq!(window("stop server at 5s for 2s"), Ok(18_900 * MILLISECOND));
+        assert_eq!(window("cut clients at 30s"), Ok(42 * SECOND));
+        let twice = window("stop server at 5s for 2s, cut link at 8s for 2s");
+        assert_eq!(twice, Ok(22 * SECOND), "the last to end");
+        assert_eq!(window("none"), Err(RecoveryError::NoFault("caught_up < 10s".into())));
+        let kill = "kill publishers at 5s";
+        assert_eq!(window(kill), Err(RecoveryError::NoEnd(kill.into())));
+        let stop = "stop publishers at 5s for 1s";
+        assert_eq!(window(stop), Err(RecoveryError::NoOutage(stop.into())));
+        let early = window("stop server at 100ms for 2s");
+        let least_ns = 680 * MILLISECOND;
+        assert_eq!(early, Err(RecoveryError::TooEarly { fault: "stop server at 100ms for 2s".into(), least_ns }));
     }
 }

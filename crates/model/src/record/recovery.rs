@@ -2,7 +2,7 @@
 
 use super::{FaultEvent, Prospect, Recovery, RunRecord, Series};
 use crate::fault::{Act, Target};
-use crate::units::{Ns, total};
+use crate::units::{MILLISECOND, Ns, total};
 
 /// A fault that disconnects clients from the server, ns from the window's beginning.
 struct Outage {
@@ -97,7 +97,8 @@ fn silence(record: &RunRecord, outages: &[Outage]) -> Option<(Ns, Ns)> {
 /// Returns the longest time from the end of an outage until its backlog was gone, ns; `None` if
 /// that of the last outage was not gone by the window's end.
 fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
-    let usual = UsualSlice::before(record, outages.first()?.at_ns);
+    let lasted_ns = outages.iter().map(|outage| outage.until_ns.saturating_sub(outage.at_ns)).max()?;
+    let usual = UsualSlice::before(record, outages.first()?.at_ns, lasted_ns);
     let (mut longest_ns, mut end_ns) = (0, 0);
     for (place, outage) in outages.iter().enumerate() {
         end_ns = outage.until_ns.max(end_ns);
@@ -117,17 +118,25 @@ fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
 struct UsualSlice {
     /// Range of arrivals in a slice; `None` if there is no such slice, or if the rate is not constant.
     arrivals: Option<(f64, f64)>,
-    /// Highest 99th percentile of latency, ns, with [`USUAL`] added; `None` without a slice.
+    /// Highest 99th percentile of latency, ns; `None` without a slice.
     latency_ns: Option<f64>,
+    /// Latency above that up to which a slice is usual, ns: see [`HIGHER`], [`OF_OUTAGE`] and [`SLACK`].
+    slack_ns: f64,
 }
 
-/// A slice has its usual latency if that is no more than this many times the highest before the fault.
-const USUAL: f64 = 1.25;
+/// A slice has its usual latency if that is above the highest before the fault by no more than this
+/// share of it …
+const HIGHER: f64 = 0.25;
+/// … or than this share of the outage: what then still waits takes no longer to deliver than this
+/// share of the backlog …
+const OF_OUTAGE: f64 = 0.01;
+/// … or than this, which a restarted server's empty caches may cost, ns.
+const SLACK: Ns = MILLISECOND;
 
 impl UsualSlice {
     /// Returns the usual slice. The range of arrivals is widened by a tenth and three times the
     /// random scatter of a count.
-    fn before(record: &RunRecord, before_ns: Ns) -> UsualSlice {
+    fn before(record: &RunRecord, before_ns: Ns, lasted_ns: Ns) -> UsualSlice {
         let series = &record.series;
         let whole = before_ns.checked_div(series.slice_ns).map_or(0, |whole| whole as usize);
         let before = |values: &[u64]| values.get(..whole.min(values.len())).unwrap_or_default().to_vec();
@@ -142,7 +151,9 @@ impl UsualSlice {
             let scatter = (0.1 * mean).max(3.0 * (mean * copies.max(1.0)).sqrt());
             (rates.start() == rates.end() && is_even).then_some((least as f64 - scatter, most as f64 + scatter))
         };
-        UsualSlice { arrivals: arrivals(), latency_ns: highest.map(|highest| highest as f64 * USUAL) }
+        let latency_ns = highest.map(|highest| highest as f64);
+        let least_ns = (lasted_ns as f64 * OF_OUTAGE).max(SLACK as f64);
+        UsualSlice { arrivals: arrivals(), latency_ns, slack_ns: (latency_ns.unwrap_or(0.0) * HIGHER).max(least_ns) }
     }
 
     /// Returns by how much the latency of a slice is higher than usual, ns.
@@ -175,7 +186,7 @@ fn caught_up_at(series: &Series, usual: &UsualSlice, end_ns: Ns, next_ns: Ns) ->
         let whole = starts(slice + 1) <= next_ns;
         let arrived = series.delivered[*slice] as f64;
         let as_many = usual.arrivals.is_none_or(|(least, most)| !whole || (least..=most).contains(&arrived));
-        as_many && usual.excess_ns(series, *slice) == 0.0
+        as_many && usual.excess_ns(series, *slice) <= usual.slack_ns
     };
     let slice = (first_without..slices).find(is_usual)?;
     let [before, last] = [slice.checked_sub(2), slice.checked_sub(1)]
