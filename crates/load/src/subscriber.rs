@@ -202,12 +202,6 @@ impl ReceiveRecorder {
         *any_arrival_ns = now;
     }
 
-    /// Notes from which part of a topic the messages that follow come. Order is checked within each.
-    #[inline]
-    pub fn from_part(&mut self, part: u32) {
-        self.part = part;
-    }
-
     /// Notes that the subscribers were killed: their silence from now on is not a stall.
     pub fn crashed(&mut self, at_ns: Ns) {
         self.crashed_ns = Some(at_ns);

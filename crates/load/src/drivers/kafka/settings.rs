@@ -12,7 +12,7 @@ const PREFIX: PrefixRules = PrefixRules { what: "a topic", forbidden: "*#/\\:,\"
 /// Bytes of the longest batch: those that a length of the protocol can state.
 const MOST_BYTES: u64 = i32::MAX as u64;
 /// Bytes of the longest compressed batch: consumers keep it until all of it is there.
-const MOST_COMPRESSED: usize = 256 << 10;
+const MOST_COMPRESSED: u64 = 256 << 10;
 /// Longest time for which a batch is collected, ns.
 const LONGEST_LINGER: Ns = SECOND;
 
@@ -65,26 +65,8 @@ impl KafkaSettings {
             return Err("linger: write 1s at most".into());
         }
         let batch_bytes = bytes(options, "batch", 0)? as usize;
-        let is_gzip = match options.text("compression").unwrap_or("none") {
-            "none" => false,
-            "gzip" if batch_bytes > MOST_COMPRESSED => {
-                return Err("batch: with compression write 256KiB at most".into());
-            }
-            "gzip" => true,
-            other => {
-                return Err(format!(
-                    "compression = \"{other}\": pubmark compresses with gzip: write \"gzip\" or \"none\""
-                )
-                .into());
-            }
-        };
-        let is_round_robin = match options.text("partition_by") {
-            Some("publisher") | None => false,
-            Some("round-robin") => true,
-            Some(other) => {
-                return Err(format!("partition_by = \"{other}\": write \"publisher\" or \"round-robin\"").into());
-            }
-        };
+        let is_gzip = is_gzip(options, terms.payload_bytes.max(batch_bytes as u64))?;
+        let is_round_robin = is_round_robin(options)?;
         let partitions = match options.number("partitions") {
             partitions @ 1..=MOST_PARTITIONS => partitions as i32,
             other => return Err(format!("partitions = {other}: write 1 to {MOST_PARTITIONS}").into()),
@@ -144,5 +126,26 @@ fn bytes(options: &Options, name: &str, least: u64) -> Result<i32, SettingsError
     match i32::try_from(bytes) {
         Ok(number) if bytes >= least => Ok(number),
         _ => Err(format!("{name}: write {least} to {MOST_BYTES} bytes").into()),
+    }
+}
+
+fn is_gzip(options: &Options, batch_bytes: u64) -> Result<bool, SettingsError> {
+    match options.text("compression").unwrap_or("none") {
+        "none" => Ok(false),
+        "gzip" if batch_bytes > MOST_COMPRESSED => {
+            Err("compression: write a `batch` and a payload of 256KiB at most, or compression = \"none\"".into())
+        }
+        "gzip" => Ok(true),
+        other => {
+            Err(format!("compression = \"{other}\": pubmark compresses with gzip: write \"gzip\" or \"none\"").into())
+        }
+    }
+}
+
+fn is_round_robin(options: &Options) -> Result<bool, SettingsError> {
+    match options.text("partition_by").unwrap_or("publisher") {
+        "publisher" => Ok(false),
+        "round-robin" => Ok(true),
+        other => Err(format!("partition_by = \"{other}\": write \"publisher\" or \"round-robin\"").into()),
     }
 }
