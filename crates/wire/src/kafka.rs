@@ -6,6 +6,7 @@
 //! of them. Each request names one topic, and one partition of it where it names any.
 
 mod batch;
+mod cluster;
 mod error;
 mod fetch;
 mod read;
@@ -16,6 +17,7 @@ pub use batch::{
     BATCH_BYTES, KafkaRecord, NO_PRODUCER, ProducerIdentity, RecordBatch, begin_batch, end_batch, put_record,
     record_bytes,
 };
+pub use cluster::BrokerMap;
 pub use error::*;
 pub use fetch::{FetchHead, FetchItem, FetchReader};
 pub use read::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES};

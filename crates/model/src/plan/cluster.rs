@@ -8,12 +8,7 @@ use crate::options::{OptionValues, Options};
 use crate::system::System;
 
 /// Checks the number of members, and what else they make impossible.
-pub fn can_cluster(
-    system: &System,
-    options: &Options,
-    faults: &Script,
-    link: Option<&Link>,
-) -> Result<(), Diagnostic> {
+pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Option<&Link>) -> Result<(), Diagnostic> {
     let (name, members) = (&system.name, members_of(options));
     let refuse =
         |why: String, help: &str| Err(Diagnostic::whole(format!("members: {name} {why}")).help(help.to_owned()));
