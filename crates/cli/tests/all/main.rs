@@ -13,6 +13,7 @@ mod capacity;
 mod chaos;
 mod churn;
 mod clocks;
+mod clusters;
 mod compare;
 mod conformance;
 mod consume;
