@@ -1,11 +1,11 @@
 //! Brokers that stay keep nothing of a run: sessions, queues, retained messages. The leftovers of a killed coordinator
 //! are listed, and removed by one command.
 
+use crate::heavy::wanted;
 use crate::refusals::mosquitto;
 use crate::support::{Place, bench_arguments, children, free_port, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use crate::heavy::wanted;
 use pubmark_host::server::Server;
 use pubmark_host::server::processes;
 use pubmark_model::server::Places;
