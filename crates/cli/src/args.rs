@@ -130,6 +130,9 @@ pub enum PubmarkCommand {
     /// Remove the leftovers of a run from a server; reads the run from standard input.
     #[command(hide = true)]
     Remove,
+    /// Print the brokers of a Kafka cluster, or those that lead.
+    #[command(hide = true)]
+    AskKafka(AskKafkaArgs),
     /// Keep every processor awake.
     #[command(hide = true)]
     Awake(AwakeArgs),
@@ -458,6 +461,16 @@ pub struct AwakeArgs {
     /// Process id of the coordinator; the spinner exits with it.
     #[arg(long, value_name = "PID")]
     pub parent: i32,
+}
+
+/// `pubmark ask-kafka`
+#[derive(Args)]
+pub struct AskKafkaArgs {
+    /// Print the broker of each partition that leads it, instead of all brokers.
+    #[arg(long)]
+    pub leaders: bool,
+    /// HOST:PORT of a broker's listener without TLS and login.
+    pub address: String,
 }
 
 /// `pubmark launch`

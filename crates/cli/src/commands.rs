@@ -4,6 +4,7 @@ mod ab;
 mod agent;
 mod agent_check;
 mod answers;
+mod ask_kafka;
 mod bare;
 mod bench;
 mod budget;
@@ -67,6 +68,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
+        PubmarkCommand::AskKafka(args) => ask_kafka::ask(&args),
         PubmarkCommand::Remove => leftovers::remove(),
         PubmarkCommand::Awake(args) => keep::awake(&args),
         PubmarkCommand::Peer(args) => peer::peer(&args),

@@ -176,7 +176,8 @@ impl Deployed {
             .ok_or_else(|| format!("{} cannot be started here: name a server with options.endpoint", system.name))?;
         let began = Instant::now();
         let (members, cluster) = start_members(plan, system, spec, here)?;
-        let joined = cluster.as_ref().map(|cluster| await_joined(&members, cluster, spec.start_timeout_ns, here.interrupt));
+        let joined =
+            cluster.as_ref().map(|cluster| await_joined(&members, cluster, spec.start_timeout_ns, here.interrupt));
         joined.transpose()?;
         let first = members.first().ok_or_else(|| format!("no member of {} is to be started here", system.name))?;
         let applied = first.server.applied();

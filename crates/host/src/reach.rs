@@ -9,11 +9,11 @@ use crate::inbox::Outbox;
 use crate::install::{self, Presence};
 use crate::lines::{
     Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
-    EndWatch, Examine, Facts, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit, GetLinkReport,
-    FindLeader, GetServerExit, HasJoined, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, Install, KeepAwake,
-    KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock, ServerUsed,
-    ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock,
-    WatchNetwork, WatchSpan,
+    EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
+    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
+    Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock,
+    ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch,
+    WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;

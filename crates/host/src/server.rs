@@ -289,7 +289,8 @@ impl Server {
         server.await_process(plan)?;
         let met = server.meet_container();
         met.map_err(|error| server.not_started(&error.to_string(), Some(error.into())))?;
-        let readiness = Readiness { began: Instant::now(), log: LogWatch::new(&server.log, &ready_log), ready_log, is_met: false };
+        let readiness =
+            Readiness { began: Instant::now(), log: LogWatch::new(&server.log, &ready_log), ready_log, is_met: false };
         Ok((server, readiness))
     }
 

@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn values_are_found_by_path_or_line() {
         let probe = |path: &str| ClusterProbe { path: path.into(), ..ClusterProbe::default() };
-        let answer = r#"{"meta": {"size": 3}, "all": [{"leader": "n2"}, {"leader": "n1"}, {"idle": true}, {"leader": "n2"}]}"#;
+        let answer =
+            r#"{"meta": {"size": 3}, "all": [{"leader": "n2"}, {"leader": "n1"}, {"idle": true}, {"leader": "n2"}]}"#;
         assert_eq!(probe("meta.size").values(answer).unwrap(), ["3"]);
         let leaders = probe("all.*.leader").values(answer).unwrap();
         assert_eq!(leaders, ["n2", "n1", "n2"]);

@@ -594,7 +594,8 @@ mod tests {
 
     #[test]
     fn a_fault_names_a_member_or_its_role() {
-        let script = Script::parse("kill server leader at 1s for 2s, stop server 2 at 4s for 1s, kill server 3 at 9s").unwrap();
+        let script =
+            Script::parse("kill server leader at 1s for 2s, stop server 2 at 4s for 1s, kill server 3 at 9s").unwrap();
         let text = "kill server leader at 1s for 2s, stop server 2 at 4s for 1s, kill server 3 at 9s";
         assert_eq!(script.to_string(), text);
         let members: Vec<_> = script.0.iter().map(|fault| fault.member).collect();

@@ -119,7 +119,10 @@ impl ServerSpec {
         let probes = self.cluster.iter().flat_map(|cluster| cluster.joined.iter().chain(&cluster.leader));
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
         let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
-        commands.chain(values).chain([&self.endpoint, &self.subscriber_endpoint]).chain(probes.flat_map(ClusterProbe::texts))
+        commands
+            .chain(values)
+            .chain([&self.endpoint, &self.subscriber_endpoint])
+            .chain(probes.flat_map(ClusterProbe::texts))
     }
 
     /// Returns the names of the ports that it needs, sorted; the empty name is the main one.
@@ -438,7 +441,8 @@ mod tests {
     #[test]
     fn a_member_knows_its_own_ports_and_those_of_all() {
         let ports = |first: u16| vec![(String::new(), first), ("route".to_owned(), first + 1)];
-        let text = "{member} {port.route} {first.port.route} {members:yes|no} {each:n<member>@<address>:<port.route>|, }";
+        let text =
+            "{member} {port.route} {first.port.route} {members:yes|no} {each:n<member>@<address>:<port.route>|, }";
         let alone = Places { ports: ports(1), ..Places::default() };
         assert_eq!(alone.fill(text).unwrap(), "1 2 2 no n1@127.0.0.1:2");
         let second = Places { ports: ports(5), member: 2, members: vec![ports(1), ports(5)], ..Places::default() };

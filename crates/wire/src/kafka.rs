@@ -7,6 +7,7 @@
 //! several.
 
 mod batch;
+mod cluster;
 mod error;
 mod fetch;
 mod gzip;
@@ -18,6 +19,7 @@ pub use batch::{
     BATCH_BYTES, KafkaRecord, NO_PRODUCER, ProducerIdentity, RecordBatch, begin_batch, end_batch, put_record,
     record_bytes,
 };
+pub use cluster::BrokerMap;
 pub use error::*;
 pub use fetch::{FetchHead, FetchItem, FetchPartition, FetchReader};
 pub use gzip::{GzipReader, GzipWriter};

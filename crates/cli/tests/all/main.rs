@@ -14,6 +14,7 @@ mod card;
 mod chaos;
 mod churn;
 mod clocks;
+mod clusters;
 mod compare;
 mod conformance;
 mod consume;

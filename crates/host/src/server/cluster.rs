@@ -83,7 +83,9 @@ impl Cluster {
             match self.ask(probe, places) {
                 Ok((what, values)) => match most_named(&names, &values) {
                     Some(place) => return Ok(place as u32 + 1),
-                    None => why = format!("`{what}` names none of {}: {}", names.join(", "), quoted(&values.join(", "))),
+                    None => {
+                        why = format!("`{what}` names none of {}: {}", names.join(", "), quoted(&values.join(", ")))
+                    }
                 },
                 Err(error) => why = error.to_string(),
             }

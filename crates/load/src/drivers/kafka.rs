@@ -31,7 +31,7 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
-    self as wire, KafkaApi, KafkaRequest, KafkaResponse, LATEST, MetadataAnswer, NO_ERROR, RequestFrame, ResponseFrame,
+    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, LATEST, MetadataAnswer, NO_ERROR, RequestFrame, ResponseFrame,
     TopicAnswer, error_name,
 };
 use refusal::{in_words, refused};
@@ -83,6 +83,8 @@ pub struct Kafka {
     /// True if it has created its topic, or tried to.
     has_created: bool,
     names: Box<ClientNames>,
+    /// Address of the broker that it has connected to, if the server has several.
+    at: Option<Box<str>>,
     part: Part,
 }
 
@@ -104,7 +106,11 @@ impl Session for Kafka {
             Role::Subscriber => Part::Consumer(Box::new(Consumer::new(spec.id, spec.members))),
             _ => Part::Producer(Box::new(Producer::new(settings, spec.id))),
         };
-        Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), part }
+        Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), at: None, part }
+    }
+
+    fn at(&mut self, address: &str) {
+        self.at = Some(address.into());
     }
 
     fn open(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
@@ -286,7 +292,12 @@ impl Kafka {
                 let said = in_words(error, words);
                 return Err(SessionError::Denied(format!("{said}: check user and password")));
             }
-            KafkaResponse::Metadata(answer) => self.topic(settings, &answer, out, heard)?,
+            KafkaResponse::Metadata(answer) => {
+                if answer.error == NO_ERROR {
+                    self.follow_leader(frame.body)?;
+                }
+                self.topic(settings, &answer, out, heard)?;
+            }
             KafkaResponse::CreateTopics(answer) => self.created(&answer, out)?,
             KafkaResponse::DeleteTopics(answer) => match answer.error {
                 NO_ERROR | wire::UNKNOWN_TOPIC_OR_PARTITION => heard(SessionEvent::Acknowledged(0)),
@@ -348,6 +359,17 @@ impl Kafka {
     fn connected(&mut self, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         self.state = State::Connected;
         heard(SessionEvent::Connected);
+    }
+
+    /// Goes on only at the broker that leads the topic, if the server has several.
+    fn follow_leader(&self, body: &[u8]) -> Result<(), SessionError> {
+        let Some(at) = self.at.as_deref() else { return Ok(()) };
+        let brokers = BrokerMap::decode(body).map_err(|why| foreign(EXPECTED, body, &why.0))?;
+        match brokers.first_leader() {
+            Some(leader) if leader != at => Err(SessionError::Elsewhere(leader)),
+            Some(_) => Ok(()),
+            None => Err(SessionError::Busy("no broker leads its topic".into())),
+        }
     }
 
     /// Handles what the broker knows of the topic: creates it if there is none, and waits for its

@@ -7,13 +7,11 @@ use crate::link::Link;
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 
+/// Option of Kafka with the number of partitions of a topic.
+const PARTITIONS: &str = "partitions";
+
 /// Checks the number of members, and what else they make impossible.
-pub fn can_cluster(
-    system: &System,
-    options: &Options,
-    faults: &Script,
-    link: Option<&Link>,
-) -> Result<(), Diagnostic> {
+pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Option<&Link>) -> Result<(), Diagnostic> {
     let (name, members) = (&system.name, members_of(options));
     let refuse =
         |why: String, help: &str| Err(Diagnostic::whole(format!("members: {name} {why}")).help(help.to_owned()));
@@ -31,6 +29,10 @@ pub fn can_cluster(
         }
         if link.is_some() {
             return refuse("has no single address before which a link could be".into(), "leave the link's keys out");
+        }
+        if options.number(PARTITIONS) > 1 {
+            let why = "spreads the leaders of partitions over its members, and a client of pubmark connects to one";
+            return refuse(why.into(), "set partitions = 1, or members = 1");
         }
     }
     if let Some(cluster) = system.server.as_ref().filter(|_| !is_attached).and_then(|server| server.cluster.as_ref()) {

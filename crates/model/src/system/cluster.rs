@@ -57,8 +57,11 @@ impl ClusterSpec {
     pub(super) fn check(&self, at: usize, errors: &mut Vec<Diagnostic>) {
         if self.joined.is_empty() {
             errors.push(
-                Diagnostic::at(at, "[cluster] has no [[cluster.joined]]: nothing would show that its members have joined")
-                    .help("write an `http` or a `command`, and the `is` or the `count` that is expected"),
+                Diagnostic::at(
+                    at,
+                    "[cluster] has no [[cluster.joined]]: nothing would show that its members have joined",
+                )
+                .help("write an `http` or a `command`, and the `is` or the `count` that is expected"),
             );
         }
         if self.joined.iter().any(|probe| probe.is.is_empty() && probe.count.is_empty()) {

@@ -2,9 +2,9 @@
 
 use super::System;
 use super::deployment::Deployment;
+use crate::cluster::MEMBERS;
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table, flag};
-use crate::cluster::MEMBERS;
 use crate::options::{OptionKind, common, spec};
 use crate::printable::unprintable;
 use crate::setting::Settings;
@@ -59,7 +59,12 @@ impl System {
         options.retain(|option| system.option(&option.name).is_none());
         options.append(&mut system.options);
         if deployment.server.cluster.is_some() {
-            options.push(spec(MEMBERS, OptionKind::Count, Some("1"), "servers that form a cluster, all on the server's host"));
+            options.push(spec(
+                MEMBERS,
+                OptionKind::Count,
+                Some("1"),
+                "servers that form a cluster, all on the server's host",
+            ));
         }
         system.options = options;
         (system.server, system.install) = deployment.finish(&system, &mut errors);

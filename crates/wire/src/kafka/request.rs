@@ -155,7 +155,7 @@ pub enum KafkaRequest<'a> {
     },
     /// A topic, which is not created if there is none.
     Metadata {
-        /// The topic.
+        /// The topic; empty for all.
         topic: &'a [u8],
     },
     /// The name of the mechanism of the login.
@@ -329,7 +329,10 @@ impl<'a> KafkaRequest<'a> {
                 put_i64(out, time);
             }
             KafkaRequest::Metadata { topic } => {
-                put_one(out, topic);
+                match topic {
+                    b"" => put_i32(out, -1),
+                    topic => put_one(out, topic),
+                }
                 out.push(0);
             }
             KafkaRequest::SaslHandshake { mechanism } => put_text(out, mechanism),

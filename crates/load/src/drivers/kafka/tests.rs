@@ -129,6 +129,21 @@ fn producer(settings: &KafkaSettings) -> Conversation<'_, Kafka> {
     client
 }
 
+/// The answer says that the broker at 127.0.0.1:9092 leads the topic.
+#[test]
+fn a_client_of_several_brokers_goes_to_the_one_that_leads() {
+    let settings = given(1, &[]);
+    let mut away = client(&settings, Role::Publisher);
+    away.session.at("127.0.0.1:9093");
+    away.say(&versions()).unwrap();
+    assert_eq!(away.say(&metadata(NO_ERROR)), Err(SessionError::Elsewhere("127.0.0.1:9092".into())));
+    let mut there = client(&settings, Role::Publisher);
+    there.session.at("127.0.0.1:9092");
+    there.say(&versions()).unwrap();
+    there.say(&metadata(NO_ERROR)).unwrap();
+    assert_eq!(there.heard(), [HeardEvent::Connected]);
+}
+
 fn consumer(settings: &KafkaSettings, offset: i64) -> Conversation<'_, Kafka> {
     let mut client = client(settings, Role::Subscriber);
     client.say(&versions()).unwrap();
