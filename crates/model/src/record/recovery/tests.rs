@@ -36,6 +36,7 @@ fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
         what: fault.what,
         who: fault.who,
         host: None,
+        member: None,
         at_ns: Some(*at_ns),
         until_ns: Some(*until_ns),
         listens_ns: None,
