@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays requesters and repliers of pubmark over ZeroRPC: the system `zerorpc-python`."""
+"""Plays the clients of pubmark over ZeroRPC: the system `zerorpc-python`."""
 
 import sys
 from importlib.metadata import version
@@ -12,6 +12,7 @@ except ImportError as error:
     sys.exit(f"the folder zeromq-python has to lie beside this one, its protocol is played here ({error})")
 try:
     import gevent
+    import gevent.queue
     import zerorpc
     import zmq
 except ImportError as error:
@@ -21,7 +22,7 @@ except ImportError as error:
 class ZeroRpc:
     name = "zerorpc"
     options = ("heartbeat",)
-    patterns = ("request-reply",)
+    patterns = ("pairs", "fan-out", "fan-in", "request-reply")
     transports = ("inproc", "ipc", "tcp")
     crash = False
 
@@ -31,6 +32,7 @@ class ZeroRpc:
             raise Refused(
                 "heartbeat = 0: ZeroRPC takes a silent peer for lost after twice as long, set it to 1 or more"
             )
+        self.requests = work["pattern"] == "request-reply"
         # A call cannot be interrupted, and a stop has to be answered within 10 s.
         self.patience_s = min(work["drain_ns"], 5 * SECOND) / SECOND
 
@@ -43,17 +45,57 @@ class ZeroRpc:
         return {"library": "zerorpc", "version": version("zerorpc"), "path": mapped("libzmq"), **self.versions()}
 
     def made(self):
-        versions = self.versions()
+        versions, ends = self.versions(), ", at either end" if self.requests else ""
         return {
             "binding": f"zerorpc {versions['zerorpc']} on pyzmq {versions['pyzmq']} and gevent {versions['gevent']}",
             "library": f"libzmq {versions['libzmq']}",
             "call": "blocking, in a greenlet",
-            "copies": "two on send (msgpack, libzmq below 64 KiB), one on receive (msgpack), at either end",
+            "copies": "two on send (msgpack, libzmq below 64 KiB), one on receive (msgpack)" + ends,
             "build": "wheel",
         }
 
     def socket(self, client):
-        return (Server if client["role"] == "replier" else Caller)(self, client)
+        kinds = {"publisher": Publisher, "subscriber": Subscriber, "requester": Caller, "replier": Server}
+        return kinds[client["role"]](self, client)
+
+
+def bound(socket, endpoint):
+    """Binds a socket of ZeroRPC. Returns the endpoint with its port."""
+    socket.bind(endpoint)
+    return socket._events._socket.last_endpoint.rstrip(b"\0").decode()
+
+
+class Publisher:
+    """A publisher, which calls `hear` of all subscribers and gets no answer."""
+
+    def __init__(self, driver, client):
+        self.publisher, self.applied = zerorpc.Publisher(), {"batch_messages": 1}
+        self.endpoint = bound(self.publisher, client["bind"]) if "bind" in client else None
+        for endpoint in client.get("connect", ()):
+            self.publisher.connect(endpoint)
+
+    def send(self, message):
+        self.publisher.hear(bytes(message))
+        gevent.sleep(0)  # the library sends in a greenlet
+        return True
+
+
+class Subscriber:
+    """A subscriber: its method `hear` is called in a greenlet, which runs while this thread waits."""
+
+    def __init__(self, driver, client):
+        self.heard, self.applied = gevent.queue.SimpleQueue(), {"batch_messages": 1}
+        self.subscriber = zerorpc.Subscriber({"hear": self.heard.put})
+        self.endpoint = bound(self.subscriber, client["bind"]) if "bind" in client else None
+        for endpoint in client.get("connect", ()):
+            self.subscriber.connect(endpoint)
+        gevent.spawn(self.subscriber.run)
+
+    def recv(self):
+        try:
+            return self.heard.get(timeout=NAP / SECOND)
+        except gevent.queue.Empty:
+            return None
 
 
 class Caller:
@@ -90,8 +132,7 @@ class Server:
     def __init__(self, driver, client):
         self.served = 0
         self.server = zerorpc.Server({"echo": self.answer}, heartbeat=driver.heartbeat)
-        self.server.bind(client["bind"])
-        self.endpoint = self.server._events._socket.last_endpoint.rstrip(b"\0").decode()
+        self.endpoint = bound(self.server, client["bind"])
         self.applied = {"heartbeat": driver.heartbeat, "batch_messages": 1}
         gevent.spawn(self.server.run)
 

@@ -2,6 +2,7 @@
 
 mod ab;
 mod capacity;
+mod card;
 mod gates;
 mod measure;
 pub mod protocols;
@@ -11,6 +12,7 @@ mod workload;
 
 pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
+pub use card::CardArgs;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use gates::GateArgs;
 pub use measure::MeasureArgs;
@@ -91,6 +93,8 @@ pub enum PubmarkCommand {
     Bench(Box<BenchArgs>),
     /// Find the highest load that meets an objective, and the factor that limits it.
     Capacity(Box<CapacityArgs>),
+    /// Measure what a system's acknowledgements are worth: kill, freeze and cut it off.
+    Card(Box<CardArgs>),
     /// Compare two settings in alternating runs, until every gate is decided.
     Ab(Box<AbArgs>),
     /// Compare two results, or find a change in the history of many.
@@ -126,6 +130,9 @@ pub enum PubmarkCommand {
     /// Remove the leftovers of a run from a server; reads the run from standard input.
     #[command(hide = true)]
     Remove,
+    /// Print the brokers of a Kafka cluster, or those that lead.
+    #[command(hide = true)]
+    AskKafka(AskKafkaArgs),
     /// Keep every processor awake.
     #[command(hide = true)]
     Awake(AwakeArgs),
@@ -454,6 +461,16 @@ pub struct AwakeArgs {
     /// Process id of the coordinator; the spinner exits with it.
     #[arg(long, value_name = "PID")]
     pub parent: i32,
+}
+
+/// `pubmark ask-kafka`
+#[derive(Args)]
+pub struct AskKafkaArgs {
+    /// Print the broker of each partition that leads it, instead of all brokers.
+    #[arg(long)]
+    pub leaders: bool,
+    /// HOST:PORT of a broker's listener without TLS and login.
+    pub address: String,
 }
 
 /// `pubmark launch`

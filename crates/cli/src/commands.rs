@@ -4,11 +4,13 @@ mod ab;
 mod agent;
 mod agent_check;
 mod answers;
+mod ask_kafka;
 mod bare;
 mod bench;
 mod budget;
 mod calibrate;
 mod capacity;
+mod card;
 mod claims;
 mod compare;
 mod completions;
@@ -52,6 +54,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Bench(args) => bench::bench(&args, registry()?, voice),
         PubmarkCommand::Ab(args) => ab::ab(&args, registry()?, voice),
         PubmarkCommand::Capacity(args) => capacity::capacity(&args, registry()?, voice),
+        PubmarkCommand::Card(args) => card::card(&args, registry()?, voice),
         PubmarkCommand::Systems(args) => systems::systems(&args, registry()?),
         PubmarkCommand::Studies(args) => studies::studies(&args, &registry()?),
         PubmarkCommand::Trace(args) => trace::trace(&args),
@@ -65,6 +68,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
+        PubmarkCommand::AskKafka(args) => ask_kafka::ask(&args),
         PubmarkCommand::Remove => leftovers::remove(),
         PubmarkCommand::Awake(args) => keep::awake(&args),
         PubmarkCommand::Peer(args) => peer::peer(&args),

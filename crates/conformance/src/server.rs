@@ -123,7 +123,7 @@ impl Meeting {
     /// Returns the address for agents.
     pub fn address(&self) -> ServerAddress {
         let (endpoint, run) = (self.endpoint.clone(), "conformance".to_owned());
-        ServerAddress { endpoint, run, sources: Vec::new(), connect_per_s: 1_000 }
+        ServerAddress { endpoint, members: Vec::new(), run, sources: Vec::new(), connect_per_s: 1_000 }
     }
 }
 

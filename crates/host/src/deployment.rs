@@ -2,7 +2,9 @@
 
 use crate::cache::cache_folder;
 use crate::error::HostError;
+use crate::lanes::in_lanes;
 use crate::server::certificates::Certificates;
+use crate::server::cluster::Cluster;
 use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
@@ -23,7 +25,12 @@ use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::watch::Watchee;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval at which members are asked whether they have joined.
+const JOINING: Duration = Duration::from_millis(20);
 
 /// The plan of a server to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,8 +126,12 @@ pub struct External {
 
 /// A server that was started for the run.
 pub struct Started {
-    /// At least one. Clients connect to the first.
+    /// At least one.
     members: Vec<Member>,
+    /// What they are asked, if there are several.
+    cluster: Option<Cluster>,
+    /// Numbers of the members that are stopped or killed, from 1.
+    silent: Vec<u32>,
     deployment: Deployment,
     version: Option<String>,
     sampler: Option<Sampler>,
@@ -163,7 +174,11 @@ impl Deployed {
             .server
             .as_ref()
             .ok_or_else(|| format!("{} cannot be started here: name a server with options.endpoint", system.name))?;
-        let members = start_members(plan, system, spec, here)?;
+        let began = Instant::now();
+        let (members, cluster) = start_members(plan, system, spec, here)?;
+        let joined =
+            cluster.as_ref().map(|cluster| await_joined(&members, cluster, spec.start_timeout_ns, here.interrupt));
+        joined.transpose()?;
         let first = members.first().ok_or_else(|| format!("no member of {} is to be started here", system.name))?;
         let applied = first.server.applied();
         let contained = Engine::runs(&plan.deployment);
@@ -176,7 +191,10 @@ impl Deployed {
             },
             container: first.server.container().cloned(),
             pid: u32::try_from(first.server.pid()).ok(),
-            started_s: members.iter().map(|member| member.server.started_s()).reduce(f64::max),
+            started_s: match &cluster {
+                Some(_) => Some(began.elapsed().as_secs_f64()),
+                None => Some(first.server.started_s()),
+            },
             limits: plan.limits,
             applied: AppliedLimits {
                 cpus: applied.cpus,
@@ -191,6 +209,8 @@ impl Deployed {
         let version = version.map(|version| format!("{} {version}", system.name));
         Ok(Deployed::Started(Box::new(Started {
             members,
+            cluster,
+            silent: Vec::new(),
             deployment,
             version,
             sampler: None,
@@ -219,7 +239,15 @@ impl Deployed {
         match self {
             Deployed::Nothing => None,
             Deployed::External(external) => Some(ServerEndpoints::one(&external.endpoint)),
-            Deployed::Started(started) => started.members.first().map(|member| member.server.endpoints().clone()),
+            Deployed::Started(started) => {
+                let each = |member: &Member| member.server.endpoint().to_owned();
+                let members = match started.members.len() {
+                    1 => Vec::new(),
+                    _ => started.members.iter().map(each).collect(),
+                };
+                let first = started.members.first()?;
+                Some(ServerEndpoints { members, ..first.server.endpoints().clone() })
+            }
         }
     }
 
@@ -255,10 +283,15 @@ impl Deployed {
     /// Stops, continues, kills or restarts a member of the server that was started here.
     pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
         let Deployed::Started(started) = self else { return Err(format!("no `{member}` was started here").into()) };
-        let Some(ordered) = started.members.iter_mut().find(|known| known.name == member) else {
+        let Some(place) = started.members.iter().position(|known| known.name == member) else {
             return Err(format!("no `{member}` was started here").into());
         };
-        if matches!(order, KeeperOrder::Kill | KeeperOrder::CutPower) {
+        started.silent.retain(|number| *number != place as u32 + 1);
+        if matches!(order, KeeperOrder::Stop | KeeperOrder::Kill | KeeperOrder::CutPower | KeeperOrder::Terminate) {
+            started.silent.push(place as u32 + 1);
+        }
+        let ordered = &mut started.members[place];
+        if matches!(order, KeeperOrder::Kill | KeeperOrder::CutPower | KeeperOrder::Terminate) {
             started.sampler.iter().for_each(Sampler::before_kill);
             started.looker.iter().for_each(Looker::look);
         }
@@ -286,6 +319,23 @@ impl Deployed {
     pub fn is_listening(&self) -> bool {
         let Deployed::Started(started) = self else { return false };
         started.members.iter().all(|member| member.server.is_listening())
+    }
+
+    /// True if every member has joined its cluster, which is asked now.
+    pub fn has_joined(&self) -> bool {
+        let Deployed::Started(started) = self else { return false };
+        let Some(cluster) = &started.cluster else { return true };
+        (0..started.members.len()).all(|member| cluster.joined(member).is_ok())
+    }
+
+    /// Returns the number of the member that leads, from 1, which is asked now of those that run.
+    ///
+    /// # Errors
+    /// None of them names one.
+    pub fn leader(&self) -> Result<u32, HostError> {
+        let Deployed::Started(started) = self else { return Err("no server was started here".into()) };
+        let cluster = started.cluster.as_ref().ok_or("the server has one member")?;
+        Ok(cluster.leader(&started.silent)?)
     }
 
     /// Returns how many connections are open at the ports of the server that was started
@@ -391,14 +441,39 @@ impl Deployed {
     }
 }
 
-/// Starts each member in a folder of its name. The last member's keeper, which is the
-/// last to end, removes the folder of the run; the others remove their own.
+impl Drop for Started {
+    /// Ends all members at once: each may take seconds.
+    fn drop(&mut self) {
+        in_lanes(std::mem::take(&mut self.members), drop);
+    }
+}
+
+/// Waits until all members say that they have joined.
+fn await_joined(members: &[Member], cluster: &Cluster, within_ns: Ns, interrupt: &AtomicBool) -> Result<(), HostError> {
+    let deadline = Instant::now() + Duration::from_nanos(within_ns);
+    for (index, member) in members.iter().enumerate() {
+        while let Err(why) = cluster.joined(index) {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(HostError::Interrupted);
+            }
+            if Instant::now() >= deadline {
+                let missing = format!("member {} did not join ({why})", index + 1);
+                return Err(member.server.not_ready(missing, within_ns));
+            }
+            thread::park_timeout(JOINING);
+        }
+    }
+    Ok(())
+}
+
+/// Starts each member in a folder of its name. Each member's keeper removes the folder of the run:
+/// the last to end removes what others may have made meanwhile.
 fn start_members(
     plan: &DeployPlan,
     system: &System,
     spec: &ServerSpec,
     here: &Here<'_>,
-) -> Result<Vec<Member>, HostError> {
+) -> Result<(Vec<Member>, Option<Cluster>), HostError> {
     let limits = plan.limits;
     let login = |(user, password): &(String, String)| -> Result<ServerLogin, HostError> {
         let password_hash = password::for_mosquitto(password)?;
@@ -409,10 +484,10 @@ fn start_members(
         0 => machine::usable_cpus().len() as u32,
         bound => bound as u32,
     };
-    let start = |(index, member): (usize, &MemberPlan)| {
-        let dir = here.scratch.join(&member.name);
-        let is_last = index + 1 == plan.members.len();
+    let place = |(index, member): (usize, &MemberPlan)| {
         let places = Places {
+            member: index as u32 + 1,
+            program: here.program.display().to_string(),
             cache: cache_folder(system).display().to_string(),
             here: system.here.clone(),
             cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
@@ -423,27 +498,42 @@ fn start_members(
             options: plan.options.clone(),
             ..Places::default()
         };
-        let certificates = plan.tls.then(|| Certificates::make(&member.address)).transpose()?;
-        let server = Server::start(&StartPlan {
+        Server::settled(spec, places, &here.scratch.join(&member.name))
+    };
+    let mut places = plan.members.iter().enumerate().map(place).collect::<Result<Vec<Places>, HostError>>()?;
+    if places.len() > 1 {
+        let ports: Vec<_> = places.iter().map(|places| places.ports.clone()).collect();
+        places.iter_mut().for_each(|places| places.members.clone_from(&ports));
+    }
+    let cluster = spec.cluster.as_ref().filter(|_| places.len() > 1);
+    let cluster = cluster.map(|cluster| Cluster::new(cluster, &spec.environment, places.clone()));
+    // Members trust each other: they have one authority.
+    let address = plan.members.first().map_or("", |member| &member.address);
+    let certificates = plan.tls.then(|| Certificates::make(address)).transpose()?;
+    let start = |(member, places): (&MemberPlan, Places)| {
+        let dir = here.scratch.join(&member.name);
+        StartPlan {
             system: &system.name,
             spec,
             deployment: &plan.deployment,
             places,
-            certificates,
+            certificates: certificates.clone(),
             disk: plan.power_cut,
             log: here.logs.join(&member.log),
             limits,
             processors: &plan.processors,
             program: here.program.to_owned(),
-            remove: vec![if is_last { here.scratch.to_owned() } else { dir.clone() }],
+            remove: vec![here.scratch.to_owned()],
             dir,
             secrets: here.secrets.clone(),
             grace_ms: GRACE_MS,
             interrupt: here.interrupt,
-        })?;
-        Ok(Member { name: member.name.clone(), server })
+        }
     };
-    plan.members.iter().enumerate().map(start).collect()
+    let plans: Vec<StartPlan<'_>> = plan.members.iter().zip(places).map(start).collect();
+    let servers = Server::start_all(&plans)?;
+    let member = |(plan, server): (&MemberPlan, Server)| Member { name: plan.name.clone(), server };
+    Ok((plan.members.iter().zip(servers).map(member).collect(), cluster))
 }
 
 /// Returns a process of a server in the form of the record.

@@ -211,6 +211,10 @@ requests! {
     } -> ();
     /// Replies the results of orders since the last time.
     TakeServerEvents {} -> Happened;
+    /// Replies whether every member of the server has joined its cluster.
+    HasJoined {} -> bool, within SEARCH;
+    /// Finds the number of the member that leads, from 1.
+    FindLeader {} -> u32, within SEARCH;
     /// Replies why the server ended, if it has.
     GetServerExit {} -> Option<String>;
     /// Finds the line of the server's log that reports a limit of the server itself.

@@ -11,11 +11,11 @@ use crate::folder;
 use crate::install::{self, library};
 use crate::lines::{
     Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
-    EndWatch, Examine, Facts, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit, GetLinkReport,
-    GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, Install, KeepAwake,
-    KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, Request, RequestLine, ServeClock,
-    ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch,
-    WatchClock, WatchNetwork, WatchSpan,
+    EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
+    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
+    Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, Request,
+    RequestLine, ServeClock, ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
+    TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::log;
 use crate::machine::{self, Ticks};
@@ -359,6 +359,8 @@ answers!(
         let answers = local.deployed.happened();
         Ok(Happened { answers, listens: local.deployed.is_listening() })
     }),
+    (HasJoined, |_, local, _| Ok(local.deployed.has_joined())),
+    (FindLeader, |_, local, _| local.deployed.leader()),
     (GetServerExit, |_, local, _| Ok(local.deployed.exit_reason())),
     (GetServerLimit, |_, local, _| Ok(local.deployed.limit_reached())),
     (GetServerReport, |_, local, _| Ok(local.deployed.report())),

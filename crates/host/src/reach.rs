@@ -9,11 +9,11 @@ use crate::inbox::Outbox;
 use crate::install::{self, Presence};
 use crate::lines::{
     Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
-    EndWatch, Examine, Facts, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit, GetLinkReport,
-    GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, Install, KeepAwake,
-    KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock, ServerUsed,
-    ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock,
-    WatchNetwork, WatchSpan,
+    EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
+    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
+    Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock,
+    ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch,
+    WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;
@@ -470,6 +470,22 @@ impl<'a> Host<'a> {
             }
         }
         Ok(happened)
+    }
+
+    /// True if every member of the server has joined its cluster.
+    ///
+    /// # Errors
+    /// The host does not answer.
+    pub fn has_joined(&mut self) -> Result<bool, HostError> {
+        self.ask(HasJoined {})
+    }
+
+    /// Returns the number of the member that leads, from 1.
+    ///
+    /// # Errors
+    /// No member names one, or the host does not answer.
+    pub fn leader(&mut self) -> Result<u32, HostError> {
+        self.ask(FindLeader {})
     }
 
     /// Returns why the server ended, if it has.

@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod attachment;
 pub mod certificates;
+pub mod cluster;
 pub mod container;
 pub mod disk;
 mod exhaustion;
@@ -44,7 +45,7 @@ use pubmark_model::server::{Places, ServerEndpoints, ServerSpec, TlsFiles};
 use pubmark_model::units::{Ns, SECOND};
 use sample::{Sampler, Watched};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -124,6 +125,15 @@ pub struct Server {
     secrets: Secrets,
 }
 
+/// A server that is awaited.
+struct Readiness {
+    began: Instant,
+    /// Text in its log when it is ready, and the search for it.
+    ready_log: String,
+    log: LogWatch,
+    is_met: bool,
+}
+
 /// The way in which a server is known to have ended.
 enum Exit {
     /// It ended by itself or was ended from outside, described in words.
@@ -192,15 +202,41 @@ impl Server {
     /// Starts a server and waits until it listens. Errors contain the end of its log;
     /// nothing is left behind then.
     pub fn start(plan: &StartPlan) -> Result<Server, HostError> {
-        Server::try_start(plan).inspect_err(|_| {
+        let mut started = Server::start_all(std::slice::from_ref(plan))?;
+        started.pop().ok_or_else(|| "nothing was started".into())
+    }
+
+    /// Starts the members of a server, and waits until all of them listen: one may need the
+    /// others for that. At an error, nothing is left behind.
+    pub fn start_all(plans: &[StartPlan]) -> Result<Vec<Server>, HostError> {
+        Server::try_start_all(plans).inspect_err(|_| {
             // If it failed before there was a keeper, nothing else removes them.
-            for folder in &plan.remove {
+            for folder in plans.iter().flat_map(|plan| &plan.remove) {
                 let _ = fs::remove_dir_all(folder);
             }
         })
     }
 
-    fn try_start(plan: &StartPlan) -> Result<Server, HostError> {
+    fn try_start_all(plans: &[StartPlan]) -> Result<Vec<Server>, HostError> {
+        let mut starting: Vec<(Server, Readiness)> = Vec::new();
+        for plan in plans {
+            starting.push(Server::try_start(plan)?);
+        }
+        while starting.iter().any(|(_, readiness)| !readiness.is_met) {
+            for ((server, readiness), plan) in starting.iter_mut().zip(plans) {
+                server.look(plan, readiness)?;
+            }
+        }
+        Ok(starting.into_iter().map(|(server, _)| server).collect())
+    }
+
+    /// Returns the values of placeholders of a member, with free ports for all names that have none yet.
+    pub fn settled(spec: &ServerSpec, mut places: Places, dir: &Path) -> Result<Places, HostError> {
+        layout::settle(spec, &mut places, dir)?;
+        Ok(places)
+    }
+
+    fn try_start(plan: &StartPlan) -> Result<(Server, Readiness), HostError> {
         let mut places = plan.places.clone();
         if !plan.dir.is_absolute() {
             return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()).into());
@@ -219,6 +255,7 @@ impl Server {
         let endpoints = ServerEndpoints {
             clients: places.fill(&plan.spec.endpoint)?,
             subscribers,
+            members: Vec::new(),
             authority: plan.certificates.as_ref().map(|certificates| certificates.authority.clone()),
         };
         let ready_log = places.fill(&plan.spec.ready_log)?;
@@ -250,8 +287,11 @@ impl Server {
             secrets,
         };
         server.await_process(plan)?;
-        server.await_ready(plan, &ready_log)?;
-        Ok(server)
+        let met = server.meet_container();
+        met.map_err(|error| server.not_started(&error.to_string(), Some(error.into())))?;
+        let readiness =
+            Readiness { began: Instant::now(), log: LogWatch::new(&server.log, &ready_log), ready_log, is_met: false };
+        Ok((server, readiness))
     }
 
     /// Returns the endpoint for clients, except subscribers with their own endpoint.
@@ -478,37 +518,33 @@ impl Server {
         }
     }
 
-    /// Waits until it listens, and its log contains the ready text.
-    fn await_ready(&mut self, plan: &StartPlan, ready_log: &str) -> Result<(), HostError> {
-        let (port, began) = (self.port(), Instant::now());
-        let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
-        let mut log = LogWatch::new(&self.log, ready_log);
-        let met = self.meet_container();
-        met.map_err(|error| self.not_started(&error.to_string(), Some(error.into())))?;
-        loop {
-            interrupted(plan)?;
-            if self.listens(port)? && log.has_said() {
-                self.started_s = began.elapsed().as_secs_f64();
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                let seconds = plan.spec.start_timeout_ns as f64 / SECOND as f64;
-                let missing = match port {
-                    Some(port) if !self.listens(Some(port))? => format!("did not listen on port {port}"),
-                    _ => format!("did not say `{ready_log}`"),
-                };
-                let (system, log) = (self.system.clone(), self.log_end());
-                return Err(HostError::NotReady { system, missing, seconds, log });
-            }
-            let heard = self.kept.hear(LOOK);
-            self.heard(heard);
-            if let Some(how) = self.exit_status() {
-                // A foreign server may be the reason why it ended: that error is more
-                // helpful.
-                self.listens(port)?;
-                return Err(HostError::Ended { system: self.system.clone(), how, log: self.log_end() });
-            }
+    /// Checks once whether it listens, and its log contains the ready text.
+    fn look(&mut self, plan: &StartPlan, readiness: &mut Readiness) -> Result<(), HostError> {
+        let port = self.port();
+        interrupted(plan)?;
+        if !readiness.is_met && self.listens(port)? && readiness.log.has_said() {
+            (self.started_s, readiness.is_met) = (readiness.began.elapsed().as_secs_f64(), true);
+            return Ok(());
         }
+        if !readiness.is_met && readiness.began.elapsed() >= Duration::from_nanos(plan.spec.start_timeout_ns) {
+            let missing = match port {
+                Some(port) if !self.listens(Some(port))? => format!("did not listen on port {port}"),
+                _ => format!("did not say `{}`", readiness.ready_log),
+            };
+            return Err(self.not_ready(missing, plan.spec.start_timeout_ns));
+        }
+        let heard = self.kept.hear(LOOK);
+        self.heard(heard);
+        let Some(how) = self.exit_status() else { return Ok(()) };
+        // A foreign server may be the reason why it ended: that error is more helpful.
+        self.listens(port)?;
+        Err(HostError::Ended { system: self.system.clone(), how, log: self.log_end() })
+    }
+
+    /// Makes the error for what was not there in time, with the end of its log.
+    pub(crate) fn not_ready(&self, missing: String, within_ns: Ns) -> HostError {
+        let (system, seconds) = (self.system.clone(), within_ns as f64 / SECOND as f64);
+        HostError::NotReady { system, missing, seconds, log: self.log_end() }
     }
 
     /// Finds the process of a container, and the limits in force.

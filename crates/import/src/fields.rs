@@ -59,6 +59,21 @@ impl<'a> Fields<'a> {
         number
     }
 
+    /// Returns a number from 0 to 1.
+    pub fn share(&mut self, key: &'static str) -> Option<f64> {
+        let node = self.node(key)?;
+        let share = match node.value {
+            YamlValue::Integer(number) => Some(number as f64),
+            YamlValue::Float(number) => Some(number),
+            _ => None,
+        };
+        let share = share.filter(|share| (0.0..=1.0).contains(share));
+        if share.is_none() {
+            self.wrong(key, format!("{key} must be a number from 0 to 1"), "Write the number itself, such as 0.5.");
+        }
+        share
+    }
+
     /// Returns a text.
     pub fn text(&mut self, key: &'static str) -> Option<&'a str> {
         let node = self.node(key)?;

@@ -5,6 +5,7 @@
 
 mod clients;
 mod driver;
+mod kafka;
 mod workload;
 
 use crate::toml_text::quoted;
@@ -52,8 +53,8 @@ fn text(workload: &OmbWorkload, driver: &OmbDriver, (workload_file, driver_file)
     }
     let _ = write!(
         out,
-        "rate = {}\npayload = \"{}B\"\nqos = {}\ndurable = {}\nwarmup = \"{warmup_min}m\"\nduration = \"{duration_min}m\"\n",
-        workload.rate, workload.bytes, driver.qos, driver.durable
+        "rate = {}\npayload = \"{}B\"\n{}qos = {}\ndurable = {}\nwarmup = \"{warmup_min}m\"\nduration = \"{duration_min}m\"\n",
+        workload.rate, workload.bytes, workload.content, driver.qos, driver.durable
     );
     if clients.flows > 1 {
         for flow in 1..=clients.flows {
@@ -61,8 +62,16 @@ fn text(workload: &OmbWorkload, driver: &OmbDriver, (workload_file, driver_file)
         }
     }
     let _ = write!(out, "\n[axes]\nsystem = [\"{}\"]\n\n[run]\nrepeats = 1\n", driver.system);
-    if let Some(endpoint) = &driver.endpoint {
-        let _ = write!(out, "\n[options.{}]\nendpoint = {}\n", driver.system, quoted(endpoint));
+    let endpoint = driver.endpoint.as_ref().map(|endpoint| ("endpoint", quoted(endpoint)));
+    let mut options: Vec<_> = endpoint.into_iter().chain(driver.options.iter().cloned()).collect();
+    if workload.partitions > 1 {
+        options.push(("partitions", workload.partitions.to_string()));
+        // Messages without a key take the partitions in turn, batch by batch.
+        options.push(("partition_by", quoted("round-robin")));
+    }
+    if !options.is_empty() {
+        let _ = write!(out, "\n[options.{}]\n", driver.system);
+        out.extend(options.iter().map(|(name, value)| format!("{name} = {value}\n")));
     }
     out
 }

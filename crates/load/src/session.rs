@@ -74,6 +74,8 @@ pub struct ClientSpec {
     pub leaves: Leaves,
     /// Group within which subscribers compete.
     pub group: Option<String>,
+    /// Number of subscribers in the group; 0 without one.
+    pub members: u32,
     /// Topic for answers, if messages are requests.
     pub reply: Option<String>,
     /// Its line of `credentials_file`, from 0: those of publishers come first.
@@ -180,6 +182,9 @@ pub enum SessionEvent<'a> {
         /// True if the server had kept it for later subscribers (MQTT).
         is_retained: bool,
     },
+    /// The messages that follow are from this part of a topic, from 0: order is promised within each. The first in
+    /// each call of [`Session::input`], if there are several.
+    Part(u32),
     /// The server has acknowledged the message of this sequence (PUBACK, PUBCOMP, a
     /// publisher confirm), or has removed the next thing that it was asked to remove.
     Acknowledged(u32),
@@ -225,6 +230,9 @@ pub enum SessionError {
     /// The server refused because it has reached a limit of its own.
     #[error("{0}")]
     Limit(String),
+    /// Another member of the server is responsible: its host and port.
+    #[error("{0} leads its topic, and not the server that it has connected to")]
+    Elsewhere(String),
 }
 
 impl SessionError {
@@ -283,6 +291,10 @@ pub trait Session: Sized + Send {
     /// [`Session::resume`].
     fn open(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 
+    /// Notes the address (`host:port`) of the new connection, before [`Session::open`], if the server has several
+    /// members.
+    fn at(&mut self, _address: &str) {}
+
     /// Handles the end of the connection of a client that reconnects: drops the state of
     /// the connection and keeps the state of the session.
     fn resume(&mut self, settings: &Self::Settings, spec: &ClientSpec) {
@@ -324,6 +336,20 @@ pub trait Session: Sized + Send {
     /// Returns false, with nothing appended, if the maximum number of messages is
     /// unacknowledged: the next acknowledgement makes room.
     fn publish(&mut self, settings: &Self::Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool;
+
+    /// Returns how long a publisher collects messages for a batch, ns; 0 if it sends at once.
+    fn linger_ns(_settings: &Self::Settings) -> Ns {
+        0
+    }
+
+    /// Returns the number of a batch that [`Session::publish`] has begun, once: the caller flushes it
+    /// [`Session::linger_ns`] later.
+    fn begun(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Appends the batch of this number, if it is still being collected.
+    fn flush(&mut self, _settings: &Self::Settings, _batch: u32, _out: &mut Vec<u8>) {}
 
     /// Returns the number of bytes after the payload in each frame of this publisher, if
     /// its frames differ only in their payloads and publishing does not change the

@@ -18,6 +18,7 @@ mod errors;
 mod exchange;
 mod gather;
 mod inbound;
+mod linger;
 mod listener;
 mod notifier;
 mod outbound;
@@ -44,6 +45,7 @@ pub use churn::churn;
 use connection::{Changes, Connection, Loss, State};
 pub use errors::{ConnectError, ConnectFailure, ShardError};
 use inbound::LOOK;
+use linger::Lingering;
 pub use listener::{Hear, Listen, ListenError, ListenTerms, Overheard, listen};
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
@@ -128,6 +130,7 @@ impl<'a, S: Session> Shard<'a, S> {
             epoll::EventData::new_u64(NOTIFIER),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
+        let lingering = Lingering::new(S::linger_ns(&settings));
         let dial = dial.of::<S>(&options);
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
         Ok(Shard {
@@ -151,6 +154,7 @@ impl<'a, S: Session> Shard<'a, S> {
             again: Vec::new(),
             ramp,
             inbound: Inbound::new(workload, role, &clients),
+            lingering,
             consumers: None,
             window: None,
             pacer: None,
@@ -196,6 +200,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let mut wake = self.ramp(now)?.min(self.bring_back(now));
         if self.ramp.settled {
             wake = wake.min(self.work(now)?);
+            wake = wake.min(self.flush_batches(now));
         }
         self.keep_alive(now);
         Ok(wake)
@@ -432,6 +437,7 @@ impl<'a, S: Session> Shard<'a, S> {
                     inbound.heard_ns = now;
                 }
             }
+            SessionEvent::Part(part) => inbound.recorder.from_part(part),
             SessionEvent::Acknowledged(sequence) => {
                 changes.room = true;
                 outbound.acknowledged(index, sequence, now);

@@ -9,7 +9,7 @@ use crate::window::Window;
 use pubmark_model::header::body_at;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
-use pubmark_model::units::Ns;
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Random;
 use std::cmp::Reverse;
@@ -27,6 +27,8 @@ pub const OPTIONS: &[&str] = &[
     "stall_at",
     "stall_for",
     "send_cost",
+    "service_rate",
+    "rate_after_stall",
 ];
 
 /// Faults that the mock applies to messages; `n` counts a publisher's messages from 1.
@@ -42,10 +44,16 @@ struct Faults {
     stall_at_ns: Ns,
     stall_for_ns: Ns,
     send_cost_ns: Ns,
+    /// Time that the server takes for a copy, ns; 0 without a server.
+    service_ns: Ns,
+    /// The same after the stall, ns.
+    service_after_ns: Ns,
 }
 
 impl Faults {
     fn new(options: &Options) -> Faults {
+        let each_ns = |name: &str| SECOND.checked_div(options.number(name)).map(|each_ns| each_ns.max(1));
+        let service_ns = each_ns("service_rate").unwrap_or(0);
         Faults {
             lose_every: options.number("lose_every"),
             lose_answer_every: options.number("lose_answer_every"),
@@ -57,6 +65,8 @@ impl Faults {
             stall_at_ns: options.time_ns("stall_at"),
             stall_for_ns: options.time_ns("stall_for"),
             send_cost_ns: options.time_ns("send_cost").max(1),
+            service_ns,
+            service_after_ns: each_ns("rate_after_stall").unwrap_or(service_ns),
         }
     }
 }
@@ -86,6 +96,8 @@ struct World {
     faults: Faults,
     random: Random,
     start_ns: Ns,
+    /// Instant from which the server is idle, ns.
+    idle_ns: Ns,
     agenda: BinaryHeap<Reverse<(Ns, u64, Happening)>>,
     made: u64,
     links: Vec<Vec<Link>>,
@@ -101,6 +113,18 @@ impl World {
         self.agenda.push(Reverse((at_ns, self.made, happening)));
     }
 
+    /// Returns the beginning and the end of the stall.
+    fn stall_ns(&self) -> (Ns, Ns) {
+        let from_ns = self.start_ns.saturating_add(self.faults.stall_at_ns);
+        (from_ns, from_ns.saturating_add(self.faults.stall_for_ns))
+    }
+
+    /// Returns the instant, or the end of the stall if it lies within that.
+    fn after_stall(&self, at_ns: Ns) -> Ns {
+        let (from_ns, to_ns) = self.stall_ns();
+        if (from_ns..to_ns).contains(&at_ns) { to_ns } else { at_ns }
+    }
+
     /// Sends one copy over a link, with the faults that are due.
     fn carry(&mut self, from: usize, to: usize, number: u64, mut message: Vec<u8>, now: Ns, hops: u64) -> Option<Ns> {
         let faults = self.faults;
@@ -113,10 +137,14 @@ impl World {
         }
         let jitter = if faults.jitter_ns > 0 { (self.random.unit() * faults.jitter_ns as f64) as Ns } else { 0 };
         let mut at = now + (faults.delay_ns + jitter) * hops;
-        let stall = self.start_ns + faults.stall_at_ns;
-        if faults.stall_for_ns > 0 && (stall..stall + faults.stall_for_ns).contains(&at) {
-            at = stall + faults.stall_for_ns;
+        // A server takes one copy after the other.
+        if faults.service_ns > 0 {
+            let begins_ns = self.after_stall(at.max(self.idle_ns));
+            let is_after = faults.stall_for_ns > 0 && begins_ns >= self.stall_ns().1;
+            at = begins_ns + if is_after { faults.service_after_ns } else { faults.service_ns };
+            self.idle_ns = self.after_stall(at);
         }
+        at = self.after_stall(at);
         let link = &mut self.links[from][to];
         at = at.max(link.last_ns);
         link.last_ns = at;
@@ -177,6 +205,7 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         faults: Faults::new(options),
         random: Random(workload.seed),
         start_ns,
+        idle_ns: start_ns,
         agenda: BinaryHeap::new(),
         made: 0,
         links: publishers.iter().map(|_| subscribers.iter().map(|_| Link::default()).collect()).collect(),

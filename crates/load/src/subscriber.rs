@@ -84,6 +84,8 @@ pub struct ReceiveRecorder {
     too_late: u64,
     /// Instant at which the subscribers were killed, ns.
     crashed_ns: Option<Ns>,
+    /// Part of a topic that messages come from.
+    part: u32,
 }
 
 impl ReceiveRecorder {
@@ -124,6 +126,7 @@ impl ReceiveRecorder {
             stalls: Stalls::default(),
             too_late: 0,
             crashed_ns: None,
+            part: 0,
         }
     }
 
@@ -363,9 +366,9 @@ impl IncomingStreams {
             return;
         }
         stream.distinct += 1;
-        let in_order = header.sequence >= stream.next;
-        if in_order {
-            stream.next = header.sequence + 1;
+        let next = stream.next(recorder.part);
+        if header.sequence >= *next {
+            *next = header.sequence + 1;
         } else if measured {
             recorder.counts.reordered += 1;
         }

@@ -55,6 +55,7 @@ pub fn visitor<S: Session>(workload: &Workload, prefix: &str, run: &str, number:
         wild: false,
         leaves: Leaves::None,
         group: None,
+        members: 0,
         reply: None,
         // It logs in as one of the subscribers.
         row: workload.publishers.saturating_add((number % u64::from(workload.subscribers.max(1))) as u32),
@@ -96,6 +97,7 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         wild,
         leaves,
         group: workload.competing().then(|| format!("pb{run}")),
+        members: if workload.competing() { workload.subscribers } else { 0 },
         reply: workload.pattern.requests().then(|| format!("{}{root}{dot}{id}{dot}reply", S::INBOX)),
         row: if sending { id } else { workload.publishers.saturating_add(id) },
     }

@@ -60,6 +60,7 @@ impl Played {
             clients: (0..count).map(client).collect(),
             endpoint: Endpoint::parse(&format!("mqtt://{to}")).unwrap(),
             dial: Dial {
+                is_cluster: false,
                 to: vec![to],
                 sources: Vec::new(),
                 nodelay: true,

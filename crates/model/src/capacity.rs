@@ -5,6 +5,7 @@ mod limit;
 mod step;
 
 use crate::cell::{Cell, Limits};
+use crate::fault;
 use crate::flow::{ALL, split_place};
 use crate::objective::Objective;
 use crate::profile::Profile;
@@ -15,6 +16,7 @@ use crate::workload::{Arrival, Rate, Workload};
 pub use limit::CapacityLimit;
 use pubmark_stats::{CAPACITY_LEVEL, CapacitySearch};
 use serde::Serialize;
+use serde_json::{Map, Value};
 pub use step::{CONFIRMING, CapacityStep, StepOutcome};
 
 words! {
@@ -250,9 +252,19 @@ impl CapacityGoal {
         self.over.load_of(self.workload(cell), &cell.limits)
     }
 
+    /// Returns the goal of a search that has the runs of these axes: what is about a fault is asked of cells with a
+    /// fault only, and the others show what the load is without one.
+    pub fn of_axes(&self, axes: &Map<String, Value>) -> CapacityGoal {
+        let has_fault = axes.get("fault").is_some_and(|script| script != fault::NONE);
+        match self.until.is_of_fault() && !has_fault {
+            true => CapacityGoal { until: self.until.without_fault(), ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
     /// Returns the load of a run.
     fn load_of_run(&self, record: &RunRecord) -> Option<f64> {
-        let number = |name: &str| record.cell.get(name).and_then(serde_json::Value::as_f64);
+        let number = |name: &str| record.cell.get(name).and_then(Value::as_f64);
         let limits = Limits { cpus: number("cpus"), memory_bytes: number("memory").map(|bytes| bytes as u64) };
         let own = match &self.flow {
             None => &record.workload,
@@ -361,9 +373,19 @@ impl CapacityClimb {
         climb
     }
 
+    /// Sets the load at which a search without steps begins.
+    pub fn begin(&mut self, load: f64) {
+        self.goal.start = load;
+        self.search = CapacitySearch::new(load, self.goal.within);
+    }
+
     /// Adds a run. Returns its step; `None` if the run has no load of this kind.
     pub fn note(&mut self, record: &RunRecord) -> Option<&CapacityStep> {
         let load = self.goal.load_of_run(record)?;
+        if self.steps.is_empty() && self.goal.until.is_of_fault() {
+            // Such a search begins where that without a fault led.
+            self.begin(load);
+        }
         let mut step = CapacityStep::of(record, &self.goal.until, load);
         let before = self.steps.iter().filter(|other| other.load == load && !other.counts).count() as u32;
         let most = match step.outcome {

@@ -1,4 +1,4 @@
-//! Users and passwords of single clients, as a file lists them.
+//! What single clients log in with: users and passwords, as a file lists them, and files of certificates.
 
 use std::fmt;
 
@@ -7,6 +7,18 @@ pub const CREDENTIALS: &str = "credentials_file";
 
 /// Largest file, bytes: a million clients of 64 bytes each.
 pub const MOST_BYTES: u64 = 64 << 20;
+
+/// Options with files of certificates, of which each client may have its own.
+pub const CERTIFICATES: [&str; 2] = ["tls_cert", "tls_key"];
+
+/// The part of a path that stands for the number of the client.
+const CLIENT: &str = "{client}";
+
+/// Returns the path that is meant for a client, which is numbered from 0, publishers first: `{client}` is its number.
+/// `None` if the path is the same for all.
+pub fn path_of(path: &str, client: usize) -> Option<String> {
+    path.contains(CLIENT).then(|| path.replace(CLIENT, &client.to_string()))
+}
 
 /// User and password of a client.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,6 +54,20 @@ pub enum CredentialsError {
         path: String,
         /// The line, from 1.
         line: usize,
+    },
+    /// A client has no certificate or key.
+    #[error(
+        "{option}: client {client} of {clients} has no file {path}: make one for each, from 0 on, publishers first"
+    )]
+    NoFile {
+        /// The option.
+        option: &'static str,
+        /// Number of the client, from 0.
+        client: usize,
+        /// Number of clients of the run.
+        clients: usize,
+        /// Path of the missing file.
+        path: String,
     },
     /// There are more clients than lines.
     #[error("credentials_file: {path} has {rows} lines, but the run has {clients} clients: write a line for each")]

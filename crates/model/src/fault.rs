@@ -11,7 +11,7 @@ use std::fmt;
 pub const NONE: &str = "none";
 
 /// The form of a fault, for messages.
-const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s`, `cut link at 5s for 2s`, \
+const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `restart server at 5s`, `kill publishers at 5s`, `cut link at 5s for 2s`, \
      `cut 50% of clients at 5s` or `cut power of server at 5s for 3s`";
 
 /// Kind of fault.
@@ -32,6 +32,8 @@ pub enum Act {
     /// started again as after a kill. A script ends the publishers at the same instant: see [`Script::parse`].
     #[serde(rename = "cut_power")]
     CutPower,
+    /// Server: SIGTERM, and a start with the same command as soon as it has ended.
+    Restart,
     /// A kind that only a later pubmark knows. It is read from records and cannot be requested.
     #[serde(untagged)]
     Later(LaterWord),
@@ -45,6 +47,7 @@ impl Act {
             Act::Kill => "kill",
             Act::Cut => "cut",
             Act::CutPower => "cut power of",
+            Act::Restart => "restart",
             Act::Later(word) => word.word(),
         }
     }
@@ -90,6 +93,38 @@ impl Target {
     }
 }
 
+/// The members of a server that a fault affects, if not all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Members {
+    /// The member that leads at the instant of the fault.
+    Leader,
+    /// All, one after the other: each has joined again before the next is restarted.
+    Rolling,
+    /// The member of this number, from 1.
+    Number(u32),
+}
+
+impl Members {
+    fn parse(word: &str) -> Option<Members> {
+        match word {
+            "leader" => Some(Members::Leader),
+            "rolling" => Some(Members::Rolling),
+            number => number.parse().ok().filter(|number| *number > 0).map(Members::Number),
+        }
+    }
+}
+
+impl fmt::Display for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Members::Leader => f.write_str("leader"),
+            Members::Rolling => f.write_str("rolling"),
+            Members::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
 /// Reasons why a text is not a script of faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
@@ -116,6 +151,14 @@ pub enum FaultError {
         /// Advice.
         help: String,
     },
+    /// The words after `server` name no member, or not one that can be affected so.
+    #[error(
+        "`{0}`: write `server leader`, `server 2` (a member's number, from 1), or `restart server rolling`, before `at`"
+    )]
+    Member(String),
+    /// Only a server is restarted, and that takes the time that it takes.
+    #[error("`{0}`: write `restart server at 5s`, `restart server leader at 5s` or `restart server rolling at 5s`")]
+    Restart(String),
     /// Only links and clients can be cut.
     #[error(
         "`{0}`: a server is not cut: write `cut link at … for …`, `cut clients at …`, or `cut power of server at … for …`"
@@ -186,6 +229,9 @@ pub struct Fault {
     /// knows: the words between part and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
+    /// The members of the server that it affects; `None` for all at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<Members>,
     /// The share of the clients that are cut, percent; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
@@ -219,10 +265,12 @@ impl Fault {
 
     /// True if clients lose their connections and come back.
     pub fn breaks_connections(&self) -> bool {
-        self.ends_server() || self.what == Act::Cut
+        matches!(self.what, Act::Cut | Act::Restart)
+            || self.ends_server()
+            || self.who == Target::Server && self.member.is_some()
     }
 
-    /// True if the server's processes end and are started again.
+    /// True if the server's processes end at once and are started again at the end of the fault.
     pub fn ends_server(&self) -> bool {
         matches!(self.what, Act::Kill | Act::CutPower) && self.who == Target::Server
     }
@@ -236,7 +284,7 @@ impl Fault {
             [what, who, rest @ ..] => (what, None, who, rest),
             _ => return Err(FaultError::Shape(whole())),
         };
-        let acts = [Act::Stop, Act::Kill, Act::Cut, Act::CutPower];
+        let acts = [Act::Stop, Act::Kill, Act::Cut, Act::Restart, Act::CutPower];
         let what = acts.into_iter().find(|act| act.word() == *what).ok_or_else(|| {
             let help = suggestion(what, acts.map(Act::word));
             FaultError::Act { text: whole(), act: (*what).to_owned(), help }
@@ -249,6 +297,7 @@ impl Fault {
         match (what, who) {
             (Act::Cut, Target::Server) => return Err(FaultError::Cut(whole())),
             (Act::CutPower, who) if who != Target::Server => return Err(FaultError::Power(whole())),
+            (Act::Restart, who) if who != Target::Server => return Err(FaultError::Restart(whole())),
             (Act::Stop | Act::Kill, Target::Link | Target::Clients) => {
                 let both = who == Target::Clients;
                 return Err(FaultError::OnlyCut(
@@ -266,8 +315,18 @@ impl Fault {
             [host, rest @ ..] if who == Target::Link && *host != "at" => (Target::Host, Some((*host).into()), rest),
             rest => (who, None, rest),
         };
+        let (member, rest) = match rest {
+            [word, rest @ ..] if who == Target::Server && *word != "at" => {
+                let member = Members::parse(word).filter(|member| *member != Members::Rolling || what == Act::Restart);
+                (Some(member.ok_or_else(|| FaultError::Member(whole()))?), rest)
+            }
+            rest => (None, rest),
+        };
+        let is_open = what == Act::Restart || what == Act::Kill && member.is_some();
         let at_once = is_cut || what == Act::Kill && who != Target::Server;
         let (at, length) = match rest {
+            ["at", _, "for", _] if what == Act::Restart => return Err(FaultError::Restart(whole())),
+            ["at", at] if is_open => (*at, None),
             ["at", _, "for", _] if at_once => {
                 return Err(FaultError::Return { text: whole(), act: what.word(), side: who.word() });
             }
@@ -277,7 +336,7 @@ impl Fault {
             _ => return Err(FaultError::Shape(whole())),
         };
         let time = |word: &str| parse_time(word).map_err(|source| FaultError::Time { text: whole(), source });
-        let fault = Fault { what, who, host, percent, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
+        let fault = Fault { what, who, host, member, percent, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
         if fault.for_ns == Some(0) && !matches!(what, Act::Kill | Act::CutPower) {
             return Err(FaultError::NoTime(whole()));
         }
@@ -299,6 +358,7 @@ impl Fault {
             what: kept(what)?,
             who: kept(who)?,
             host: (!place.is_empty()).then(|| place.join(" ").into()),
+            member: None,
             percent: None,
             at_ns: parse_time(at).ok()?,
             for_ns: length,
@@ -329,6 +389,7 @@ impl fmt::Display for Fault {
         self.percent.map_or(Ok(()), |percent| write!(f, "{percent}% of "))?;
         f.write_str(self.who.word())?;
         self.host.as_ref().map_or(Ok(()), |host| write!(f, " {host}"))?;
+        self.member.as_ref().map_or(Ok(()), |member| write!(f, " {member}"))?;
         write!(f, " at {}", format_time(self.at_ns))?;
         self.for_ns.map_or(Ok(()), |length| write!(f, " for {}", format_time(length)))
     }
@@ -353,7 +414,7 @@ impl Script {
         let ends = |fault: &Fault, at_ns| fault.killed_side() == Some(Target::Publishers) && fault.at_ns <= at_ns;
         if let Some(at_ns) = cut_ns.filter(|at_ns| !faults.iter().any(|fault| ends(fault, *at_ns))) {
             let (what, who) = (Act::Kill, Target::Publishers);
-            faults.push(Fault { what, who, host: None, percent: None, at_ns, for_ns: None });
+            faults.push(Fault { what, who, host: None, member: None, percent: None, at_ns, for_ns: None });
         }
         faults.sort_by_key(|fault| (fault.at_ns, fault.who));
         for (index, fault) in faults.iter().enumerate() {
@@ -529,6 +590,37 @@ mod tests {
             assert!(error.contains(says), "{text}: {error}");
         }
         assert!(Script::parse("stop server at 5s for 1s, stop publishers at 5s for 1s").is_ok());
+    }
+
+    #[test]
+    fn a_fault_names_a_member_or_its_role() {
+        let script =
+            Script::parse("kill server leader at 1s for 2s, stop server 2 at 4s for 1s, kill server 3 at 9s").unwrap();
+        let text = "kill server leader at 1s for 2s, stop server 2 at 4s for 1s, kill server 3 at 9s";
+        assert_eq!(script.to_string(), text);
+        let members: Vec<_> = script.0.iter().map(|fault| fault.member).collect();
+        assert_eq!(members, [Some(Members::Leader), Some(Members::Number(2)), Some(Members::Number(3))]);
+        assert!(script.0.iter().all(Fault::breaks_connections), "leaders move, and clients follow");
+        assert_eq!((script.0[2].until_ns(), script.0[2].killed_side()), (None, None), "it stays away");
+        let json = serde_json::to_string(&script).unwrap();
+        assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+        for text in ["restart server at 1s", "restart server rolling at 1s", "restart server leader at 1s"] {
+            let script = Script::parse(text).unwrap();
+            assert_eq!((script.to_string().as_str(), script.0[0].until_ns()), (text, None));
+            assert!(script.breaks_connections());
+        }
+        for (text, says) in [
+            ("kill server rolling at 1s for 1s", "write `server leader`"),
+            ("kill server 0 at 1s for 1s", "write `server leader`"),
+            ("stop server follower at 1s for 1s", "write `server leader`"),
+            ("stop server leader at 1s", "for how long"),
+            ("restart server at 1s for 2s", "write `restart server at 5s`"),
+            ("restart subscribers at 1s", "write `restart server at 5s`"),
+            ("kill server leader at 1s for 3s, stop server 2 at 2s for 1s", "is over"),
+        ] {
+            let error = Script::parse(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 
     #[test]

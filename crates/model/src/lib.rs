@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod cell;
 pub mod churn;
 pub mod claim;
+pub mod cluster;
 pub mod counts;
 pub mod credentials;
 pub mod diagnostic;

@@ -101,6 +101,7 @@ impl Link {
                 what: Act::Cut,
                 who: Target::Link,
                 host: None,
+                member: None,
                 percent: None,
                 at_ns,
                 for_ns: Some(for_ns),

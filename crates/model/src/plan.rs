@@ -1,6 +1,8 @@
 //! Resolves a study to cells, and cells to the order of runs.
 
 mod carry;
+mod cluster;
+mod mock;
 mod power;
 
 use crate::cell::{Cell, Limits};
@@ -167,6 +169,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
         power::can_cut_power(&faults, system, &placement, &options)?;
+        cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;
@@ -351,8 +354,9 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))
     };
     let leave_out = "leave it out with a [[skip]] entry, or set `fault` to none";
-    if system.driver == "mock" {
-        return refuse(first, "it runs in virtual time", "use its own options, such as stall_at and stall_for");
+    let is_mock = system.driver == "mock";
+    if is_mock {
+        mock::can_stop(faults, options).or_else(|(fault, [why, help])| refuse(fault, why, help))?;
     }
     let Some(window_ns) = workload.window_ns() else {
         return refuse(first, "a count of messages at `max` has no known end", "set `duration` instead of `count`");
@@ -367,11 +371,12 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         return refuse(fault, &ends, help);
     }
     if let Some(fault) = faults.on(Target::Server).next() {
-        if !system.broker() {
+        if !system.broker() && !is_mock {
             return refuse(fault, "it is a library and has no server", leave_out);
         }
-        if system.server.is_none() || options.contains_key("endpoint") {
-            return refuse(fault, "its server was not started by pubmark", leave_out);
+        if !is_mock && system.server.is_none() || options.contains_key("endpoint") {
+            let cut = "use `cut link at … for …` or `cut clients at …`, or set `fault` to none";
+            return refuse(fault, "its server was not started by pubmark", cut);
         }
     }
     if let Some(fault) = faults.0.iter().find(|fault| fault.cut_percent().is_some()).filter(|_| !system.broker()) {

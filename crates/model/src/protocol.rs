@@ -152,6 +152,10 @@ fn for_agents<S: Serializer>(workload: &Workload, to: S) -> Result<S::Ok, S::Err
 pub struct ServerAddress {
     /// Its URL, with user and password if it needs them: never logged.
     pub endpoint: String,
+    /// URLs of all members, if it is a cluster of several; `endpoint` is the first of them. Client number `i` begins
+    /// with member `i` modulo their number, and goes to the next if a connection fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
     /// The run's own name, 0-9 and a-z: topics and client names begin with it.
     pub run: String,
     /// Source addresses for connections, in turn; empty leaves it to the kernel.

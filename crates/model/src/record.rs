@@ -15,7 +15,7 @@ pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
 pub use churn::ChurnFigures;
-pub use faults::{FaultEvent, Recovery};
+pub use faults::{FaultEvent, Prospect, Recovery};
 pub use flow::{FlowRecord, OwnFigures};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
 pub use machines::{CLOCK_SHARE, ClockPair, CpuThrottle, HostShare, MachineLoad};

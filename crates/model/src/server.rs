@@ -1,6 +1,7 @@
 //! The start of a broker as its system file describes it, with placeholders (`{port}`, `{dir}`, …)
 //! that are filled in for each run.
 
+use crate::cluster::{ClusterProbe, ClusterSpec};
 use crate::login::HIDDEN;
 use crate::options::Options;
 use crate::units::{Ns, SECOND};
@@ -41,6 +42,8 @@ pub struct ServerSpec {
     pub start_timeout_ns: Ns,
     /// Its container, if it can run in one.
     pub container: Option<ContainerSpec>,
+    /// Its cluster, if it can have several members.
+    pub cluster: Option<ClusterSpec>,
 }
 
 impl Default for ServerSpec {
@@ -59,6 +62,7 @@ impl Default for ServerSpec {
             limit_log: String::new(),
             start_timeout_ns: 60 * SECOND,
             container: None,
+            cluster: None,
         }
     }
 }
@@ -87,6 +91,11 @@ impl ServerSpec {
         if in_container { self.container_texts().any(is_key) } else { self.texts().any(is_key) }
     }
 
+    /// True if a member of its cluster can be asked who leads.
+    pub fn tells_leader(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.leader.is_some())
+    }
+
     /// True if this option is passed to the server.
     pub fn is_told(&self, option: &str) -> bool {
         let places = [format!("{{options.{option}}}"), format!("{{options.{option}:")];
@@ -107,9 +116,13 @@ impl ServerSpec {
 
     /// Returns every text that can contain placeholders, except those of the container.
     fn texts(&self) -> impl Iterator<Item = &String> {
+        let probes = self.cluster.iter().flat_map(|cluster| cluster.joined.iter().chain(&cluster.leader));
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
         let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
-        commands.chain(values).chain([&self.endpoint, &self.subscriber_endpoint])
+        commands
+            .chain(values)
+            .chain([&self.endpoint, &self.subscriber_endpoint])
+            .chain(probes.flat_map(ClusterProbe::texts))
     }
 
     /// Returns the names of the ports that it needs, sorted; the empty name is the main one.
@@ -126,6 +139,9 @@ impl ServerSpec {
 pub struct ServerEndpoints {
     /// Endpoint of all clients, except those with one of their own.
     pub clients: String,
+    /// Endpoints of all members, if there are several; then `clients` is the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
     /// Endpoint of subscribers, if the server has a separate one for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<String>,
@@ -150,6 +166,7 @@ impl ServerEndpoints {
     pub fn map(self, change: impl Fn(&str) -> String) -> ServerEndpoints {
         ServerEndpoints {
             clients: change(&self.clients),
+            members: self.members.iter().map(|endpoint| change(endpoint)).collect(),
             subscribers: self.subscribers.as_deref().map(change),
             authority: self.authority,
         }
@@ -179,6 +196,13 @@ pub struct ContainerSpec {
 pub struct Places {
     /// `{port}` and `{port.NAME}`: free ports, by name; the empty name is the main one.
     pub ports: Vec<(String, u16)>,
+    /// `{member}`: the number of the server's member, from 1; 0 counts as 1.
+    pub member: u32,
+    /// Ports of all members, if there are several: for `{each:TEXT|SEPARATOR}` and `{first.port.NAME}`.
+    /// `{members:A|B}`: A if there are several, else B.
+    pub members: Vec<Vec<(String, u16)>>,
+    /// `{pubmark}`: the `pubmark` program.
+    pub program: String,
     /// `{dir}`: an empty folder of this run.
     pub dir: String,
     /// `{cache}`: the folder into which the system was installed.
@@ -276,6 +300,8 @@ impl Places {
             }
             "login" => return either("login", self.login.is_some()),
             "tls" => return either("tls", self.tls.is_some()),
+            "members" => return either("members", self.members.len() > 1),
+            "each" => return self.each(choice),
             _ => {}
         }
         let option = name.strip_prefix("options.").and_then(|option| self.options.get(option));
@@ -286,12 +312,14 @@ impl Places {
             self.login.as_ref().map_or_else(String::new, |login| part(login).clone())
         };
         let tls = |part: fn(&TlsFiles) -> &String| self.tls.as_ref().map_or_else(String::new, |tls| part(tls).clone());
-        let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
+        let port = |name: &str| port_in(&self.ports, name);
         let found = match (name, choice) {
             (_, Some(_)) => None,
             ("here", None) => Some(self.here.clone()),
             ("port", None) => port(""),
             ("dir", None) => Some(self.dir.clone()),
+            ("member", None) => Some(self.member.max(1).to_string()),
+            ("pubmark", None) => Some(self.program.clone()),
             ("address", None) if self.address.is_empty() => Some("127.0.0.1".into()),
             ("address", None) => Some(self.address.clone()),
             ("user", None) => Some(login(|login| &login.user)),
@@ -305,6 +333,10 @@ impl Places {
             ("memory_mb", None) => Some(self.memory_mb.to_string()),
             _ => match name.split_once('.') {
                 Some(("port", name)) => port(name),
+                Some(("first", name)) => {
+                    let name = name.strip_prefix("port.").unwrap_or(name);
+                    port_in(self.members.first().unwrap_or(&self.ports), name)
+                }
                 Some(("options", name)) => self.options.get(name).map(|value| match value {
                     // The number of processors that the server may use.
                     Value::String(text) if text == "{cpus}" => self.cpus.to_string(),
@@ -317,11 +349,31 @@ impl Places {
         found.ok_or_else(|| PlaceError::Unknown(name.to_owned()))
     }
 
+    /// Returns a text once for each member, with `<member>`, `<address>`, `<port>` and `<port.NAME>` of that member.
+    fn each(&self, choice: Option<&str>) -> Result<String, PlaceError> {
+        let choice = choice.and_then(|choice| choice.split_once('|'));
+        let (text, separator) = choice.ok_or_else(|| PlaceError::NoChoice("each".into()))?;
+        let alone = [self.ports.clone()];
+        let all = if self.members.is_empty() { &alone[..] } else { &self.members };
+        let of_member = |(index, ports): (usize, &Vec<(String, u16)>)| {
+            let mut filled = text.replace("<member>", &(index + 1).to_string());
+            filled = filled.replace("<address>", &self.value("address", None)?);
+            for (name, port) in ports {
+                let place = if name.is_empty() { "<port>".to_owned() } else { format!("<port.{name}>") };
+                filled = filled.replace(&place, &port.to_string());
+            }
+            Ok(filled)
+        };
+        let filled: Vec<String> = all.iter().enumerate().map(of_member).collect::<Result<_, PlaceError>>()?;
+        Ok(filled.join(separator))
+    }
+
     /// Returns the names of the ports that a text uses.
     pub fn ports_in(text: &str) -> Vec<String> {
         let mut names = Vec::new();
-        for part in text.split('{').skip(1) {
-            let Some((place, _)) = part.split_once('}') else { continue };
+        for part in text.split(['{', '<']).skip(1) {
+            let Some((place, _)) = part.split_once(['}', '>']) else { continue };
+            let place = place.strip_prefix("first.").unwrap_or(place);
             let name = if place == "port" { Some("") } else { place.strip_prefix("port.") };
             names.extend(name.map(str::to_owned));
         }
@@ -329,6 +381,11 @@ impl Places {
         names.dedup();
         names
     }
+}
+
+/// Returns the port of a name as text.
+fn port_in(ports: &[(String, u16)], name: &str) -> Option<String> {
+    ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string())
 }
 
 /// True if an option's value is not `false`, 0 or an empty text.
@@ -379,6 +436,19 @@ mod tests {
         let two = ServerEndpoints { subscribers: Some("mqtt://a:2".into()), ..one };
         let two = two.map(|endpoint| endpoint.replace('a', "b"));
         assert_eq!((two.of(true), two.of(false)), ("mqtt://b:1", "mqtt://b:2"));
+    }
+
+    #[test]
+    fn a_member_knows_its_own_ports_and_those_of_all() {
+        let ports = |first: u16| vec![(String::new(), first), ("route".to_owned(), first + 1)];
+        let text =
+            "{member} {port.route} {first.port.route} {members:yes|no} {each:n<member>@<address>:<port.route>|, }";
+        let alone = Places { ports: ports(1), ..Places::default() };
+        assert_eq!(alone.fill(text).unwrap(), "1 2 2 no n1@127.0.0.1:2");
+        let second = Places { ports: ports(5), member: 2, members: vec![ports(1), ports(5)], ..Places::default() };
+        assert_eq!(second.fill(text).unwrap(), "2 6 2 yes n1@127.0.0.1:2, n2@127.0.0.1:6");
+        assert_eq!(Places::ports_in(text), ["route"]);
+        assert_eq!(second.fill("{each:x}"), Err(PlaceError::NoChoice("each".into())));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The systems under test: one file in `systems/` each.
 
 mod agent;
+mod cluster;
 mod deployment;
 mod differences;
 mod parse;
@@ -173,7 +174,7 @@ impl Install {
 pub type Systems<'a> = &'a dyn Fn(&str) -> Option<Arc<System>>;
 
 /// Options for the start of a server, which its clients do not need.
-const READ_BY_PUBMARK: [&str; 3] = ["endpoint", "deployment", "persistence"];
+const READ_BY_PUBMARK: [&str; 4] = ["endpoint", "deployment", "persistence", "members"];
 
 /// Maximum length of a system's name, characters.
 const NAME_CHARS_MAX: usize = 64;

@@ -27,6 +27,9 @@ words! {
     }
 }
 
+/// Most partitions of a topic of Kafka.
+pub const MOST_PARTITIONS: u64 = 64;
+
 /// Transport of bytes to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
@@ -194,7 +197,7 @@ impl Protocol {
             // Consumer groups of streams.
             Protocol::Redis if qos > 0 => !pattern.round_trip() && pattern.topics() != Topics::Tree,
             Protocol::Redis => !pattern.echoed() && !pattern.competing(),
-            Protocol::Kafka => !pattern.round_trip() && !pattern.competing() && pattern.topics() != Topics::Tree,
+            Protocol::Kafka => !pattern.round_trip() && pattern.topics() != Topics::Tree,
             Protocol::Zenoh => !pattern.round_trip() && !pattern.competing(),
         }
     }
@@ -272,7 +275,12 @@ fn of_any() -> Vec<OptionSpec> {
             "file with a line user,password for each client, publishers first; never recorded",
         ),
         spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),
-        spec("tls_cert", OptionKind::Text, None, "file with the client's certificate and its chain (PEM)"),
+        spec(
+            "tls_cert",
+            OptionKind::Text,
+            None,
+            "file with the client's certificate and its chain (PEM); {client} in the path: one for each client, from 0",
+        ),
         spec("tls_key", OptionKind::Text, None, "file with the key (PEM) of tls_cert; without it, tls_cert holds both"),
         spec("tls_version", OptionKind::Text, None, "the only version of TLS to offer: 1.2 or 1.3"),
         spec("tls_cipher", OptionKind::Text, None, "the only cipher suite to offer, such as TLS_AES_128_GCM_SHA256"),
@@ -435,6 +443,12 @@ fn amqp() -> Vec<OptionSpec> {
             Some("classic"),
             "type of RabbitMQ's queues: classic; quorum or stream, which need `durable`",
         ),
+        spec(
+            "reply_queue",
+            OptionKind::Text,
+            Some("direct"),
+            "request-reply: direct (RabbitMQ's direct reply-to) or exclusive (a queue for each requester)",
+        ),
         spec("heartbeat", OptionKind::Time, Some("60s"), "longest silence before a heartbeat, whole seconds"),
         spec(
             "prefetch",
@@ -454,13 +468,27 @@ fn kafka() -> Vec<OptionSpec> {
             Some("all"),
             "QoS 1: who acknowledges a batch: all replicas in sync, or 1 for the leader",
         ),
+        spec("partitions", OptionKind::Count, Some("1"), "partitions of each topic, 1 to 64"),
+        spec(
+            "partition_by",
+            OptionKind::Text,
+            Some("publisher"),
+            "partition of a batch: publisher (one for all of a publisher's) or round-robin (the next one)",
+        ),
         spec("inflight", OptionKind::Count, Some("5"), "QoS 1 and 2: batches of one producer that may be unanswered"),
         spec(
             "batch",
             OptionKind::Size,
             Some("16KiB"),
-            "QoS 1 and 2: longest batch of the messages that a producer collects while `inflight` is reached",
+            "longest batch of the messages that a producer collects, before compression",
         ),
+        spec(
+            "linger",
+            OptionKind::Time,
+            Some("0s"),
+            "time for which a producer collects a batch, up to 1s; with 0s only while `inflight` is reached",
+        ),
+        spec("compression", OptionKind::Text, Some("none"), "of batches: none or gzip, at gzip's default level"),
         spec("fetch_wait", OptionKind::Time, Some("500ms"), "longest time that a broker waits for `fetch_min`"),
         spec("fetch_min", OptionKind::Size, Some("1B"), "bytes that a broker waits for before it answers a consumer"),
         spec("fetch_max", OptionKind::Size, Some("1MiB"), "bytes in one answer to a consumer; one batch may be longer"),
@@ -512,7 +540,7 @@ mod tests {
             let lacks = Pattern::ALL.iter().filter(|pattern| !protocol.plays(**pattern, qos));
             lacks.map(|pattern| pattern.word()).collect::<Vec<_>>()
         };
-        assert_eq!(lacks(Protocol::Kafka, 1), ["request-reply", "fan-out-echo", "pipeline", "tree"]);
+        assert_eq!(lacks(Protocol::Kafka, 1), ["request-reply", "fan-out-echo", "tree"]);
         assert_eq!(lacks(Protocol::Redis, 0), ["fan-out-echo", "pipeline"]);
         assert_eq!(lacks(Protocol::Redis, 1), ["request-reply", "fan-out-echo", "tree"]);
         assert_eq!(lacks(Protocol::Zenoh, 0), ["request-reply", "fan-out-echo", "pipeline"]);

@@ -23,6 +23,16 @@ use std::fmt;
 /// Maximum number of slices of a record's series.
 pub const MAX_SLICES: u64 = 3_600;
 
+/// Shortest slice of a record's series, ns.
+pub const SLICE_LEAST: Ns = 10 * MILLISECOND;
+/// Longest slice of a window of up to [`MAX_SLICES`] of them, ns.
+pub const SLICE_MOST: Ns = SECOND;
+
+/// Returns the length of a slice of the series of a window of this length, ns.
+pub fn slice_of(window_ns: Ns) -> Ns {
+    (window_ns / 20).clamp(SLICE_LEAST, SLICE_MOST).max(window_ns.div_ceil(MAX_SLICES))
+}
+
 words! {
     /// Transport between clients, for libraries.
     Transport {
@@ -455,8 +465,7 @@ impl Workload {
     /// ms to a second, longer if there would be too many; a second if the window's end is not known
     /// in advance.
     pub fn slice_ns(&self) -> Ns {
-        let of = |window: Ns| (window / 20).clamp(10 * MILLISECOND, SECOND).max(window.div_ceil(MAX_SLICES));
-        self.window_ns().map_or(SECOND, of)
+        self.window_ns().map_or(SLICE_MOST, slice_of)
     }
 
     /// Returns the length of a slice of server and generator usage, ns. Each slice costs a sample,

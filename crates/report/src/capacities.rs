@@ -6,6 +6,7 @@ use crate::capacity::{CapacityResult, OF_STEPS, bound, verdict};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::points::Point;
 use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
+use crate::recovery_capacity;
 use crate::report::Report;
 use crate::text::clean;
 use crate::words::OPEN;
@@ -35,6 +36,7 @@ impl Report {
             Some(_) => self.searched_capacity.iter().flat_map(|search| of_part(&search.part, &search.report)).collect(),
         };
         rank(&mut all, self.study().tie());
+        recovery_capacity::join(&mut all);
         all
     }
 
@@ -120,10 +122,11 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
             all.push(CapacityResult {
                 label: label(&axes),
                 axes,
-                climb: CapacityClimb::new(goal.clone()),
+                climb: CapacityClimb::new(goal.of_axes(&run.cell)),
                 cells: Vec::new(),
                 is_reference: report.cells()[*cell].is_reference,
                 standing: None,
+                recovery: None,
             });
             all.len() - 1
         });

@@ -33,6 +33,29 @@ pub struct CapacityResult {
     pub(crate) is_reference: bool,
     /// Standing of its system at its point; `None` without a result.
     pub(crate) standing: Option<CapacityStanding>,
+    /// What lies beside it without a fault, if its objective is about recovery.
+    pub(crate) recovery: Option<RecoveryHeadroom>,
+}
+
+/// A capacity with recovery, beside that without a fault. Loads are in the unit of the search.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecoveryHeadroom {
+    /// Capacity without a fault; `None` if it is not known.
+    pub without_fault: Option<f64>,
+    /// Share of that capacity, 0 to 1, which must stay free so that the system recovers in time; `None` if one of the
+    /// two capacities is not known.
+    pub headroom: Option<f64>,
+    /// Least and most of this share that the intervals of the two searches allow; `None` if an end is not known.
+    pub headroom_range: Option<[f64; 2]>,
+    /// Lowest load that the system carries without a fault and at which its backlog did not shrink after the fault;
+    /// `None` if there was no such load.
+    pub lasts_from: Option<f64>,
+    /// The same in a sentence.
+    #[serde(skip)]
+    pub(crate) lasting: Option<String>,
+    /// Text of the capacity without a fault.
+    #[serde(skip)]
+    pub(crate) without_text: String,
 }
 
 /// Median of each figure over the steps at one load.
@@ -71,6 +94,9 @@ impl CapacityResult {
             let evidence = clean(answer.evidence.as_deref().unwrap_or_default(), PROSE_CHARS);
             text.push_str(&format!(" {}", gave_out(limit)));
             text.push_str(&if evidence.is_empty() { ".".into() } else { format!(" ({evidence}).") });
+        }
+        if let Some(lasts) = self.recovery.as_ref().and_then(|beside| beside.lasting.as_ref()) {
+            text.push_str(&format!(" {lasts}."));
         }
         if answer.confirmed {
             text.push_str(" A run of full length confirmed the low end.");
@@ -140,6 +166,9 @@ impl CapacityResult {
         all["over"] = goal.over.word().into();
         all["unit"] = goal.over.unit().into();
         all["within"] = goal.within.into();
+        if let Some(beside) = &self.recovery {
+            all["recovery"] = json!(beside);
+        }
         let told = |step: &CapacityStep| json!(CapacityStep { load: goal.over.amount(step.load), ..step.clone() });
         all["steps"] = self.climb.steps().iter().map(told).collect();
         all
@@ -259,7 +288,7 @@ pub(crate) fn why(step: &CapacityStep, chars: usize) -> String {
     clean(step.unmet.first().or(step.evidence.as_ref()).map_or("", String::as_str), chars)
 }
 
-fn show(goal: &CapacityGoal, load: f64) -> String {
+pub(crate) fn show(goal: &CapacityGoal, load: f64) -> String {
     match goal.over {
         LoadAxis::Rate => number(load),
         LoadAxis::Payload => bytes(load),

@@ -19,6 +19,7 @@ use crate::not_run;
 use crate::notes;
 use crate::points::{Point, headline};
 use crate::recovery;
+use crate::recovery_capacity;
 use crate::report::Report;
 use crate::text::{NONE, clean};
 use crate::words::UNRELIABLE;
@@ -47,7 +48,14 @@ pub(crate) fn document(report: &Report, rows: Rows) -> Document {
     let tables =
         parts.into_iter().flat_map(|part| kinds.into_iter().filter_map(move |kind| table(report, kind, part, rows)));
     let capacities = report.capacities();
-    let found = overview(&capacities).into_iter().chain(capacities.iter().map(CapacityResult::table));
+    let recovers = recovery_capacity::table(&capacities);
+    // The steps without a fault are in the other outputs.
+    let steps: Vec<Table> = capacities
+        .iter()
+        .filter(|found| recovers.is_none() || found.recovery.is_some())
+        .map(CapacityResult::table)
+        .collect();
+    let found = recovers.or_else(|| overview(&capacities)).into_iter().chain(steps);
     let tables: Vec<Table> = match report.study().recorded_capacity() {
         // A search has as many cells as steps, and a curve says more of them.
         Some(_) => found.collect(),

@@ -7,9 +7,11 @@ use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::figures::Sign;
 use crate::points::Point;
 use crate::report::Report;
-use crate::text::{NONE, count, time};
+use crate::text::{NONE, count, counted, time};
 use pubmark_model::fault::Fault;
 use pubmark_model::figure::Figure;
+use pubmark_model::record::Prospect;
+use pubmark_model::units::SECOND;
 use serde_json::Value;
 
 /// The name of the column with what an outage was longer than asked for.
@@ -78,11 +80,12 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         let own = figures.iter().map(|(_, show, _)| entry(show, result, point));
         Row { entries: place.map(Entry::plain).chain(own).collect(), mark: Mark::Plain, bar: None }
     };
+    let prospects = report.runs().iter().filter_map(|run| run.recovery?.prospect).collect::<Vec<Prospect>>();
     let results: Vec<&CellResult> = shown.iter().map(|(_, result)| *result).collect();
     Some(Table {
         title: title(&results).into(),
         groups: vec![shown.iter().map(row).collect()],
-        notes: notes(&results, &heads),
+        notes: notes(&results, &heads, &prospects),
         heads,
         ends_in_prose: false,
         whole: "summary.csv",
@@ -116,7 +119,26 @@ fn entry(show: &Show, result: &CellResult, point: &Point) -> Entry {
     }
 }
 
-fn notes(shown: &[&CellResult], heads: &[Head]) -> Vec<Note> {
+/// Says what became of the backlogs that were not gone when their windows ended.
+fn outlook(prospects: &[Prospect]) -> String {
+    let window = |prospect: &Prospect| match prospect {
+        Prospect::Shrinks { window_ns } => Some(*window_ns),
+        Prospect::Lasts => None,
+    };
+    let lasting = prospects.iter().filter(|prospect| window(prospect).is_none()).count();
+    let mut text = match prospects.iter().filter_map(window).max() {
+        // To the next second: the figure is no more exact.
+        Some(window_ns) => format!("; a window of {} would show it", time(window_ns.next_multiple_of(SECOND) as f64)),
+        None => String::new(),
+    };
+    if lasting > 0 {
+        let runs = counted(lasting, "run");
+        text += &format!("; in {runs} the backlog did not shrink after the fault: the system did not recover by itself");
+    }
+    text
+}
+
+fn notes(shown: &[&CellResult], heads: &[Head], prospects: &[Prospect]) -> Vec<Note> {
     let named = |name: &str| heads.iter().any(|head| head.name == name);
     let slice = shown.iter().map(|result| result.cell.workload.slice_ns()).max().unwrap_or_default();
     let mut texts = Vec::new();
@@ -128,7 +150,7 @@ fn notes(shown: &[&CellResult], heads: &[Head]) -> Vec<Note> {
     if named(CAUGHT_UP) {
         texts.push(format!(
             "{CAUGHT_UP}: from the end of the fault (the server's start, the link's repair) until all that was due \
-             before it and arrives at all had arrived, and as much arrived as before; in steps of {}",
+             before it and arrives at all had arrived, and rate and latency were as before; exact to {}",
             time(slice as f64)
         ));
     }
@@ -139,7 +161,7 @@ fn notes(shown: &[&CellResult], heads: &[Head]) -> Vec<Note> {
         texts.push(format!("{NOT_SENT}: due and never taken by the server, and so neither acknowledged nor lost"));
     }
     if shown.iter().any(|result| result.figures.sign(Figure::CAUGHT_UP) == Sign::AtLeast) {
-        texts.push(format!("{CAUGHT_UP} {}…: it was not, when the window ended", AT_LEAST));
+        texts.push(format!("{CAUGHT_UP} {}…: it was not, when the window ended{}", AT_LEAST, outlook(prospects)));
     }
     texts.into_iter().map(Note::on_rows).collect()
 }

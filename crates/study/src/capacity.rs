@@ -13,6 +13,8 @@ use pubmark_model::study::{Axis, Study, StudyPart};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time, parse_time};
 use serde_json::{Map, Value};
 
+/// Name of the axis of faults.
+const FAULT: &str = "fault";
 /// Name of the part that has the steps.
 const SEARCHING: &str = "search";
 /// Estimate of a run's time beside warm-up and window, before the first run.
@@ -50,6 +52,8 @@ struct Steps<'a> {
 /// The search of one cell.
 struct CellSearch {
     climb: CapacityClimb,
+    /// Shortest window that shows what follows the cell's faults, ns.
+    least_ns: Ns,
     spent_ns: Ns,
     overhead_ns: Ns,
     /// Number of runs of full length so far.
@@ -62,6 +66,9 @@ struct CellSearch {
 /// A step to be made.
 struct Ask {
     part: String,
+    /// The cell's faults, if the search compares cells with and without: a window that is long enough for a fault is
+    /// too long for a step without one, so that parts have their own.
+    fault: Option<Value>,
     value: Value,
     window_ns: Ns,
 }
@@ -74,7 +81,7 @@ impl Steps<'_> {
         usual_ns: Ns,
         confirms: bool,
     ) -> Result<Ask, Diagnostic> {
-        let window_ns = search.climb.window_ns(load, usual_ns);
+        let window_ns = search.window_ns(load, usual_ns);
         let part = match (confirms, window_ns == usual_ns) {
             (true, _) => CONFIRMING.to_owned(),
             (false, true) => SEARCHING.to_owned(),
@@ -88,7 +95,8 @@ impl Steps<'_> {
             Some(Ok(value)) => value,
             _ => return Err(Diagnostic::whole(format!("{key} = {text} cannot be"))),
         };
-        Ok(Ask { part, value, window_ns })
+        let fault = cell.axes.get(FAULT).filter(|_| self.goal.until.is_of_fault()).cloned();
+        Ok(Ask { part, fault, value, window_ns })
     }
 
     /// Returns the parts with this load added.
@@ -98,16 +106,21 @@ impl Steps<'_> {
         let axis = |name: &str, value: Value| Axis { name: name.to_owned(), values: vec![value] };
         match parts.iter_mut().find(|part| part.name == ask.part) {
             Some(part) => {
+                let faults = part.axes.iter_mut().find(|axis| axis.name == FAULT).zip(ask.fault.as_ref());
+                if let Some((axis, fault)) = faults.filter(|(axis, fault)| !axis.values.contains(fault)) {
+                    axis.values.push(fault.clone());
+                }
                 let values = part.axes.iter_mut().filter(|axis| axis.name == key);
                 values.filter(|axis| !axis.values.contains(&ask.value)).for_each(|axis| {
                     axis.values.push(ask.value.clone());
                     axis.values.sort_by(|one, other| number(one).total_cmp(&number(other)));
                 });
             }
-            None => parts.push(StudyPart {
-                name: ask.part.clone(),
-                axes: vec![axis("duration", format_time(ask.window_ns).into()), axis(&key, ask.value.clone())],
-            }),
+            None => {
+                let mut axes = vec![axis("duration", format_time(ask.window_ns).into()), axis(&key, ask.value.clone())];
+                axes.extend(ask.fault.clone().map(|fault| axis(FAULT, fault)));
+                parts.push(StudyPart { name: ask.part.clone(), axes });
+            }
         }
         parts
     }
@@ -116,7 +129,8 @@ impl Steps<'_> {
     fn asked(&self, record: &RunRecord) -> Option<Ask> {
         let axis = |name: &str| record.cell.get(name);
         let window_ns = parse_time(axis("duration")?.as_str()?).ok()?;
-        Some(Ask { part: axis("part")?.as_str()?.to_owned(), value: axis(&self.goal.key())?.clone(), window_ns })
+        let fault = axis(FAULT).filter(|_| self.goal.until.is_of_fault()).cloned();
+        Some(Ask { part: axis("part")?.as_str()?.to_owned(), fault, value: axis(&self.goal.key())?.clone(), window_ns })
     }
 
     /// Returns the study with this load added, and the cell to run.
@@ -129,6 +143,9 @@ impl Steps<'_> {
         let parts = self.grown(parts, ask);
         let key = self.goal.key();
         let mut study = self.study.clone();
+        if self.goal.until.is_of_fault() {
+            study.axes.retain(|axis| axis.name != FAULT);
+        }
         study
             .axes
             .push(Axis { name: "part".into(), values: parts.iter().map(|part| part.name.as_str().into()).collect() });
@@ -151,14 +168,22 @@ fn number(value: &Value) -> f64 {
 
 impl CellSearch {
     fn new(goal: &CapacityGoal, cell: &Cell) -> CellSearch {
+        let goal = goal.of_axes(&cell.axes);
+        let faults = Some(&cell.faults).filter(|_| goal.until.is_of_fault());
         CellSearch {
-            climb: CapacityClimb::new(goal.clone()),
+            least_ns: faults.and_then(|faults| goal.until.recovery_window_ns(faults).ok()).unwrap_or(0),
+            climb: CapacityClimb::new(goal),
             spent_ns: 0,
             overhead_ns: OVERHEAD_GUESS + cell.workload.warmup_ns,
             confirming: 0,
             over: false,
             given_up: None,
         }
+    }
+
+    /// Returns the window of a step at a load.
+    fn window_ns(&self, load: f64, usual_ns: Ns) -> Ns {
+        self.climb.window_ns(load, usual_ns.max(self.least_ns))
     }
 
     /// Returns the next step, or `None` if enough is known or the time is over.
@@ -183,7 +208,7 @@ impl CellSearch {
             .iter()
             .any(|step| step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED);
         let load = climb.next().min(enough);
-        let step_ns = climb.window_ns(load, request.step_ns);
+        let step_ns = self.window_ns(load, request.step_ns);
         // Once a capacity is estimated, time for a run of full length is reserved.
         let searches = !climb.settled()
             && !reached
@@ -278,6 +303,37 @@ impl<'a> Search<'a> {
         all.filter_map(|(cell, search)| Some((cell, search.given_up.as_deref()?))).collect()
     }
 
+    /// Returns whether the turn of a cell has come: a search for a recovery begins at half of the capacity without a
+    /// fault, when that is known.
+    fn may_begin(&mut self, row: usize) -> bool {
+        let search = &self.searches[row];
+        if !search.climb.goal().until.is_of_fault() || !search.climb.steps().is_empty() {
+            return true;
+        }
+        let without = |cell: &Cell| {
+            let mut axes = cell.axes.clone();
+            axes.remove(FAULT);
+            axes
+        };
+        let (own, cells) = (without(&self.cells[row]), &self.cells);
+        let is_base = |other: &usize| self.searches[*other].climb.goal().until != search.climb.goal().until;
+        let bases = (0..cells.len()).filter(is_base);
+        let Some(base) = bases.into_iter().find(|other| without(&cells[*other]) == own) else { return true };
+        if !self.searches[base].over {
+            return false;
+        }
+        let answer = self.searches[base].climb.answer();
+        match answer.estimate.or(answer.lo) {
+            Some(load) => self.searches[row].climb.begin(load / 2.0),
+            None => {
+                let why = "there is no capacity without a fault to begin at";
+                self.searches[row].given_up = Some(why.to_owned());
+                self.searches[row].over = true;
+            }
+        }
+        answer.estimate.or(answer.lo).is_some()
+    }
+
     /// Takes in a record of an earlier call. Returns `None` if it is no step of these searches, or one of another
     /// length.
     fn replay(&mut self, record: &RunRecord) -> Option<()> {
@@ -315,10 +371,10 @@ impl Strategy for Search<'_> {
         while self.searches.iter().any(|search| !search.over) {
             let row = self.turn;
             self.turn = (row + 1) % self.cells.len();
-            let (cell, search) = (&self.cells[row], &mut self.searches[row]);
-            if search.over {
+            if self.searches[row].over || !self.may_begin(row) {
                 continue;
             }
+            let (cell, search) = (&self.cells[row], &mut self.searches[row]);
             search.given_up = search.climb.hopeless();
             let ask = match search.given_up {
                 Some(_) => None,

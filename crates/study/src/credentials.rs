@@ -1,9 +1,9 @@
-//! Files with users and passwords of single clients.
+//! Files with what single clients log in with: users and passwords, and certificates.
 
 use crate::plan::StudyPlan;
 use pubmark_files::Links;
 use pubmark_model::cell::Cell;
-use pubmark_model::credentials::{self, CREDENTIALS, CredentialsError, Login, MOST_BYTES};
+use pubmark_model::credentials::{self, CERTIFICATES, CREDENTIALS, CredentialsError, Login, MOST_BYTES, path_of};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Flow;
@@ -16,7 +16,12 @@ use std::path::Path;
 /// Returns each problem once.
 pub fn check(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
     let mut found: Vec<Diagnostic> = Vec::new();
-    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.options.text(CREDENTIALS).is_some()) {
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
+        let problem = certificates(cell).err().map(Diagnostic::whole);
+        found.extend(problem.filter(|problem| !found.contains(problem)));
+        if cell.options.text(CREDENTIALS).is_none() {
+            continue;
+        }
         let problem = match (cell.system.protocol(), cell.placement.local()) {
             (Some(Protocol::Kafka | Protocol::Zenoh), _) => {
                 let what = format!("credentials_file: clients of {} have no logins of their own", cell.system.name);
@@ -41,6 +46,25 @@ pub fn read(cell: &Cell) -> Result<Vec<Login>, CredentialsError> {
     let Some(path) = cell.options.text(CREDENTIALS) else { return Ok(Vec::new()) };
     let unreadable = |error: std::io::Error| CredentialsError::Unreadable { path: path.into(), why: error.to_string() };
     let text = pubmark_files::read_text_of(Path::new(path), MOST_BYTES, Links::Follow).map_err(unreadable)?;
+    credentials::parse(path, &text, clients(cell))
+}
+
+/// Returns the number of clients of a run, of which each has a login: each flow begins with the first.
+fn clients(cell: &Cell) -> usize {
     let count = |flow: &Flow| flow.workload.publishers as usize + flow.workload.subscribers as usize;
-    credentials::parse(path, &text, cell.flows().iter().map(count).max().unwrap_or(0))
+    cell.flows().iter().map(count).max().unwrap_or(0)
+}
+
+/// Checks that each client has its certificate, if the paths are made of its number.
+fn certificates(cell: &Cell) -> Result<(), CredentialsError> {
+    for option in CERTIFICATES {
+        let Some(path) = cell.options.text(option).filter(|path| path_of(path, 0).is_some()) else { continue };
+        let clients = clients(cell);
+        let missing = (0..clients).find_map(|client| {
+            let own = path_of(path, client).filter(|own| !Path::new(own).is_file())?;
+            Some(CredentialsError::NoFile { option, client, clients, path: own })
+        });
+        missing.map_or(Ok(()), Err)?;
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use pubmark_host::server::attachment;
 use pubmark_host::server::disk;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
+use pubmark_model::cluster::members_of;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::host::{HostSpec, LOCAL};
@@ -126,7 +127,8 @@ fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
     if let Some(asked) = cell.limits.cpus.filter(|asked| asked > cpus) {
         return Some(format!("{asked} processors for the server are more than the {cpus} of {whose}"));
     }
-    let (asked, there) = (cell.limits.memory_bytes?, (*memory_bytes)?);
+    let members = u64::from(members_of(&cell.options));
+    let (asked, there) = (cell.limits.memory_bytes?.saturating_mul(members), (*memory_bytes)?);
     (asked > there).then(|| {
         let (asked, there) = (format_size(asked), format_size(there));
         format!("{asked} of memory for the server are more than the {there} of {whose}")

@@ -505,6 +505,9 @@ impl<'a> Leader<'a> {
         let hello = self.hellos[index].as_ref();
         let own = hello.map(|hello| hello.options_for(&system.driver, &cell.options));
         let mut options = own.unwrap_or_else(|| cell.options.clone());
+        if self.brief.timeless() {
+            options.extend(cell.stall_in_virtual_time());
+        }
         options.extend(self.reached.iter().filter_map(|reached| reached[index].trust()));
         Prepare {
             driver: system.driver.clone(),
@@ -522,6 +525,7 @@ impl<'a> Leader<'a> {
             clock_offset_ns: if self.takes_out_offsets() { seat.ahead_ns } else { 0 },
             server: self.reached.as_ref().map(|reached| ServerAddress {
                 endpoint: reached[index].endpoint.clone(),
+                members: reached[index].members.clone(),
                 run: run_of_flow(&self.brief.run, agent.flow, self.flows.len()),
                 sources: reached[index].sources.clone(),
                 connect_per_s: (workload.connect_rate / members).max(1),

@@ -124,6 +124,13 @@ impl FollowingSearch {
                 CapacityGoal { until, over: LoadAxis::Rate, flow: None, within: NEAR, start: 0.0, asked: None }
             }
         };
+        if goal.until.is_of_fault() {
+            return Err(wrong(format!(
+                "`{}` is about a fault, and only cells without a fault are searched after the runs: use `pubmark \
+                 capacity STUDY`",
+                goal.until
+            )));
+        }
         let over = goal.over;
         let replays = |cell: &Cell| goal.workload(cell).rate.trace().is_some();
         if over == LoadAxis::Rate && played().any(replays) {

@@ -1,13 +1,16 @@
-//! The Kafka protocol: the few requests of a producer and of a consumer that read one partition of
-//! one topic, and batches of records in format 2.
+//! The Kafka protocol: the few requests of a producer and of a consumer of one topic, and batches of
+//! records in format 2.
 //!
 //! Source: the protocol guide in the documentation of Kafka and the message definitions in its
 //! source. The versions are the newest ones without tagged fields; brokers from 2.3 to 4.2 have all
-//! of them. Each request names one topic, and one partition of it where it names any.
+//! of them. Each request names one topic, and one partition of it where it names any; a fetch may name
+//! several.
 
 mod batch;
+mod cluster;
 mod error;
 mod fetch;
+mod gzip;
 mod read;
 mod request;
 mod response;
@@ -16,12 +19,18 @@ pub use batch::{
     BATCH_BYTES, KafkaRecord, NO_PRODUCER, ProducerIdentity, RecordBatch, begin_batch, end_batch, put_record,
     record_bytes,
 };
+pub use cluster::BrokerMap;
 pub use error::*;
-pub use fetch::{FetchHead, FetchItem, FetchReader};
+pub use fetch::{FetchHead, FetchItem, FetchPartition, FetchReader};
+pub use gzip::{GzipReader, GzipWriter};
 pub use read::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES};
-pub use request::{KafkaApi, KafkaRequest, ProduceStart, RequestFrame, begin_produce, end_produce};
+pub use request::{
+    FetchLimits, FetchPositions, KafkaApi, KafkaRequest, ProduceStart, RequestFrame, begin_produce, end_produce,
+    put_fetch,
+};
 pub use response::{
-    CreatedId, KafkaResponse, MetadataAnswer, PartitionAnswer, ResponseFrame, TopicAnswer, put_fetch_head,
+    CreatedId, KafkaResponse, MetadataAnswer, PartitionAnswer, ResponseFrame, TopicAnswer, begin_fetched, end_fetched,
+    put_fetched,
 };
 
 /// Offset of the end of a partition, in a request for an offset.

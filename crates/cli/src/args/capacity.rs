@@ -18,6 +18,7 @@ Examples:
   pubmark capacity nats --pairs 10 --until 'delivered_ratio >= 99.9%'
   pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
+  pubmark capacity nats --fault 'stop server at 5s for 2s' --until 'caught_up < 10s'
   pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m
   pubmark capacity nats --pairs 10 --out results/nats --resume --budget 10m")]
 pub struct CapacityArgs {
@@ -33,12 +34,12 @@ pub struct CapacityArgs {
     /// Stop when the interval is narrower than this, 1% to 50% [default: 5%].
     #[arg(long, value_name = "PERCENT")]
     pub within: Option<String>,
-    /// Stop the search of a cell after this time [default: 3m].
+    /// Stop the search of a cell after this time [default: 3m, and longer for a recovery].
     #[arg(long, value_name = "T")]
     pub budget: Option<String>,
-    /// Confirm the result by a run of this length.
-    #[arg(long, value_name = "T", default_value = "10s")]
-    pub duration: String,
+    /// Confirm the result by a run of this length [default: 10s].
+    #[arg(long, value_name = "T")]
+    pub duration: Option<String>,
     /// Use only these values of a study's axis, such as rate=100,1000.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,

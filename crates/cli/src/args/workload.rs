@@ -3,7 +3,7 @@
 use clap::Args;
 
 /// Workload and server of `bench`, `ab` and `capacity`.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct WorkloadArgs {
     /// Use this pattern: pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline (shared
     /// subscriptions), tree (wildcards) [default: pairs].

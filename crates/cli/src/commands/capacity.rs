@@ -11,13 +11,14 @@ use crate::progress::estimate::in_words;
 use pubmark_host::machine;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use pubmark_model::cell::Cell;
+use pubmark_model::fault::{self, Script};
 use pubmark_model::objective::Objective;
 use pubmark_model::payload::Payload;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::why_unbound;
 use pubmark_model::setting::as_typed;
-use pubmark_model::study::Study;
-use pubmark_model::units::{Ns, SECOND, parse_time};
+use pubmark_model::study::{Axis, Study};
+use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
 use pubmark_report::CapacityResult;
 use pubmark_study::capacity::{CapacityRequest, Search};
 use pubmark_study::plan::StudyPlan;
@@ -26,8 +27,16 @@ use pubmark_study::searches::CAPACITY_USUAL;
 use pubmark_study::strategy::Strategy;
 use serde_json::json;
 
+/// Name of the axis of faults.
+const FAULT: &str = "fault";
 /// Window of a step, unless the run of full length has a shorter one.
 const STEP: Ns = 4 * SECOND;
+/// Window of the run of full length, unless a fault needs a longer one.
+const FULL: Ns = 10 * SECOND;
+/// Number of steps for which there is time by default in the search for a recovery, and the time of a step beside its
+/// window.
+const RECOVERY_STEPS: u64 = 20;
+const OVERHEAD: Ns = 3 * SECOND;
 /// First rate of a search, messages per second of all publishers together.
 const START_PER_S: f64 = 400.0;
 
@@ -39,12 +48,21 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     measure::begin(&args.measure)?;
     let given_ns = args.budget.as_deref().map(parse_time).transpose();
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
-    let full_ns = parse_time(&args.duration).map_err(|error| Failure::usage(format!("--duration: {error}")))?;
-    let Asked { name, study, goal, budget_ns, pin } = asked(args, &mut registry)?;
+    let full_ns = args.duration.as_deref().map(parse_time).transpose();
+    let full_ns = full_ns.map_err(|error| Failure::usage(format!("--duration: {error}")))?;
+    let Asked { name, study, goal, budget_ns, recovery_ns, pin } = asked(args, &mut registry)?;
     if let Some(pin) = pin {
         voice.note(&format!("processors: {pin} (`--set pin=none` leaves that to the kernel)"));
     }
-    let budget_ns = given_ns.or(budget_ns).unwrap_or(CAPACITY_USUAL);
+    if let (Some(full_ns), Some(least_ns)) = (full_ns, recovery_ns.filter(|least_ns| full_ns < Some(*least_ns))) {
+        let [full, least] = [full_ns, least_ns].map(format_time);
+        return Err(Failure::usage(format!(
+            "--duration: a window of {full} does not show what follows the fault: it takes {least} or more"
+        )));
+    }
+    let full_ns = full_ns.unwrap_or(FULL.max(recovery_ns.unwrap_or(0)));
+    let usual_ns = CAPACITY_USUAL.max(RECOVERY_STEPS * recovery_ns.map_or(0, |window_ns| window_ns + OVERHEAD));
+    let budget_ns = given_ns.or(budget_ns).unwrap_or(usual_ns);
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
@@ -92,7 +110,7 @@ fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal, cells: &[Cell]) {
         print(&format!(
             "{}: how far `{}` holds over {}, from {} {}",
             cell.label(),
-            goal.until,
+            goal.of_axes(&cell.axes).until,
             goal.text_of(goal.over),
             (goal.over.amount(goal.start) * 1e3).round() / 1e3,
             goal.over.unit()
@@ -150,6 +168,8 @@ struct Asked {
     goal: CapacityGoal,
     /// Time limit for the search of a cell, if the study sets one, ns.
     budget_ns: Option<Ns>,
+    /// Shortest window that shows what follows the faults, if the objective is about that, ns.
+    recovery_ns: Option<Ns>,
     /// Default location of server and clients.
     pin: Option<Pin>,
 }
@@ -253,6 +273,7 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
         LoadAxis::Cpus => given.cpus.is_some(),
         LoadAxis::Memory => given.memory.is_some(),
     };
+    let recovery_ns = beside_its_recovery(&mut study, &goal)?;
     let cells = StudyPlan::new(study.clone()).map_err(planned)?;
     if over == LoadAxis::Rate && cells.cells().iter().any(|cell| goal.workload(cell).rate.trace().is_some()) {
         return Err(Failure::usage(
@@ -284,7 +305,34 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
-    Ok(Asked { name, study, goal, budget_ns, pin })
+    Ok(Asked { name, study, goal, budget_ns, recovery_ns, pin })
+}
+
+/// Adds the cells without a fault to a study whose objective is about what follows one. Returns the shortest window
+/// that shows that, ns; `None` if the objective is about something else.
+fn beside_its_recovery(study: &mut Study, goal: &CapacityGoal) -> Result<Option<Ns>, Failure> {
+    if !goal.until.is_of_fault() {
+        return Ok(None);
+    }
+    study.lift(&[FAULT]);
+    let mut values = study.axis(FAULT).map_or_else(Vec::new, |axis| axis.values.clone());
+    values.retain(|value| value != fault::NONE);
+    let scripts = values.iter().map(|value| Script::parse(&as_typed(value)));
+    let scripts = scripts.collect::<Result<Vec<Script>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+    let window_ns = |script: &Script| {
+        goal.until.recovery_window_ns(script).map_err(|error| Failure::usage(format!("--until: {error}")))
+    };
+    if scripts.is_empty() {
+        window_ns(&Script::default())?;
+    }
+    let windows = scripts.iter().map(window_ns).collect::<Result<Vec<Ns>, Failure>>()?;
+    let longest_ns = windows.into_iter().max();
+    let text = format_time(longest_ns.unwrap_or(FULL));
+    study.settings.set("duration", &text).map_err(Failure::usage)?;
+    values.insert(0, fault::NONE.into());
+    study.axes.retain(|axis| axis.name != FAULT);
+    study.axes.push(Axis { name: FAULT.into(), values });
+    Ok(longest_ns)
 }
 
 /// Returns the lowest load that a study sets for its cells; `None` if it sets none, as with `max`.

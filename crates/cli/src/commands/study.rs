@@ -92,6 +92,17 @@ impl MeasuredStudy<'_> {
         self.measurement.folder()
     }
 
+    /// Keeps serving the live report if a user watches it. Returns whether the runs were interrupted, and says how to go
+    /// on with them.
+    pub fn end(self, voice: Voice) -> bool {
+        if self.ending.interrupted {
+            let folder = self.folder().display();
+            voice.note(&format!("interrupted: to continue, use the same command with --out {folder} --resume"));
+        }
+        self.measurement.linger();
+        self.ending.interrupted
+    }
+
     /// Prints the outcome, decides gates, and keeps serving the live report if a user watches it. Returns the
     /// exit code.
     pub fn conclude(

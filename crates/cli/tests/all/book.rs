@@ -137,6 +137,14 @@ fn every_file_that_is_shown_is_sound() {
             assert!(file_of(block).is_none_or(|file| !file.starts_with('/') && !file.contains("..")), "{at}");
         }
     }
+    for entry in std::fs::read_dir(root().join("docs/examples")).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let parsed = System::parse("example", "file", &text);
+            wrong.extend(parsed.err().map(|why| format!("{}: {why}", path.display())));
+        }
+    }
     assert_none(&wrong);
 }
 

@@ -458,8 +458,11 @@ fn what_a_hostile_agent_says_is_shown_and_not_obeyed() {
     }
 }
 
-/// Returns the file that docs/systems.md tells the reader to save under this name.
+/// Returns the file that docs/systems.md links under this name, or tells the reader to save.
 fn from_the_docs(name: &str) -> String {
+    if let Ok(example) = std::fs::read_to_string(root().join("docs/examples").join(name)) {
+        return example;
+    }
     let page = Page::read(Path::new("docs/systems.md"));
     let block = page.blocks.iter().find(|block| block.file.as_deref() == Some(name)).unwrap();
     block.text.clone()

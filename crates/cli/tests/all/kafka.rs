@@ -50,6 +50,25 @@ fn it_keeps_its_promises_at_every_quality_of_service() {
     }
 }
 
+#[test]
+fn partitions_groups_and_collected_batches_keep_the_same_promises() {
+    if !wanted("kafka::partitions_groups_and_collected_batches_keep_the_same_promises") {
+        return;
+    }
+    let (home, place) = (Place::new(), Place::new());
+    let (_server, port) = serve(&home);
+    let options =
+        ["partitions\" = [5]", "partition_by\" = [\"publisher\", \"round-robin\"]", "linger\" = [\"0s\", \"3ms\"]"];
+    let options: String = options.iter().map(|option| format!("\n\"options.{option}")).collect();
+    let gzip = "\n\"options.compression\" = [\"gzip\"]";
+    let axes = format!("qos = [1, 2]\n\"options.endpoint\" = [\"kafka://127.0.0.1:{port}\"]{options}{gzip}");
+    let records = patterns(&place, "kafka", &["fan-out", "pipeline"], &axes);
+    assert_eq!(records.len(), 24);
+    for record in &records {
+        assert_eq!(count(record, "lost"), 0, "{}", record["workload"]);
+    }
+}
+
 /// More than the broker takes: producers collect messages while their batches are unanswered, and wait then.
 #[test]
 fn at_full_speed_nothing_is_lost_and_everything_is_acknowledged() {

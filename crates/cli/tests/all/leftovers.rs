@@ -1,11 +1,13 @@
 //! Brokers that stay keep nothing of a run: sessions, queues, retained messages. The leftovers of a killed coordinator
 //! are listed, and removed by one command.
 
+use crate::heavy::wanted;
 use crate::refusals::mosquitto;
 use crate::support::{Place, bench_arguments, children, free_port, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::server::Server;
+use pubmark_host::server::processes;
 use pubmark_model::server::Places;
 use pubmark_wire::amqp::{FieldTable, Frame, Method, PROTOCOL_HEADER, Short};
 use pubmark_wire::mqtt::server::ConnectPacket;
@@ -291,6 +293,62 @@ pub fn assert_nothing_stays(url: &str, load: &[&str], ends: &[End], count: usize
         assert_eq!(left(&name), 0, "{end:?}");
         assert!(doctor(&place, &[url]).contains("nothing that is known"), "{end:?}");
     }
+}
+
+/// Returns the processes of the members that a run in this place has started.
+fn members(place: &Place, config: &str) -> Vec<i32> {
+    let folder = place.tmp().display().to_string();
+    let is_member = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).into_owned();
+        words.contains(&folder) && words.contains(config)
+    };
+    processes::all().into_iter().filter(is_member).collect()
+}
+
+/// Returns the processes that name the folder of a place, or have it in their environment.
+fn left_of(place: &Place) -> Vec<i32> {
+    let folder = place.tmp().display().to_string();
+    let names = |pid: &i32| {
+        ["cmdline", "environ"].into_iter().any(|file| {
+            let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).contains(&folder)
+        })
+    };
+    processes::all().into_iter().filter(names).collect()
+}
+
+/// Each member's processes and folder end with the run, and so does the name service of RabbitMQ that they share.
+fn assert_no_member_stays(load: &[&str], config: &str, ends: &[End]) {
+    for end in ends {
+        let place = Place::new();
+        let mut count = 0;
+        run(&place, load, *end, || {
+            count = members(&place, config).len();
+            (count >= 3).then_some(())
+        });
+        wait_for("all that the run has started to end", || left_of(&place).is_empty().then_some(()));
+        wait_for("their folders to be removed", || {
+            std::fs::read_dir(place.tmp()).is_ok_and(|mut left| left.next().is_none()).then_some(())
+        });
+    }
+}
+
+#[test]
+fn no_member_of_a_cluster_stays_however_a_run_ends() {
+    let load = ["nats-jetstream", "--qos", "1", "--durable", "--set", "options.members=3"];
+    let ends = [End::Complete, End::Signal(Signal::SIGINT), End::Signal(Signal::SIGTERM), End::Agents, End::Killed];
+    assert_no_member_stays(&load, "nats.conf", &ends);
+}
+
+#[test]
+fn no_member_and_no_name_service_of_rabbitmq_stays() {
+    if !wanted("leftovers::no_member_and_no_name_service_of_rabbitmq_stays") {
+        return;
+    }
+    let load = ["rabbitmq-amqp", "--qos", "1", "--durable", "--set", "options.members=3"];
+    let load = [&load[..], &["--set", "options.queue_type=quorum"]].concat();
+    assert_no_member_stays(&load, "beam.smp", &[End::Signal(Signal::SIGTERM), End::Killed]);
 }
 
 #[test]

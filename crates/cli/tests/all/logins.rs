@@ -255,3 +255,34 @@ fn each_client_has_a_login_of_its_own() {
     assert_eq!(output.status.code(), Some(2));
     assert!(crate::support::stderr(&output).contains("clients of kafka have no logins of their own"), "{output:?}");
 }
+
+/// As above, but the users are the common names of certificates.
+#[test]
+fn each_client_has_a_certificate_of_its_own() {
+    let authority = Authority::new();
+    let acl = authority.path("acl");
+    let right = |client: u32| {
+        authority.certify(&client.to_string(), "localhost", 2090);
+        format!("user {client}\ntopic {} pubmark/#\n", if client < 5 { "write" } else { "read" })
+    };
+    std::fs::write(&acl, (0..10).map(right).collect::<String>()).unwrap();
+    std::fs::set_permissions(&acl, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let certificates = format!(
+        "cafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true\nuse_identity_as_username true\n",
+        authority.path("ca.pem"),
+        authority.path("good.crt"),
+        authority.path("good.key")
+    );
+    let config = format!("{MOSQUITTO}{certificates}acl_file {acl}\n");
+    let serving = serve(&with_config("/usr/sbin/mosquitto", config));
+    let url = format!("mqtts://localhost:{}", serving.port());
+    let shown = [("tls_cert", "crt"), ("tls_key", "key")]
+        .map(|(option, end)| format!("options.{option}={}", authority.path(&format!("{{client}}.{end}"))));
+    let all = [&STEADY[..], &set(&shown), &["--set", "churn=20/s"]].concat();
+    delivers(&url, Some(&authority.path("ca.pem")), 500, &all);
+    std::fs::remove_file(authority.path("7.key")).unwrap();
+    let output = Place::new().run(&[&["bench", &url, "--pairs", "5"][..], &set(&shown)].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let said = crate::support::stderr(&output);
+    assert!(said.contains("tls_key: client 7 of 10 has no file") && said.contains("7.key"), "{said}");
+}

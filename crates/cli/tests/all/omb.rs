@@ -102,8 +102,7 @@ fn what_has_no_effect_is_told_and_so_is_what_differs() {
         "ignored: backlogDrainRatio (w.yaml): ",
         "ignored: producerStartRate (w.yaml): ",
         "differs: producerRate 0: ",
-        "differs: OpenMessaging Benchmark stores messages in JetStream",
-        "d.yaml names no server: pubmark starts nats itself",
+        "d.yaml names no server: pubmark starts nats-jetstream itself",
     ] {
         assert_eq!(remarks.iter().filter(|remark| remark.starts_with(wanted)).count(), 1, "{wanted}: {remarks:#?}");
     }
@@ -113,14 +112,17 @@ fn what_has_no_effect_is_told_and_so_is_what_differs() {
 #[test]
 fn each_driver_names_its_system_and_its_server() {
     for (driver, wanted) in [
-        (driver("nats.Nats", "natsHostUrl: localhost:4222\n"), "[options.nats]\nendpoint = \"nats://localhost:4222\""),
+        (
+            driver("nats.Nats", "natsHostUrl: localhost:4222\n"),
+            "[options.nats-jetstream]\nendpoint = \"nats://localhost:4222\"",
+        ),
         (
             driver("rabbitmq.RabbitMq", "amqpUris:\n  - amqp://u:p@h\nmessagePersistence: true\nqueueType: CLASSIC\n"),
             "[options.rabbitmq-amqp]\nendpoint = \"amqp://u:p@h\"",
         ),
         (
             driver("redis.Redis", "redisHost: h\nredisPort: 7000\nredisPass: \"a/b\"\njedisPoolMaxTotal: 8\n"),
-            "[options.redis]\nendpoint = \"redis://:a%2Fb@h:7000\"",
+            "[options.redis-streams]\nendpoint = \"redis://:a%2Fb@h:7000\"",
         ),
         (
             driver("artemis.Artemis", "brokerAddress: tcp://localhost:61616\n"),
@@ -130,25 +132,74 @@ fn each_driver_names_its_system_and_its_server() {
         let study = imported(WORKLOAD, &driver).unwrap();
         assert!(study.text.contains(wanted), "{}", study.text);
         let durable = driver.contains("rabbitmq") || driver.contains("artemis");
-        assert!(study.text.contains(&format!("qos = {}\ndurable = {durable}", u8::from(durable))), "{}", study.text);
+        assert!(study.text.contains(&format!("qos = 1\ndurable = {durable}")), "{}", study.text);
     }
+    let quorum = imported(WORKLOAD, &driver("rabbitmq.RabbitMq", "queueType: QUORUM\n")).unwrap().text;
+    assert!(quorum.contains("qos = 1\ndurable = true") && quorum.contains("queue_type = \"quorum\""), "{quorum}");
+}
+
+/// Properties of Kafka's clients, as the driver's published files have them.
+#[test]
+fn properties_of_kafka_become_options_and_the_rest_is_refused() {
+    let texts = |producer: &str| {
+        let lines = [
+            "replicationFactor: 1",
+            "reset: true",
+            "topicConfig: |\n  min.insync.replicas=1",
+            "commonConfig: |\n  bootstrap.servers=localhost:9092\n  request.timeout.ms=120000",
+            &format!("producerConfig: |\n  {producer}"),
+            "consumerConfig: |\n  auto.offset.reset=earliest\n  enable.auto.commit=false\n  max.partition.fetch.bytes=10485760",
+        ];
+        driver("kafka.Kafka", &lines.join("\n"))
+    };
+    let workload =
+        WORKLOAD.replace("partitionsPerTopic: 1", "partitionsPerTopic: 16") + "keyDistributor: KEY_ROUND_ROBIN\n";
+    let random = "useRandomizedPayloads: true\nrandomBytesRatio: 0.25\n";
+    let all = "acks=all\n  linger.ms=1\n  batch.size=131072\n  compression.type=gzip\n  # a remark\n  max.in.flight.requests.per.connection=3";
+    let study = imported(&(workload.clone() + random), &texts(all)).unwrap();
+    let options = "[options.kafka]\nendpoint = \"kafka://localhost:9092\"\nlinger = \"1ms\"\nbatch = \"131072B\"\n\
+                   compression = \"gzip\"\ninflight = 3\nfetch_max = \"10485760B\"\npartitions = 16\n\
+                   partition_by = \"round-robin\"\n";
+    assert!(study.text.ends_with(options), "{}", study.text);
+    assert!(study.text.contains("payload_content = \"zeros 75%\"\nqos = 1\n"), "{}", study.text);
+    let remarks: Vec<String> = study.remarks.iter().map(ToString::to_string).collect();
+    for wanted in [
+        "ignored: auto.offset.reset",
+        "ignored: min.insync.replicas",
+        "differs: keys: ",
+        "differs: producers of Kafka 3",
+    ] {
+        assert!(remarks.iter().any(|remark| remark.starts_with(wanted)), "{wanted}: {remarks:#?}");
+    }
+    for (producer, qos) in [("acks=0", 0), ("acks=1", 1), ("acks=all\n  enable.idempotence=true", 2)] {
+        let study = imported(&workload, &texts(producer)).unwrap();
+        assert!(study.text.contains(&format!("qos = {qos}\n")), "{}", study.text);
+    }
+    let refused = |lines: &str, wanted: &[&str]| assert_refused(WORKLOAD, &driver("kafka.Kafka", lines), wanted);
+    refused("replicationFactor: 3\n", &["d.yaml:3:20: replicationFactor is 3"]);
+    refused("commonConfig: |\n  bootstrap.servers=a:1,b:1\n", &["bootstrap.servers must be one server"]);
+    refused("producerConfig: |\n  compression.type=lz4\n", &["compression.type must be none or gzip"]);
+    refused("producerConfig: |\n  linger.ms=soon\n", &["linger.ms must be a whole number"]);
+    refused("commonConfig: |\n  sasl.jaas.config=s3cret\n", &["commonConfig has the property `sasl.jaas.config`"]);
+    let many = workload.replace("partitionsPerTopic: 16", "partitionsPerTopic: 100");
+    assert_refused(&many, &texts("acks=all"), &["partitionsPerTopic is 100", "Set partitionsPerTopic: 64 or fewer"]);
 }
 
 #[test]
 fn what_a_driver_asks_and_pubmark_has_not_is_refused() {
     let refused = |class: &str, lines: &str, wanted: &[&str]| assert_refused(WORKLOAD, &driver(class, lines), wanted);
-    for class in ["kafka.Kafka", "pulsar.Pulsar", "jms.JMS", "natsStreaming.NatsStreaming"] {
+    for class in ["pulsar.Pulsar", "jms.JMS", "natsStreaming.NatsStreaming"] {
         let named = format!("the driver `{}`, which is not supported yet", class.split('.').next().unwrap());
-        refused(class, "topicConfig: x\n", &["d.yaml:2:14", &named, "artemis, nats, rabbitmq, redis"]);
+        refused(class, "topicConfig: x\n", &["d.yaml:2:14", &named, "artemis, kafka, nats, rabbitmq, redis"]);
     }
     refused("nats.Nats", "replicationFactor: 3\n", &["d.yaml:3:20: replicationFactor is 3"]);
     refused("nats.Nats", "natsHostUrl: nats://a:1,nats://b:1\n", &["d.yaml:3:14: natsHostUrl: an endpoint names one"]);
-    refused("rabbitmq.RabbitMq", "queueType: QUORUM\n", &["queueType is QUORUM", "Set queueType: CLASSIC"]);
+    refused("rabbitmq.RabbitMq", "queueType: LAZY\n", &["queueType is unknown", "Use CLASSIC, QUORUM or STREAM"]);
     refused("rabbitmq.RabbitMq", "amqpUris: [amqp://a, amqp://b]\n", &["amqpUris has 2 servers"]);
     refused("rabbitmq.RabbitMq", "amqpUris: amqp://a\n", &["amqpUris must be a list, but is a text"]);
     refused("artemis.Artemis", "brokerAddress: vm://0\n", &["brokerAddress: `vm://` is not a scheme"]);
     let competing = WORKLOAD.replace("Topic: 2", "Topic: 1").replace("Subscription: 1", "Subscription: 2");
-    assert_refused(&competing, &driver("redis.Redis", ""), &["pubmark's Redis has no competing subscribers"]);
+    assert_refused(&competing, &driver("artemis.Artemis", ""), &["has no competing subscribers"]);
     assert!(imported(&competing, &nats()).unwrap().text.contains("pattern = \"pipeline\""));
     let both = WORKLOAD.replace("Subscription: 1", "Subscription: 2");
     assert_refused(&both, &nats(), &["w.yaml:6:26", "fan-out", "pipeline"]);

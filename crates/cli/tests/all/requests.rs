@@ -29,6 +29,7 @@ fn a_lost_request_has_no_answer_and_each_copy_has_one() {
         ("redis", &[]),
         ("amqp", &["--qos", "1"]),
         ("amqp", &["--set", "outstanding=1000"]),
+        ("amqp", &["--set", "options.reply_queue=exclusive"]),
     ] {
         let place = Place::new();
         let peer = Peer::start(&place, protocol, SCRIPT);
@@ -70,6 +71,7 @@ fn brokers_answer_by_their_own_idioms() {
         ("redis", &["--set", "options.resp=2"]),
         ("redis", &["--set", "options.resp=3"]),
         ("rabbitmq-amqp", &["--qos", "1", "--set", "outstanding=8"]),
+        ("rabbitmq-amqp", &["--qos", "1", "--set", "options.reply_queue=exclusive"]),
     ] {
         for rate in ["200", "max"] {
             let place = Place::new();

@@ -40,12 +40,13 @@ impl Authority {
         self.place.path(name).display().to_string()
     }
 
-    /// Makes `name.crt` and `name.key`, for a host and 127.0.0.1 if that is localhost.
+    /// Makes `name.crt` and `name.key`, of a common name, for a host and 127.0.0.1 if that is localhost.
     pub fn certify(&self, name: &str, host: &str, until: i32) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         if host == "localhost" {
             params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
         }
+        params.distinguished_name.push(DnType::CommonName, name);
         (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(until, 1, 1));
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

@@ -39,6 +39,8 @@ const MAX_PLAN: u64 = 16 << 20;
 const MAX_ORDER: u64 = 64;
 /// Time limit for killing, before what cannot be killed is given up.
 pub const KILLING: Duration = Duration::from_secs(10);
+/// Time that a server has to end itself before it is started again.
+const TERMINATION: Duration = Duration::from_secs(30);
 /// Time limit of each clean-up command.
 pub const CLEAN_UP: Duration = Duration::from_secs(20);
 
@@ -113,6 +115,9 @@ pub enum KeeperOrder {
     Continue,
     /// Send SIGKILL to them; the end of the server by it is not reported as its own.
     Kill,
+    /// Send SIGTERM to them, and SIGKILL to those that are left after a while; answered like
+    /// [`KeeperOrder::Kill`], with the instant of the SIGTERM.
+    Terminate,
     /// Start the killed server again.
     Start,
     /// Write everything on the server's disk that is not on it yet.
@@ -327,6 +332,13 @@ impl<W: Write> Keeper<W> {
                         Err(error) => return Some(error.into()),
                     }
                 }
+                Event::KeeperOrder(KeeperOrder::Terminate) => {
+                    server = None;
+                    let (at_ns, _) = self.signal(Signal::SIGTERM);
+                    self.wait_empty(Instant::now() + TERMINATION, None);
+                    self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
+                    KeeperAnswer::Killed(at_ns)
+                }
                 Event::KeeperOrder(KeeperOrder::Start) => {
                     let at_ns = clock::now();
                     match self.spawn(&self.plan.command.clone(), true) {
@@ -373,7 +385,8 @@ impl<W: Write> Keeper<W> {
                 self.run(&engine.go_on)?;
                 KeeperAnswer::Continued(at_ns)
             }
-            KeeperOrder::Kill => {
+            // Planning refuses `restart` for containers.
+            KeeperOrder::Kill | KeeperOrder::Terminate => {
                 *server = None;
                 self.run(&engine.kill)?;
                 let killed_ns = clock::now();

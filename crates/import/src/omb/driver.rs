@@ -1,6 +1,8 @@
 //! The driver file: which system, and where it runs.
 
+use super::kafka::kafka;
 use crate::fields::Fields;
+use crate::toml_text::quoted;
 use crate::yaml::YamlValue;
 use crate::{Remark, SourceText, yaml};
 use pubmark_model::diagnostic::{Diagnostic, meant};
@@ -18,13 +20,16 @@ pub(super) struct OmbDriver {
     pub endpoint: Option<String>,
     pub qos: u8,
     pub durable: bool,
+    /// Options of the system besides the endpoint, with their values as in a study.
+    pub options: Vec<(&'static str, String)>,
 }
 
 /// Reads a driver's own keys.
 type Read = fn(&mut Fields<'_>, &str, &mut Vec<Remark>) -> OmbDriver;
 
 /// The drivers, by the package of their class.
-const DRIVERS: [(&str, Read); 4] = [("artemis", artemis), ("nats", nats), ("rabbitmq", rabbitmq), ("redis", redis)];
+const DRIVERS: [(&str, Read); 5] =
+    [("artemis", artemis), ("kafka", kafka), ("nats", nats), ("rabbitmq", rabbitmq), ("redis", redis)];
 
 /// Reads a driver file.
 pub(super) fn read(source: SourceText<'_>, remarks: &mut Vec<Remark>) -> Result<OmbDriver, Vec<Diagnostic>> {
@@ -69,7 +74,7 @@ pub(super) fn read(source: SourceText<'_>, remarks: &mut Vec<Remark>) -> Result<
 }
 
 /// Keys with the address of a server.
-const ADDRESS_KEYS: [&str; 4] = ["amqpUris", "brokerAddress", "natsHostUrl", "redisHost"];
+const ADDRESS_KEYS: [&str; 5] = ["amqpUris", "brokerAddress", "commonConfig", "natsHostUrl", "redisHost"];
 
 /// Returns the errors so far, without those of keys that were not read.
 fn only_wrong(fields: Fields<'_>) -> Vec<Diagnostic> {
@@ -78,7 +83,7 @@ fn only_wrong(fields: Fields<'_>) -> Vec<Diagnostic> {
     errors
 }
 
-fn differs(remarks: &mut Vec<Remark>, text: &str) {
+pub(super) fn differs(remarks: &mut Vec<Remark>, text: &str) {
     remarks.push(Remark::Differs(text.to_owned()));
 }
 
@@ -90,22 +95,22 @@ fn artemis(fields: &mut Fields<'_>, _: &str, remarks: &mut Vec<Remark>) -> OmbDr
         Some(_) => address.to_owned(),
         None => format!("mqtt://{address}"),
     });
-    OmbDriver { system: "artemis", endpoint, qos: 1, durable: true }
+    OmbDriver { system: "artemis", endpoint, qos: 1, durable: true, options: Vec::new() }
 }
 
-fn nats(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbDriver {
-    differs(remarks, "OpenMessaging Benchmark stores messages in JetStream; pubmark's nats is core NATS, at most once");
-    match fields.count("replicationFactor") {
-        None => {}
-        Some(1) => remarks.push(Remark::ignored(file, "replicationFactor", "nothing is stored")),
-        Some(copies) => fields.wrong(
-            "replicationFactor",
-            format!("replicationFactor is {copies}: core NATS stores no copies"),
-            "Set replicationFactor: 1.",
-        ),
-    }
+fn nats(fields: &mut Fields<'_>, _: &str, _: &mut Vec<Remark>) -> OmbDriver {
+    one_copy(fields);
     let with_scheme = |url: &str| if url.contains("://") { url.to_owned() } else { format!("nats://{url}") };
-    OmbDriver { system: "nats", endpoint: fields.text("natsHostUrl").map(with_scheme), qos: 0, durable: false }
+    let endpoint = fields.text("natsHostUrl").map(with_scheme);
+    OmbDriver { system: "nats-jetstream", endpoint, qos: 1, durable: false, options: Vec::new() }
+}
+
+/// Reads the number of copies of each message.
+pub(super) fn one_copy(fields: &mut Fields<'_>) {
+    if let Some(copies) = fields.count("replicationFactor").filter(|copies| *copies != 1) {
+        let message = format!("replicationFactor is {copies}: pubmark measures one server here, which has one copy");
+        fields.wrong("replicationFactor", message, "Set replicationFactor: 1.");
+    }
 }
 
 fn rabbitmq(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbDriver {
@@ -120,14 +125,15 @@ fn rabbitmq(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> O
             remarks.push(Remark::ignored(file, key, "`connect_rate` limits how fast clients connect"));
         }
     }
-    let durable = fields.flag("messagePersistence").unwrap_or(false);
+    let mut durable = fields.flag("messagePersistence").unwrap_or(false);
+    let mut options = Vec::new();
     match fields.text("queueType") {
         None | Some("CLASSIC") => {}
-        Some(other) => {
-            let kind = if ["QUORUM", "STREAM"].contains(&other) { other } else { "unknown" };
-            let message = format!("queueType is {kind}: pubmark declares classic queues only");
-            fields.wrong("queueType", message, "Set queueType: CLASSIC.");
+        Some(kind @ ("QUORUM" | "STREAM")) => {
+            durable = true;
+            options.push(("queue_type", quoted(&kind.to_lowercase())));
         }
+        Some(_) => fields.wrong("queueType", "queueType is unknown", "Use CLASSIC, QUORUM or STREAM."),
     }
     let endpoint = match fields.node("amqpUris").map(|node| &node.value) {
         None => fields.text("brokerAddress").map(|address| format!("amqp://{address}")),
@@ -154,11 +160,11 @@ fn rabbitmq(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> O
             None
         }
     };
-    OmbDriver { system: "rabbitmq-amqp", endpoint, qos: 1, durable }
+    OmbDriver { system: "rabbitmq-amqp", endpoint, qos: 1, durable, options }
 }
 
 fn redis(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbDriver {
-    differs(remarks, "OpenMessaging Benchmark writes to streams; pubmark's redis is publish/subscribe, at most once");
+    differs(remarks, "OpenMessaging Benchmark's consumers do not acknowledge (XACK); pubmark's do");
     for key in ["jedisPoolMaxTotal", "jedisPoolMaxIdle"] {
         if fields.has(key) {
             remarks.push(Remark::ignored(file, key, "each client of pubmark has its own connection"));
@@ -170,7 +176,7 @@ fn redis(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbD
         let login = password.map(|password| format!("{}:{}@", escaped(user.unwrap_or_default()), escaped(password)));
         format!("redis://{}{host}:{port}", login.unwrap_or_default())
     });
-    OmbDriver { system: "redis", endpoint, qos: 0, durable: false }
+    OmbDriver { system: "redis-streams", endpoint, qos: 1, durable: false, options: Vec::new() }
 }
 
 /// Returns a text for the login of a URL: everything but letters, digits and `-._~` is encoded.

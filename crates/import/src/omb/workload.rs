@@ -1,11 +1,13 @@
 //! The workload file.
 
 use super::clients::{Clients, Numbers};
+use super::driver::differs;
 use crate::fields::Fields;
 use crate::{Remark, SourceText, yaml};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::header::MIN_LEN;
 use pubmark_model::system::System;
+use pubmark_model::wire_protocol::Protocol;
 
 /// Fastest publisher, messages per 1,000 s.
 const FASTEST_PER_KS: u128 = 1_000_000_000;
@@ -13,14 +15,17 @@ const FASTEST_PER_KS: u128 = 1_000_000_000;
 /// Largest message, bytes: 1 GiB.
 const BYTES_MAX: u64 = 1 << 30;
 
+/// Partitions of a topic at most.
+const MOST_PARTITIONS: u64 = 64;
+
 /// Longest phase, minutes: a day.
 const MINUTES_MAX: u64 = 24 * 60;
 
 /// Warm-up of a workload that does not set it, minutes.
 const WARMUP_MIN: u64 = 1;
 
-/// Reason why contents of messages have no effect.
-const NO_COMPRESSION: &str = "only the size of a message matters, because no system here compresses";
+/// Content of messages.
+const NO_CONTENT: &str = "bodies are random bytes, or the share of them in `randomBytesRatio`";
 
 /// Keys of forks of OMB that change the traffic: the key, the value without effect, what it does, and the way out.
 const FORK_KEYS: [(&str, u64, &str, &str); 2] = [
@@ -53,6 +58,10 @@ const FORK_KEYS_IGNORED: [(&str, &str); 6] = [
 pub(super) struct OmbWorkload {
     pub name: String,
     pub clients: Clients,
+    /// Partitions of each topic.
+    pub partitions: u64,
+    /// Line of a study for the content of messages; empty for random bytes.
+    pub content: String,
     /// Rate of each publisher, as a value of a study.
     pub rate: String,
     pub bytes: u64,
@@ -69,17 +78,17 @@ pub(super) fn read(
     let root = yaml::parse(source.text).map_err(|error| vec![error])?;
     let mut fields = Fields::of(&root, "a workload", true).map_err(|error| vec![error])?;
     let name = fields.text("name").unwrap_or(source.file).to_owned();
-    let clients = clients(&mut fields, system);
+    let (clients, partitions) = (clients(&mut fields, system), partitions(&mut fields, system));
     let (warmup_min, duration_min) = phases(&mut fields);
     let bytes = size(&mut fields);
-    contents(&mut fields, source.file, remarks);
+    let content = contents(&mut fields, source.file, partitions, remarks);
     backlog(&mut fields, source.file, remarks);
     of_forks(&mut fields, source.file, remarks);
     let rate = rate(&mut fields, clients, remarks);
     match (clients, rate) {
         (Some(clients), Some(rate)) if fields.is_right() => {
             let errors = fields.finish();
-            let read = OmbWorkload { name, clients, rate, bytes, warmup_min, duration_min };
+            let read = OmbWorkload { name, clients, partitions, content, rate, bytes, warmup_min, duration_min };
             if errors.is_empty() { Ok(read) } else { Err(errors) }
         }
         _ => Err(fields.finish()),
@@ -97,14 +106,6 @@ fn needed(fields: &mut Fields<'_>, key: &'static str, example: &str) -> Option<u
 
 fn clients(fields: &mut Fields<'_>, system: Option<&System>) -> Option<Clients> {
     let topics = needed(fields, "topics", "1");
-    let partitions = needed(fields, "partitionsPerTopic", "1");
-    if let Some(partitions) = partitions.filter(|partitions| *partitions != 1) {
-        fields.wrong(
-            "partitionsPerTopic",
-            format!("partitionsPerTopic is {partitions}: topics of pubmark have no partitions"),
-            "Set partitionsPerTopic: 1. The order and the spread of messages over partitions are not measured.",
-        );
-    }
     let subscriptions = needed(fields, "subscriptionsPerTopic", "1");
     let producers = needed(fields, "producersPerTopic", "1");
     let consumers = needed(fields, "consumerPerSubscription", "1");
@@ -120,6 +121,20 @@ fn clients(fields: &mut Fields<'_>, system: Option<&System>) -> Option<Clients> 
         );
     }
     Some(clients)
+}
+
+/// Returns the number of partitions of each topic, which only Kafka has.
+fn partitions(fields: &mut Fields<'_>, system: Option<&System>) -> u64 {
+    let partitions = needed(fields, "partitionsPerTopic", "1").unwrap_or(1);
+    let most = if system.is_none_or(|system| system.protocol() == Some(Protocol::Kafka)) { MOST_PARTITIONS } else { 1 };
+    if !(1..=most).contains(&partitions) {
+        let (why, help) = match most {
+            1 => ("topics of this system have no partitions", "Set partitionsPerTopic: 1.".into()),
+            most => ("a topic of pubmark has 1 to 64", format!("Set partitionsPerTopic: {most} or fewer.")),
+        };
+        fields.wrong("partitionsPerTopic", format!("partitionsPerTopic is {partitions}: {why}"), help);
+    }
+    partitions
 }
 
 /// Returns the lengths of warm-up and window, minutes.
@@ -152,19 +167,23 @@ fn size(fields: &mut Fields<'_>) -> u64 {
     bytes
 }
 
-/// Reads the keys of the contents of messages.
-fn contents(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
+/// Reads the keys of the contents of messages. Returns the line of a study.
+fn contents(fields: &mut Fields<'_>, file: &str, partitions: u64, remarks: &mut Vec<Remark>) -> String {
     if fields.text("payloadFile").is_some() {
-        remarks.push(Remark::ignored(file, "payloadFile", NO_COMPRESSION));
+        remarks.push(Remark::ignored(file, "payloadFile", NO_CONTENT));
     }
-    let random = fields.flag("useRandomizedPayloads");
-    let ratio = fields.has("randomBytesRatio");
-    let pool = fields.has("randomizedPayloadPoolSize");
-    if random == Some(true) || ratio || pool {
-        remarks.push(Remark::ignored(file, "useRandomizedPayloads", NO_COMPRESSION));
+    if fields.has("randomizedPayloadPoolSize") {
+        remarks.push(Remark::ignored(file, "randomizedPayloadPoolSize", "all messages have the same body"));
     }
+    let random = fields.flag("useRandomizedPayloads") == Some(true);
+    let ratio = fields.share("randomBytesRatio").filter(|_| random);
     match fields.text("keyDistributor") {
         None | Some("NO_KEY") => {}
+        Some("KEY_ROUND_ROBIN" | "RANDOM_NANO") if partitions > 1 => differs(
+            remarks,
+            "keys: OpenMessaging Benchmark's messages have one of 10,000 keys; in pubmark, a publisher's batches take the \
+             partitions in turn",
+        ),
         Some("KEY_ROUND_ROBIN" | "RANDOM_NANO") => {
             remarks.push(Remark::ignored(
                 file,
@@ -176,6 +195,11 @@ fn contents(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
             let help = "Use NO_KEY, KEY_ROUND_ROBIN or RANDOM_NANO.";
             fields.wrong("keyDistributor", "keyDistributor is not one of OpenMessaging Benchmark's", help);
         }
+    }
+    match ratio.map(|ratio| 100 - (ratio * 100.0).round() as u64) {
+        None | Some(0) => String::new(),
+        Some(100) => "payload_content = \"zeros\"\n".into(),
+        Some(zeros) => format!("payload_content = \"zeros {zeros}%\"\n"),
     }
 }
 

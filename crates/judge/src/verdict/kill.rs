@@ -70,8 +70,16 @@ mod tests {
     fn killed(side: Target, change: impl FnOnce(&mut RunRecord)) -> Verdict {
         judged(&format!("kill {} at 5s", side.word()), |record| {
             let (what, at_ns) = (Act::Kill, Some(KILLED_NS));
-            record.fault_log =
-                vec![FaultEvent { what, who: side, host: None, at_ns, until_ns: None, listens_ns: None, note: None }];
+            record.fault_log = vec![FaultEvent {
+                what,
+                who: side,
+                host: None,
+                member: None,
+                at_ns,
+                until_ns: None,
+                listens_ns: None,
+                note: None,
+            }];
             record.phases = Some(Phases { drain_ns: 2 * SECOND, ..Phases::default() });
             change(record);
         })

@@ -111,6 +111,7 @@ fn in_words(event: &FaultEvent) -> Option<String> {
         Act::Kill => "killed",
         Act::Cut => "cut",
         Act::CutPower => "cut off from its power",
+        Act::Restart => "ended",
         // Only a later pubmark can do it, and judges it.
         Act::Later(_) => return None,
     };
@@ -118,10 +119,11 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     let until = match (event.until_ns, event.what) {
         (None, _) => "and nothing after".into(),
         (Some(until), Act::Stop | Act::Cut | Act::Later(_)) => format!("and let go on at {}", words(until)),
-        (Some(until), Act::Kill | Act::CutPower) => format!("and started again at {}", words(until)),
+        (Some(until), Act::Kill | Act::CutPower | Act::Restart) => format!("and started again at {}", words(until)),
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    Some(format!("the server was {what} by the script at {at} {until}{note}"))
+    let member = event.member.map_or(String::new(), |number| format!("'s member {number}"));
+    Some(format!("the server{member} was {what} by the script at {at} {until}{note}"))
 }
 
 /// Splits why the server ended: the description of a server that did not start again after its power was cut, which is

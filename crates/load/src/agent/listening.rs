@@ -52,9 +52,14 @@ pub fn overhear(
     let defaults = protocol.options().into_iter().filter_map(|option| Some((option.name, option.default?)));
     let mut options: Options = defaults.collect();
     options.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let server =
-        ServerAddress { endpoint: url.to_owned(), run: name.to_owned(), sources: Vec::new(), connect_per_s: 1 };
-    let (endpoint, dial) = reach(&server, &options)?;
+    let server = ServerAddress {
+        endpoint: url.to_owned(),
+        members: Vec::new(),
+        run: name.to_owned(),
+        sources: Vec::new(),
+        connect_per_s: 1,
+    };
+    let (endpoint, dial) = reach(&server, &options, 1)?;
     let options = endpoint.applied_to(&options);
     let listening = ListenTerms { endpoint: &endpoint, options: &options, name, topic, duration_ns, stop };
     Ok((driver.listen)(&listening, dial, hear)?)

@@ -54,12 +54,13 @@ pub fn list(leftovers: &Leftovers) -> Result<Vec<Leftover>, LeftoversError> {
 /// If the driver is not built in, or its server cannot be found.
 pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
     let server = ServerAddress {
+        members: Vec::new(),
         endpoint: endpoint(leftovers).to_owned(),
         run: leftovers.run.clone(),
         sources: Vec::new(),
         connect_per_s: 1,
     };
-    let (endpoint, dial) = reach(&server, &leftovers.options)?;
+    let (endpoint, dial) = reach(&server, &leftovers.options, 1)?;
     let until_ns = clock::now() + leftovers.patience().as_nanos() as Ns;
     Ok((driver(leftovers)?.remove)(leftovers, &endpoint, dial, until_ns))
 }

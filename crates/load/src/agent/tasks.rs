@@ -7,6 +7,7 @@ use crate::drivers::socket::{Driver, DriverError, SocketSpec};
 use crate::drivers::{DriverKind, LoadDriver, SessionDriver};
 use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, TlsError, WebSocketDial};
 use crate::threads::ClientThread;
+use crate::topics;
 use pubmark_model::endpoint::{Endpoint, EndpointError};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
@@ -256,7 +257,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 /// Assigns clients to event loops: by role, and then evenly.
 fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
-    let (endpoint, dial) = reach(server, &prepare.options)?;
+    let (endpoint, dial) = reach(server, &prepare.options, topics::clients(workload))?;
     let options = endpoint.applied_to(&prepare.options);
     let by_url = endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let mut jobs = Vec::new();
@@ -299,7 +300,9 @@ fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> R
         jobs.push(Job::Churn(driver.churn, Box::new(assignment(Vec::new(), Role::Subscriber))));
     }
     applied.insert("receive".into(), workload.receive.word().into());
-    applied.insert("connected_to".into(), dial.to[0].to_string().into());
+    let to: Vec<String> = dial.to.iter().map(SocketAddr::to_string).collect();
+    let to = if dial.is_cluster { to.join(",") } else { dial.to[0].to_string() };
+    applied.insert("connected_to".into(), to.into());
     if !dial.sources.is_empty() {
         let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();
         applied.insert("sources".into(), sources.join(",").into());
@@ -307,14 +310,22 @@ fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> R
     Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
 }
 
-/// Returns the server's endpoint and how to connect to it.
-pub fn reach(server: &ServerAddress, options: &Options) -> Result<(Endpoint, Dial), OpenError> {
+/// Returns the server's endpoint and how the clients of a run, of which there are so many, connect to it.
+pub fn reach(server: &ServerAddress, options: &Options, clients: usize) -> Result<(Endpoint, Dial), OpenError> {
     let endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
-    let dial = dial(&endpoint, server, &endpoint.applied_to(options))?;
-    Ok((endpoint, dial))
+    let options = endpoint.applied_to(options);
+    let mut all = dial(&endpoint, server, &options, clients)?;
+    if server.members.len() > 1 {
+        let first = |url: &String| -> Result<SocketAddr, OpenError> {
+            Ok(dial(&Endpoint::parse(url).map_err(OpenError::Endpoint)?, server, &options, clients)?.to[0])
+        };
+        all.to = server.members.iter().map(first).collect::<Result<_, _>>()?;
+        all.is_cluster = true;
+    }
+    Ok((endpoint, all))
 }
 
-fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options) -> Result<Dial, OpenError> {
+fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options, clients: usize) -> Result<Dial, OpenError> {
     let found: Result<Vec<SocketAddr>, _> =
         (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map(Iterator::collect);
     let found = found.map_err(|source| OpenError::Host { endpoint: endpoint.to_string(), source })?;
@@ -330,7 +341,7 @@ fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options) -> Resul
         .iter()
         .map(|text| text.trim().parse().map_err(|source| OpenError::Source { text: text.clone(), source }))
         .collect();
-    let tls = endpoint.carrier.is_tls().then(|| TlsDial::new(&endpoint.host, options));
+    let tls = endpoint.carrier.is_tls().then(|| TlsDial::new(&endpoint.host, options, clients));
     let tls = tls.transpose()?;
     let resource = || WebSocketDial { host: endpoint.address().into(), path: endpoint.resource().into() };
     let websocket = endpoint.carrier.is_websocket().then(resource);
@@ -339,6 +350,7 @@ fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options) -> Resul
         websocket,
         sources: sources?.into_iter().filter(|source| to.iter().any(|to| to.is_ipv4() == source.is_ipv4())).collect(),
         to,
+        is_cluster: false,
         nodelay: options.flag("tcp_nodelay"),
         buffer_bytes: options.number("socket_buffer") as usize,
     })

@@ -181,7 +181,7 @@ impl Session for Amqp {
             }
             taken += frame_bytes;
         }
-        // Answers come without acknowledgements (`DIRECT_REPLY`).
+        // Answers come without acknowledgements.
         if self.acknowledge > 0 && settings.qos > 0 && self.part.reply().is_none() {
             put(out, Method::Ack { delivery: self.acknowledge, multiple: true });
         }
@@ -198,9 +198,13 @@ impl Session for Amqp {
 
     fn subscribe(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let consumer = Short::from(&*spec.name);
-        if self.part.reply().is_some() {
-            let (queue, flags) = (DIRECT_REPLY.into(), Method::NO_ACK);
-            put(out, Method::Consume { reserved: 0, queue, consumer, flags, arguments: NO_ARGUMENTS });
+        if let Some(queue) = self.answers_at(settings) {
+            let (reserved, queue, arguments) = (0, Short::from(queue), NO_ARGUMENTS);
+            if settings.own_reply_queue {
+                let flags = Method::EXCLUSIVE | Method::AUTO_DELETE;
+                put(out, Method::QueueDeclare { reserved, queue, flags, arguments });
+            }
+            put(out, Method::Consume { reserved, queue, consumer, flags: Method::NO_ACK, arguments });
             return;
         }
         let name = queue(settings, spec);
@@ -233,7 +237,7 @@ impl Session for Amqp {
         let routing_key = Short::from(self.part.to().unwrap_or_else(|| self.topics.of(sequence)));
         put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
         let properties = match self.part.correlation(message) {
-            Some(correlation) => &requests_properties(settings, correlation, self.part.reply().is_some()),
+            Some(correlation) => &requests_properties(settings, correlation, self.answers_at(settings)),
             None => &settings.message_properties,
         };
         put_content(out, CHANNEL, properties, message, self.frame_bytes);
@@ -412,6 +416,11 @@ impl Amqp {
         Ok(())
     }
 
+    /// Returns the queue from which the client takes its answers; `None` if it does not ask.
+    fn answers_at(&self, settings: &AmqpSettings) -> Option<&str> {
+        self.part.reply().map(|own| if settings.own_reply_queue { own } else { DIRECT_REPLY })
+    }
+
     fn usual_exchange(&self) -> &'static str {
         if self.by_pattern { TOPIC } else { DIRECT }
     }
@@ -468,9 +477,9 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
 }
 
 /// Returns the properties of a request or of an answer: they are the same but for the address.
-fn requests_properties(settings: &AmqpSettings, correlation: &[u8], asks: bool) -> Vec<u8> {
+fn requests_properties(settings: &AmqpSettings, correlation: &[u8], answers_at: Option<&str>) -> Vec<u8> {
     let number = correlation.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-    correlated(FieldTable(&settings.headers), &format!("{number:016x}"), asks.then_some(DIRECT_REPLY))
+    correlated(FieldTable(&settings.headers), &format!("{number:016x}"), answers_at)
 }
 
 /// Returns the name of a subscriber's queue. Members of a group share one for each topic.

@@ -15,6 +15,7 @@ pub enum HeardEvent {
     Connected,
     Subscribed,
     Message(Vec<u8>),
+    Part(u32),
     Acknowledged(u32),
     /// The message's sequence, and the server's text.
     Refused(u32, String),
@@ -35,6 +36,7 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
         wild: false,
         leaves: Leaves::None,
         group: None,
+        members: 0,
         reply: None,
         row: 0,
     }
@@ -113,6 +115,7 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Connected => HeardEvent::Connected,
                 SessionEvent::Subscribed => HeardEvent::Subscribed,
                 SessionEvent::Message { payload, .. } => HeardEvent::Message(payload.to_vec()),
+                SessionEvent::Part(part) => HeardEvent::Part(part),
                 SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
                 SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),

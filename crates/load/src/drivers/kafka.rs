@@ -1,9 +1,13 @@
-//! Kafka: a producer or a consumer of one topic with one partition, at one broker.
+//! Kafka: a producer or a consumer of one topic, at one broker.
 //!
 //! Each client creates its topic if there is none. A producer sends a message at once, as a batch of
 //! its own; while `inflight` requests wait for their answers, it collects messages for one further
-//! batch. A consumer reads from the end of the partition: it fetches again as soon as an answer is
-//! read. It keeps its position in memory, so that it goes on there if it comes back.
+//! batch. With `linger`, it collects each batch for that time, or until it is full. A consumer reads from the end of its partitions: it fetches again as soon as an answer is
+//! read. It keeps its positions in memory, so that it goes on there if it comes back.
+//!
+//! All batches of a producer go to one partition, which follows from its number, or each to the next
+//! one. A consumer has all partitions; the members of a group share them out by their numbers, without
+//! a coordinator.
 //!
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
@@ -25,9 +29,10 @@ use names::{ClientNames, EXPECTED, GREETING};
 use producer::Producer;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
+use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
-    self as wire, KafkaApi, KafkaRequest, KafkaResponse, LATEST, NO_ERROR, RequestFrame, ResponseFrame, TopicAnswer,
-    error_name,
+    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, LATEST, MetadataAnswer, NO_ERROR, RequestFrame, ResponseFrame,
+    TopicAnswer, error_name,
 };
 use refusal::{in_words, refused};
 
@@ -67,7 +72,7 @@ enum State {
 
 enum Part {
     Producer(Box<Producer>),
-    Consumer(Consumer),
+    Consumer(Box<Consumer>),
 }
 
 /// One client.
@@ -78,6 +83,8 @@ pub struct Kafka {
     /// True if it has created its topic, or tried to.
     has_created: bool,
     names: Box<ClientNames>,
+    /// Address of the broker that it has connected to, if the server has several.
+    at: Option<Box<str>>,
     part: Part,
 }
 
@@ -93,23 +100,27 @@ impl Session for Kafka {
         KafkaSettings::read(terms)
     }
 
-    fn new(_: &KafkaSettings, spec: &ClientSpec) -> Self {
+    fn new(settings: &KafkaSettings, spec: &ClientSpec) -> Self {
         let names = ClientNames { client: (&*spec.name).into(), topic: (&*spec.topic).into(), is_given: spec.wild };
         let part = match spec.role {
-            Role::Subscriber => Part::Consumer(Consumer::default()),
-            _ => Part::Producer(Box::default()),
+            Role::Subscriber => Part::Consumer(Box::new(Consumer::new(spec.id, spec.members))),
+            _ => Part::Producer(Box::new(Producer::new(settings, spec.id))),
         };
-        Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), part }
+        Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), at: None, part }
+    }
+
+    fn at(&mut self, address: &str) {
+        self.at = Some(address.into());
     }
 
     fn open(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
         self.ask(State::Versions, KafkaRequest::ApiVersions, out);
     }
 
-    fn resume(&mut self, _: &KafkaSettings, _: &ClientSpec) {
+    fn resume(&mut self, settings: &KafkaSettings, _: &ClientSpec) {
         (self.state, self.tries) = (State::Versions, 0);
         match &mut self.part {
-            Part::Producer(producer) => producer.resume(),
+            Part::Producer(producer) => producer.resume(settings),
             Part::Consumer(consumer) => consumer.resume(),
         }
     }
@@ -155,6 +166,21 @@ impl Session for Kafka {
     fn publish(&mut self, settings: &KafkaSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         let Part::Producer(producer) = &mut self.part else { return false };
         producer.publish(settings, &self.names, (message, sequence), out)
+    }
+
+    fn linger_ns(settings: &KafkaSettings) -> Ns {
+        settings.linger_ns
+    }
+
+    fn begun(&mut self) -> Option<u32> {
+        let Part::Producer(producer) = &mut self.part else { return None };
+        producer.begun()
+    }
+
+    fn flush(&mut self, settings: &KafkaSettings, batch: u32, out: &mut Vec<u8>) {
+        if let Part::Producer(producer) = &mut self.part {
+            producer.flush(settings, &self.names, batch, out);
+        }
     }
 
     fn keep_alive(&mut self, _: &KafkaSettings, out: &mut Vec<u8>) {
@@ -212,10 +238,14 @@ impl Kafka {
         self.put(GREETING, KafkaRequest::Metadata { topic: self.names.topic.as_bytes() }, out);
     }
 
-    fn ask_position(&mut self, out: &mut Vec<u8>) {
+    /// Asks for the end of the consumer's next partition. Returns false if all of them are known.
+    fn ask_position(&mut self, out: &mut Vec<u8>) -> bool {
         self.state = State::Position;
-        let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition: 0, time: LATEST };
+        let Part::Consumer(consumer) = &self.part else { return false };
+        let Some(partition) = consumer.asked() else { return false };
+        let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition, time: LATEST };
         self.put(GREETING, request, out);
+        true
     }
 
     /// Handles an answer to any request but a fetch.
@@ -262,7 +292,12 @@ impl Kafka {
                 let said = in_words(error, words);
                 return Err(SessionError::Denied(format!("{said}: check user and password")));
             }
-            KafkaResponse::Metadata(answer) => self.topic(settings, answer.error, out, heard)?,
+            KafkaResponse::Metadata(answer) => {
+                if answer.error == NO_ERROR {
+                    self.follow_leader(frame.body)?;
+                }
+                self.topic(settings, &answer, out, heard)?;
+            }
             KafkaResponse::CreateTopics(answer) => self.created(&answer, out)?,
             KafkaResponse::DeleteTopics(answer) => match answer.error {
                 NO_ERROR | wire::UNKNOWN_TOPIC_OR_PARTITION => heard(SessionEvent::Acknowledged(0)),
@@ -273,7 +308,7 @@ impl Kafka {
             },
             KafkaResponse::InitProducerId(answer) => match (answer.error, &mut self.part) {
                 (NO_ERROR, Part::Producer(producer)) => {
-                    producer.identified(answer.id, answer.epoch);
+                    producer.identified(settings, answer.id, answer.epoch);
                     self.connected(heard);
                 }
                 (error, _) => return Err(refused("an idempotent producer", error, None)),
@@ -326,21 +361,38 @@ impl Kafka {
         heard(SessionEvent::Connected);
     }
 
+    /// Goes on only at the broker that leads the topic, if the server has several.
+    fn follow_leader(&self, body: &[u8]) -> Result<(), SessionError> {
+        let Some(at) = self.at.as_deref() else { return Ok(()) };
+        let brokers = BrokerMap::decode(body).map_err(|why| foreign(EXPECTED, body, &why.0))?;
+        match brokers.first_leader() {
+            Some(leader) if leader != at => Err(SessionError::Elsewhere(leader)),
+            Some(_) => Ok(()),
+            None => Err(SessionError::Busy("no broker leads its topic".into())),
+        }
+    }
+
     /// Handles what the broker knows of the topic: creates it if there is none, and waits for its
     /// leader.
     fn topic(
         &mut self,
         settings: &KafkaSettings,
-        error: i16,
+        answer: &MetadataAnswer<'_>,
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
+        let is_whole = self.names.is_given || answer.partitions >= settings.partitions as u32;
+        let error = if answer.error == NO_ERROR && !is_whole { wire::LEADER_NOT_AVAILABLE } else { answer.error };
         match error {
-            NO_ERROR => match &self.part {
+            NO_ERROR => match &mut self.part {
                 Part::Producer(producer) if settings.is_idempotent() && !producer.is_identified() => {
                     self.ask(State::Identity, KafkaRequest::InitProducerId, out);
                 }
-                _ => self.connected(heard),
+                Part::Consumer(consumer) => {
+                    consumer.share(answer.partitions);
+                    self.connected(heard);
+                }
+                Part::Producer(_) => self.connected(heard),
             },
             wire::UNKNOWN_TOPIC_OR_PARTITION if self.names.is_given => {
                 return Err(SessionError::Denied(format!("there is no topic `{}`", self.names.topic)));
@@ -348,10 +400,11 @@ impl Kafka {
             wire::UNKNOWN_TOPIC_OR_PARTITION if !self.has_created => {
                 (self.state, self.has_created) = (State::Creating, true);
                 let topic = self.names.topic.as_bytes();
-                let request = KafkaRequest::CreateTopics { topic, partitions: 1, timeout_ms: TOPIC_MS };
+                let partitions = settings.partitions;
+                let request = KafkaRequest::CreateTopics { topic, partitions, timeout_ms: TOPIC_MS };
                 self.put(GREETING, request, out);
             }
-            wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE => {
+            error @ (wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE) => {
                 self.try_again(error)?;
                 self.ask_topic(out);
             }
@@ -370,7 +423,7 @@ impl Kafka {
         }
     }
 
-    /// Handles the end of the partition: the consumer begins there, unless it has a position.
+    /// Handles the end of a partition: the consumer begins there, unless it has a position.
     fn position(
         &mut self,
         settings: &KafkaSettings,
@@ -382,7 +435,12 @@ impl Kafka {
         match (error, &mut self.part) {
             (NO_ERROR, Part::Consumer(consumer)) => {
                 consumer.begin(offset);
-                consumer.fetch(settings, &self.names, out);
+                if self.ask_position(out) {
+                    return Ok(());
+                }
+                if let Part::Consumer(consumer) = &mut self.part {
+                    consumer.fetch(settings, &self.names, out);
+                }
                 self.state = State::Fetching;
                 heard(SessionEvent::Subscribed);
                 Ok(())

@@ -6,6 +6,7 @@
 
 use super::connection::{Loss, State};
 use super::errors::ShardError;
+use super::ramp::ATTEMPTS;
 use super::state::{Absence, DESCRIBED, Shard};
 use crate::clock;
 use crate::session::{Session, SessionError};
@@ -61,6 +62,7 @@ impl<S: Session> Shard<'_, S> {
         match (self.connections[index].state, loss) {
             (State::Up, loss) => self.gone(index, loss),
             (State::Gone, _) => {}
+            (_, Loss::Session(SessionError::Elsewhere(to))) => self.moved(index, to)?,
             (_, loss) if self.away.has(index) => match loss {
                 Loss::Session(error) if error.is_final() => {
                     self.away.losses.push(format!("a client could not come back: {}", loss.text()));
@@ -99,6 +101,7 @@ impl<S: Session> Shard<'_, S> {
         }
         if self.away.returns && !matches!(loss, Loss::Session(error) if error.is_final()) {
             self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });
+            self.next_member(index);
             self.rest(index, now + pause_ns(self.ids[index], 0));
         } else {
             self.part_with(index);
@@ -117,6 +120,37 @@ impl<S: Session> Shard<'_, S> {
         if let Some(window) = self.window {
             self.outbound.end(index, &window);
         }
+    }
+
+    /// Lets the next attempt of a client be at the next member of the server, if it has several.
+    pub(super) fn next_member(&mut self, index: usize) {
+        if self.ramp.dial.is_cluster {
+            let place = usize::from(self.connections[index].place) + 1;
+            self.connections[index].place = (place % self.ramp.dial.to.len()) as u8;
+        }
+    }
+
+    /// Handles a member that names another one: the client goes there.
+    fn moved(&mut self, index: usize, to: &str) -> Result<(), ShardError> {
+        let place = self.ramp.dial.to.iter().position(|known| known.to_string() == to);
+        let Some(place) = place.filter(|_| self.ramp.dial.is_cluster) else {
+            let why = format!("{to} leads its topic, and pubmark knows only the endpoint that it was given");
+            return Err(self.ramp.refusal(SessionError::Denied(why).into()));
+        };
+        if let Some(absence) = self.away.absent.get_mut(&(index as u32)) {
+            absence.failed += 1;
+            let until_ns = clock::now() + pause_ns(self.ids[index], absence.failed - 1);
+            self.away.ended(index);
+            self.connections[index].place = place as u8;
+            self.rest(index, until_ns);
+            return Ok(());
+        }
+        if self.connections[index].attempts >= ATTEMPTS {
+            return self.failed_attempt(index, &format!("{to} was named to lead, by every member that was tried"));
+        }
+        self.ramp.under_way.retain(|other| *other as usize != index);
+        self.connections[index].place = place as u8;
+        self.attempt(index, clock::now())
     }
 
     /// Leaves the client without a connection, but with its session, until then.
@@ -139,6 +173,7 @@ impl<S: Session> Shard<'_, S> {
         let Some(absence) = self.away.absent.get_mut(&(index as u32)) else { return };
         absence.failed += 1;
         let failed = absence.failed;
+        self.next_member(index);
         self.rest(index, clock::now() + pause_ns(self.ids[index], failed));
     }
 

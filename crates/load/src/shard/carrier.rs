@@ -28,6 +28,9 @@ pub struct Dial {
     /// Addresses of one server, at least one. The first is tried first, and the next if
     /// no connection is made.
     pub to: Vec<SocketAddr>,
+    /// True if these are the addresses of the members of a cluster, one each, by number. Then
+    /// each client has a place of its own among them.
+    pub is_cluster: bool,
     /// Source addresses, used in turn if they are of the same family; if empty, the kernel
     /// chooses.
     pub sources: Vec<IpAddr>,
@@ -62,8 +65,9 @@ pub struct ByteStream {
 }
 
 impl ByteStream {
-    /// Begins to connect to the address of this number, as the `nth` connection.
-    pub fn dial(dial: &Dial, place: usize, nth: usize) -> io::Result<ByteStream> {
+    /// Begins to connect to the address of this number, as the `nth` connection, for a client with this number among
+    /// those that have a login of their own.
+    pub fn dial(dial: &Dial, place: usize, nth: usize, client: u32) -> io::Result<ByteStream> {
         let to = *dial.to.get(place).ok_or_else(|| io::Error::other("the server has no address"))?;
         let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let fd = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
@@ -85,7 +89,7 @@ impl ByteStream {
         let stream = TcpStream::from(fd);
         let wire = match &dial.tls {
             None => RawStream::Plain(stream),
-            Some(tls) => RawStream::Tls(Box::new(Tls::new(tls, stream)?)),
+            Some(tls) => RawStream::Tls(Box::new(Tls::new(tls, client, stream)?)),
         };
         let websocket = dial.websocket.as_ref().map(WebSocket::new).transpose()?;
         Ok(ByteStream { wire, websocket: websocket.map(Box::new) })

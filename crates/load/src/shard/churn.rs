@@ -222,7 +222,8 @@ impl<'a, S: Session> Churner<'a, S> {
     /// Begins to open a connection.
     fn open(&mut self, number: u64) {
         use epoll::EventFlags as Flags;
-        let dialed = ByteStream::dial(&self.dial, self.place, number as usize).and_then(|carrier| {
+        let client = self.visitors.get(&number).map_or(0, |visitor| visitor.spec.row);
+        let dialed = ByteStream::dial(&self.dial, self.place, number as usize, client).and_then(|carrier| {
             let data = epoll::EventData::new_u64(number);
             epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
             Ok(carrier)

@@ -156,6 +156,7 @@ impl<S: Session> Listener<S> {
             wild: true,
             leaves: Leaves::None,
             group: None,
+            members: 0,
             reply: None,
             row: 0,
         };
@@ -179,7 +180,7 @@ impl<S: Session> Listener<S> {
     /// Begins to connect to an address, and waits until the connection is made or refused.
     fn connect(&mut self, place: usize) -> Result<(), Loss> {
         use epoll::EventFlags as Flags;
-        let carrier = ByteStream::dial(&self.dial, place, 0)?;
+        let carrier = ByteStream::dial(&self.dial, place, 0, 0)?;
         let data = epoll::EventData::new_u64(0);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)
             .map_err(std::io::Error::from)?;

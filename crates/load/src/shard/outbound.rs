@@ -133,6 +133,7 @@ impl<S: Session> Shard<'_, S> {
             if connection.session.publish(&self.settings, message, sequence, &mut outbound.bytes) {
                 let written = connection.write(&outbound.bytes);
                 self.settle(index, written);
+                self.note_batch(index, now);
             }
         }
         now + MILLISECOND
@@ -210,6 +211,7 @@ impl<S: Session> Shard<'_, S> {
         // After the window nothing is due: a publisher reports its end there.
         let due = client.due_ns(window).min(window.to_ns.unwrap_or(Ns::MAX));
         self.settle(index, written);
+        self.note_batch(index, began);
         (ended, Some(due))
     }
 
@@ -261,6 +263,7 @@ impl<S: Session> Shard<'_, S> {
             outbound.able.push(index as u32);
         }
         self.settle(index, written);
+        self.note_batch(index, now);
         clock::now()
     }
 

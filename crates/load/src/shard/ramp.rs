@@ -13,7 +13,7 @@ use rustix::event::epoll;
 use std::cmp::Reverse;
 
 /// Attempts of one client before it gives up.
-const ATTEMPTS: u8 = 5;
+pub(super) const ATTEMPTS: u8 = 5;
 /// Pause before the second attempt; it doubles with each further one.
 const PAUSE: Ns = 100 * MILLISECOND;
 /// Time that a server may take to accept a connection that has been opened.
@@ -105,11 +105,15 @@ impl<S: Session> Shard<'_, S> {
         (HANDSHAKE / places).max(SECOND)
     }
 
-    fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
+    pub(super) fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
         let spec = self.spec(index);
         let session = S::new(&self.settings, &spec);
+        let members = self.ramp.dial.to.len() as u32;
         let connection = &mut self.connections[index];
         connection.reset(session, State::Opening);
+        if connection.attempts == 0 && self.ramp.dial.is_cluster {
+            connection.place = (spec.id % members) as u8;
+        }
         connection.attempts += 1;
         connection.began_ns = now;
         match self.dial(index) {
@@ -124,9 +128,9 @@ impl<S: Session> Shard<'_, S> {
     /// Begins to open a connection.
     pub(super) fn dial(&mut self, index: usize) -> std::io::Result<()> {
         use epoll::EventFlags as Flags;
-        let place = self.ramp.place;
+        let place = if self.ramp.dial.is_cluster { self.connections[index].place } else { self.ramp.place };
         self.connections[index].place = place;
-        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index)?;
+        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index, self.spec(index).row)?;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.connections[index].carrier = Some(carrier);
@@ -144,6 +148,10 @@ impl<S: Session> Shard<'_, S> {
         }
         connection.state = State::Greeting;
         self.answers.clear();
+        if self.ramp.dial.is_cluster {
+            let to = self.ramp.dial.to.get(usize::from(connection.place));
+            to.into_iter().for_each(|to| connection.session.at(&to.to_string()));
+        }
         connection.session.open(&self.settings, &spec, &mut self.answers);
         match connection.write(&self.answers) {
             Ok(()) => Ok(()),
@@ -227,6 +235,7 @@ impl<S: Session> Shard<'_, S> {
         let attempts = self.connections[index].attempts;
         if attempts < ATTEMPTS {
             self.connections[index].drop_carrier(State::Waiting);
+            self.next_member(index);
             let pause = PAUSE << (attempts.max(1) - 1);
             self.ramp.retries.push(Reverse((clock::now() + pause, index as u32)));
             return Ok(());

@@ -235,6 +235,7 @@ impl<S: Session> Remover<S> {
             wild: false,
             leaves: Leaves::None,
             group: None,
+            members: 0,
             reply: None,
             row: 0,
         }
@@ -246,12 +247,13 @@ impl<S: Session> Remover<S> {
         errand.attempts += 1;
         self.dialled += 1;
         let mut connection = Connection::new(S::new(&self.settings, &Self::spec(&errand)));
-        let dialled =
-            ByteStream::dial(&self.dial, self.dialled % self.dial.to.len().max(1), self.dialled).and_then(|carrier| {
+        let dialled = ByteStream::dial(&self.dial, self.dialled % self.dial.to.len().max(1), self.dialled, 0).and_then(
+            |carrier| {
                 let data = epoll::EventData::new_u64(slot as u64);
                 epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
                 Ok(carrier)
-            });
+            },
+        );
         match dialled {
             Ok(carrier) => {
                 (connection.carrier, connection.state) = (Some(carrier), State::Opening);

@@ -10,6 +10,7 @@ mod requests;
 
 use super::connection::Connection;
 use super::errors::ShardError;
+use super::linger::Lingering;
 use super::notifier::Notifier;
 use crate::control::{Counter, ThreadContext, ThreadReport};
 use crate::pacing::Pacer;
@@ -56,6 +57,8 @@ pub struct Shard<'a, S: Session> {
     pub ramp: Ramp,
     pub outbound: Outbound,
     pub inbound: Inbound,
+    /// Batches that its publishers collect.
+    pub lingering: Lingering,
     /// The paces of its subscribers between start and drain, if they have a rate of their own.
     pub consumers: Option<Consumers>,
     pub window: Option<Window>,

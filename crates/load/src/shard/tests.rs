@@ -63,10 +63,15 @@ impl RunUnderTest {
     }
 
     fn enter_by(&mut self, role: Role, broker: &Broker, version: &str, to: Vec<SocketAddr>) {
+        self.enter_at(role, broker, version, to, false);
+    }
+
+    fn enter_at(&mut self, role: Role, broker: &Broker, version: &str, to: Vec<SocketAddr>, is_cluster: bool) {
         let (context, reports, notifier) = (self.context.clone(), self.reports.0.clone(), Notifier::new().unwrap());
         self.notifiers.push(notifier.clone());
         self.counters.push(Arc::default());
-        let dial = Dial { to, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None };
+        let dial =
+            Dial { to, is_cluster, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None };
         let assignment = Assignment {
             clients: vec![Client {
                 role,
@@ -292,6 +297,19 @@ fn every_address_of_a_server_is_tried() {
     let remark = result.remarks.iter().find(|remark| remark.starts_with("connected to")).unwrap();
     let told = format!("connected to {}, for {first}: Connection refused", broker.address);
     assert!(remark.starts_with(&told) && remark.contains(&second.to_string()), "{remark}");
+}
+
+/// A member that refuses is a failed attempt; the next attempt is at the next member.
+#[test]
+fn a_client_of_a_cluster_goes_on_to_the_next_member() {
+    let broker = Broker::start(Qos::AtLeastOnce, Script::default());
+    let mut under_test = RunUnderTest::new(workload(Qos::AtLeastOnce, false));
+    under_test.enter_at(Role::Subscriber, &broker, "5", vec![closed(), broker.address, closed()], true);
+    under_test.await_reports(1, |report| matches!(report, ThreadReport::Connected).then_some(()));
+    let result = under_test.stop().remove(0);
+    let counts = result.connections.unwrap();
+    assert_eq!((counts.opened, counts.refused, counts.retried), (1, 1, 1));
+    assert!(!result.remarks.iter().any(|remark| remark.starts_with("connected to")), "{:?}", result.remarks);
 }
 
 #[test]

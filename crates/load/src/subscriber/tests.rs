@@ -22,6 +22,25 @@ fn subscriber(workload: &Workload) -> Subscriber {
 const FROM: Ns = 2_000_000_000;
 
 #[test]
+fn order_is_checked_within_each_part_of_a_topic() {
+    let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    for (arrivals, reordered) in [
+        (&[(0, 0), (1, 0), (3, 0), (2, 0)][..], 1),
+        (&[(1, 1), (0, 0), (3, 1), (2, 0)], 0),
+        (&[(3, 1), (0, 0), (1, 1), (2, 0)], 1),
+        (&[(5, 63), (4, 2), (0, 63), (1, 2)], 2),
+    ] {
+        let mut subscriber = subscriber(&workload);
+        for (sequence, part) in arrivals.iter().copied() {
+            let intended = FROM + u64::from(sequence) * 1_000_000;
+            subscriber.recorder_mut().from_part(part);
+            subscriber.arrived(&message(64, 0, sequence, intended), intended + 100_000);
+        }
+        assert_eq!(subscriber.recorder().counts().reordered, reordered, "{arrivals:?}");
+    }
+}
+
+#[test]
 fn every_kind_of_fault_is_counted_apart() {
     let workload = workload(&[("verify", "full"), ("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
     let mut subscriber = subscriber(&workload);

@@ -3,7 +3,7 @@
 use super::limit::{self, CapacityLimit, GREW};
 use crate::figure::backlog;
 use crate::objective::Objective;
-use crate::record::{FigureGroup, Finding, Reason, RunRecord};
+use crate::record::{FigureGroup, Finding, Prospect, Reason, RunRecord};
 use crate::words::words;
 use serde::Serialize;
 
@@ -59,6 +59,9 @@ pub struct CapacityStep {
     pub server_cpu_cores: Option<f64>,
     /// Peak memory of the server, bytes.
     pub server_rss_bytes: Option<u64>,
+    /// The backlog at the window's end, if a fault's was not gone by then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prospect: Option<Prospect>,
     /// Processor time per delivered message, s: of the server or, if there is none, of the agents.
     pub work_s: Option<f64>,
 }
@@ -96,6 +99,7 @@ impl CapacityStep {
             p99_ns: latency.map(|all| all.p99),
             server_cpu_cores: record.server.as_ref().map(|server| server.cpu_cores),
             server_rss_bytes: record.server.as_ref().map(|server| server.rss_bytes_max),
+            prospect: record.recovery.and_then(|recovery| recovery.prospect),
             work_s: work_s(record),
         }
     }

@@ -381,10 +381,10 @@ numbers! {
         "longest silence of a subscriber minus the requested length of the fault in it";
     /// From the end of a fault until its backlog was caught up, ns. If that did not happen within
     /// the window, the time that was watched, a lower bound.
-    CAUGHT_UP = "caught_up_after_ns" ["caught_up_after"] Flow LatencyP99 Ns LOWER, "caught up after",
+    CAUGHT_UP = "caught_up_after_ns" ["caught_up", "caught_up_after"] Flow LatencyP99 Ns LOWER, "caught up after",
         number(|run| count(run.recovery.and_then(|cost| cost.caught_up_after_ns.or(cost.watched_ns))?)),
         step |run| run.workload.slice_ns() as f64,
-        "time from the end of a fault until the backlog was delivered and the rate was normal, in slices of the window";
+        "time from the end of a fault until the backlog was delivered and latency and rate were as before it; exact to a slice (a twentieth of the window, at most 1 s), and finer if that takes two slices or more";
     /// From the start of a killed server until it listened, ns.
     LISTENS_AFTER = "listens_after_ns" ["listens_after"] Server LatencyP99 Ns LOWER, "listens after",
         number(|run| count(run.recovery?.listens_after_ns?)),

@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 use crate::units::SECOND;
-use crate::wire_protocol::Protocol;
+use crate::wire_protocol::{MOST_PARTITIONS, Protocol};
 use crate::workload::Workload;
 
 /// Options of MQTT 5.
@@ -31,6 +31,7 @@ pub(super) fn can_carry(system: &System, workload: &Workload, options: &Options)
         Some(Protocol::Kafka) if workload.topics.is_some() => {
             return refuse("topics", "a producer or consumer of pubmark has one topic of Kafka");
         }
+        Some(Protocol::Kafka) => has_partitions(workload, options)?,
         Some(Protocol::Redis) if workload.topics.is_some() && workload.qos > 0 => {
             return refuse("topics", "a subscriber of pubmark reads one stream");
         }
@@ -48,6 +49,25 @@ pub(super) fn can_carry(system: &System, workload: &Workload, options: &Options)
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Checks that each member of a group has a partition of its own.
+fn has_partitions(workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
+    let (partitions, subscribers) = (options.number("partitions"), workload.subscribers);
+    if !(1..=MOST_PARTITIONS).contains(&partitions) {
+        let what = format!("options.partitions = {partitions}: a topic of pubmark has 1 to {MOST_PARTITIONS}");
+        return Err(Diagnostic::whole(what).help("write a number in this range"));
+    }
+    if workload.competing() && partitions < subscribers.into() {
+        let what = format!(
+            "options.partitions = {partitions}: the {subscribers} subscribers of `{}` share out the partitions, and some \
+             would have none",
+            workload.pattern
+        );
+        return Err(Diagnostic::whole(what)
+            .help(format!("set options.partitions to {subscribers} or more, or write fewer subscribers")));
+    }
+    Ok(())
 }
 
 /// Checks the options that only MQTT 5 has.

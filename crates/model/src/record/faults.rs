@@ -14,6 +14,9 @@ pub struct FaultEvent {
     /// The host, if the fault affected a host's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// Number of the server's member that it affected, from 1, if it named one or its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<u32>,
     /// Instant, ns from the window's beginning, at which the last of its processes had been sent
     /// the signal, all of the link's connections had been reset, or the last agent of a side had
     /// been told that its clients are killed or cut; `None` if that never happened.
@@ -42,14 +45,19 @@ pub struct Recovery {
     pub silence_ns: Option<Ns>,
     /// That silence less the scripted length of the faults within it, ns; 0 if it was shorter.
     pub beyond_ns: Option<Ns>,
-    /// From the end of the fault until all messages due before it that arrive at all had arrived,
-    /// and as much arrived as before the fault, ns; with several faults, the longest. In steps of a
-    /// slice of `series`, rounded up. `None` if that did not happen within the window, or if
-    /// `watched_ns` is `None`.
+    /// From the end of the fault until all messages due before it that arrive at all had arrived, as
+    /// much arrived as before the fault, and latency was what it was before it, ns; with several
+    /// faults, the longest. Exact to a slice of `series`, and better where latency fell for two
+    /// slices or more. `None` if that did not happen within the window, or if `watched_ns` is
+    /// `None`.
     pub caught_up_after_ns: Option<Ns>,
     /// From the end of the last fault to the window's end, ns: the time for which recovery was
     /// observed. `None` if that is less than a slice, or if no times were measured.
     pub watched_ns: Option<Ns>,
+    /// The backlog at the window's end; `None` if `caught_up_after_ns` is known or `watched_ns` is
+    /// not, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prospect: Option<Prospect>,
     /// From the start of the server after a kill until it listened, ns; with several kills, the
     /// longest.
     pub listens_after_ns: Option<Ns>,
@@ -59,4 +67,17 @@ pub struct Recovery {
     pub clients_back_after_ns: Option<Ns>,
     /// Lost connections that their clients did not restore; `None` for libraries.
     pub clients_not_back: Option<u64>,
+}
+
+/// A backlog that was not gone when the window ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prospect {
+    /// It shrank: a longer window would show its end.
+    Shrinks {
+        /// Length of a window that is long enough if it goes on like this, ns.
+        window_ns: Ns,
+    },
+    /// It was not smaller than at the end of the fault: the system does not recover by itself.
+    Lasts,
 }

@@ -12,7 +12,7 @@ use crate::units::parse_time;
 #[derive(Default)]
 pub(super) struct Deployment {
     install: Install,
-    server: ServerSpec,
+    pub(super) server: ServerSpec,
     container: ContainerSpec,
     server_at: Option<usize>,
     container_at: Option<usize>,
@@ -36,6 +36,8 @@ impl Deployment {
         match table.name.as_str() {
             "install" => self.read_install(table, errors),
             "server" => self.read_server(table, errors),
+            "cluster" => self.read_cluster(table, errors),
+            "cluster.joined" | "cluster.leader" => self.read_probe(table.name == "cluster.leader", table, errors),
             "container" => self.read_container(table, errors),
             "server.prepare" => {
                 for entry in &table.entries {
@@ -186,14 +188,14 @@ impl Deployment {
     }
 
     /// Returns the one text of a key, which may contain placeholders.
-    fn text(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> String {
+    pub(super) fn text(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> String {
         let Some(value) = entry.one(errors) else { return String::new() };
         self.filled.push(value.clone());
         value.text.clone()
     }
 
     /// Returns the words of a command, which may contain placeholders.
-    fn list(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
+    pub(super) fn list(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
         if !entry.is_list || entry.values.is_empty() {
             errors.push(
                 Diagnostic::at(entry.key_at, format!("`{}` takes a list of words", entry.key))
@@ -236,6 +238,7 @@ impl Deployment {
             )),
             None => {}
         }
+        self.server.cluster.iter().for_each(|cluster| cluster.check(at, errors));
         let places = sample(system, &self.server);
         for value in &self.filled {
             if let Err(error) = places.fill(&value.text) {
@@ -273,12 +276,15 @@ impl Deployment {
 /// Keys of `[install]`.
 const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, {tls:A|B}, {tls_cert}, {tls_key}, {tls_ca}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {first.port.NAME}, {member}, {members:A|B}, {each:TEXT|SEPARATOR}, {pubmark}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, {tls:A|B}, {tls_cert}, {tls_key}, {tls_ca}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
 
 /// Returns placeholders with a sample value each.
 fn sample(system: &System, server: &ServerSpec) -> Places {
     Places {
         ports: server.ports().into_iter().zip(11_000..).collect(),
+        member: 1,
+        members: Vec::new(),
+        program: "/pubmark".into(),
         dir: "/run/x".into(),
         cache: "/cache/x".into(),
         here: "/here/x".into(),

@@ -2,16 +2,17 @@
 
 use super::System;
 use super::deployment::Deployment;
+use crate::cluster::MEMBERS;
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table, flag};
-use crate::options::common;
+use crate::options::{OptionKind, common, spec};
 use crate::printable::unprintable;
 use crate::setting::Settings;
 use crate::units::{format_time, parse_time};
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 14] = [
     "agent",
     "env",
     "install",
@@ -19,6 +20,9 @@ const TABLES: [&str; 11] = [
     "server.prepare",
     "server.environment",
     "server.files",
+    "cluster",
+    "cluster.joined",
+    "cluster.leader",
     "container",
     "container.environment",
     "options.NAME",
@@ -54,6 +58,14 @@ impl System {
         let mut options = system.protocol().map_or_else(common, Protocol::options);
         options.retain(|option| system.option(&option.name).is_none());
         options.append(&mut system.options);
+        if deployment.server.cluster.is_some() {
+            options.push(spec(
+                MEMBERS,
+                OptionKind::Count,
+                Some("1"),
+                "servers that form a cluster, all on the server's host",
+            ));
+        }
         system.options = options;
         (system.server, system.install) = deployment.finish(&system, &mut errors);
         system.check(&mut errors);

@@ -190,9 +190,10 @@ fn faults_that_cannot_be_are_refused_with_the_way_out() {
         &file("alpha", tcp, "kill server at 1s for 1s"),
         &[("`kill server at 1s for 1s` cannot be done to alpha: it is a library and has no server", skip)],
     );
+    let cut = LEAVE_OUT.map(|_| "use `cut link at … for …` or `cut clients at …`, or set `fault` to none");
     unplannable(
         &file("broker", "duration = \"6s\"", "stop server at 1s for 1s"),
-        &[("`stop server at 1s for 1s` cannot be done to broker: its server was not started by pubmark", skip)],
+        &[("`stop server at 1s for 1s` cannot be done to broker: its server was not started by pubmark", cut)],
     );
     unplannable(
         &file("alpha", tcp, "stop publishers at 5500ms for 1s"),
@@ -235,7 +236,7 @@ fn faults_that_cannot_be_are_refused_with_the_way_out() {
         &file("solo", "", "stop publishers at 1s for 1s"),
         &[(
             "`stop publishers at 1s for 1s` cannot be done to solo: it runs in virtual time",
-            Some("use its own options, such as stall_at and stall_for"),
+            Some("use one `stop server at … for …`, or its own options, such as lose_every"),
         )],
     );
     let axis = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\n\

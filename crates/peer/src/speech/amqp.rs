@@ -284,7 +284,8 @@ impl AmqpServer {
                 if self.queue.as_ref().is_some_and(|held| *held.name != *queue.0) {
                     return Err(not_implemented("a second queue"));
                 }
-                let new = || Queue { name: queue.0.into(), bindings: Vec::new(), consumer: None };
+                let by_name = || vec![[DEFAULT, &[SEPARATOR], queue.0].concat().into_boxed_slice()];
+                let new = || Queue { name: queue.0.into(), bindings: by_name(), consumer: None };
                 self.queue.get_or_insert_with(new);
                 say(Method::QueueDeclareOk { queue, messages: 0, consumers: 0 });
             }

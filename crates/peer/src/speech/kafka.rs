@@ -1,14 +1,16 @@
-//! Kafka: topics of one partition. A topic is there once its client has asked to create it. A consumer's records are
-//! those that were passed on since it asked for the end of the partition; nothing older is kept.
+//! Kafka. A topic is there once its client has asked to create it. A consumer's records are those that were passed on
+//! since it asked for the end of their partition; nothing older is kept. Scripted faults pass from one partition to
+//! another: each partition is a topic of its own to the dispatcher.
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::kafka::{
-    BATCH_BYTES, CreatedId, FetchHead, KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER,
-    POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, TopicAnswer,
-    UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch, end_batch, put_fetch_head, put_record,
+    BATCH_BYTES, CreatedId, FetchHead, FetchPartition, GzipReader, KafkaRecord, KafkaRequest, KafkaResponse,
+    MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame,
+    SASL_AUTHENTICATION_FAILED, TopicAnswer, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch,
+    begin_fetched, end_batch, end_fetched, put_fetched, put_record,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -19,8 +21,16 @@ const REFUSAL: &str = "the policy of the peer refuses it";
 /// A fetch that waits for records.
 struct OpenFetch {
     correlation: i32,
-    offset: i64,
+    /// Partitions and their offsets.
+    positions: Vec<(i32, i64)>,
     max_bytes: usize,
+}
+
+/// Records of a partition that wait for a fetch.
+#[derive(Default)]
+struct KeptRecords {
+    partition: i32,
+    payloads: VecDeque<Box<[u8]>>,
 }
 
 /// A connection.
@@ -29,11 +39,12 @@ pub struct KafkaServer {
     script: Rc<PeerScript>,
     /// Messages received on the connection.
     published: u64,
-    has_created: bool,
+    /// Partitions of its topic; 0 until it is created.
+    partitions: u32,
     /// The topic that it reads.
     topic: Box<[u8]>,
     fetch: Option<OpenFetch>,
-    kept: VecDeque<Box<[u8]>>,
+    kept: Vec<KeptRecords>,
     kept_bytes: usize,
 }
 
@@ -45,10 +56,10 @@ impl Speech for KafkaServer {
             denied,
             script: Rc::default(),
             published: 0,
-            has_created: false,
+            partitions: 0,
             topic: Box::default(),
             fetch: None,
-            kept: VecDeque::new(),
+            kept: Vec::new(),
             kept_bytes: 0,
         }
     }
@@ -73,10 +84,13 @@ impl Speech for KafkaServer {
         Ok(done)
     }
 
-    fn deliver(&mut self, _: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
-        self.kept_bytes += payload.len();
-        self.kept.push_back(payload.into());
-        self.serve(out);
+    fn deliver(&mut self, token: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
+        let partition = token as i32;
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.partition == partition) {
+            self.kept_bytes += payload.len();
+            kept.payloads.push_back(payload.into());
+            self.serve(out);
+        }
     }
 
     fn kept_bytes(&self) -> usize {
@@ -100,12 +114,12 @@ impl KafkaServer {
                 KafkaResponse::ApiVersions(if self.denied { UNKNOWN_SERVER_ERROR } else { NO_ERROR }, None)
             }
             KafkaRequest::Metadata { topic } => {
-                let error = if self.has_created { NO_ERROR } else { UNKNOWN_TOPIC_OR_PARTITION };
-                let partitions = u32::from(self.has_created);
+                let partitions = self.partitions;
+                let error = if partitions > 0 { NO_ERROR } else { UNKNOWN_TOPIC_OR_PARTITION };
                 KafkaResponse::Metadata(MetadataAnswer { topic, error, partitions, brokers: 1 })
             }
-            KafkaRequest::CreateTopics { topic, .. } => {
-                self.has_created = true;
+            KafkaRequest::CreateTopics { topic, partitions, .. } => {
+                self.partitions = partitions.max(1) as u32;
                 KafkaResponse::CreateTopics(TopicAnswer { topic, error: NO_ERROR, words: None })
             }
             KafkaRequest::DeleteTopics { topic, .. } => {
@@ -117,8 +131,9 @@ impl KafkaServer {
             KafkaRequest::SaslHandshake { .. } => KafkaResponse::SaslHandshake(NO_ERROR),
             KafkaRequest::SaslAuthenticate { .. } => KafkaResponse::SaslAuthenticate(SASL_AUTHENTICATION_FAILED, None),
             KafkaRequest::ListOffsets { topic, partition, .. } => {
-                hub(Ask::Subscribe(Filter::Exact(topic), 0));
+                hub(Ask::Subscribe(Filter::Exact(&of_partition(topic, partition)), partition as u32));
                 self.topic = topic.into();
+                self.kept.push(KeptRecords { partition, ..KeptRecords::default() });
                 KafkaResponse::ListOffsets(PartitionAnswer {
                     topic,
                     partition,
@@ -127,14 +142,15 @@ impl KafkaServer {
                     words: None,
                 })
             }
-            KafkaRequest::Fetch { offset, max_bytes, .. } => {
-                let max_bytes = max_bytes.max(0) as usize;
-                self.fetch = Some(OpenFetch { correlation: frame.correlation, offset, max_bytes });
+            KafkaRequest::Fetch { limits, partitions, .. } => {
+                let (positions, max_bytes) = (partitions.iter().collect(), limits.max_bytes.max(0) as usize);
+                self.fetch = Some(OpenFetch { correlation: frame.correlation, positions, max_bytes });
                 self.serve(out);
                 return Ok(None);
             }
             KafkaRequest::Produce { acks, topic, partition, records, .. } => {
-                let answer = self.produce(topic, records, if acks == 0 { 0 } else { 1 }, hub)?;
+                let to = of_partition(topic, partition);
+                let answer = self.produce(&to, records, if acks == 0 { 0 } else { 1 }, hub)?;
                 let (error, words) = match answer {
                     PublisherAnswer::Acknowledged => (NO_ERROR, None),
                     PublisherAnswer::Refused => (POLICY_VIOLATION, Some(REFUSAL.as_bytes())),
@@ -163,11 +179,14 @@ impl KafkaServer {
         hub: &mut Hub<'_>,
     ) -> Result<PublisherAnswer, Malformed> {
         let short = || Malformed::new("a batch ends too early");
-        let count = RecordBatch::decode(records)?.ok_or_else(short)?.count;
-        let (mut at, mut worst) = (BATCH_BYTES, PublisherAnswer::Acknowledged);
-        for _ in 0..count {
-            let (record, used) = KafkaRecord::decode(&records[at..])?.ok_or_else(short)?;
-            at += used;
+        let head = RecordBatch::decode(records)?.ok_or_else(short)?;
+        let mut gzip = head.is_gzip().then(GzipReader::default);
+        let records = &records[BATCH_BYTES..];
+        let mut rest = gzip.as_mut().map_or(Ok(records), |gzip| gzip.decompress(records))?;
+        let mut worst = PublisherAnswer::Acknowledged;
+        for _ in 0..head.count {
+            let (record, used) = KafkaRecord::decode(rest)?.ok_or_else(short)?;
+            rest = &rest[used..];
             self.published += 1;
             if self.script.end.as_ref().is_some_and(|end| self.published >= end.after) {
                 hub(Ask::Close);
@@ -184,34 +203,49 @@ impl KafkaServer {
 
     /// Answers the fetch that waits, if there are records for it.
     fn serve(&mut self, out: &mut Vec<u8>) {
-        if self.kept.is_empty() {
+        if self.kept_bytes == 0 {
             return;
         }
-        let Some(OpenFetch { correlation, offset, max_bytes }) = self.fetch.take() else { return };
-        let mut records = Vec::new();
-        let batch = begin_batch(&mut records, offset);
-        let mut count = 0;
-        while let Some(payload) = self.kept.front().filter(|_| count == 0 || records.len() < max_bytes) {
-            put_record(&mut records, count, payload);
-            self.kept_bytes -= payload.len();
-            self.kept.pop_front();
-            count += 1;
+        let Some(OpenFetch { correlation, positions, max_bytes }) = self.fetch.take() else { return };
+        let head = FetchHead { correlation, error: NO_ERROR, topic: &self.topic, partitions: positions.len() as u32 };
+        let at = begin_fetched(&head, out);
+        let (mut all, mut records) = (0, Vec::new());
+        for (partition, offset) in positions {
+            records.clear();
+            let batch = begin_batch(&mut records, offset);
+            let mut count = 0;
+            let kept = self.kept.iter_mut().find(|kept| kept.partition == partition);
+            let payloads = kept.map(|kept| &mut kept.payloads).into_iter();
+            for payloads in payloads {
+                while let Some(payload) = payloads.front().filter(|_| all == 0 || records.len() < max_bytes) {
+                    put_record(&mut records, count, payload);
+                    self.kept_bytes -= payload.len();
+                    payloads.pop_front();
+                    (count, all) = (count + 1, all + 1);
+                }
+            }
+            match count {
+                0 => records.clear(),
+                _ => end_batch(&mut records, batch, count, NO_PRODUCER),
+            }
+            let (high_watermark, records_bytes) = (offset + i64::from(count), records.len() as u32);
+            put_fetched(&FetchPartition { partition, error: NO_ERROR, high_watermark, records_bytes }, out);
+            out.extend_from_slice(&records);
         }
-        end_batch(&mut records, batch, count, NO_PRODUCER);
-        let high_watermark = offset + i64::from(count);
-        let records_bytes = records.len() as u32;
-        let head =
-            FetchHead { correlation, error: NO_ERROR, topic: &self.topic, partition: 0, high_watermark, records_bytes };
-        put_fetch_head(&head, out);
-        out.extend_from_slice(&records);
+        end_fetched(out, at);
     }
+}
+
+/// Returns the dispatcher's name of a partition.
+fn of_partition(topic: &[u8], partition: i32) -> Vec<u8> {
+    [topic, b"/", partition.to_string().as_bytes()].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::speech::Handled;
-    use pubmark_wire::kafka::{FetchItem, FetchReader, KafkaApi, ResponseFrame};
+    use pubmark_wire::kafka::{FetchItem, FetchLimits, FetchReader, KafkaApi, ResponseFrame, put_fetch};
 
     const TOPIC: &[u8] = b"a.b";
 
@@ -259,36 +293,51 @@ mod tests {
         assert!(out.is_empty() && asked == ["0 x", "0 y"]);
     }
 
+    fn fetch(positions: &[(i32, i64)]) -> Vec<u8> {
+        let (limits, mut out) = (FetchLimits { max_wait_ms: 1, min_bytes: 1, max_bytes: 75 }, Vec::new());
+        put_fetch(&mut out, 7, b"c", limits, TOPIC, positions.iter().copied());
+        out
+    }
+
+    /// Returns the records of all answers: partition, offset, value.
+    fn read(out: &[u8]) -> Vec<(i32, i64, Vec<u8>)> {
+        let (mut reader, mut taken, mut read, mut of) = (FetchReader::default(), 0, Vec::new(), 0);
+        while let (used, Some(item)) = reader.next(&out[taken..]).unwrap() {
+            taken += used;
+            match item {
+                FetchItem::Partition(partition) => of = partition.partition,
+                FetchItem::Record(offset, record) => read.push((of, offset, record.value.unwrap().to_vec())),
+                _ => {}
+            }
+        }
+        assert_eq!(taken, out.len());
+        read
+    }
+
     #[test]
     fn a_fetch_waits_for_records_and_records_for_a_fetch() {
         let mut kafka = KafkaServer::new(false);
         let ok = PublisherAnswer::Acknowledged;
-        let (_, asked) = ask(&mut kafka, KafkaRequest::ListOffsets { topic: TOPIC, partition: 0, time: -1 }, ok);
-        assert_eq!(asked.len(), 1);
-        let fetch = |offset| KafkaRequest::Fetch {
-            max_wait_ms: 1,
-            min_bytes: 1,
-            max_bytes: 75,
-            topic: TOPIC,
-            partition: 0,
-            offset,
+        for partition in [0, 2] {
+            let (_, asked) = ask(&mut kafka, KafkaRequest::ListOffsets { topic: TOPIC, partition, time: -1 }, ok);
+            let exact = Filter::Exact(if partition == 0 { b"a.b/0" } else { b"a.b/2" });
+            assert_eq!(asked, [format!("{:?}", Ask::Subscribe(exact, partition as u32))]);
+        }
+        let fetch_from = |kafka: &mut KafkaServer, positions: &[(i32, i64)]| {
+            let (bytes, mut out) = (fetch(positions), Vec::new());
+            let hub = &mut |_: Ask<'_>| Handled { answer: ok, listeners: 0 };
+            assert_eq!(kafka.input(&bytes, &mut out, hub).unwrap(), bytes.len());
+            out
         };
-        assert!(ask(&mut kafka, fetch(5), ok).0.is_empty());
+        assert!(fetch_from(&mut kafka, &[(0, 5), (2, 9)]).is_empty());
         let mut out = Vec::new();
-        for payload in [&b"first"[..], b"second", b"third", b"fourth"] {
-            kafka.deliver(0, Address::of(TOPIC), payload, 0, &mut out);
+        for (partition, payload) in [(2, &b"first"[..]), (0, b"second"), (0, b"third"), (2, b"fourth"), (0, b"fifth")] {
+            kafka.deliver(partition, Address::of(TOPIC), payload, 0, &mut out);
         }
-        assert_eq!(kafka.kept_bytes(), 17);
-        out.extend(ask(&mut kafka, fetch(6), ok).0);
-        let (mut reader, mut taken, mut read) = (FetchReader::default(), 0, Vec::new());
-        while let (used, Some(item)) = reader.next(&out[taken..]).unwrap() {
-            taken += used;
-            if let FetchItem::Record(offset, record) = item {
-                read.push((offset, record.value.unwrap().to_vec()));
-            }
-        }
-        let wanted = [(5, &b"first"[..]), (6, b"second"), (7, b"third")];
-        assert_eq!(read, wanted.map(|(offset, value)| (offset, value.to_vec())));
-        assert_eq!(kafka.kept_bytes(), 6);
+        assert_eq!((read(&out), kafka.kept_bytes()), (vec![(2, 9, b"first".to_vec())], 22));
+        let out = fetch_from(&mut kafka, &[(2, 10), (0, 5)]);
+        let wanted = [(2, 10, &b"fourth"[..]), (0, 5, b"second"), (0, 6, b"third")];
+        assert_eq!(read(&out), wanted.map(|(partition, offset, value)| (partition, offset, value.to_vec())));
+        assert_eq!(kafka.kept_bytes(), 5);
     }
 }

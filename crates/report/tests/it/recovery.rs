@@ -33,6 +33,7 @@ const COST: Recovery = Recovery {
     beyond_ns: Some(735 * MS),
     caught_up_after_ns: Some(993 * MS),
     watched_ns: Some(5_000 * MS),
+    prospect: None,
     listens_after_ns: Some(167 * MS),
     clients_back_after_ns: Some(772 * MS),
     clients_not_back: Some(0),
@@ -67,7 +68,7 @@ fn a_row_a_cell_fits_a_narrow_screen_with_what_was_put_together_by_hand() {
     assert_eq!(lines[3], "delta 128B 735 ms ≥ 5.00 s 3 not 3.00k 7 7", "{text}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{text}");
     let table = words(table);
-    assert!(table.contains("in steps of 500 ms") && table.contains("it was not, when the window ended"), "{text}");
+    assert!(table.contains("exact to 500 ms") && table.contains("it was not, when the window ended"), "{text}");
     assert!(table.contains("hidden at 80 columns: duplicated, silence, listens"), "{text}");
     let markdown = told().report().markdown();
     let row = "| delta | 64B | 735 ms | 993 ms | 772 ms | 3.00k | 7 | 7 | 11 | 2.73 s | 167 ms |";

@@ -31,6 +31,8 @@ pub struct Seat {
 pub struct Reached {
     /// The server's URL, or that of the link before it.
     pub endpoint: String,
+    /// URLs of all members of the server, if there are several.
+    pub members: Vec<String>,
     /// Addresses to connect from; if empty, the kernel chooses.
     pub sources: Vec<String>,
     /// Certificate (PEM) of the authority to trust, if the server's was made for the run.

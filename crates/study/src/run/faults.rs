@@ -6,7 +6,7 @@ use pubmark_host::clock;
 use pubmark_host::deployment::MemberAnswer;
 use pubmark_host::reach::Host;
 use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
-use pubmark_model::fault::{Act, Fault, Script, Target};
+use pubmark_model::fault::{Act, Fault, Members, Script, Target};
 use pubmark_model::record::FaultEvent;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::collections::VecDeque;
@@ -15,6 +15,10 @@ use std::time::Duration;
 
 /// Interval of the checks whether a restarted server listens.
 const LOOK: Ns = 2 * MILLISECOND;
+/// Interval of the checks whether a restarted member has joined.
+const JOINING: Ns = 50 * MILLISECOND;
+/// Time limit for a leader to be known.
+const LEADER: Ns = 5 * SECOND;
 /// Time limit after the window for the answers of keepers.
 const ANSWER: Ns = 25 * SECOND;
 
@@ -60,12 +64,29 @@ struct Returning {
     since_ns: Ns,
 }
 
+/// Members that are being restarted.
+struct Restart {
+    fault: usize,
+    /// Numbers, from 0, of those whose turn comes later.
+    waiting: VecDeque<usize>,
+    /// Orders that were not answered with a start.
+    unstarted: usize,
+    /// Instant of the next check whether they have joined.
+    look_ns: Ns,
+}
+
 /// The faults of a run, carried out one after the other. Its instants are of CLOCK_MONOTONIC.
 pub struct Faults {
     from_ns: Ns,
     steps: VecDeque<Step>,
     /// By fault of the script: its planned length, ns.
     lengths: Vec<Ns>,
+    /// By fault of the script: the members of the server that it names.
+    named: Vec<Option<Members>>,
+    /// By fault of the script: numbers, from 0, of the members that it affected.
+    affected: Vec<Vec<usize>>,
+    /// Members that are being restarted: no other fault begins meanwhile.
+    restart: Option<Restart>,
     /// By fault of the script: its log.
     log: Vec<FaultEvent>,
     /// Orders that keepers have not answered, the oldest first.
@@ -79,8 +100,11 @@ impl Faults {
         let mut steps: Vec<Step> = Vec::new();
         for (index, fault) in script.0.iter().enumerate() {
             // `Leader` tells the agents what happens to their clients.
-            let Some(until_ns) = fault.until_ns() else { continue };
+            if fault.is_of_agents() {
+                continue;
+            }
             steps.push(Step { at_ns: from_ns.saturating_add(fault.at_ns), fault: index, ends: false });
+            let Some(until_ns) = fault.until_ns() else { continue };
             steps.push(Step { at_ns: from_ns.saturating_add(until_ns), fault: index, ends: true });
         }
         // A stable sort: a fault without length begins before it ends.
@@ -89,14 +113,18 @@ impl Faults {
             what: fault.what,
             who: fault.who,
             host: fault.host.as_deref().map(str::to_owned),
+            member: None,
             at_ns: None,
             until_ns: None,
             listens_ns: None,
             note: None,
         };
         let log = script.0.iter().map(event).collect();
+        let named = script.0.iter().map(|fault| fault.member).collect();
+        let affected = vec![Vec::new(); script.0.len()];
         let lengths = script.0.iter().map(|fault| fault.for_ns.unwrap_or(0)).collect();
-        Faults { from_ns, steps: steps.into(), lengths, log, awaited: VecDeque::new(), returning: None }
+        let (awaited, returning, restart) = (VecDeque::new(), None, None);
+        Faults { from_ns, steps: steps.into(), lengths, named, affected, restart, log, awaited, returning }
     }
 
     /// Notes that agents carried out the fault at this place in the script at this instant. Killed clients stay away;
@@ -109,7 +137,7 @@ impl Faults {
 
     /// Returns the latest instant at which [`Faults::step`] must be called.
     pub fn next_ns(&self) -> Ns {
-        let look = if self.returning.is_some() { clock::now() + LOOK } else { Ns::MAX };
+        let look = if self.returning.is_some() || self.restart.is_some() { clock::now() + LOOK } else { Ns::MAX };
         self.steps.front().map_or(look, |step| step.at_ns.min(look))
     }
 
@@ -118,29 +146,17 @@ impl Faults {
     /// # Errors
     /// If a link neither fails nor is repaired as it should.
     pub fn step(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
-        while self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
+        while self.restart.is_none() && self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
             self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
         }
         self.hear(reach)
     }
 
     fn take(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
-        let event = &mut self.log[step.fault];
-        if event.who == Target::Server {
-            let order = match (event.what, step.ends) {
-                (Act::Kill, false) => KeeperOrder::Kill,
-                (Act::CutPower, false) => KeeperOrder::CutPower,
-                (Act::Kill | Act::CutPower, true) => KeeperOrder::Start,
-                (_, false) => KeeperOrder::Stop,
-                (_, true) => KeeperOrder::Continue,
-            };
-            for member in reach.members {
-                reach.hosts[member.host].order(&member.name, order)?;
-                let (member, fault, ends) = (member.name.clone(), step.fault, step.ends);
-                self.awaited.push_back(Awaited { member, fault, ends });
-            }
-            return Ok(());
+        if self.log[step.fault].who == Target::Server {
+            return self.take_of_server(step, reach);
         }
+        let event = &mut self.log[step.fault];
         if event.who == Target::Host {
             let host = reach.hosts.iter_mut().find(|host| Some(&host.spec.name) == event.host.as_ref());
             let Some(host) = host else { return Err(failed("a host that takes no part cannot be cut off")) };
@@ -171,10 +187,103 @@ impl Faults {
         Ok(())
     }
 
+    fn take_of_server(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+        let Step { fault, ends, .. } = *step;
+        let what = self.log[fault].what;
+        if !ends {
+            self.affected[fault] = self.choose(fault, reach)?;
+        }
+        let members = self.affected[fault].clone();
+        if what == Act::Restart {
+            let mut waiting: VecDeque<usize> = members.into();
+            let first = if self.named[fault] == Some(Members::Rolling) { 1 } else { waiting.len() };
+            let first: Vec<usize> = waiting.drain(..first.min(waiting.len())).collect();
+            self.restart = Some(Restart { fault, waiting, unstarted: first.len(), look_ns: 0 });
+            return first.into_iter().try_for_each(|member| self.restart_member(fault, member, reach));
+        }
+        let order = match (what, ends) {
+            (Act::Kill, false) => KeeperOrder::Kill,
+            (Act::CutPower, false) => KeeperOrder::CutPower,
+            (Act::Kill | Act::CutPower, true) => KeeperOrder::Start,
+            (_, false) => KeeperOrder::Stop,
+            (_, true) => KeeperOrder::Continue,
+        };
+        members.into_iter().try_for_each(|member| self.order(member, order, (fault, ends), reach))
+    }
+
+    fn order(
+        &mut self,
+        member: usize,
+        order: KeeperOrder,
+        (fault, ends): (usize, bool),
+        reach: &mut Reach<'_, '_>,
+    ) -> Result<(), RunError> {
+        let SeatedMember { name, host } = &reach.members[member];
+        reach.hosts[*host].order(name, order)?;
+        self.awaited.push_back(Awaited { member: name.clone(), fault, ends });
+        Ok(())
+    }
+
+    fn restart_member(&mut self, fault: usize, member: usize, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+        self.order(member, KeeperOrder::Terminate, (fault, false), reach)?;
+        self.order(member, KeeperOrder::Start, (fault, true), reach)
+    }
+
+    /// Returns the members that a fault affects, by number from 0. The leader is asked for now.
+    fn choose(&mut self, fault: usize, reach: &mut Reach<'_, '_>) -> Result<Vec<usize>, RunError> {
+        let number = match self.named[fault] {
+            None | Some(Members::Rolling) => return Ok((0..reach.members.len()).collect()),
+            Some(Members::Number(number)) => number,
+            Some(Members::Leader) => {
+                let deadline = clock::now() + LEADER;
+                let first = reach.members.first().ok_or_else(|| failed("the server has no members"))?.host;
+                loop {
+                    match reach.hosts[first].leader() {
+                        Ok(number) => break number,
+                        Err(why) if clock::now() >= deadline => {
+                            return Err(failed(format!("nobody says which member leads: {why}")));
+                        }
+                        Err(_) => thread::park_timeout(Duration::from_nanos(JOINING)),
+                    }
+                }
+            }
+        };
+        self.log[fault].member = Some(number);
+        let place = (number as usize).checked_sub(1).filter(|place| *place < reach.members.len());
+        Ok(vec![place.ok_or_else(|| failed(format!("the server has no member {number}")))?])
+    }
+
+    /// Restarts the next member when those before have joined again; notes when all have.
+    fn go_on(&mut self, listens: bool, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+        let Some(restart) = self.restart.as_mut().filter(|restart| restart.unstarted == 0 && listens) else {
+            return Ok(());
+        };
+        if clock::now() < restart.look_ns {
+            return Ok(());
+        }
+        restart.look_ns = clock::now() + JOINING;
+        let host = reach.members.first().map_or(0, |member| member.host);
+        if !reach.hosts[host].has_joined()? {
+            return Ok(());
+        }
+        let fault = restart.fault;
+        if let Some(next) = restart.waiting.pop_front() {
+            restart.unstarted = 1;
+            return self.restart_member(fault, next, reach);
+        }
+        self.restart = None;
+        let event = &mut self.log[fault];
+        let now = clock::now().saturating_sub(self.from_ns);
+        let took_ms = now.saturating_sub(event.at_ns.unwrap_or(now)) as f64 / MILLISECOND as f64;
+        (event.until_ns, event.listens_ns) = (Some(now), Some(now));
+        event.note = Some(format!("all of it was back after {took_ms:.0} ms"));
+        Ok(())
+    }
+
     /// Reads keepers' answers: one for each order, in the same order. A fault has begun, and is over, when that is so
     /// for the last of its members.
     fn hear(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
-        if self.awaited.is_empty() && self.returning.is_none() {
+        if self.awaited.is_empty() && self.returning.is_none() && self.restart.is_none() {
             return Ok(());
         }
         let mut hosts: Vec<usize> = reach.members.iter().map(|member| member.host).collect();
@@ -201,6 +310,15 @@ impl Faults {
             };
             let at = Some(at_ns.saturating_sub(self.from_ns));
             let event = &mut self.log[fault];
+            if event.what == Act::Restart {
+                event.at_ns = event.at_ns.or(at);
+                if let (Some(restart), KeeperAnswer::Restarted(..)) = (&mut self.restart, &word) {
+                    restart.unstarted = restart.unstarted.saturating_sub(1);
+                    // `listens` may be older than the start.
+                    listens = false;
+                }
+                continue;
+            }
             let instant = if ends { &mut event.until_ns } else { &mut event.at_ns };
             *instant = at.max(*instant);
             if let KeeperAnswer::PowerCut(_, killed_ns, back_ns) = word {
@@ -215,6 +333,7 @@ impl Faults {
                 self.returning = Some(Returning { fault, since_ns: at_ns });
             }
         }
+        self.go_on(listens, reach)?;
         if let Some(returning) = self.returning.take_if(|_| listens) {
             let listens_ns = clock::now();
             let took_ms = listens_ns.saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
@@ -231,6 +350,9 @@ impl Faults {
     /// # Errors
     /// If its keeper does not answer, because it is unknown what happened.
     pub fn finish(&mut self, mut reach: Reach<'_, '_>) -> Result<(), RunError> {
+        if let Some(restart) = self.restart.take() {
+            self.log[restart.fault].note = Some("it was not over at the end of the window".into());
+        }
         for step in std::mem::take(&mut self.steps) {
             self.take(&step, &mut reach)?;
         }
@@ -255,6 +377,17 @@ impl Faults {
             note(&mut self.log[returning.fault], "it did not listen again within the window".into());
         }
         Ok(())
+    }
+
+    /// Returns the log of a run in virtual time, in which each fault lasts exactly as long as planned.
+    pub fn as_planned(self) -> Vec<FaultEvent> {
+        let mut log = self.log;
+        for step in self.steps {
+            let event = &mut log[step.fault];
+            let at_ns = Some(step.at_ns.saturating_sub(self.from_ns));
+            *(if step.ends { &mut event.until_ns } else { &mut event.at_ns }) = at_ns;
+        }
+        log
     }
 
     /// Returns the log, in the script's order.

@@ -29,6 +29,7 @@ use pubmark_host::reach::{Host, Wanted};
 use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
 use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
+use pubmark_model::cluster::members_of;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
@@ -48,7 +49,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Name of the only member of a server, and so of its folder and its log.
+/// Name of the only member of a server; several have a number behind it.
 const SERVER: &str = "server";
 
 /// Interval at which the wait for an agent checks for an interrupt.
@@ -279,7 +280,8 @@ impl<'h> Processes<'h> {
                 clocks.watch(&mut self.hosts, from_ns, length_ns)?;
             }
         }
-        let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults), place })?;
+        let results =
+            self.play_out(leader, &mut Means { context, faults: (!timeless).then_some(&mut faults), place })?;
         let looks = (&self.before[..], &self.after[..]);
         usage::check(leader, &results, &self.seats, looks, &self.facts)?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
@@ -296,7 +298,7 @@ impl<'h> Processes<'h> {
             clocks: self.clock_pairs(leader.agents(), leader.takes_out_offsets()),
             server: None,
             link,
-            fault_log: if timeless { Vec::new() } else { faults.log() },
+            fault_log: if timeless { faults.as_planned() } else { faults.log() },
             used: joined(std::mem::take(&mut self.used)),
             drained_ns: self.drained_ns.filter(|_| !timeless),
             discovery_ns: leader.discovery_ns(),
@@ -324,8 +326,13 @@ impl<'h> Processes<'h> {
             return Ok(());
         }
         let address = host.spec.address.clone();
-        let member = MemberPlan { name: SERVER.into(), address, log: format!("run-{}-{SERVER}.log", place.position) };
-        self.members = vec![SeatedMember { name: member.name.clone(), host: self.server }];
+        let member = |name: String| {
+            let log = format!("run-{}-{name}.log", place.position);
+            MemberPlan { name, address: address.clone(), log }
+        };
+        let members: Vec<MemberPlan> = member_names(members_of(&cell.options)).into_iter().map(member).collect();
+        let seated = |member: &MemberPlan| SeatedMember { name: member.name.clone(), host: self.server };
+        self.members = members.iter().map(seated).collect();
         if let Some(ServerAtHand { server, endpoints, served, position, .. }) = context.servers.take() {
             host.adopt(server);
             (self.endpoints, self.served) = (Some(endpoints), (served, position));
@@ -344,7 +351,7 @@ impl<'h> Processes<'h> {
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
             login: login.clone(),
-            members: vec![member],
+            members,
         };
         self.endpoints = Some(host.deploy(plan)?.map(|endpoint| login::put_into(endpoint, login.as_ref())));
         host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
@@ -370,7 +377,7 @@ impl<'h> Processes<'h> {
             let endpoint = link.map_or_else(|| server.of(plan.role().sends()), |link| &link.endpoint).to_owned();
             // Addresses of another host are unknown here.
             let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
-            Reached { endpoint, sources, authority: server.authority.clone() }
+            Reached { endpoint, members: server.members.clone(), sources, authority: server.authority.clone() }
         };
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }
@@ -579,6 +586,14 @@ impl<'h> Processes<'h> {
     pub fn end(&mut self) {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
         in_lanes(std::mem::take(&mut self.hosts), drop);
+    }
+}
+
+/// Returns the names of a server's members, and so of their folders and logs.
+fn member_names(members: u32) -> Vec<String> {
+    match members {
+        1 => vec![SERVER.to_owned()],
+        members => (1..=members).map(|number| format!("{SERVER}-{number}")).collect(),
     }
 }
 

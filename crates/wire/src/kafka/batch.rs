@@ -19,10 +19,13 @@ const PRODUCER_AT: usize = 43;
 const COUNT_AT: usize = 57;
 const MAGIC: u8 = 2;
 /// Bits of the attributes: compression, and batches that mark the end of a transaction.
+const ATTRIBUTES_AT: usize = CRC_FROM;
 const COMPRESSION: i16 = 0x07;
 const CONTROL: i16 = 0x20;
 /// Codecs by number.
 const CODECS: [&str; 8] = ["none", "gzip", "snappy", "lz4", "zstd", "codec 5", "codec 6", "codec 7"];
+/// Number of the codec gzip.
+pub(super) const GZIP: i16 = 1;
 /// Time of records that have none. The brokers then use that of the file for their retention.
 const NO_TIMESTAMP: i64 = -1;
 
@@ -87,6 +90,11 @@ impl RecordBatch {
             count,
             head_crc,
         }))
+    }
+
+    /// True if the records are compressed with gzip.
+    pub fn is_gzip(&self) -> bool {
+        self.attributes & COMPRESSION == GZIP
     }
 
     /// Returns the name of the codec that compresses the records, if one does.
@@ -176,6 +184,11 @@ pub fn begin_batch(out: &mut Vec<u8>, base_offset: i64) -> usize {
     put_i64(out, NO_TIMESTAMP);
     out.resize(at + BATCH_BYTES, 0);
     at
+}
+
+/// Notes the codec that compresses the records of the batch at the front of `batch`.
+pub(super) fn set_codec(batch: &mut [u8], codec: i16) {
+    batch[ATTRIBUTES_AT..ATTRIBUTES_AT + 2].copy_from_slice(&codec.to_be_bytes());
 }
 
 /// Completes the batch at this position, whose records follow it to the end of `out`.

@@ -35,7 +35,7 @@ macro_rules! apis {
 apis! {
     /// Messages for a partition.
     Produce = (0, 8),
-    /// Records of a partition, when there are any.
+    /// Records of partitions, when there are any.
     Fetch = (1, 10),
     /// The offset of the beginning or the end of a partition.
     ListOffsets = (2, 2),
@@ -55,6 +55,70 @@ apis! {
     SaslAuthenticate = (36, 0),
 }
 
+/// Bytes of a partition in a fetch.
+const POSITION_BYTES: usize = 4 + 4 + 8 + 8 + 4;
+
+/// Partitions in a fetch, and the offsets of their first records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchPositions<'a>(&'a [u8]);
+
+impl FetchPositions<'_> {
+    /// Returns each partition and the offset in it.
+    pub fn iter(&self) -> impl Iterator<Item = (i32, i64)> {
+        self.0.chunks_exact(POSITION_BYTES).filter_map(|position| {
+            let mut fields = Fields(position);
+            let (partition, _leader_epoch, offset) = (fields.i32().ok()?, fields.i32().ok()?, fields.i64().ok()?);
+            Some((partition, offset))
+        })
+    }
+}
+
+/// Limits of the answer to a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchLimits {
+    /// Longest wait for `min_bytes`, ms.
+    pub max_wait_ms: i32,
+    /// The broker waits until there are this many bytes.
+    pub min_bytes: i32,
+    /// Bytes after which no further batch is added, of a partition and of all.
+    pub max_bytes: i32,
+}
+
+/// Appends a [`KafkaRequest::Fetch`] for these partitions, from these offsets on.
+pub fn put_fetch(
+    out: &mut Vec<u8>,
+    correlation: i32,
+    client: &[u8],
+    limits: FetchLimits,
+    topic: &[u8],
+    positions: impl ExactSizeIterator<Item = (i32, i64)>,
+) {
+    let at = begin(out, KafkaApi::Fetch, correlation, client);
+    put_fetch_front(out, limits, topic, positions.len() as i32);
+    for (partition, offset) in positions {
+        put_i32(out, partition);
+        put_i32(out, UNKNOWN);
+        put_i64(out, offset);
+        put_i64(out, UNKNOWN.into());
+        put_i32(out, limits.max_bytes);
+    }
+    // Topics that the session forgets.
+    put_i32(out, 0);
+    close_length(out, at);
+}
+
+fn put_fetch_front(out: &mut Vec<u8>, limits: FetchLimits, topic: &[u8], partitions: i32) {
+    for number in [NO_REPLICA, limits.max_wait_ms, limits.min_bytes, limits.max_bytes] {
+        put_i32(out, number);
+    }
+    // Records of open transactions are read as well.
+    out.push(0);
+    put_i32(out, 0);
+    put_i32(out, SESSIONLESS);
+    put_one(out, topic);
+    put_i32(out, partitions);
+}
+
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KafkaRequest<'a> {
@@ -71,20 +135,14 @@ pub enum KafkaRequest<'a> {
         /// A batch.
         records: &'a [u8],
     },
-    /// Records of a partition.
+    /// Records of partitions.
     Fetch {
-        /// Longest wait for `min_bytes`, ms.
-        max_wait_ms: i32,
-        /// The broker waits until there are this many bytes.
-        min_bytes: i32,
-        /// Bytes after which no further batch is added.
-        max_bytes: i32,
+        /// Limits of the answer.
+        limits: FetchLimits,
         /// The topic.
         topic: &'a [u8],
-        /// The partition.
-        partition: i32,
-        /// Offset of the first record.
-        offset: i64,
+        /// Its partitions.
+        partitions: FetchPositions<'a>,
     },
     /// An offset of a partition.
     ListOffsets {
@@ -97,7 +155,7 @@ pub enum KafkaRequest<'a> {
     },
     /// A topic, which is not created if there is none.
     Metadata {
-        /// The topic.
+        /// The topic; empty for all.
         topic: &'a [u8],
     },
     /// The name of the mechanism of the login.
@@ -196,17 +254,17 @@ pub struct ProduceStart {
     records_at: usize,
 }
 
-/// Appends the front of a [`KafkaRequest::Produce`] for partition 0, which [`end_produce`] completes
+/// Appends the front of a [`KafkaRequest::Produce`] for a partition, which [`end_produce`] completes
 /// after its batch.
 pub fn begin_produce(
     out: &mut Vec<u8>,
     correlation: i32,
     client: &[u8],
     (acks, timeout_ms): (i16, i32),
-    topic: &[u8],
+    (topic, partition): (&[u8], i32),
 ) -> ProduceStart {
     let frame_at = begin(out, KafkaApi::Produce, correlation, client);
-    put_produce(out, acks, timeout_ms, topic, 0);
+    put_produce(out, acks, timeout_ms, topic, partition);
     ProduceStart { frame_at, records_at: out.len() }
 }
 
@@ -257,22 +315,9 @@ impl<'a> KafkaRequest<'a> {
                 out.extend_from_slice(records);
                 close_length(out, at);
             }
-            KafkaRequest::Fetch { max_wait_ms, min_bytes, max_bytes, topic, partition, offset } => {
-                for number in [NO_REPLICA, max_wait_ms, min_bytes, max_bytes] {
-                    put_i32(out, number);
-                }
-                // Records of open transactions are read as well.
-                out.push(0);
-                put_i32(out, 0);
-                put_i32(out, SESSIONLESS);
-                put_one(out, topic);
-                for number in [1, partition, UNKNOWN] {
-                    put_i32(out, number);
-                }
-                put_i64(out, offset);
-                put_i64(out, UNKNOWN.into());
-                put_i32(out, max_bytes);
-                // Topics that the session forgets.
+            KafkaRequest::Fetch { limits, topic, partitions } => {
+                put_fetch_front(out, limits, topic, (partitions.0.len() / POSITION_BYTES) as i32);
+                out.extend_from_slice(partitions.0);
                 put_i32(out, 0);
             }
             KafkaRequest::ListOffsets { topic, partition, time } => {
@@ -284,7 +329,10 @@ impl<'a> KafkaRequest<'a> {
                 put_i64(out, time);
             }
             KafkaRequest::Metadata { topic } => {
-                put_one(out, topic);
+                match topic {
+                    b"" => put_i32(out, -1),
+                    topic => put_one(out, topic),
+                }
                 out.push(0);
             }
             KafkaRequest::SaslHandshake { mechanism } => put_text(out, mechanism),
@@ -332,13 +380,14 @@ impl<'a> KafkaRequest<'a> {
             }
             KafkaApi::Fetch => {
                 let (_replica, max_wait_ms, min_bytes) = (fields.i32()?, fields.i32()?, fields.i32()?);
-                let (_max_bytes, _isolation, _session) = (fields.i32()?, fields.i8()?, fields.i32()?);
+                let (max_bytes, _isolation, _session) = (fields.i32()?, fields.i8()?, fields.i32()?);
                 let _session_epoch = fields.i32()?;
-                let (topic, partition) = fields.one_partition()?;
-                let (_leader_epoch, offset, _start) = (fields.i32()?, fields.i64()?, fields.i64()?);
-                let max_bytes = fields.i32()?;
+                fields.one()?;
+                let topic = fields.some_text()?;
+                let count = fields.count(POSITION_BYTES)?;
+                let partitions = FetchPositions(fields.take(count * POSITION_BYTES)?);
                 fields.none()?;
-                KafkaRequest::Fetch { max_wait_ms, min_bytes, max_bytes, topic, partition, offset }
+                KafkaRequest::Fetch { limits: FetchLimits { max_wait_ms, min_bytes, max_bytes }, topic, partitions }
             }
             KafkaApi::ListOffsets => {
                 let (_replica, _isolation) = (fields.i32()?, fields.i8()?);

@@ -1,7 +1,7 @@
 //! Answers of brokers, except those to fetches.
 
 use super::error::NO_ERROR;
-use super::fetch::FetchHead;
+use super::fetch::{FetchHead, FetchPartition};
 use super::read::{Fields, close_length, put_i16, put_i32, put_i64, put_some_text, put_text};
 use super::request::{KafkaApi, frame};
 use crate::Malformed;
@@ -49,12 +49,12 @@ pub struct TopicAnswer<'a> {
     pub words: Option<&'a [u8]>,
 }
 
-/// Answer about a topic and its first partition.
+/// Answer about a topic and its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataAnswer<'a> {
     /// The topic.
     pub topic: &'a [u8],
-    /// Error of the topic, or else of its first partition.
+    /// Error of the topic, or else of the first of its partitions that has one.
     pub error: i16,
     /// Number of its partitions.
     pub partitions: u32,
@@ -275,12 +275,12 @@ fn metadata<'a>(fields: &mut Fields<'a>) -> Result<MetadataAnswer<'a>, Malformed
     let (mut error, topic, _internal) = (fields.i16()?, fields.some_text()?, fields.i8()?);
     let partitions = fields.count(PARTITION_BYTES)?;
     for _ in 0..partitions {
-        let (partition_error, partition, _leader) = (fields.i16()?, fields.i32()?, fields.i32()?);
+        let (partition_error, _partition, _leader) = (fields.i16()?, fields.i32()?, fields.i32()?);
         for _ in 0..2 {
             let replicas = fields.count(4)?;
             fields.take(4 * replicas)?;
         }
-        if partition == 0 && error == NO_ERROR {
+        if error == NO_ERROR {
             error = partition_error;
         }
     }
@@ -312,21 +312,34 @@ fn put_metadata(answer: &MetadataAnswer<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the front of an answer to a fetch, for records that follow.
-pub fn put_fetch_head(head: &FetchHead<'_>, out: &mut Vec<u8>) {
+/// Appends the front of an answer to a fetch, for partitions that follow with their records; [`end_fetched`] completes
+/// it. Returns its position.
+pub fn begin_fetched(head: &FetchHead<'_>, out: &mut Vec<u8>) -> usize {
     put_i32(out, 0);
     let at = out.len();
     for number in [head.correlation, 0] {
         put_i32(out, number);
     }
-    put_i16(out, NO_ERROR);
+    put_i16(out, head.error);
     put_i32(out, 0);
-    put_one_partition(out, head.topic, head.partition, head.error);
-    for number in [head.high_watermark, head.high_watermark, 0] {
+    put_i32(out, 1);
+    put_text(out, head.topic);
+    put_i32(out, head.partitions as i32);
+    at
+}
+
+/// Appends a partition of an answer to a fetch, for records that follow.
+pub fn put_fetched(partition: &FetchPartition, out: &mut Vec<u8>) {
+    put_i32(out, partition.partition);
+    put_i16(out, partition.error);
+    for number in [partition.high_watermark, partition.high_watermark, 0] {
         put_i64(out, number);
     }
     put_i32(out, -1);
-    put_i32(out, head.records_bytes as i32);
-    let frame_bytes = (out.len() - at) as u32 + head.records_bytes;
-    out[at - 4..at].copy_from_slice(&frame_bytes.to_be_bytes());
+    put_i32(out, partition.records_bytes as i32);
+}
+
+/// Completes the answer at this position, whose partitions follow it to the end of `out`.
+pub fn end_fetched(out: &mut [u8], at: usize) {
+    close_length(out, at);
 }

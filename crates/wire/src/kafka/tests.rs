@@ -29,11 +29,9 @@ fn batch(base_offset: i64, producer: ProducerIdentity, values: &[&[u8]]) -> Vec<
 fn requests<'a>(vectors: &'a BTreeMap<&'static str, Vec<u8>>) -> Vec<(&'static str, KafkaRequest<'a>)> {
     let (timeout_ms, topic, partition) = (30_000, TOPIC, 0);
     let produce = |records| KafkaRequest::Produce { acks: -1, timeout_ms, topic, partition, records };
-    let max_bytes = 1 << 20;
     vec![
         ("produce", produce(&vectors["batch"])),
         ("produce-idempotent", produce(&vectors["batch-idempotent"])),
-        ("fetch", KafkaRequest::Fetch { max_wait_ms: 500, min_bytes: 1, max_bytes, topic, partition, offset: 41 }),
         ("list-offsets", KafkaRequest::ListOffsets { topic, partition, time: LATEST }),
         ("metadata", KafkaRequest::Metadata { topic }),
         ("api-versions", KafkaRequest::ApiVersions),
@@ -97,9 +95,27 @@ fn requests_are_those_of_kafka_and_are_read_back() {
 }
 
 #[test]
+fn a_fetch_of_one_or_several_partitions_is_written_and_read_back() {
+    let limits = FetchLimits { max_wait_ms: 500, min_bytes: 1, max_bytes: 1 << 20 };
+    for positions in [vec![(0, 41)], vec![(0, 41), (2, 0), (5, i64::MAX)]] {
+        let mut out = Vec::new();
+        put_fetch(&mut out, 7, b"pbrp0", limits, TOPIC, positions.iter().copied());
+        if positions.len() == 1 {
+            assert_eq!(out, vectors()["fetch-request"]);
+        }
+        let (frame, used) = RequestFrame::decode(&out).unwrap().unwrap();
+        let KafkaRequest::Fetch { partitions, limits: read, topic } = frame.request else { panic!("{frame:?}") };
+        assert_eq!((partitions.iter().collect::<Vec<_>>(), read, topic, used), (positions, limits, TOPIC, out.len()));
+        let mut again = Vec::new();
+        frame.put(&mut again);
+        assert_eq!(again, out);
+    }
+}
+
+#[test]
 fn a_produce_request_is_written_in_place() {
     let mut out = b"before".to_vec();
-    let start = begin_produce(&mut out, 7, b"pbrp0", (-1, 30_000), TOPIC);
+    let start = begin_produce(&mut out, 7, b"pbrp0", (-1, 30_000), (TOPIC, 0));
     let at = begin_batch(&mut out, 0);
     put_record(&mut out, 0, b"hello");
     end_batch(&mut out, at, 1, IDENTITY);
@@ -149,9 +165,18 @@ fn read(bytes: &[u8], piece: usize) -> Result<ReadAnswers, Malformed> {
             taken += used;
             match item {
                 None => break,
-                Some(FetchItem::Head(head)) => errors.push(head.error),
+                Some(FetchItem::Head(head)) => errors.extend((head.partitions == 0).then_some(head.error)),
+                Some(FetchItem::Partition(partition)) => errors.push(partition.error),
                 Some(FetchItem::Record(offset, record)) => {
                     records.push((offset, record.value.unwrap_or_default().to_vec()));
+                }
+                Some(FetchItem::Compressed(base_offset, compressed)) => {
+                    let mut gzip = GzipReader::default();
+                    let mut rest = gzip.decompress(compressed)?;
+                    while let Some((record, used)) = KafkaRecord::decode(rest)? {
+                        records.push((base_offset + record.offset_delta, record.value.unwrap_or_default().to_vec()));
+                        rest = &rest[used..];
+                    }
                 }
                 Some(FetchItem::Passed(next)) => passed = Some(next),
                 Some(FetchItem::End) => ends += 1,
@@ -176,15 +201,21 @@ fn records_of_an_answer_are_read_wherever_it_is_cut() {
         assert_eq!(records, [record(40, b"hello"), record(41, b"world"), record(42, b"!")], "pieces of {piece}");
         assert_eq!(ends, 3);
     }
-    let (head, _) = FetchHead::decode(&vectors["fetch-response"]).unwrap().unwrap();
-    assert_eq!((head.correlation, head.topic, head.partition, head.high_watermark), (7, TOPIC, 0, 47));
+    let (head, used, left) = FetchHead::decode(&vectors["fetch-response"]).unwrap().unwrap();
+    assert_eq!(head, FetchHead { correlation: 7, error: NO_ERROR, topic: TOPIC, partitions: 1 });
+    assert_eq!(used + left as usize, vectors["fetch-response"].len());
 }
 
 #[test]
 fn damage_and_compression_are_named() {
     let vectors = vectors();
     let failed = |bytes: &[u8]| read(bytes, 100).unwrap_err().0;
-    assert!(failed(&vectors["fetch-gzip-response"]).contains("gzip"));
+    let mut lz4 = vectors["fetch-gzip-response"].clone();
+    let gzip = read(&lz4, 100).unwrap();
+    let attributes = lz4.windows(5).position(|five| five == [0x1f, 0x8b, 8, 0, 0]).unwrap() - BATCH_BYTES + 22;
+    assert_eq!(std::mem::replace(&mut lz4[attributes], 3), 1);
+    assert!(failed(&lz4).contains("lz4"));
+    assert!(!gzip.1.is_empty() && (1..9).all(|piece| read(&vectors["fetch-gzip-response"], piece).unwrap() == gzip));
     let mut damaged = vectors["fetch-response"].clone();
     let at = damaged.windows(5).position(|five| five == b"world").unwrap();
     damaged[at] = b'W';
@@ -214,15 +245,63 @@ fn an_answer_that_says_it_is_shorter_is_refused() {
 #[test]
 fn an_answer_that_is_written_is_read() {
     let records = [batch(5, NO_PRODUCER, &[b"a", &LONG]), batch(7, IDENTITY, &[b"b"])].concat();
-    let (topic, partition, records_bytes) = (TOPIC, 0, records.len() as u32);
-    let head = FetchHead { correlation: 9, error: NO_ERROR, topic, partition, high_watermark: 8, records_bytes };
+    let head = FetchHead { correlation: 9, error: NO_ERROR, topic: TOPIC, partitions: 3 };
     let mut out = Vec::new();
-    put_fetch_head(&head, &mut out);
-    assert_eq!(FetchHead::decode(&out), Ok(Some((head, out.len()))));
-    out.extend_from_slice(&records);
-    let (_, read, ends) = read(&out, 7).unwrap();
-    assert_eq!(read, [(5, b"a".to_vec()), (6, LONG.to_vec()), (7, b"b".to_vec())]);
-    assert_eq!(ends, 1);
+    let at = begin_fetched(&head, &mut out);
+    let front_bytes = out.len();
+    for (partition, error, records) in [(3, NO_ERROR, &records[..]), (1, UNKNOWN_SERVER_ERROR, b""), (0, 0, &records)] {
+        let records_bytes = records.len() as u32;
+        put_fetched(&FetchPartition { partition, error, high_watermark: 8, records_bytes }, &mut out);
+        out.extend_from_slice(records);
+    }
+    end_fetched(&mut out, at);
+    assert_eq!(FetchHead::decode(&out), Ok(Some((head, front_bytes, (out.len() - front_bytes) as u32))));
+    let one = [(5, b"a".to_vec()), (6, LONG.to_vec()), (7, b"b".to_vec())];
+    for piece in 1..out.len() {
+        let (errors, read, ends) = read(&out, piece).unwrap();
+        assert_eq!(
+            (errors, read, ends),
+            (vec![NO_ERROR, UNKNOWN_SERVER_ERROR, NO_ERROR], [&one[..], &one].concat(), 1)
+        );
+    }
+    for shorter in 0..out.len() - 4 {
+        let mut bytes = out[..shorter + 4].to_vec();
+        bytes[..4].copy_from_slice(&(shorter as u32).to_be_bytes());
+        read(&bytes, bytes.len()).unwrap_err();
+    }
+}
+
+#[test]
+fn compressed_records_are_read_back_and_damage_is_found() {
+    let (mut writer, mut reader) = (GzipWriter::default(), GzipReader::default());
+    let long: Vec<u8> = (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for values in [&[&b"hello"[..]][..], &[&LONG[..]; 50], &[&long, b"", &long]] {
+        let plain = batch(7, IDENTITY, values);
+        let mut out = b"before".to_vec();
+        let at = begin_batch(&mut out, 7);
+        (0..).zip(values).for_each(|(index, value)| put_record(&mut out, index, value));
+        writer.compress(&mut out, at);
+        end_batch(&mut out, at, values.len() as u32, IDENTITY);
+        let head = RecordBatch::decode(&out[at..]).unwrap().unwrap();
+        assert!(head.is_gzip() && head.codec() == Some("gzip") && head.count as usize == values.len());
+        assert_eq!(head.batch_bytes as usize, out.len() - at);
+        let compressed = &out[at + BATCH_BYTES..];
+        assert_eq!(reader.decompress(compressed).unwrap(), &plain[BATCH_BYTES..]);
+        for cut in [0, 3, 12, compressed.len() - 1] {
+            reader.decompress(&compressed[..cut]).unwrap_err();
+        }
+        for place in [0, 3, 15, compressed.len() - 1] {
+            let mut damaged = compressed.to_vec();
+            damaged[place] ^= 0x10;
+            assert!(reader.decompress(&damaged).is_err(), "byte {place} of {}", damaged.len());
+        }
+    }
+    let mut bomb = Vec::new();
+    let at = begin_batch(&mut bomb, 0);
+    bomb.resize(at + BATCH_BYTES + (17 << 20), 0);
+    writer.compress(&mut bomb, at);
+    let refused = reader.decompress(&bomb[at + BATCH_BYTES..]).map(<[u8]>::len);
+    assert!(refused.unwrap_err().0.contains("16 MiB"));
 }
 
 #[test]

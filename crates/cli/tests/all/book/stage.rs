@@ -82,12 +82,12 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["cyclonedds"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["bench", "kafka"], instead: Instead::Read, why: "downloads; kafka.rs plays it" },
     Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
-    Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception {
         words: &["capacity", "mosquitto"],
         instead: Instead::Read,
         why: "minutes; tests of their own search where the answer is known",
     },
+    Exception { words: &["card", "mosquitto"], instead: Instead::Read, why: "minutes; card.rs measures its own" },
     Exception {
         words: &["capacity", "mqtt://broker.example:1883"],
         instead: Instead::Read,

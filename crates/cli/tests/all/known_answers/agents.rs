@@ -149,6 +149,7 @@ impl Play<'_> {
     pub fn run(&self, place: &Place) -> ([AgentResult; 2], Taken) {
         let (workload, options) = (self.workload(), self.options());
         let server = self.to_server().then(|| ServerAddress {
+            members: Vec::new(),
             endpoint: self.endpoint.to_owned(),
             run: "known".into(),
             sources: Vec::new(),

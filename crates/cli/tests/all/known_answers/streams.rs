@@ -1,7 +1,8 @@
-//! Streams at QoS 1: JetStream, and those of Redis.
+//! Streams at QoS 1: JetStream, those of Redis, and partitions of Kafka.
 
-use super::{faults, faults_with, stall};
+use super::{KAFKA_SINGLY, Run, alone, faults, faults_with, stall};
 use crate::left_out::is_long;
+use crate::support::{Place, stderr};
 
 #[test]
 fn faults_are_counted_exactly_over_jetstream() {
@@ -35,4 +36,84 @@ fn a_stall_is_found_over_streams_of_redis() {
     if is_long("a_stall_is_found_over_streams_of_redis") {
         stall("redis", &["--qos", "1"]);
     }
+}
+
+/// Plays four publishers of 200 messages per second over Kafka; in the window they send those numbered 41 to 240. Returns
+/// what is delivered, acknowledged and lost, duplicated and reordered, and the number of messages that the peer held
+/// until their publisher's next one had passed.
+fn partitioned(load: &[&str]) -> ([u64; 4], u64) {
+    const SCRIPT: &str = r#"
+        delay = { uniform = ["1ms", "9ms"] }
+        ordered = true
+        swallow = { every = 7 }
+        duplicate = { every = 11 }
+        reorder = { every = 13 }
+    "#;
+    let common = ["--qos", "1", "--set", "publishers=4", "--set", "rate=200", "--set", "drain=1s"];
+    let run = Run::new("kafka", SCRIPT, 1_000, &[&common, KAFKA_SINGLY, load].concat());
+    assert_eq!(["offered", "acked", "unidentified"].map(|name| run.bench.count(name)), [800, 800, 0]);
+    let found = ["delivered", "acked_lost", "duplicated", "reordered"].map(|name| run.bench.count(name));
+    (found, run.account("reordered"))
+}
+
+/// A message that the peer holds passes the publisher's next one: that is out of order within a partition, and not
+/// between two. If the next one is swallowed, it passes the one after that, which is in its own of two partitions.
+#[test]
+fn order_is_promised_within_a_partition_of_kafka_and_checked_there() {
+    let _alone = alone();
+    let numbers =
+        |keep: &dyn Fn(u64) -> bool| (41..=240).filter(|number| number % 7 > 0 && keep(*number)).count() as u64;
+    let all = 4 * numbers(&|_| true);
+    let (twice, held) = (4 * numbers(&|number| number % 11 == 0), 4 * numbers(&|number| number % 13 == 0));
+    let passed = 4 * numbers(&|number| number % 13 == 0 && (number + 1) % 7 == 0);
+    assert_eq!((held, passed), (52, 8));
+    let load = |pattern: &'static str, subscribers: &'static str, partitions: &'static str, by: &'static str| {
+        let set = [pattern, subscribers, partitions, by];
+        partitioned(&set.iter().flat_map(|set| ["--set", *set]).collect::<Vec<_>>())
+    };
+    for (pattern, subscribers) in [("pattern=fan-in", "subscribers=1"), ("pattern=pipeline", "subscribers=2")] {
+        for (partitions, by, reordered) in [
+            ("options.partitions=8", "options.partition_by=publisher", held),
+            ("options.partitions=8", "options.partition_by=round-robin", 0),
+            ("options.partitions=2", "options.partition_by=round-robin", passed),
+        ] {
+            let found = load(pattern, subscribers, partitions, by);
+            assert_eq!(found, ([all, 800 - all, twice, reordered], held), "{pattern} {partitions} {by}");
+        }
+    }
+}
+
+/// A producer collects for 20 ms: whole batches are on their way, compressed, and every message of them is found.
+#[test]
+fn collected_and_compressed_batches_are_counted_message_by_message() {
+    let _alone = alone();
+    let script = "swallow = { every = 7 }\nduplicate = { every = 11 }";
+    for more in ["options.partition_by=publisher", "options.partition_by=round-robin"] {
+        let set = ["options.linger=20ms", "options.compression=gzip", "options.partitions=3", more];
+        let set: Vec<&str> = set.into_iter().flat_map(|set| ["--set", set]).collect();
+        let run = Run::new("kafka", script, 1_000, &[&["--pairs", "5", "--qos", "1"], &set[..]].concat());
+        let names = ["sent", "acked", "delivered", "acked_lost", "duplicated", "reordered", "corrupted"];
+        let number = |keep: &dyn Fn(u64) -> bool| 5 * (41..=240).filter(|number| keep(*number)).count() as u64;
+        let (swallowed, twice) = (number(&|n| n % 7 == 0), number(&|n| n % 7 > 0 && n % 11 == 0));
+        assert_eq!(names.map(|name| run.bench.count(name)), [1_000, 1_000, 1_000 - swallowed, swallowed, twice, 0, 0]);
+        // The first message of a batch waits for all of its 20 ms.
+        let slowest = run.bench.record["latency_ns"]["max"].as_u64().unwrap();
+        assert!(slowest >= 19_900_000, "{slowest}");
+    }
+}
+
+#[test]
+fn a_group_with_more_members_than_partitions_is_refused_before_anything_starts() {
+    let place = Place::new();
+    let refused = |set: &[&str]| {
+        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", *set]).collect();
+        let output = place.run(&[&["bench", "kafka://127.0.0.1:1", "--qos", "1"], &set[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let said = refused(&["pattern=pipeline", "subscribers=3", "options.partitions=2"]);
+    assert!(said.contains("options.partitions = 2: the 3 subscribers of `pipeline`"), "{said}");
+    assert!(said.contains("set options.partitions to 3 or more"), "{said}");
+    let said = refused(&["options.partitions=65"]);
+    assert!(said.contains("options.partitions = 65: a topic of pubmark has 1 to 64"), "{said}");
 }

@@ -40,6 +40,8 @@ pub struct AmqpSettings {
     pub(super) headers: Vec<u8>,
     /// The properties of each message that is no request or answer.
     pub(super) message_properties: Vec<u8>,
+    /// True if a requester takes its answers from a queue of its own instead of RabbitMQ's direct reply-to.
+    pub(super) own_reply_queue: bool,
     /// User and password, each after a zero byte (RFC 4616).
     login: Vec<u8>,
     /// Users and passwords of single clients.
@@ -87,7 +89,13 @@ impl AmqpSettings {
             }
             Some(other) => return Err(format!("queue_type: write classic, quorum or stream, and not `{other}`").into()),
         }
+        let own_reply_queue = match options.text("reply_queue") {
+            None | Some("direct") => false,
+            Some("exclusive") => true,
+            Some(other) => return Err(format!("reply_queue: write direct or exclusive, and not `{other}`").into()),
+        };
         Ok(AmqpSettings {
+            own_reply_queue,
             qos: terms.qos,
             durable: terms.durable,
             vhost,

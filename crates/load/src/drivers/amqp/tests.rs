@@ -297,6 +297,7 @@ fn settings_are_read_and_refused() {
         (1, ("heartbeat", "1500ms"), "whole seconds"),
         (1, ("heartbeat", "65536s"), "65535 s at most"),
         (1, ("vhost", &*long), "255 bytes"),
+        (0, ("reply_queue", "own"), "direct or exclusive"),
     ] {
         let error = read("amqp://h", qos, &[set]).err().unwrap().to_string();
         assert!(error.contains(says), "{set:?}: {error}");
@@ -473,7 +474,7 @@ fn headers_are_a_table_in_the_properties_of_each_message() {
         assert_eq!((properties.last().copied(), reply_to(properties).unwrap()), (Some(mode), None));
     }
     let settings = of(false);
-    let asked = requests_properties(&settings, b"12345678", true);
+    let asked = requests_properties(&settings, b"12345678", Some(DIRECT_REPLY));
     assert_eq!(reply_to(&asked).unwrap(), Some(DIRECT_REPLY.as_bytes()));
     let long = settings_with::<Amqp>("amqp://h", 0, false, &[], Some("4 x 1KiB")).unwrap();
     let mut talk = Conversation::<Amqp>::new(&long, spec(Role::Publisher, "t"));

@@ -5,10 +5,12 @@ use super::refusal::{in_words, is_limit};
 use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{Copies, MessageRefusal, SessionError, SessionEvent};
+use crate::spare::{keep, release};
 use pubmark_wire::kafka::{
-    self as wire, BATCH_BYTES, NO_ERROR, NO_PRODUCER, PartitionAnswer, ProducerIdentity, begin_batch, begin_produce,
-    end_batch, end_produce, put_record, record_bytes,
+    self as wire, BATCH_BYTES, GzipWriter, NO_ERROR, NO_PRODUCER, PartitionAnswer, ProducerIdentity, begin_batch,
+    begin_produce, end_batch, end_produce, put_record, record_bytes,
 };
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Time for the acknowledgement of a batch, ms: the default of Kafka's producer (`request.timeout.ms`).
@@ -16,11 +18,17 @@ const TIMEOUT_MS: i32 = 30_000;
 /// Correlations of batches: from 1 up, then from 0 again.
 const CORRELATIONS: u32 = 0x7fff_ffff;
 
+thread_local! {
+    /// The producers of a thread share it.
+    static GZIP: RefCell<GzipWriter> = RefCell::default();
+}
+
 /// Messages with consecutive sequences in one batch.
 #[derive(Clone, Copy, Default)]
 struct Span {
     first: u32,
     count: u32,
+    partition: i32,
 }
 
 impl Span {
@@ -30,7 +38,7 @@ impl Span {
     }
 }
 
-/// The producer for one partition.
+/// The producer for a topic.
 pub(super) struct Producer {
     /// Correlation of the first request in flight.
     first: u32,
@@ -39,35 +47,57 @@ pub(super) struct Producer {
     /// Messages that are collected for the next batch, as records.
     waiting: Span,
     records: Vec<u8>,
+    /// Number of the batch that is collected, if batches are collected for a while.
+    batch: u32,
+    /// True if the caller does not know of it yet.
+    has_begun: bool,
+    /// True if it is to be sent as soon as there is room.
+    is_due: bool,
     /// Batches that were not acknowledged on earlier connections and have to be sent again.
     again: VecDeque<Span>,
     /// Number of messages in requests in flight, and in those to be sent again.
     open: usize,
-    /// Its identity and the number of its next message, if it is idempotent.
+    /// Partition of its next batch.
+    partition: i32,
+    /// Its identity, if it is idempotent, and the number of its next message in each partition.
     identity: ProducerIdentity,
+    numbers: Box<[i32]>,
 }
 
-impl Default for Producer {
-    fn default() -> Self {
+impl Producer {
+    /// Makes the producer of this number.
+    pub(super) fn new(settings: &KafkaSettings, id: u32) -> Producer {
         Producer {
             first: 1,
             requests: VecDeque::new(),
             waiting: Span::default(),
             records: Vec::new(),
+            batch: 0,
+            has_begun: false,
+            is_due: false,
             again: VecDeque::new(),
             open: 0,
+            partition: (id % settings.partitions as u32) as i32,
             identity: NO_PRODUCER,
+            numbers: Box::default(),
         }
     }
-}
 
-impl Producer {
     pub(super) fn is_identified(&self) -> bool {
         self.identity.id >= 0
     }
 
-    pub(super) fn identified(&mut self, id: i64, epoch: i16) {
+    pub(super) fn identified(&mut self, settings: &KafkaSettings, id: i64, epoch: i16) {
         self.identity = ProducerIdentity { id, epoch, sequence: 0 };
+        self.numbers = vec![0; settings.partitions as usize].into();
+    }
+
+    /// Returns the identity for a batch, whose messages are counted; `count` may be negative.
+    fn numbered(&mut self, partition: i32, count: i32) -> ProducerIdentity {
+        let Some(number) = self.numbers.get_mut(partition as usize) else { return self.identity };
+        let sequence = *number;
+        *number = number.wrapping_add(count) & i32::MAX;
+        ProducerIdentity { sequence, ..self.identity }
     }
 
     pub(super) fn unacknowledged(&self) -> usize {
@@ -80,16 +110,20 @@ impl Producer {
     }
 
     /// Forgets the connection: what was sent and what was collected is sent again, in the same batches.
-    pub(super) fn resume(&mut self) {
-        let sent: u32 = self.requests.iter().map(|batch| batch.count).sum();
-        if self.is_identified() {
-            self.identity.sequence = self.identity.sequence.wrapping_sub(sent as i32) & i32::MAX;
+    /// Without acknowledgements, what was sent is gone, and what was collected stays.
+    pub(super) fn resume(&mut self, settings: &KafkaSettings) {
+        if !settings.is_acknowledged() {
+            return;
+        }
+        for place in 0..self.requests.len() {
+            let Span { count, partition, .. } = self.requests[place];
+            self.numbered(partition, (count as i32).wrapping_neg());
         }
         self.first = self.following();
         // What was still to be sent again had been sent after these for the first time.
         self.requests.extend(self.again.drain(..));
         let waiting = std::mem::take(&mut self.waiting);
-        self.records.clear();
+        release(&mut self.records);
         self.open += waiting.count as usize;
         self.requests.extend((waiting.count > 0).then_some(waiting));
         self.again = std::mem::take(&mut self.requests);
@@ -104,7 +138,7 @@ impl Producer {
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(batch) = self.again.pop_front() else { return false };
-        self.records.clear();
+        keep(&mut self.records, &[]);
         for delta in 0..batch.count {
             put_record(&mut self.records, delta, copies.message(batch.first.wrapping_add(delta)));
         }
@@ -122,18 +156,69 @@ impl Producer {
         (message, sequence): (&[u8], u32),
         out: &mut Vec<u8>,
     ) -> bool {
-        if !settings.is_acknowledged() || (self.requests.len() < settings.inflight && self.waiting.count == 0) {
-            self.send(settings, names, Span { first: sequence, count: 1 }, Some(message), out);
+        let fits = |records: &Vec<u8>, count| {
+            BATCH_BYTES + records.len() + record_bytes(count, message.len()) <= settings.batch_bytes
+        };
+        let count = self.waiting.count;
+        if count > 0 && (self.waiting.next() != sequence || !fits(&self.records, count)) {
+            self.is_due = true;
+            self.send_waiting(settings, names, out);
+        }
+        let Span { first, count, .. } = self.waiting;
+        let is_collected = settings.linger_ns > 0 && fits(&self.records, count);
+        if count == 0 && !is_collected && self.has_room(settings) {
+            let partition = self.next_partition(settings);
+            self.send(settings, names, Span { first: sequence, count: 1, partition }, Some(message), out);
             return true;
         }
-        let Span { first, count } = self.waiting;
-        let bytes = BATCH_BYTES + self.records.len() + record_bytes(count, message.len());
-        if bytes > settings.batch_bytes || (count > 0 && self.waiting.next() != sequence) {
+        if !fits(&self.records, count) || (count > 0 && self.waiting.next() != sequence) {
             return false;
         }
+        if count == 0 {
+            keep(&mut self.records, &[]);
+            self.batch = self.batch.wrapping_add(1);
+            (self.has_begun, self.is_due) = (true, settings.linger_ns == 0);
+            self.waiting.partition = self.next_partition(settings);
+        }
         put_record(&mut self.records, count, message);
-        self.waiting = Span { first: if count == 0 { sequence } else { first }, count: count + 1 };
+        self.waiting.first = if count == 0 { sequence } else { first };
+        self.waiting.count = count + 1;
         true
+    }
+
+    /// Returns the partition of the next batch.
+    fn next_partition(&mut self, settings: &KafkaSettings) -> i32 {
+        let partition = self.partition;
+        if settings.is_round_robin {
+            self.partition = (partition + 1) % settings.partitions;
+        }
+        partition
+    }
+
+    /// True if another request may be sent.
+    fn has_room(&self, settings: &KafkaSettings) -> bool {
+        !settings.is_acknowledged() || self.requests.len() < settings.inflight
+    }
+
+    /// See [`crate::session::Session::begun`].
+    pub(super) fn begun(&mut self) -> Option<u32> {
+        std::mem::take(&mut self.has_begun).then_some(self.batch)
+    }
+
+    /// Sends the batch of this number, now or when there is room for it.
+    pub(super) fn flush(&mut self, settings: &KafkaSettings, names: &ClientNames, batch: u32, out: &mut Vec<u8>) {
+        if self.batch == batch {
+            self.is_due = true;
+            self.send_waiting(settings, names, out);
+        }
+    }
+
+    /// Sends what is collected, if it is due and there is room.
+    fn send_waiting(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
+        if self.waiting.count > 0 && self.is_due && self.has_room(settings) {
+            let waiting = std::mem::take(&mut self.waiting);
+            self.send(settings, names, waiting, None, out);
+        }
     }
 
     /// Appends a request with a message, or else with the collected records.
@@ -151,21 +236,21 @@ impl Producer {
             correlation,
             names.client.as_bytes(),
             (settings.acks, TIMEOUT_MS),
-            names.topic.as_bytes(),
+            (names.topic.as_bytes(), batch.partition),
         );
         let at = begin_batch(out, 0);
         match message {
             Some(message) => put_record(out, 0, message),
             None => {
                 out.extend_from_slice(&self.records);
-                self.records.clear();
+                release(&mut self.records);
             }
         }
-        end_batch(out, at, batch.count, self.identity);
-        end_produce(out, start);
-        if self.is_identified() {
-            self.identity.sequence = self.identity.sequence.wrapping_add(batch.count as i32) & i32::MAX;
+        if settings.is_gzip {
+            GZIP.with_borrow_mut(|gzip| gzip.compress(out, at));
         }
+        end_batch(out, at, batch.count, self.numbered(batch.partition, batch.count as i32));
+        end_produce(out, start);
         if settings.is_acknowledged() {
             self.requests.push_back(batch);
             self.open += batch.count as usize;
@@ -209,10 +294,7 @@ impl Producer {
                 sequences.for_each(|sequence| heard(SessionEvent::Refused(sequence, refusal)));
             }
         }
-        if self.waiting.count > 0 {
-            let waiting = std::mem::take(&mut self.waiting);
-            self.send(settings, names, waiting, None, out);
-        }
+        self.send_waiting(settings, names, out);
         Ok(())
     }
 }

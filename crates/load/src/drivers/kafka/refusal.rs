@@ -7,7 +7,7 @@ use pubmark_wire::kafka::{self as wire, error_name};
 pub fn in_words(error: i16, words: Option<&[u8]>) -> String {
     let name = error_name(error);
     let hint = match error {
-        wire::NOT_LEADER_OR_FOLLOWER => ": another broker leads the topic, and pubmark connects to one broker only",
+        wire::NOT_LEADER_OR_FOLLOWER => ": another broker leads the topic",
         wire::OFFSET_OUT_OF_RANGE => ": the broker has deleted records that were not read yet",
         _ => "",
     };

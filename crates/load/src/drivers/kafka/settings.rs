@@ -3,28 +3,38 @@
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::units::MILLISECOND;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::wire_protocol::MOST_PARTITIONS;
+use pubmark_wire::kafka::FetchLimits;
 
 /// With what follows the prefix, a topic has 249 bytes at most.
 const PREFIX: PrefixRules = PrefixRules { what: "a topic", forbidden: "*#/\\:,\"'; \t?=+", first: "", most_bytes: 128 };
 /// Bytes of the longest batch: those that a length of the protocol can state.
 const MOST_BYTES: u64 = i32::MAX as u64;
+/// Bytes of the longest compressed batch: consumers keep it until all of it is there.
+const MOST_COMPRESSED: u64 = 256 << 10;
+/// Longest time for which a batch is collected, ns.
+const LONGEST_LINGER: Ns = SECOND;
 
 /// The settings of all clients.
 pub struct KafkaSettings {
     qos: u8,
     /// Replicas that acknowledge: -1 for all that are in sync.
     pub(super) acks: i16,
+    /// Partitions of a topic: none of it can be less than one.
+    pub(super) partitions: i32,
+    /// True if each batch of a producer goes to the next partition; otherwise all go to one.
+    pub(super) is_round_robin: bool,
     /// Requests of one producer that may be unanswered.
     pub(super) inflight: usize,
     /// Longest batch that a producer collects, bytes.
     pub(super) batch_bytes: usize,
-    /// Longest wait of a broker for records, ms.
-    pub(super) max_wait_ms: i32,
-    /// A broker waits until there are this many bytes.
-    pub(super) min_bytes: i32,
-    /// Bytes in one answer.
-    pub(super) max_bytes: i32,
+    /// Time for which it collects a batch, ns.
+    pub(super) linger_ns: Ns,
+    /// True if batches are compressed.
+    pub(super) is_gzip: bool,
+    /// Limits of answers to consumers.
+    pub(super) fetch: FetchLimits,
     /// User and password, each after a zero byte (RFC 4616).
     login: Option<Vec<u8>>,
 }
@@ -50,6 +60,17 @@ impl KafkaSettings {
             inflight if terms.qos == 2 && inflight > 5 => return Err("inflight: at QoS 2 write 5 at most".into()),
             inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
         };
+        let linger_ns = options.time_ns("linger");
+        if linger_ns > LONGEST_LINGER {
+            return Err("linger: write 1s at most".into());
+        }
+        let batch_bytes = bytes(options, "batch", 0)? as usize;
+        let is_gzip = is_gzip(options, terms.payload_bytes.max(batch_bytes as u64))?;
+        let is_round_robin = is_round_robin(options)?;
+        let partitions = match options.number("partitions") {
+            partitions @ 1..=MOST_PARTITIONS => partitions as i32,
+            other => return Err(format!("partitions = {other}: write 1 to {MOST_PARTITIONS}").into()),
+        };
         let max_wait_ms = options.time_ns("fetch_wait") / MILLISECOND;
         let prefix = options.text("prefix").unwrap_or_default();
         topics::check_prefix(prefix, &PREFIX)?;
@@ -67,10 +88,16 @@ impl KafkaSettings {
             qos: terms.qos,
             acks,
             inflight,
-            batch_bytes: bytes(options, "batch", 0)? as usize,
-            max_wait_ms: i32::try_from(max_wait_ms).map_err(|_| "fetch_wait: write less than 24 days")?,
-            min_bytes: bytes(options, "fetch_min", 1)?,
-            max_bytes: bytes(options, "fetch_max", 1)?,
+            partitions,
+            is_round_robin,
+            batch_bytes,
+            linger_ns,
+            is_gzip,
+            fetch: FetchLimits {
+                max_wait_ms: i32::try_from(max_wait_ms).map_err(|_| "fetch_wait: write less than 24 days")?,
+                min_bytes: bytes(options, "fetch_min", 1)?,
+                max_bytes: bytes(options, "fetch_max", 1)?,
+            },
             login,
         })
     }
@@ -99,5 +126,26 @@ fn bytes(options: &Options, name: &str, least: u64) -> Result<i32, SettingsError
     match i32::try_from(bytes) {
         Ok(number) if bytes >= least => Ok(number),
         _ => Err(format!("{name}: write {least} to {MOST_BYTES} bytes").into()),
+    }
+}
+
+fn is_gzip(options: &Options, batch_bytes: u64) -> Result<bool, SettingsError> {
+    match options.text("compression").unwrap_or("none") {
+        "none" => Ok(false),
+        "gzip" if batch_bytes > MOST_COMPRESSED => {
+            Err("compression: write a `batch` and a payload of 256KiB at most, or compression = \"none\"".into())
+        }
+        "gzip" => Ok(true),
+        other => {
+            Err(format!("compression = \"{other}\": pubmark compresses with gzip: write \"gzip\" or \"none\"").into())
+        }
+    }
+}
+
+fn is_round_robin(options: &Options) -> Result<bool, SettingsError> {
+    match options.text("partition_by").unwrap_or("publisher") {
+        "publisher" => Ok(false),
+        "round-robin" => Ok(true),
+        other => Err(format!("partition_by = \"{other}\": write \"publisher\" or \"round-robin\"").into()),
     }
 }

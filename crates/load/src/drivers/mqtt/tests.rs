@@ -54,6 +54,7 @@ fn spec(role: Role) -> ClientSpec {
         wild: false,
         leaves: Leaves::None,
         group: None,
+        members: 0,
         reply: None,
         row: 0,
     }
@@ -101,7 +102,9 @@ impl Client {
                 SessionEvent::Message { payload, .. } => Said::Message(payload.to_vec()),
                 SessionEvent::Acknowledged(sequence) => Said::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => Said::Refused(sequence, refusal.to_string()),
-                SessionEvent::Blocked(_) | SessionEvent::Unblocked => panic!("MQTT has no words for that"),
+                SessionEvent::Blocked(_) | SessionEvent::Unblocked | SessionEvent::Part(_) => {
+                    panic!("MQTT has no words for that")
+                }
             });
         });
         (result, said)

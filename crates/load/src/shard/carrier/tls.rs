@@ -29,7 +29,8 @@ const FRAGMENT_BYTES: usize = 16 << 10;
 /// TLS settings that all connections share.
 #[derive(Clone, Debug)]
 pub struct TlsDial {
-    config: Arc<ClientConfig>,
+    /// One for all clients, or one for each.
+    configs: Arc<[Arc<ClientConfig>]>,
     name: ServerName<'static>,
     /// True if the server sends its first line in plain text and the handshake follows.
     pub after_first_line: bool,
@@ -39,30 +40,41 @@ impl TlsDial {
     /// Makes the settings for a server that must prove to be `host`, a name or an
     /// address, by a certificate signed by a CA of `tls_ca`; without that option, by a CA
     /// that the system trusts. A server that asks for a client certificate gets
-    /// `tls_cert`. Clients offer the version of `tls_version` and the cipher suite of
+    /// `tls_cert`, of which each of `clients` has its own if the path says so. Clients offer the version of `tls_version` and the cipher suite of
     /// `tls_cipher`; without these options, all that are known.
     ///
     /// Sessions are not resumed: clients of a benchmark represent separate clients, and
     /// each of them costs the server a full handshake.
-    pub fn new(host: &str, options: &Options) -> Result<TlsDial, TlsError> {
+    pub fn new(host: &str, options: &Options, clients: usize) -> Result<TlsDial, TlsError> {
         let versions = offer::versions(options)?;
         let mut provider = rustls::crypto::ring::default_provider();
         offer::restrict(&mut provider, &versions, options)?;
         let provider = Arc::new(provider);
         let trust = files::trust(options, &provider)?;
-        let identity = files::identity(options, &provider)?;
+        let identities = files::identities(options, &provider, clients)?;
         let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions);
         let unshown =
             builder.map_err(TlsError::Versions)?.dangerous().with_custom_certificate_verifier(Arc::new(trust));
-        let mut config = match identity {
-            None => unshown.with_no_client_auth(),
-            Some(identity) => unshown.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))),
+        let mut plain = unshown.with_no_client_auth();
+        plain.resumption = Resumption::disabled();
+        let shown = |identity| {
+            let mut config = plain.clone();
+            config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity));
+            Arc::new(config)
         };
-        config.resumption = Resumption::disabled();
+        let mut configs: Vec<Arc<ClientConfig>> = identities.into_iter().map(shown).collect();
+        if configs.is_empty() {
+            configs.push(Arc::new(plain));
+        }
         // The zone of an address has a meaning on this machine only.
         let name = host.split('%').next().unwrap_or_default().to_owned();
         let name = ServerName::try_from(name).map_err(|source| TlsError::Name { host: host.to_owned(), source })?;
-        Ok(TlsDial { config: Arc::new(config), name, after_first_line: false })
+        Ok(TlsDial { configs: configs.into(), name, after_first_line: false })
+    }
+
+    /// Returns the settings of the client with this number.
+    fn config(&self, client: u32) -> Arc<ClientConfig> {
+        self.configs[(client as usize).min(self.configs.len() - 1)].clone()
     }
 }
 
@@ -81,8 +93,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    pub fn new(dial: &TlsDial, stream: TcpStream) -> io::Result<Tls> {
-        let connection = ClientConnection::new(dial.config.clone(), dial.name.clone())
+    pub fn new(dial: &TlsDial, client: u32, stream: TcpStream) -> io::Result<Tls> {
+        let connection = ClientConnection::new(dial.config(client), dial.name.clone())
             .map_err(|error| denied(format!("TLS cannot be spoken: {}", words::of(&error))))?;
         Ok(Tls {
             stream,

@@ -96,7 +96,7 @@ impl Ramp {
         if let Some(error) = self.errors.get_mut(usize::from(place)) {
             *error = Some(why.to_owned());
         }
-        if self.place == place && self.counts.opened == 0 {
+        if self.place == place && self.counts.opened == 0 && !self.dial.is_cluster {
             self.place = ((usize::from(place) + 1) % count) as u8;
         }
         let met: Option<Vec<String>> = self
@@ -111,6 +111,9 @@ impl Ramp {
 
     /// Describes which address answered after others had not.
     pub fn detour(&self) -> Option<String> {
+        if self.dial.is_cluster {
+            return None;
+        }
         let tried = self.dial.to.iter().zip(&self.errors).enumerate();
         let missed: Vec<String> = tried
             .filter(|(place, _)| *place != usize::from(self.place))

@@ -36,6 +36,7 @@ fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
         what: fault.what,
         who: fault.who,
         host: None,
+        member: None,
         at_ns: Some(*at_ns),
         until_ns: Some(*until_ns),
         listens_ns: None,
@@ -72,6 +73,8 @@ fn served(record: &mut RunRecord, outages: &[(Ns, Ns)], waits: bool) {
             series.latency_max_ns[slice] = series.latency_max_ns[slice].max(arrives_ns - due_ns);
         }
     }
+    // A slice has few arrivals: its 99th percentile is its maximum.
+    series.latency_p99_ns.clone_from(&series.latency_max_ns);
     record.stalls = Some(stalls);
     record.times.latency = summary(&latencies);
     let counts = &mut record.counts;
@@ -96,9 +99,11 @@ fn an_outage_that_lasted_longer_than_asked_is_told_to_the_slice() {
     assert_eq!(found.silence_ns, Some(1_510 * MILLISECOND));
     assert_eq!(found.beyond_ns, Some(510 * MILLISECOND));
     // 150 messages wait at 2.5 s, and nine of each ten ms are left for them: the queue is empty
-    // 166.7 ms later. The last of those due before 2 s arrived at 2,600 ms, in a slice of its own.
-    // In the slice from 2.6 s more arrives than normal, in that from 2.7 s a normal number.
-    assert_eq!(found.caught_up_after_ns, Some(700 * MILLISECOND));
+    // 166.7 ms later, in the slice from 2.6 s. There and in the slice before, latency falls along a
+    // line, which meets that of before the outage when the queue is empty.
+    let caught_up_ns = found.caught_up_after_ns.unwrap();
+    assert!(caught_up_ns.abs_diff(666_700_000) < MILLISECOND, "{caught_up_ns}");
+    assert_eq!(found.prospect, None);
     assert_eq!(found.watched_ns, Some(3 * SECOND));
     assert_eq!(found.listens_after_ns, Some(400 * MILLISECOND));
     let back = found.clients_back_after_ns.unwrap();
@@ -124,6 +129,8 @@ fn a_backlog_that_outlasts_the_window_is_not_caught_up() {
     served(&mut record, &[(3_500 * MILLISECOND, 4_950 * MILLISECOND)], true);
     let found = Recovery::of(&record).unwrap();
     assert_eq!((found.caught_up_after_ns, found.watched_ns), (None, Some(500 * MILLISECOND)));
+    // Arrivals of one slice do not show where it leads: the time watched is doubled.
+    assert_eq!(found.prospect, Some(Prospect::Shrinks { window_ns: 5_500 * MILLISECOND }));
     // Recovery is unknown for a fault that ends with the window.
     record.fault_log[0].until_ns = Some(WINDOW);
     let unwatched = Recovery::of(&record).unwrap();
@@ -134,6 +141,30 @@ fn a_backlog_that_outlasts_the_window_is_not_caught_up() {
     assert_eq!(Recovery::of(&record).unwrap().caught_up_after_ns, Some(2 * SLICE));
     record.counts.delivered += 100;
     assert_eq!(Recovery::of(&record).unwrap().caught_up_after_ns, None);
+}
+
+#[test]
+fn a_backlog_that_shrinks_needs_a_longer_window_and_one_that_does_not_lasts() {
+    let of = |latency_ms: &dyn Fn(u64) -> u64| {
+        let mut record = record("stop server at 1s for 1s", &[(SECOND, 2 * SECOND)]);
+        served(&mut record, &[(SECOND, 2 * SECOND)], true);
+        for (slice, p99_ns) in (0..).zip(&mut record.series.latency_p99_ns).skip(21) {
+            *p99_ns = latency_ms(slice) * MILLISECOND;
+            if *p99_ns == 0 {
+                record.series.delivered[slice as usize] = 0;
+            }
+        }
+        record.series.latency_max_ns.clone_from(&record.series.latency_p99_ns);
+        let found = Recovery::of(&record).unwrap();
+        assert_eq!(found.caught_up_after_ns, None);
+        found.prospect.unwrap()
+    };
+    // From 990 ms in slice 21 to 430 ms in slice 49, the last: by 20 ms a slice, so that 2,150 ms
+    // and two slices are missing.
+    assert_eq!(of(&|slice| 990 - 20 * (slice - 21)), Prospect::Shrinks { window_ns: 8_085 * MILLISECOND });
+    assert_eq!(of(&|_| 990), Prospect::Lasts);
+    assert_eq!(of(&|slice| 900 + slice), Prospect::Lasts);
+    assert_eq!(of(&|slice| if slice < 40 { 900 } else { 0 }), Prospect::Lasts, "nothing arrives any more");
 }
 
 #[test]

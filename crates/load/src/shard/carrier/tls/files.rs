@@ -2,6 +2,7 @@
 
 use super::trust::Trust;
 use super::words;
+use pubmark_model::credentials::{CERTIFICATES, path_of};
 use pubmark_model::options::{OptionValues, Options};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
@@ -147,15 +148,28 @@ pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust,
     Ok(Trust { verifier, named })
 }
 
-/// Loads the client's certificate for servers that ask for one: `tls_cert` and `tls_key`.
-/// X.509 version 1 is accepted.
-pub fn identity(options: &Options, provider: &CryptoProvider) -> Result<Option<CertifiedKey>, TlsError> {
-    let [certificate, key] = ["tls_cert", "tls_key"].map(|name| options.text(name).map(Path::new));
+/// Loads the certificates for servers that ask clients for one: that of all clients, or one for each of `clients`
+/// if the paths say so.
+pub fn identities(options: &Options, provider: &CryptoProvider, clients: usize) -> Result<Vec<CertifiedKey>, TlsError> {
+    let [certificate, key] = CERTIFICATES.map(|name| options.text(name));
     let (certificate, key) = match (certificate, key) {
-        (None, None) => return Ok(None),
+        (None, None) => return Ok(Vec::new()),
         (None, Some(_)) => return Err(TlsError::NoCertificate),
         (Some(certificate), key) => (certificate, key.unwrap_or(certificate)),
     };
+    let of = |client| [certificate, key].map(|path| path_of(path, client));
+    let count = if of(0).iter().any(Option::is_some) { clients.max(1) } else { 1 };
+    (0..count)
+        .map(|client| {
+            let [own, own_key] = of(client);
+            let path = |own: &Option<String>, all: &str| PathBuf::from(own.as_deref().unwrap_or(all));
+            identity(&path(&own, certificate), &path(&own_key, key), provider)
+        })
+        .collect()
+}
+
+/// Loads a certificate and its key. X.509 version 1 is accepted.
+fn identity(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
     let chain = certificates("tls_cert", certificate)?;
     let bytes = read("tls_key", key)?;
     // `BEGIN ENCRYPTED PRIVATE KEY`, or `Proc-Type: 4,ENCRYPTED` within a section.
@@ -170,7 +184,7 @@ pub fn identity(options: &Options, provider: &CryptoProvider) -> Result<Option<C
     let public = certified.key.public_key();
     let fits = public.is_none_or(|public| certified.cert[0].windows(public.len()).any(|part| *part == *public));
     match fits {
-        true => Ok(Some(certified)),
+        true => Ok(certified),
         false => Err(TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }),
     }
 }
@@ -183,10 +197,10 @@ mod tests {
         format!("{}/tests/logins/{name}", env!("CARGO_MANIFEST_DIR"))
     }
 
-    fn read_identity(certificate: Option<&str>, key: Option<&str>) -> Result<Option<CertifiedKey>, TlsError> {
+    fn read_identity(certificate: Option<&str>, key: Option<&str>) -> Result<Vec<CertifiedKey>, TlsError> {
         let named = [("tls_cert", certificate), ("tls_key", key)];
         let given = named.iter().filter_map(|(name, path)| Some(((*name).to_owned(), file((*path)?).into())));
-        identity(&given.collect(), &rustls::crypto::ring::default_provider())
+        identities(&given.collect(), &rustls::crypto::ring::default_provider(), 2)
     }
 
     #[test]
@@ -194,9 +208,28 @@ mod tests {
         for (certificate, key) in
             [("ec.crt", "v1.key"), ("ec.crt", "pkcs8.key"), ("rsa.crt", "pkcs1.key"), ("v1.crt", "v1.key")]
         {
-            assert!(read_identity(Some(certificate), Some(key)).unwrap().is_some(), "{certificate} {key}");
+            assert_eq!(read_identity(Some(certificate), Some(key)).unwrap().len(), 1, "{certificate} {key}");
         }
-        assert!(read_identity(None, None).unwrap().is_none());
+        assert!(read_identity(None, None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn each_client_has_the_certificate_of_its_number() {
+        let folder = std::env::temp_dir().join(format!("certificates-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        for (from, to) in [("ec.crt", "0.crt"), ("v1.key", "0.key"), ("rsa.crt", "1.crt"), ("pkcs1.key", "1.key")] {
+            std::fs::copy(file(from), folder.join(to)).unwrap();
+        }
+        let path = |end: &str| folder.join(format!("{{client}}.{end}")).display().to_string();
+        let options: Options =
+            [("tls_cert", path("crt")), ("tls_key", path("key"))].map(|(name, path)| (name.into(), path.into())).into();
+        let read = |clients| identities(&options, &rustls::crypto::ring::default_provider(), clients);
+        let two = read(2).unwrap();
+        let wanted = ["ec.crt", "rsa.crt"].map(|name| certificates("tls_cert", Path::new(&file(name))).unwrap());
+        assert_eq!(two.iter().map(|identity| identity.cert.clone()).collect::<Vec<_>>(), wanted);
+        let missing = read(3).err().unwrap().to_string();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(missing.contains("2.crt"), "{missing}");
     }
 
     #[test]

@@ -1,0 +1,230 @@
+//! The members of a server, asked whether they have joined and who leads.
+//!
+//! Only the questions of the system file are asked: over HTTP at a port for monitoring, or by a
+//! command. No client's port is used.
+
+use super::layout;
+use crate::error::HostError;
+use crate::programs::find_program;
+use pubmark_model::cluster::{ClusterProbe, ClusterSpec, most_named};
+use pubmark_model::server::Places;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time limit of a question over HTTP.
+const HTTP: Duration = Duration::from_secs(2);
+/// Time limit of a command.
+const COMMAND: Duration = Duration::from_secs(30);
+/// Interval at which a command is checked.
+const LOOK: Duration = Duration::from_millis(2);
+/// Maximum length of an answer, bytes.
+const ANSWER_BYTES_MAX: u64 = 4 << 20;
+/// Length of an answer that is quoted, characters.
+const QUOTED: usize = 200;
+
+/// The cluster of a server that was started here.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    spec: ClusterSpec,
+    /// Environment of the server, which its commands get too.
+    environment: Vec<(String, String)>,
+    /// Values of placeholders, member by member.
+    members: Vec<Places>,
+}
+
+/// The reason why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+enum ProbeError {
+    /// The file has an unknown placeholder.
+    #[error(transparent)]
+    Place(#[from] HostError),
+    /// The address is not reached, or the command does not run.
+    #[error("`{what}`: {source}")]
+    Io { what: String, source: std::io::Error },
+    /// The answer is not JSON.
+    #[error("`{what}` answers `{answer}`")]
+    Json { what: String, answer: String },
+    /// The values are not those that are expected.
+    #[error("`{what}` says `{found}`, not `{wanted}`")]
+    Other { what: String, found: String, wanted: String },
+    /// The command failed, or took too long.
+    #[error("`{what}` failed: {why}")]
+    Failed { what: String, why: String },
+}
+
+impl Cluster {
+    /// Makes the cluster of members with these values of placeholders.
+    pub fn new(spec: &ClusterSpec, environment: &[(String, String)], members: Vec<Places>) -> Cluster {
+        Cluster { spec: spec.clone(), environment: environment.to_vec(), members }
+    }
+
+    /// Checks that a member has joined, by its place. An error describes the answer.
+    pub fn joined(&self, member: usize) -> Result<(), String> {
+        let places = self.members.get(member).ok_or("no such member")?;
+        self.spec.joined.iter().try_for_each(|probe| self.holds(probe, places)).map_err(|error| error.to_string())
+    }
+
+    /// Returns the number, from 1, of the member that leads, as another says that is not among `silent` (numbers).
+    ///
+    /// # Errors
+    /// No member names one. The text quotes the last answer.
+    pub fn leader(&self, silent: &[u32]) -> Result<u32, String> {
+        let probe = self.spec.leader.as_ref().ok_or("its file has no [cluster.leader]")?;
+        let names: Result<Vec<String>, _> = self.members.iter().map(|places| places.fill(&self.spec.name)).collect();
+        let names = names.map_err(|error| error.to_string())?;
+        let mut why = "no member can be asked".to_owned();
+        for (index, places) in self.members.iter().enumerate() {
+            if silent.contains(&(index as u32 + 1)) {
+                continue;
+            }
+            match self.ask(probe, places) {
+                Ok((what, values)) => match most_named(&names, &values) {
+                    Some(place) => return Ok(place as u32 + 1),
+                    None => {
+                        why = format!("`{what}` names none of {}: {}", names.join(", "), quoted(&values.join(", ")))
+                    }
+                },
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(why)
+    }
+
+    fn holds(&self, probe: &ClusterProbe, places: &Places) -> Result<(), ProbeError> {
+        let (what, values) = self.ask(probe, places)?;
+        let fill = |text: &String| places.fill(text).map_err(HostError::from);
+        let (is, count) = (fill(&probe.is)?, fill(&probe.count)?);
+        let right = is.is_empty() || !values.is_empty() && values.iter().all(|value| *value == is);
+        let enough = count.is_empty() || values.len().to_string() == count;
+        if right && enough {
+            return Ok(());
+        }
+        let wanted = if right { format!("{count} of them") } else { is };
+        Err(ProbeError::Other { what, found: quoted(&values.join(", ")), wanted })
+    }
+
+    /// Returns the question and the values of its answer.
+    fn ask(&self, probe: &ClusterProbe, places: &Places) -> Result<(String, Vec<String>), ProbeError> {
+        let (what, answer) = if probe.command.is_empty() {
+            let url = places.fill(&probe.http).map_err(HostError::from)?;
+            let answer = get(&url).map_err(|source| ProbeError::Io { what: url.clone(), source })?;
+            (url, answer)
+        } else {
+            let command = layout::fill(places, &probe.command)?;
+            let what = command.join(" ");
+            let answer = run(&command, &layout::fill_values(places, &self.environment)?)?;
+            (what, answer)
+        };
+        match probe.values(&answer) {
+            Ok(values) => Ok((what, values)),
+            Err(_) => Err(ProbeError::Json { what, answer: quoted(&answer) }),
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.trim().chars().take(QUOTED).collect()
+}
+
+/// Returns the body of the reply to an HTTP GET, whatever its status.
+fn get(url: &str) -> std::io::Result<String> {
+    let malformed = || std::io::Error::other("write http://HOST:PORT/PATH");
+    let rest = url.strip_prefix("http://").ok_or_else(malformed)?;
+    let (host, path) = rest.split_once('/').ok_or_else(malformed)?;
+    let address = host.to_socket_addrs()?.next().ok_or_else(malformed)?;
+    let deadline = Instant::now() + HTTP;
+    let mut stream = TcpStream::connect_timeout(&address, HTTP)?;
+    stream.set_write_timeout(Some(HTTP))?;
+    // A reply of HTTP 1.0 has no chunks, and ends with the connection.
+    stream.write_all(format!("GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes())?;
+    let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
+    while (reply.len() as u64) < ANSWER_BYTES_MAX {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        match stream.read(&mut piece)? {
+            0 => break,
+            count => reply.extend_from_slice(&piece[..count]),
+        }
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+    }
+    let reply = String::from_utf8_lossy(&reply);
+    let body = reply.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    body.ok_or_else(|| std::io::Error::other("the reply has no end of its head"))
+}
+
+/// Returns a command's output. The command is killed if it takes too long.
+fn run(command: &[String], environment: &[(String, String)]) -> Result<String, ProbeError> {
+    let what = || command.join(" ");
+    let failed = |why: String| ProbeError::Failed { what: what(), why };
+    let (program, arguments) = command.split_first().ok_or_else(|| failed("it is empty".into()))?;
+    let program = find_program(program).unwrap_or_else(|| program.into());
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|source| ProbeError::Io { what: what(), source })?;
+    let pipe = child.stdout.take();
+    let output = thread::Builder::new().spawn(move || {
+        let mut text = Vec::new();
+        let read = pipe.map(|pipe| pipe.take(ANSWER_BYTES_MAX).read_to_end(&mut text));
+        read.transpose().map(|_| text)
+    });
+    let deadline = Instant::now() + COMMAND;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => thread::park_timeout(LOOK),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed(format!("it did not end within {} s", COMMAND.as_secs())));
+            }
+        }
+    };
+    if !status.success() {
+        let mut error = String::new();
+        let _ = child.stderr.take().map(|pipe| pipe.take(ANSWER_BYTES_MAX).read_to_string(&mut error));
+        return Err(failed(format!("{status}: {}", quoted(&error))));
+    }
+    let text = output.ok().and_then(|thread| thread.join().ok()).and_then(Result::ok);
+    let text = text.ok_or_else(|| failed("its output cannot be read".into()))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(joined: ClusterProbe, leader: ClusterProbe) -> Cluster {
+        let spec = ClusterSpec {
+            joined: vec![joined],
+            leader: Some(leader),
+            name: "n{member}".into(),
+            replicas: String::new(),
+        };
+        let place = |member| Places { member, ..Places::default() };
+        Cluster::new(&spec, &[("MINE".into(), "n{member}".into())], (1..=3).map(place).collect())
+    }
+
+    fn says(command: &str, count: &str, is: &str) -> ClusterProbe {
+        let command = ["sh", "-c", command].map(str::to_owned).to_vec();
+        ClusterProbe { command, count: count.into(), is: is.into(), ..ClusterProbe::default() }
+    }
+
+    #[test]
+    fn members_join_and_lead_as_their_answers_say() {
+        let all = cluster(says("echo $MINE; echo $MINE", "2", "n{member}"), says("echo n2; echo n3; echo n3", "", ""));
+        assert_eq!((all.joined(0), all.joined(2)), (Ok(()), Ok(())));
+        assert_eq!(all.leader(&[]), Ok(3));
+        let one = cluster(says("echo $MINE", "2", ""), says("test $MINE = n2 && echo n1", "", ""));
+        let why = one.joined(1).unwrap_err();
+        assert!(why.contains("says `n2`, not `2 of them`"), "{why}");
+        assert_eq!(one.leader(&[]), Ok(1), "the second was asked because the first failed");
+        let why = one.leader(&[2]).unwrap_err();
+        assert!(why.contains("exit status: 1"), "{why}");
+    }
+}

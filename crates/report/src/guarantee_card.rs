@@ -1,0 +1,260 @@
+//! The guarantee card: what a system's acknowledgements are worth when something happens to it.
+
+use crate::document::{Document, Entry, Head, Mark, Note, Row, Table};
+use crate::report::Report;
+use crate::text::{NONE, clean, time, whole};
+use crate::{markdown, terminal};
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Longest reason and name that are shown, characters.
+const TEXT_CHARS: usize = 200;
+
+/// An event of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CardEvent {
+    /// Name of the part of the study that has its runs.
+    pub name: &'static str,
+    /// Name in the table.
+    pub what: &'static str,
+    /// Script of the fault, if it is one.
+    pub fault: Option<&'static str>,
+    /// True if subscribers take half of what is sent to them.
+    #[serde(skip)]
+    pub is_slow: bool,
+}
+
+/// The events of the card, in the order of its rows.
+pub const CARD_EVENTS: [CardEvent; 6] = [
+    CardEvent { name: "undisturbed", what: "undisturbed", fault: None, is_slow: false },
+    CardEvent { name: "killed", what: "killed", fault: Some("kill server at 2s for 1s"), is_slow: false },
+    CardEvent { name: "frozen", what: "frozen", fault: Some("stop server at 2s for 1s"), is_slow: false },
+    CardEvent { name: "cut-off", what: "cut off", fault: Some("cut link at 2s for 1s"), is_slow: false },
+    CardEvent { name: "power-cut", what: "power cut", fault: Some("cut power of server at 2s for 1s"), is_slow: false },
+    CardEvent { name: "slow", what: "slow subscribers", fault: None, is_slow: true },
+];
+
+/// An event that cannot be played.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotMeasured {
+    /// The event.
+    pub event: CardEvent,
+    /// Reason.
+    pub why: String,
+}
+
+/// A row of the card. Counts are those of all runs of its cell.
+#[derive(Clone, Debug, Serialize)]
+struct CardRow {
+    #[serde(flatten)]
+    event: CardEvent,
+    /// Quality of service; `None` if the event was not measured at all.
+    qos: Option<u64>,
+    /// Reason why there are no counts.
+    not_measured: Option<String>,
+    /// Reason why the counts are unreliable.
+    unreliable: Option<String>,
+    #[serde(flatten)]
+    counts: Option<CardCounts>,
+    #[serde(skip)]
+    broken: Option<String>,
+}
+
+/// Counts of a row: copies of messages, except `acked`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct CardCounts {
+    /// Copies that should have arrived.
+    expected: u64,
+    /// Messages that the server acknowledged.
+    acked: u64,
+    /// Acknowledged messages that a subscriber did not receive; `None` if that is not known.
+    acked_lost: Option<u64>,
+    lost: u64,
+    duplicated: u64,
+    reordered: u64,
+    /// Longest silence of a subscriber with the fault in it, ns; `None` without a fault, and if no silence was seen.
+    outage_ns: Option<u64>,
+}
+
+/// The card of a system.
+#[derive(Clone, Debug)]
+pub struct GuaranteeCard {
+    system: String,
+    title: String,
+    rows: Vec<CardRow>,
+}
+
+impl GuaranteeCard {
+    /// Returns the card that a report's runs say, with the events that were not played.
+    pub fn of(report: &Report, refused: Vec<NotMeasured>) -> GuaranteeCard {
+        let mut rows = Vec::new();
+        for event in CARD_EVENTS {
+            let why = refused.iter().find(|row| row.event == event).map(|row| row.why.clone());
+            if let Some(why) = why {
+                let not_measured = Some(clean(&why, TEXT_CHARS));
+                rows.push(CardRow { event, qos: None, not_measured, unreliable: None, counts: None, broken: None });
+                continue;
+            }
+            let is_own = |index: &usize| {
+                report.cells()[*index].cell.axes.get("part").is_some_and(|part| part.as_str() == Some(event.name))
+            };
+            rows.extend((0..report.cells().len()).filter(is_own).map(|index| CardRow::of(report, event, index)));
+        }
+        let first = report.cells().first();
+        let system = first.and_then(|result| result.cell.axes.get("system")?.as_str().map(str::to_owned));
+        GuaranteeCard { system: system.unwrap_or_default(), title: clean(&report.study().title, TEXT_CHARS), rows }
+    }
+
+    /// True if a row was measured.
+    pub fn has_a_row(&self) -> bool {
+        self.rows.iter().any(|row| row.counts.is_some())
+    }
+
+    /// Returns the card as JSON.
+    pub fn json(&self) -> Value {
+        json!({"system": self.system, "rows": self.rows, "broken": self.broken()})
+    }
+
+    /// Returns the card for a terminal of this many columns.
+    pub fn terminal(&self, width: usize, colour: bool) -> String {
+        terminal::render(&self.document(), width, colour)
+    }
+
+    /// Returns the card as GitHub Markdown.
+    pub fn markdown(&self) -> String {
+        markdown::render(&self.document())
+    }
+
+    /// Returns a sentence for each row in which something was lost or broken.
+    fn broken(&self) -> Vec<&String> {
+        self.rows.iter().filter_map(|row| row.broken.as_ref()).collect()
+    }
+
+    fn document(&self) -> Document {
+        let mut closing: Vec<String> = self.broken().into_iter().cloned().collect();
+        let kept = || self.rows.iter().filter_map(|row| row.counts).filter(|counts| counts.acked > 0);
+        if kept().count() > 0 && kept().all(|counts| counts.acked_lost == Some(0)) {
+            closing.push("No acknowledged message was lost.".into());
+        }
+        Document {
+            title: self.title.clone(),
+            question: String::new(),
+            constants: String::new(),
+            answers: Vec::new(),
+            tables: vec![self.table()],
+            claims: None,
+            closing,
+        }
+    }
+
+    fn table(&self) -> Table {
+        let head = |name: &str, is_figure| Head { name: name.into(), is_figure, is_axis: false, expendable: 0 };
+        let mut heads = vec![head("what happened", false), head("QoS", true)];
+        let figures = ["acknowledged", "of these lost", "lost", "twice", "out of order", "outage"];
+        heads.extend(figures.map(|name| head(name, true)));
+        let rows = self.rows.iter().map(|row| {
+            let qos = row.qos.map_or_else(|| NONE.to_owned(), |qos| qos.to_string());
+            let mut entries = vec![Entry::plain(row.event.what.to_owned()), Entry::plain(qos)];
+            let mark = if row.broken.is_some() || row.counts.is_none() { Mark::Muted } else { Mark::Plain };
+            match row.counts {
+                None => entries.extend((0..figures.len()).map(|_| Entry::none())),
+                Some(counts) => {
+                    let number = |amount: u64| Entry::plain(whole(amount as f64));
+                    // Without acknowledgements, none can be broken.
+                    entries.extend(match counts.acked {
+                        0 => [Entry::none(), Entry::none()],
+                        acked => [number(acked), counts.acked_lost.map_or_else(Entry::none, number)],
+                    });
+                    entries.extend([counts.lost, counts.duplicated, counts.reordered].map(number));
+                    let outage = counts.outage_ns.map(|ns| Entry::plain(time(ns as f64)));
+                    entries.push(outage.unwrap_or_else(Entry::none));
+                }
+            }
+            Row { entries, mark, bar: None }
+        });
+        let mut notes = vec!["outage: the longest silence of a subscriber with the fault in it".to_owned()];
+        let unmeasured = self.rows.iter().filter_map(|row| Some((row, row.not_measured.as_ref()?)));
+        notes.extend(unmeasured.map(|(row, why)| format!("{}: not measured: {why}", row.name())));
+        let mut unreliable = self.rows.iter().filter_map(|row| Some((row, row.unreliable.as_ref()?)));
+        if let Some((row, why)) = unreliable.next() {
+            let more = match unreliable.count() {
+                0 => String::new(),
+                more => format!(", and so are {more} others (--json)"),
+            };
+            notes.push(format!("{}: unreliable{more}: {why}", row.name()));
+        }
+        Table {
+            title: "What happened, and what became of the messages".into(),
+            heads,
+            groups: vec![rows.collect()],
+            notes: notes.into_iter().map(Note::on_rows).collect(),
+            ends_in_prose: false,
+            whole: "--json",
+            bars: None,
+        }
+    }
+}
+
+impl CardRow {
+    fn of(report: &Report, event: CardEvent, index: usize) -> CardRow {
+        let result = &report.cells()[index];
+        let qos = u64::from(result.cell.workload.qos);
+        let runs = report.runs().iter().zip(report.cells_of_runs()).filter(|(_, cell)| **cell == index);
+        let made: Vec<&RunRecord> = runs.map(|(run, _)| run).filter(|run| run.error.is_none()).collect();
+        let mut row =
+            CardRow { event, qos: Some(qos), not_measured: None, unreliable: None, counts: None, broken: None };
+        if made.is_empty() {
+            let why = result.error.as_deref().or(result.cell.skipped.as_deref()).unwrap_or("there was no run");
+            row.not_measured = Some(clean(why, TEXT_CHARS));
+            return row;
+        }
+        let against = made.iter().flat_map(|run| &run.verdict.reasons);
+        // Losses, duplicates and the like are what the card is about.
+        let is_result = |reason: Reason| {
+            let results = [Reason::MessagesLost, Reason::Duplicates, Reason::Reordered, Reason::Corrupted];
+            results.contains(&reason)
+        };
+        let against = against.filter(|found| found.figures.contains(&FigureGroup::Counts) && !is_result(found.reason));
+        row.unreliable = against.map(|finding| clean(&finding.evidence, TEXT_CHARS)).next();
+        let mut counts = CardCounts::default();
+        for run in made {
+            let own = &run.counts;
+            counts.expected = counts.expected.saturating_add(own.expected);
+            counts.acked = counts.acked.saturating_add(own.acked);
+            let lost = own.acked_lost.map(|lost| lost.saturating_add(counts.acked_lost.unwrap_or(0)));
+            counts.acked_lost = lost.or(counts.acked_lost);
+            counts.lost = counts.lost.saturating_add(own.lost);
+            counts.duplicated = counts.duplicated.saturating_add(own.duplicated);
+            counts.reordered = counts.reordered.saturating_add(own.reordered);
+            counts.outage_ns = counts.outage_ns.max(run.recovery.and_then(|recovery| recovery.silence_ns));
+        }
+        row.counts = Some(counts);
+        row.broken = row.sentence(&counts);
+        row
+    }
+
+    /// Returns its name in a sentence.
+    fn name(&self) -> String {
+        self.qos.map_or_else(|| self.event.what.to_owned(), |qos| format!("{}, QoS {qos}", self.event.what))
+    }
+
+    /// Says what was lost, and what arrived twice although each message should arrive once.
+    fn sentence(&self, counts: &CardCounts) -> Option<String> {
+        let number = |amount: u64| whole(amount as f64);
+        let were = |amount: u64| if amount == 1 { "was" } else { "were" };
+        let mut said = Vec::new();
+        if let Some(lost) = counts.acked_lost.filter(|lost| *lost > 0) {
+            let (amount, acked) = (number(lost), number(counts.acked));
+            said.push(format!("{amount} of {acked} acknowledged messages {} lost", were(lost)));
+        } else if counts.lost > 0 {
+            let (lost, expected) = (number(counts.lost), number(counts.expected));
+            let none = if counts.acked > 0 { "none of them acknowledged" } else { "without an acknowledgement" };
+            said.push(format!("{lost} of {expected} messages {} lost, {none}", were(counts.lost)));
+        }
+        if counts.duplicated > 0 && self.qos == Some(2) {
+            said.push(format!("{} came twice, which QoS 2 rules out", number(counts.duplicated)));
+        }
+        (!said.is_empty()).then(|| format!("{}: {}.", self.name(), said.join("; ")))
+    }
+}

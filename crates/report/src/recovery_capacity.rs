@@ -1,0 +1,106 @@
+//! The load from which a system recovers from a fault, beside its capacity without one.
+
+use crate::axes::{axis_name, axis_value};
+use crate::capacity::{CapacityResult, RecoveryHeadroom, show};
+use crate::document::{Entry, Head, Mark, Note, Row, Table};
+use crate::text::clean;
+use pubmark_model::capacity::CapacityStep;
+use pubmark_model::record::Prospect;
+use serde_json::{Map, Value};
+
+/// Longest objective and fault that are shown, characters.
+const TEXT_CHARS: usize = 200;
+/// Name of the axis of faults.
+const FAULT: &str = "fault";
+
+/// Returns the place of a search without its fault.
+fn place(result: &CapacityResult) -> Map<String, Value> {
+    let mut axes = result.axes.clone();
+    axes.remove(FAULT);
+    axes
+}
+
+/// Sets beside each capacity with recovery that without a fault.
+pub(crate) fn join(all: &mut [CapacityResult]) {
+    for index in 0..all.len() {
+        let result = &all[index];
+        if !result.climb.goal().until.is_of_fault() {
+            continue;
+        }
+        let is_base =
+            |other: &&CapacityResult| !other.climb.goal().until.is_of_fault() && place(other) == place(result);
+        let Some(base) = all.iter().find(is_base) else { continue };
+        let (with, without) = (result.answer(), base.answer());
+        let free = |with: Option<f64>, without: Option<f64>| Some((1.0 - with? / without?).clamp(0.0, 1.0));
+        let headroom = free(with.estimate, without.estimate);
+        let range = free(with.hi, without.lo).zip(free(with.lo, without.hi));
+        let carried = without.lo.unwrap_or(0.0);
+        let lasts = |step: &&CapacityStep| step.counts && step.prospect == Some(Prospect::Lasts) && step.load < carried;
+        let lasting = result.climb.steps().iter().filter(lasts).map(|step| step.load).reduce(f64::min);
+        let over = result.climb.goal().over;
+        let found = RecoveryHeadroom {
+            without_fault: without.estimate.map(|load| over.amount(load)),
+            headroom,
+            headroom_range: range.map(|(least, most)| [least, most]).filter(|_| headroom.is_some()),
+            lasts_from: lasting.map(|load| over.amount(load)),
+            lasting: lasting.map(|load| sentence(result, load)),
+            without_text: base.load_text(),
+        };
+        all[index].recovery = Some(found);
+    }
+}
+
+/// Returns the table, if an objective is about recovery.
+pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
+    let shown: Vec<(&CapacityResult, &RecoveryHeadroom)> =
+        all.iter().filter_map(|result| Some((result, result.recovery.as_ref()?))).collect();
+    let (first, _) = *shown.first()?;
+    let varies = |axis: &&String| {
+        let differs = |(other, _): &(&CapacityResult, _)| other.axes.get(*axis) != first.axes.get(*axis);
+        *axis == "system" || *axis == FAULT || shown.iter().any(differs)
+    };
+    let axes: Vec<&String> = first.axes.keys().filter(varies).collect();
+    let head = |name: &str, is_figure| Head { name: name.into(), is_figure, is_axis: false, expendable: 0 };
+    let goal = first.climb.goal();
+    let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false)).collect();
+    heads.extend([head("load", false), head("without a fault", true), head("with recovery", true)]);
+    heads.extend([head("headroom", true), head("90 %", true)]);
+    let row = |(result, beside): &(&CapacityResult, &RecoveryHeadroom)| {
+        let place =
+            axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let range = beside.headroom_range.map(|[least, most]| format!("{:.0} to {}", least * 100.0, percent(most)));
+        let own = [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), beside.headroom.map_or_else(String::new, percent)];
+        let own = own.into_iter().chain([range.unwrap_or_default()]);
+        Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
+    };
+    let mut notes = vec![format!(
+        "{}; without a fault: `{}`; with recovery: `{}`. headroom: the share of the capacity without a fault that must \
+         stay free",
+        goal.over.unit(),
+        clean(&goal.until.without_fault().to_string(), TEXT_CHARS),
+        clean(&goal.until.to_string(), TEXT_CHARS),
+    )];
+    notes.extend(shown.iter().filter_map(|(_, beside)| beside.lasting.clone()));
+    Some(Table {
+        title: "Recovery".into(),
+        heads,
+        groups: vec![shown.iter().map(row).collect()],
+        notes: notes.into_iter().map(Note::on_rows).collect(),
+        ends_in_prose: false,
+        whole: "--json",
+        bars: None,
+    })
+}
+
+/// Names the load from which a system does not recover by itself.
+fn sentence(result: &CapacityResult, load: f64) -> String {
+    let goal = result.climb.goal();
+    format!(
+        "{}: from {} {} on, the backlog did not shrink after the fault: the system does not recover by itself, although \
+         it carries this load without a fault",
+        clean(&result.label, TEXT_CHARS),
+        show(goal, load),
+        goal.over.unit()
+    )
+}
