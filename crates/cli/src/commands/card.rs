@@ -82,7 +82,8 @@ fn planned(study: &Study) -> Result<(StudyPlan, Vec<NotMeasured>), Failure> {
     let (mut parts, mut refused): (Vec<StudyPart>, Vec<NotMeasured>) = (Vec::new(), Vec::new());
     for event in CARD_EVENTS {
         let part = part(study, event).and_then(|part| {
-            let errors = |errors: Vec<Diagnostic>| errors.first().map_or_else(String::new, |error| error.message.clone());
+            let errors =
+                |errors: Vec<Diagnostic>| errors.first().map_or_else(String::new, |error| error.message.clone());
             StudyPlan::new(with(study, vec![part.clone()])).map_err(errors).map(|_| part)
         });
         match part {

@@ -187,9 +187,8 @@ fn caught_up_at(series: &Series, usual: &UsualSlice, end_ns: Ns, next_ns: Ns) ->
         as_many && usual.excess_ns(series, *slice) <= usual.slack_ns
     };
     let slice = (first_without..slices).find(is_usual)?;
-    let [before, last] = [slice.checked_sub(2), slice.checked_sub(1)].map(|place| {
-        place.filter(|place| *place >= first).map_or(0.0, |place| usual.excess_ns(series, place))
-    });
+    let [before, last] = [slice.checked_sub(2), slice.checked_sub(1)]
+        .map(|place| place.filter(|place| *place >= first).map_or(0.0, |place| usual.excess_ns(series, place)));
     // The rest of the last slice is above the line only if others of its messages were late.
     let part = if last > 0.0 && last < before { (last / (before - last)).min(1.0) } else { 1.0 };
     let within_ns = (slice_ns as f64 * (1.0 - part)) as Ns;
@@ -216,7 +215,8 @@ fn prospect(record: &RunRecord, end_ns: Ns) -> Option<Prospect> {
     let fell_per_ns = (from - to) as f64 / ((last - begins) as Ns * series.slice_ns) as f64;
     let more_ns = (to as f64 / fell_per_ns) as Ns;
     // Two slices more show that it is over, and a tenth more is for chance.
-    let window_ns = record.window_ns.saturating_add(2 * series.slice_ns).saturating_add(more_ns).saturating_mul(11) / 10;
+    let window_ns =
+        record.window_ns.saturating_add(2 * series.slice_ns).saturating_add(more_ns).saturating_mul(11) / 10;
     Some(Prospect::Shrinks { window_ns })
 }
 

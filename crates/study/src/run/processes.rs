@@ -275,7 +275,8 @@ impl<'h> Processes<'h> {
                 clocks.watch(&mut self.hosts, from_ns, length_ns)?;
             }
         }
-        let results = self.play_out(leader, &mut Means { context, faults: (!timeless).then_some(&mut faults), place })?;
+        let results =
+            self.play_out(leader, &mut Means { context, faults: (!timeless).then_some(&mut faults), place })?;
         let looks = (&self.before[..], &self.after[..]);
         usage::check(leader, &results, &self.seats, looks, &self.facts)?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
