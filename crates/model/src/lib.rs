@@ -36,6 +36,7 @@ pub mod profile;
 pub mod protocol;
 pub mod question;
 pub mod record;
+pub mod recovery_objective;
 pub mod redactor;
 pub mod reference;
 pub mod relations;

@@ -9,10 +9,6 @@ use crate::units::{parse_size, parse_time};
 use std::borrow::Cow;
 use std::fmt;
 
-mod recovery;
-
-pub use recovery::RecoveryError;
-
 /// Longest objective that is parsed, bytes.
 const TEXT_MAX: usize = 500;
 
