@@ -5,7 +5,6 @@ mod limit;
 mod step;
 
 use crate::cell::{Cell, Limits};
-use crate::fault;
 use crate::flow::{ALL, split_place};
 use crate::objective::Objective;
 use crate::profile::Profile;
@@ -16,7 +15,7 @@ use crate::workload::{Arrival, Rate, Workload};
 pub use limit::CapacityLimit;
 use pubmark_stats::{CAPACITY_LEVEL, CapacitySearch};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 pub use step::{CONFIRMING, CapacityStep, StepOutcome};
 
 words! {
@@ -250,16 +249,6 @@ impl CapacityGoal {
     /// Returns the load of a cell; `None` if it has none of this kind.
     pub fn load_of(&self, cell: &Cell) -> Option<f64> {
         self.over.load_of(self.workload(cell), &cell.limits)
-    }
-
-    /// Returns the goal of a search that has the runs of these axes: what is about a fault is asked of cells with a
-    /// fault only, and the others show what the load is without one.
-    pub fn of_axes(&self, axes: &Map<String, Value>) -> CapacityGoal {
-        let has_fault = axes.get("fault").is_some_and(|script| script != fault::NONE);
-        match self.until.is_of_fault() && !has_fault {
-            true => CapacityGoal { until: self.until.without_fault(), ..self.clone() },
-            false => self.clone(),
-        }
     }
 
     /// Returns the load of a run.

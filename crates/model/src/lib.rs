@@ -37,6 +37,7 @@ pub mod profile;
 pub mod protocol;
 pub mod question;
 pub mod record;
+pub mod recovery_objective;
 pub mod redactor;
 pub mod reference;
 pub mod relations;

@@ -9,10 +9,6 @@ use crate::units::{parse_size, parse_time};
 use std::borrow::Cow;
 use std::fmt;
 
-mod recovery;
-
-pub use recovery::RecoveryError;
-
 /// Longest objective that is parsed, bytes.
 const TEXT_MAX: usize = 500;
 
@@ -168,16 +164,19 @@ impl Objective {
         let (mut holds, mut fails) = (true, false);
         for term in &self.terms {
             match (term.figure.from_due(), term.figure.unit()) {
-                (Some(from_due), _) => {
+                (from_due, _) if from_due.is_some() || term.figure == Figure::CAUGHT_UP => {
                     let of = term.record(record)?;
                     let received = of.times.receive_lag.as_ref().map_or(0.0, |lag| lag.max as f64);
                     let late = of.times.own_lag.as_ref()?.max as f64 + received;
-                    let ends = [(term.value(record)? - late).max(0.0), from_due.value(&of)?];
+                    let value = term.value(record)?;
+                    // The last message of a backlog is delivered later by no more than it was sent.
+                    let most = from_due.map_or(Some(value + late), |from_due| from_due.value(&of))?;
+                    let ends = [(value - late).max(0.0), most];
                     holds &= ends.iter().all(|end| term.holds(*end));
                     fails |= ends.iter().all(|end| !term.holds(*end));
                 }
-                (None, Unit::Ns) => return None,
-                (None, _) => holds &= term.value(record).is_some_and(|value| term.holds(value)),
+                (_, Unit::Ns) => return None,
+                _ => holds &= term.value(record).is_some_and(|value| term.holds(value)),
             }
         }
         fails.then_some(false).or(holds.then_some(true))

@@ -43,7 +43,7 @@ pub struct RecoveryHeadroom {
     /// Capacity without a fault; `None` if it is not known.
     pub without_fault: Option<f64>,
     /// Share of that capacity, 0 to 1, which must stay free so that the system recovers in time; `None` if one of the
-    /// two capacities is not known.
+    /// two capacities is not known or a lower bound.
     pub headroom: Option<f64>,
     /// Least and most of this share that the intervals of the two searches allow; `None` if an end is not known.
     pub headroom_range: Option<[f64; 2]>,

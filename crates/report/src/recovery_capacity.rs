@@ -32,7 +32,8 @@ pub(crate) fn join(all: &mut [CapacityResult]) {
         let Some(base) = all.iter().find(is_base) else { continue };
         let (with, without) = (result.answer(), base.answer());
         let free = |with: Option<f64>, without: Option<f64>| Some((1.0 - with? / without?).clamp(0.0, 1.0));
-        let headroom = free(with.estimate, without.estimate);
+        // The share between two lower bounds may be any.
+        let headroom = free(with.estimate, without.estimate).filter(|_| !with.lower_bound && !without.lower_bound);
         let range = free(with.hi, without.lo).zip(free(with.lo, without.hi));
         let carried = without.lo.unwrap_or(0.0);
         let lasts = |step: &&CapacityStep| step.counts && step.prospect == Some(Prospect::Lasts) && step.load < carried;
@@ -70,13 +71,18 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
             axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let range = beside.headroom_range.map(|[least, most]| format!("{:.0} to {}", least * 100.0, percent(most)));
-        let own = [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), beside.headroom.map_or_else(String::new, percent)];
+        let own = [
+            result.climb.goal().over.word().to_owned(),
+            beside.without_text.clone(),
+            result.load_text(),
+            beside.headroom.map_or_else(String::new, percent),
+        ];
         let own = own.into_iter().chain([range.unwrap_or_default()]);
         Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
     };
     let mut notes = vec![format!(
         "{}; without a fault: `{}`; with recovery: `{}`. headroom: the share of the capacity without a fault that must \
-         stay free",
+         stay free, blank if one of both is a lower bound",
         goal.over.unit(),
         clean(&goal.until.without_fault().to_string(), TEXT_CHARS),
         clean(&goal.until.to_string(), TEXT_CHARS),

@@ -380,7 +380,7 @@ impl Faults {
     }
 
     /// Returns the log of a run in virtual time, in which each fault lasts exactly as long as planned.
-    pub fn as_planned(self) -> Vec<FaultEvent> {
+    pub fn planned_log(self) -> Vec<FaultEvent> {
         let mut log = self.log;
         for step in self.steps {
             let event = &mut log[step.fault];

@@ -298,7 +298,7 @@ impl<'h> Processes<'h> {
             clocks: self.clock_pairs(leader.agents(), leader.takes_out_offsets()),
             server: None,
             link,
-            fault_log: if timeless { faults.as_planned() } else { faults.log() },
+            fault_log: if timeless { faults.planned_log() } else { faults.log() },
             used: joined(std::mem::take(&mut self.used)),
             drained_ns: self.drained_ns.filter(|_| !timeless),
             discovery_ns: leader.discovery_ns(),

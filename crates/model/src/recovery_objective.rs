@@ -1,10 +1,12 @@
 //! Objectives of recovery, such as `caught_up < 10s`: they need a fault, and a window that shows what follows it.
 
-use super::{Objective, ObjectiveTerm, Relation};
-use crate::fault::{Act, Script};
+use crate::capacity::CapacityGoal;
+use crate::fault::{self, Act, Script};
 use crate::figure::{Figure, Unit};
+use crate::objective::{Objective, ObjectiveTerm, Relation};
 use crate::units::{MILLISECOND, Ns, SECOND, format_time};
 use crate::workload::{SLICE_LEAST, SLICE_MOST, slice_of};
+use serde_json::{Map, Value};
 
 /// Figures that only a run with a fault has.
 const OF_FAULTS: [Figure; 6] = [
@@ -15,6 +17,8 @@ const OF_FAULTS: [Figure; 6] = [
     Figure::CLIENTS_BACK,
     Figure::CLIENTS_NOT_BACK,
 ];
+/// Objective of a load that is carried: no queue grows.
+const CARRIED: &str = "backlog <= 1%";
 /// Time after a fault in which clients are watched if no term has a bound of its own, ns.
 const WATCHED: Ns = 5 * SECOND;
 
@@ -42,23 +46,22 @@ pub enum RecoveryError {
 
 impl ObjectiveTerm {
     fn is_of_fault(&self) -> bool {
-        OF_FAULTS.contains(&self.figure)
+        OF_FAULTS.contains(&self.figure())
     }
 }
 
 impl Objective {
     /// True if a term is about a figure that only runs with faults have.
     pub fn is_of_fault(&self) -> bool {
-        self.terms.iter().any(ObjectiveTerm::is_of_fault)
+        self.terms().iter().any(ObjectiveTerm::is_of_fault)
     }
 
     /// Returns what is asked of a run without a fault: the other terms or, without any, that the load is carried.
     pub fn without_fault(&self) -> Objective {
-        let terms: Vec<ObjectiveTerm> = self.terms.iter().filter(|term| !term.is_of_fault()).cloned().collect();
-        match terms.is_empty() {
-            true => Objective::parse("backlog <= 1%").unwrap_or(Objective { terms }),
-            false => Objective { terms },
-        }
+        let terms: Vec<&str> =
+            self.terms().iter().filter(|term| !term.is_of_fault()).map(ObjectiveTerm::text).collect();
+        let text = if terms.is_empty() { CARRIED.to_owned() } else { terms.join(" and ") };
+        Objective::parse(&text).unwrap_or_else(|_| self.clone())
     }
 
     /// Returns the length of a window that shows whether a run with these faults meets the objective, ns.
@@ -67,8 +70,8 @@ impl Objective {
     /// No run with these faults can meet it.
     pub fn recovery_window_ns(&self, faults: &Script) -> Result<Ns, RecoveryError> {
         let Some(first) = faults.0.first() else {
-            let term = self.terms.iter().find(|term| term.is_of_fault());
-            return Err(RecoveryError::NoFault(term.map_or_else(String::new, |term| term.text.clone())));
+            let term = self.terms().iter().find(|term| term.is_of_fault());
+            return Err(RecoveryError::NoFault(term.map_or_else(String::new, |term| term.text().to_owned())));
         };
         for fault in &faults.0 {
             match fault.killed_side() {
@@ -79,9 +82,9 @@ impl Objective {
                 None => {}
             }
         }
-        let is_upper = |term: &&ObjectiveTerm| matches!(term.relation, Relation::Below | Relation::AtMost);
-        let times = self.terms.iter().filter(|term| term.is_of_fault() && term.figure.unit() == Unit::Ns);
-        let bound_ns = times.filter(is_upper).map(|term| term.bound as Ns).max().unwrap_or(WATCHED);
+        let is_upper = |term: &&ObjectiveTerm| matches!(term.relation(), Relation::Below | Relation::AtMost);
+        let times = self.terms().iter().filter(|term| term.is_of_fault() && term.figure().unit() == Unit::Ns);
+        let bound_ns = times.filter(is_upper).map(|term| term.bound() as Ns).max().unwrap_or(WATCHED);
         let ends_ns = faults.0.iter().map(|fault| fault.until_ns().unwrap_or(fault.at_ns)).max().unwrap_or(0);
         // Two slices more show that it is over.
         let shown_ns = ends_ns.saturating_add(bound_ns);
@@ -91,6 +94,18 @@ impl Objective {
         match first.at_ns < least_ns {
             true => Err(RecoveryError::TooEarly { fault: first.to_string(), least_ns }),
             false => Ok(window_ns),
+        }
+    }
+}
+
+impl CapacityGoal {
+    /// Returns the goal of a search that has the runs of these axes: what is about a fault is asked of cells with a
+    /// fault only, and the others show what the load is without one.
+    pub fn of_axes(&self, axes: &Map<String, Value>) -> CapacityGoal {
+        let has_fault = axes.get("fault").is_some_and(|script| script != fault::NONE);
+        match self.until.is_of_fault() && !has_fault {
+            true => CapacityGoal { until: self.until.without_fault(), ..self.clone() },
+            false => self.clone(),
         }
     }
 }
