@@ -84,8 +84,8 @@ impl GzipReader {
             let (taken, before) = (self.inflate.total_in() as usize, self.records.len());
             self.records.reserve(ROOM_BYTES);
             match self.inflate.decompress_vec(&deflated[taken..], &mut self.records, FlushDecompress::None) {
-                Ok(Status::StreamEnd) => break,
                 Ok(_) if self.records.len() > MOST_BYTES => return Err(wrong("are longer than 16 MiB")),
+                Ok(Status::StreamEnd) => break,
                 Ok(_) if self.records.len() > before || self.inflate.total_in() as usize > taken => {}
                 Ok(_) | Err(_) => return Err(wrong("are damaged")),
             }
