@@ -45,7 +45,6 @@ pub use churn::churn;
 use connection::{Changes, Connection, Loss, State};
 pub use errors::{ConnectError, ConnectFailure, ShardError};
 use inbound::LOOK;
-use linger::Lingering;
 pub use listener::{Hear, Listen, ListenError, ListenTerms, Overheard, listen};
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
@@ -57,7 +56,7 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
 use rustix::event::epoll;
-use state::{Away, Consumers, Inbound, Outbound, Ramp, ReachedLimits, Shard};
+use state::{Away, Consumers, Inbound, Lingering, Outbound, Ramp, ReachedLimits, Shard};
 use std::sync::mpsc::Sender;
 use waiting::{EVENTS, TICK, await_events};
 
@@ -437,7 +436,7 @@ impl<'a, S: Session> Shard<'a, S> {
                     inbound.heard_ns = now;
                 }
             }
-            SessionEvent::Part(part) => inbound.recorder.from_part(part),
+            SessionEvent::Part(part) => inbound.recorder.part = part,
             SessionEvent::Acknowledged(sequence) => {
                 changes.room = true;
                 outbound.acknowledged(index, sequence, now);

@@ -84,8 +84,8 @@ pub struct ReceiveRecorder {
     too_late: u64,
     /// Instant at which the subscribers were killed, ns.
     crashed_ns: Option<Ns>,
-    /// Part of a topic that messages come from.
-    part: u32,
+    /// Part of a topic that the next messages come from. Order is checked within each.
+    pub part: u32,
 }
 
 impl ReceiveRecorder {

@@ -4,21 +4,6 @@ use super::connection::State;
 use super::state::Shard;
 use crate::session::Session;
 use pubmark_model::units::Ns;
-use std::collections::VecDeque;
-
-/// Batches that are being collected, in the order in which they are to be sent.
-pub struct Lingering {
-    /// Time for which a batch is collected; 0 if none is.
-    ns: Ns,
-    /// When it is to be sent, its connection, and its number.
-    due: VecDeque<(Ns, u32, u32)>,
-}
-
-impl Lingering {
-    pub fn new(ns: Ns) -> Lingering {
-        Lingering { ns, due: VecDeque::new() }
-    }
-}
 
 impl<S: Session> Shard<'_, S> {
     /// Notes a batch that the connection's session has begun.

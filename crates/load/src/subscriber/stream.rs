@@ -1,6 +1,5 @@
 //! What one subscriber received from one publisher.
 
-use super::ReceiveRecorder;
 use crate::ledger::SeenSequences;
 use pubmark_model::units::Ns;
 
@@ -42,13 +41,5 @@ impl Stream {
             self.next_of_others = others.into();
         }
         &mut self.next_of_others[index]
-    }
-}
-
-impl ReceiveRecorder {
-    /// Notes from which part of a topic the messages that follow come. Order is checked within each.
-    #[inline]
-    pub fn from_part(&mut self, part: u32) {
-        self.part = part;
     }
 }

@@ -33,7 +33,7 @@ fn order_is_checked_within_each_part_of_a_topic() {
         let mut subscriber = subscriber(&workload);
         for (sequence, part) in arrivals.iter().copied() {
             let intended = FROM + u64::from(sequence) * 1_000_000;
-            subscriber.recorder_mut().from_part(part);
+            subscriber.recorder_mut().part = part;
             subscriber.arrived(&message(64, 0, sequence, intended), intended + 100_000);
         }
         assert_eq!(subscriber.recorder().counts().reordered, reordered, "{arrivals:?}");
