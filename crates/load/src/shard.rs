@@ -247,14 +247,17 @@ impl<'a, S: Session> Shard<'a, S> {
     /// Sends keep-alive packets, for a part of the connections at a time.
     fn keep_alive(&mut self, now: Ns) {
         let seconds = S::keep_alive_s(&self.settings);
-        if seconds == 0 || now < self.alive_ns + 100 * MILLISECOND || self.connections.is_empty() {
+        if seconds == 0 || self.connections.is_empty() {
             return;
         }
-        let since = if self.alive_ns == 0 { 0 } else { now - self.alive_ns };
-        self.alive_ns = now;
-        let period = Ns::from(seconds) * SECOND / 2;
-        let share = (self.connections.len() as u128 * u128::from(since)).div_ceil(u128::from(period));
-        for _ in 0..share.min(self.connections.len() as u128) {
+        // Each connection has its turn once in a period, and not more often: a session may count on that.
+        let each_ns = (Ns::from(seconds) * SECOND / 2 / self.connections.len() as Ns).max(1);
+        let since_ns = if self.alive_ns == 0 { 0 } else { now.saturating_sub(self.alive_ns) };
+        if self.alive_ns != 0 && since_ns < each_ns.max(100 * MILLISECOND) {
+            return;
+        }
+        self.alive_ns = now - since_ns % each_ns;
+        for _ in 0..(since_ns / each_ns).min(self.connections.len() as Ns) {
             let index = self.alive_next;
             self.alive_next = (index + 1) % self.connections.len();
             let connection = &mut self.connections[index];

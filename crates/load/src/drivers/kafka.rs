@@ -272,6 +272,10 @@ impl Kafka {
         }
         let response = KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
         match response {
+            // The batch is sent again, to the broker that leads now.
+            KafkaResponse::Produce(answer) if answer.error == wire::NOT_LEADER_OR_FOLLOWER && self.at.is_some() => {
+                return Err(SessionError::Busy(in_words(answer.error, None)));
+            }
             KafkaResponse::Produce(answer) => {
                 if let Part::Producer(producer) = &mut self.part {
                     producer.answered(settings, &self.names, (frame.correlation, &answer), out, heard)?;

@@ -194,13 +194,16 @@ impl Session for Nats {
         (self.topics.is_one() && self.jetstream.is_none()).then_some(2)
     }
 
-    fn keep_alive(&mut self, _: &NatsSettings, out: &mut Vec<u8>) {
-        self.ping(out);
+    /// The server itself sends PINGs; who asks a stream for messages looks whether it is still heard.
+    fn keep_alive(&mut self, settings: &NatsSettings, out: &mut Vec<u8>) {
+        match (&mut self.jetstream, &settings.jetstream) {
+            (Some(jetstream), Some(settings)) => jetstream.check(settings, out),
+            _ => self.ping(out),
+        }
     }
 
-    /// The server itself sends PINGs.
-    fn keep_alive_s(_: &NatsSettings) -> u32 {
-        0
+    fn keep_alive_s(settings: &NatsSettings) -> u32 {
+        if settings.jetstream.as_ref().is_some_and(JetStreamSettings::pulls) { jetstream::SILENCE_S } else { 0 }
     }
 
     /// NATS has no disconnect command: closing the connection removes everything that the client had.

@@ -142,6 +142,11 @@ fn a_client_of_several_brokers_goes_to_the_one_that_leads() {
     there.say(&versions()).unwrap();
     there.say(&metadata(NO_ERROR)).unwrap();
     assert_eq!(there.heard(), [HeardEvent::Connected]);
+    // It has lost the topic to another: nothing is refused, and the batch is sent again there.
+    assert!(there.publish(b"m", 0));
+    let error = there.say(&produced(1, wire::NOT_LEADER_OR_FOLLOWER)).unwrap_err();
+    assert!(matches!(error, SessionError::Busy(_)), "{error}");
+    assert_eq!((there.heard().len(), there.session.unacknowledged()), (0, 1));
 }
 
 fn consumer(settings: &KafkaSettings, offset: i64) -> Conversation<'_, Kafka> {

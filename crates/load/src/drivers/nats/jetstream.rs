@@ -26,6 +26,10 @@ const API: &str = "api";
 const PULLED: &str = "m";
 /// Time after which a request for messages expires.
 const EXPIRES_NS: u64 = 30 * SECOND;
+/// Interval of the server's heartbeats while it has no messages for a request.
+const HEARTBEAT_NS: u64 = 2 * SECOND;
+/// Twice the interval at which a subscriber checks for heartbeats, s: two of them are missing then.
+pub const SILENCE_S: u32 = 10;
 /// Time after which the server forgets a consumer that nobody uses. It bridges restarts.
 const INACTIVE_NS: u64 = 300 * SECOND;
 /// Statuses that a server sends in place of a message.
@@ -92,6 +96,11 @@ impl JetStreamSettings {
         })
     }
 
+    /// True if subscribers ask for messages.
+    pub fn pulls(&self) -> bool {
+        self.batch > 0
+    }
+
     /// Returns what the clients of a run leave at the server.
     pub fn leaves(&self) -> Leftover {
         Leftover::Stream(self.stream.clone())
@@ -134,6 +143,8 @@ pub struct JetStream {
     next: Vec<u8>,
     /// Messages that open requests may still bring.
     wanted: u64,
+    /// True if a message or a heartbeat has arrived since the last check.
+    is_served: bool,
     confirms: Confirms,
     headers: Vec<u8>,
 }
@@ -154,6 +165,7 @@ impl JetStream {
             asked: Asked::Nothing,
             next: Vec::new(),
             wanted: 0,
+            is_served: true,
             confirms,
             headers: Vec::new(),
         }
@@ -264,6 +276,7 @@ impl JetStream {
     ) -> Result<(), SessionError> {
         let status = if message.headers.is_empty() { None } else { headers::status(message.headers) };
         let token = message.subject.strip_prefix(&self.inbox[..self.inbox_bytes]);
+        self.is_served = true;
         match (token, status) {
             (Some(token), _) if token == API.as_bytes() => self.answered(settings, message, status, out, heard),
             (Some(token), _) if token != PULLED.as_bytes() => self.acknowledged(token, message, status, heard),
@@ -373,12 +386,22 @@ impl JetStream {
         Ok(())
     }
 
+    /// Asks again for messages if the server has been silent: a leader that failed takes requests with it, and the
+    /// next one does not know of them.
+    pub fn check(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.is_served, false) && self.wanted > 0 {
+            self.wanted = 0;
+            self.pull(settings, out);
+        }
+    }
+
     /// Asks for more messages if half of them or more have arrived.
     fn pull(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
         if settings.batch == 0 || self.wanted > settings.batch / 2 {
             return;
         }
-        let body = format!("{{\"batch\":{},\"expires\":{EXPIRES_NS}}}", settings.batch);
+        let batch = settings.batch;
+        let body = format!("{{\"batch\":{batch},\"expires\":{EXPIRES_NS},\"idle_heartbeat\":{HEARTBEAT_NS}}}");
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", settings.stream, self.consumer);
         let reply = Some(self.inbox(PULLED.as_bytes()));
         FromClient::Publish { subject: subject.as_bytes(), reply, headers: &[], payload: body.as_bytes() }.put(out);
