@@ -93,6 +93,8 @@ fn what_a_cluster_cannot_do_is_refused_before_anything_starts() {
     let and = |more: &[&'static str]| [&three[..], more].concat();
     refused(&and(&["--fault", "kill server 4 at 1s for 1s"]), &["it has 3 members"]);
     refused(&and(&["--set", "options.deployment=container"]), &["only as processes"]);
+    let partitions = ["kafka", "--qos", "1", "--set", "options.members=3", "--set", "options.partitions=4"];
+    refused(&partitions, &["spreads the leaders of partitions", "partitions = 1"]);
     refused(&["mosquitto", "--set", "options.members=3"], &["members"]);
     refused(&["mosquitto", "--fault", "restart server rolling at 1s"], &["its server has one member"]);
 }
