@@ -133,7 +133,8 @@ fn outlook(prospects: &[Prospect]) -> String {
     };
     if lasting > 0 {
         let runs = counted(lasting, "run");
-        text += &format!("; in {runs} the backlog did not shrink after the fault: the system did not recover by itself");
+        text +=
+            &format!("; in {runs} the backlog did not shrink after the fault: the system did not recover by itself");
     }
     text
 }

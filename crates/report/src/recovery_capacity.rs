@@ -70,7 +70,12 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
             axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let range = beside.headroom_range.map(|[least, most]| format!("{:.0} to {}", least * 100.0, percent(most)));
-        let own = [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), beside.headroom.map_or_else(String::new, percent)];
+        let own = [
+            result.climb.goal().over.word().to_owned(),
+            beside.without_text.clone(),
+            result.load_text(),
+            beside.headroom.map_or_else(String::new, percent),
+        ];
         let own = own.into_iter().chain([range.unwrap_or_default()]);
         Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
     };

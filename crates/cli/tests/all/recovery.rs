@@ -84,7 +84,10 @@ fn a_state_that_outlives_its_cause_is_named_with_the_load_at_which_it_begins() {
     assert!(lasting.contains("the backlog did not shrink after the fault"), "{lasting}");
     // ρ = 600 / 700: it takes 3 s.
     let short = bench("600", "3s");
-    assert!(short.contains("a window of 5.00 s would show it") || short.contains("a window of 6.00 s would"), "{short}");
+    assert!(
+        short.contains("a window of 5.00 s would show it") || short.contains("a window of 6.00 s would"),
+        "{short}"
+    );
     assert!(!bench("600", "6s").contains("it was not, when the window ended"), "6 s are enough");
 }
 
