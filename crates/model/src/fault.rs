@@ -402,7 +402,7 @@ pub struct Script(pub Vec<Fault>);
 impl Script {
     /// Parses faults, separated by commas, or `none`. Faults of one part must not overlap.
     ///
-    /// Where the server's power is cut, the publishers are killed at the same instant, unless they were before: they
+    /// Where the power of the whole server is cut, the publishers are killed at the same instant, unless they were before: they
     /// must not go on with a server that has forgotten what it acknowledged.
     pub fn parse(text: &str) -> Result<Script, FaultError> {
         if text.trim() == NONE {
@@ -410,7 +410,9 @@ impl Script {
         }
         let faults = text.split(',').map(|fault| Fault::parse(fault.trim())).collect::<Result<Vec<_>, _>>();
         let mut faults = faults?;
-        let cut_ns = faults.iter().filter(|fault| fault.what == Act::CutPower).map(|fault| fault.at_ns).min();
+        // The other members of a cluster go on, and so do its publishers.
+        let cuts_all = |fault: &&Fault| fault.what == Act::CutPower && fault.member.is_none();
+        let cut_ns = faults.iter().filter(cuts_all).map(|fault| fault.at_ns).min();
         let ends = |fault: &Fault, at_ns| fault.killed_side() == Some(Target::Publishers) && fault.at_ns <= at_ns;
         if let Some(at_ns) = cut_ns.filter(|at_ns| !faults.iter().any(|fault| ends(fault, *at_ns))) {
             let (what, who) = (Act::Kill, Target::Publishers);
@@ -552,6 +554,8 @@ mod tests {
         let before = "kill publishers at 4s, cut power of server at 5s for 0s";
         assert_eq!(Script::parse(before).unwrap().to_string(), before);
         assert!(!Script::parse("kill server at 5s for 3s").unwrap().cuts_power());
+        let member = "cut power of server 2 at 5s for 3s";
+        assert_eq!(Script::parse(member).unwrap().to_string(), member, "the others go on");
     }
 
     #[test]

@@ -31,8 +31,8 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
-    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, LATEST, MetadataAnswer, NO_ERROR, RequestFrame, ResponseFrame,
-    TopicAnswer, error_name,
+    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, LATEST, MetadataAnswer, NO_ERROR, RequestFrame,
+    ResponseFrame, TopicAnswer, error_name,
 };
 use refusal::{in_words, refused};
 
