@@ -18,7 +18,7 @@ Examples:
   pubmark capacity nats --pairs 10 --until 'delivered_ratio >= 99.9%'
   pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
-  pubmark capacity nats --fault 'stop server at 5s for 2s' --until 'caught_up < 10s'
+  pubmark capacity nats --fault 'cut clients at 5s' --until 'caught_up < 10s'
   pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m
   pubmark capacity nats --pairs 10 --out results/nats --resume --budget 10m")]
 pub struct CapacityArgs {

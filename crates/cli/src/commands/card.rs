@@ -55,7 +55,7 @@ fn study(args: &CardArgs, registry: &mut Registry) -> Result<Study, Failure> {
     let is_given = |name: &str| given.iter().any(|(key, _)| key == name);
     let workload = WorkloadArgs { set: args.set.clone(), ..WorkloadArgs::default() };
     let mut asked = AskedWorkload::of(&args.target, &workload, &args.measure);
-    let usual = USUAL.iter().filter(|(name, _)| !is_given(name) && !(*name == "pairs" && sets_clients(&given)));
+    let usual = USUAL.iter().filter(|(name, _)| !(is_given(name) || *name == "pairs" && sets_clients(&given)));
     asked.set.extend(usual.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let mut study = study_of(asked, registry)?;
     if !is_given("qos") {
