@@ -48,6 +48,8 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "multi-publisher"], instead: Instead::Plan, why: "a day; brokers in Java" },
     Exception { words: &["run", "faults"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception { words: &["run", "field"], instead: Instead::Plan, why: "an hour; brokers that are not installed" },
+    Exception { words: &["run", "queues"], instead: Instead::Plan, why: "minutes to hours; brokers in Java" },
+    Exception { words: &["run", "streams"], instead: Instead::Plan, why: "minutes to hours; brokers in Java" },
     Exception { words: &["run", "mixed"], instead: Instead::Plan, why: "minutes: its faults need their whole window" },
     Exception { words: &["run", "power"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception { words: &["run", "failover"], instead: Instead::Plan, why: "minutes: clusters of three; clusters.rs plays one" },
