@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -39,6 +39,8 @@ const MAX_PLAN: u64 = 16 << 20;
 const MAX_ORDER: u64 = 64;
 /// Time limit for killing, before what cannot be killed is given up.
 pub const KILLING: Duration = Duration::from_secs(10);
+/// Attempts to remove a folder.
+const REMOVALS: u32 = 50;
 /// Time that a server has to end itself before it is started again.
 const TERMINATION: Duration = Duration::from_secs(30);
 /// Time limit of each clean-up command.
@@ -582,9 +584,7 @@ impl<W: Write> Keeper<W> {
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
         limits::remove(&self.plan.groups);
         self.disk.take().into_iter().for_each(Disk::remove);
-        for folder in &self.plan.remove {
-            let _ = std::fs::remove_dir_all(folder);
-        }
+        self.plan.remove.iter().for_each(|folder| remove_with_others(folder));
     }
 
     fn clean_up(&mut self) {
@@ -607,6 +607,17 @@ impl<W: Write> Keeper<W> {
             let event = self.receive(Some(deadline.min(Instant::now() + Duration::from_millis(20))));
             self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::KeeperOrder(_))));
         }
+    }
+}
+
+/// Removes a folder. Keepers of other members may remove it at the same time, and each may find gone what it has just
+/// listed.
+fn remove_with_others(folder: &Path) {
+    for _ in 0..REMOVALS {
+        if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        thread::park_timeout(Duration::from_millis(10));
     }
 }
 
