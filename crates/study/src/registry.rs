@@ -315,6 +315,7 @@ mod tests {
                     login: durable.then(ServerLogin::default),
                     tls: durable.then(TlsFiles::default),
                     options: defaults.clone().collect(),
+                    ..Places::default()
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));
                 let container = server.container.clone().unwrap_or_default();

@@ -136,6 +136,7 @@ fn older_records_have_it_from_their_own_figures() {
             what: fault.what,
             who: fault.who,
             host: None,
+            member: None,
             at_ns: Some(2_001 * MS),
             until_ns: Some(4_004 * MS),
             listens_ns: None,

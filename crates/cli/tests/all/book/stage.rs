@@ -52,7 +52,11 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "streams"], instead: Instead::Plan, why: "minutes to hours; brokers in Java" },
     Exception { words: &["run", "mixed"], instead: Instead::Plan, why: "minutes: its faults need their whole window" },
     Exception { words: &["run", "power"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
-    Exception { words: &["run", "failover"], instead: Instead::Plan, why: "minutes: clusters of three; clusters.rs plays one" },
+    Exception {
+        words: &["run", "failover"],
+        instead: Instead::Plan,
+        why: "minutes: clusters of three; clusters.rs plays one",
+    },
     Exception { words: &["run", "durability"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception {
         words: &["run", "bindings"],
