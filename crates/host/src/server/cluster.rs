@@ -162,7 +162,7 @@ fn run(command: &[String], environment: &[(String, String)]) -> Result<String, P
     let what = || command.join(" ");
     let failed = |why: String| ProbeError::Failed { what: what(), why };
     let (program, arguments) = command.split_first().ok_or_else(|| failed("it is empty".into()))?;
-    let program = find_program(program).map_or_else(|| program.into(), |path| path);
+    let program = find_program(program).unwrap_or_else(|| program.into());
     let mut command = Command::new(program);
     command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -38,6 +38,7 @@ fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
         host: None,
         at_ns: Some(*at_ns),
         until_ns: Some(*until_ns),
+        member: None,
         listens_ns: None,
         note: None,
     };
