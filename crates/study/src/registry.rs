@@ -304,6 +304,9 @@ mod tests {
             let defaults = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
             for durable in [false, true] {
                 let places = Places {
+                    member: 1,
+                    members: Vec::new(),
+                    program: String::new(),
                     ports: server.ports().into_iter().zip(11_000..).collect(),
                     dir: "/run/x".into(),
                     cache: "/cache/x".into(),
