@@ -318,7 +318,6 @@ mod tests {
                     login: durable.then(ServerLogin::default),
                     tls: durable.then(TlsFiles::default),
                     options: defaults.clone().collect(),
-                    ..Places::default()
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));
                 let container = server.container.clone().unwrap_or_default();

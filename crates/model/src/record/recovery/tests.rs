@@ -39,7 +39,6 @@ fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
         member: None,
         at_ns: Some(*at_ns),
         until_ns: Some(*until_ns),
-        member: None,
         listens_ns: None,
         note: None,
     };
