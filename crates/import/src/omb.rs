@@ -6,14 +6,15 @@
 mod clients;
 mod driver;
 mod kafka;
+mod target;
 mod workload;
 
 use crate::toml_text::quoted;
 use crate::{ImportedStudy, SourceText};
-use driver::OmbDriver;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::system::Systems;
 use std::fmt::Write;
+use target::OmbDriver;
 use workload::OmbWorkload;
 
 /// Returns the study of a workload with a driver.

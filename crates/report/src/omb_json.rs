@@ -7,6 +7,7 @@ use crate::histogram_text::each_percentile;
 use crate::records::{ReadError, read_records};
 use crate::report::Report;
 use pubmark_model::cell::label;
+use pubmark_model::options::OptionValues;
 use pubmark_model::pattern::Topics;
 use pubmark_model::record::{RunRecord, Series};
 use pubmark_model::times::TimeFigures;
@@ -109,7 +110,7 @@ fn result(name: &str, runs: &[RunRecord]) -> Result<Value, HistogramError> {
     put("driver", first.system.clone().into());
     put("messageSize", shape.message_size.into());
     put("topics", shape.topics.into());
-    put("partitions", 1.into());
+    put("partitions", first.options.number("partitions").max(1).into());
     put("producersPerTopic", shape.producers_per_topic.into());
     put("consumersPerTopic", shape.consumers_per_topic.into());
     put("publishRate", slices(runs, |run| rates(&run.series, &run.series.sent, run.window_ns)));

@@ -1,6 +1,7 @@
 //! The driver file: which system, and where it runs.
 
 use super::kafka::kafka;
+use super::target::{OmbDriver, differs, one_copy};
 use crate::fields::Fields;
 use crate::toml_text::quoted;
 use crate::yaml::YamlValue;
@@ -11,18 +12,6 @@ use std::fmt::Write;
 
 /// Port of Redis if the file has none.
 const REDIS_PORT: u64 = 6_379;
-
-/// A driver with its counterpart in pubmark.
-pub(super) struct OmbDriver {
-    /// Name of the system.
-    pub system: &'static str,
-    /// URL of the running server; `None` if pubmark starts it.
-    pub endpoint: Option<String>,
-    pub qos: u8,
-    pub durable: bool,
-    /// Options of the system besides the endpoint, with their values as in a study.
-    pub options: Vec<(&'static str, String)>,
-}
 
 /// Reads a driver's own keys.
 type Read = fn(&mut Fields<'_>, &str, &mut Vec<Remark>) -> OmbDriver;
@@ -83,10 +72,6 @@ fn only_wrong(fields: Fields<'_>) -> Vec<Diagnostic> {
     errors
 }
 
-pub(super) fn differs(remarks: &mut Vec<Remark>, text: &str) {
-    remarks.push(Remark::Differs(text.to_owned()));
-}
-
 fn artemis(fields: &mut Fields<'_>, _: &str, remarks: &mut Vec<Remark>) -> OmbDriver {
     differs(remarks, "OpenMessaging Benchmark speaks Artemis's own protocol; pubmark speaks MQTT, QoS 1");
     let address = fields.text("brokerAddress");
@@ -103,14 +88,6 @@ fn nats(fields: &mut Fields<'_>, _: &str, _: &mut Vec<Remark>) -> OmbDriver {
     let with_scheme = |url: &str| if url.contains("://") { url.to_owned() } else { format!("nats://{url}") };
     let endpoint = fields.text("natsHostUrl").map(with_scheme);
     OmbDriver { system: "nats-jetstream", endpoint, qos: 1, durable: false, options: Vec::new() }
-}
-
-/// Reads the number of copies of each message.
-pub(super) fn one_copy(fields: &mut Fields<'_>) {
-    if let Some(copies) = fields.count("replicationFactor").filter(|copies| *copies != 1) {
-        let message = format!("replicationFactor is {copies}: pubmark measures one server here, which has one copy");
-        fields.wrong("replicationFactor", message, "Set replicationFactor: 1.");
-    }
 }
 
 fn rabbitmq(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> OmbDriver {

@@ -1,6 +1,6 @@
 //! The driver file of Kafka: texts with properties of Kafka's clients.
 
-use super::driver::{OmbDriver, differs, one_copy};
+use super::target::{OmbDriver, differs, one_copy};
 use crate::Remark;
 use crate::fields::Fields;
 use crate::toml_text::quoted;

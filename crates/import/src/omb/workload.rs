@@ -1,7 +1,7 @@
 //! The workload file.
 
 use super::clients::{Clients, Numbers};
-use super::driver::differs;
+use super::target::differs;
 use crate::fields::Fields;
 use crate::{Remark, SourceText, yaml};
 use pubmark_model::diagnostic::Diagnostic;
