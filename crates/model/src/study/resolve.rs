@@ -285,18 +285,10 @@ impl Parser<'_> {
             let axes = std::mem::take(&mut self.quick_axes).into_iter();
             let (of_parts, axes): (Vec<Axis>, Vec<Axis>) = axes.partition(|axis| axis.name == PART);
             self.quick_axes = of_parts;
-            for axis in axes {
-                match self.study.axes.iter_mut().find(|mine| mine.name == axis.name) {
-                    Some(mine) => mine.values = axis.values,
-                    None => self.study.axes.push(axis),
-                }
-            }
+            put_axes(&mut self.study.axes, axes);
             for quick in std::mem::take(&mut self.quick_parts) {
                 let Some(part) = self.study.parts.iter_mut().find(|part| part.name == quick.name) else { continue };
-                for axis in quick.axes {
-                    part.axes.retain(|mine| mine.name != axis.name);
-                    part.axes.push(axis);
-                }
+                put_axes(&mut part.axes, quick.axes);
             }
             return;
         }
@@ -515,6 +507,16 @@ struct Misplaced {
     word: String,
     message: String,
     help: String,
+}
+
+/// Gives these axes their new values, in their places; new axes follow.
+fn put_axes(all: &mut Vec<Axis>, axes: Vec<Axis>) {
+    for axis in axes {
+        match all.iter_mut().find(|mine| mine.name == axis.name) {
+            Some(mine) => mine.values = axis.values,
+            None => all.push(axis),
+        }
+    }
 }
 
 /// Limits a time to `most`; sets it to that if it is unset.

@@ -284,8 +284,7 @@ impl AmqpServer {
                 if self.queue.as_ref().is_some_and(|held| *held.name != *queue.0) {
                     return Err(not_implemented("a second queue"));
                 }
-                let by_name = || vec![[DEFAULT, &[SEPARATOR], queue.0].concat().into_boxed_slice()];
-                let new = || Queue { name: queue.0.into(), bindings: by_name(), consumer: None };
+                let new = || Queue { name: queue.0.into(), bindings: Vec::new(), consumer: None };
                 self.queue.get_or_insert_with(new);
                 say(Method::QueueDeclareOk { queue, messages: 0, consumers: 0 });
             }
@@ -313,6 +312,10 @@ impl AmqpServer {
                 let queue = own(&mut self.queue, queue)?;
                 if queue.consumer.is_some() {
                     return Err(not_implemented("a second consumer"));
+                }
+                if queue.bindings.is_empty() {
+                    // The default exchange leads to each queue by its name.
+                    queue.bindings.push([DEFAULT, &[SEPARATOR], &queue.name].concat().into_boxed_slice());
                 }
                 let window = (flags & Method::NO_ACK == 0).then_some(self.window);
                 queue.consumer = Some(Consumer::new(consumer.0, window));

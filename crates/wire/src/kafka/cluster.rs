@@ -8,7 +8,7 @@ const BROKER_BYTES: usize = 4 + 2 + 4 + 2;
 /// Fewest bytes of a topic in the answer.
 const TOPIC_BYTES: usize = 2 + 2 + 1 + 4;
 /// Fewest bytes of a partition in the answer.
-const PARTITION_BYTES: usize = 2 + 4 + 4 + 4 + 4 + 4;
+const PARTITION_BYTES: usize = 2 + 4 + 4 + 4 + 4;
 
 /// The brokers of a cluster, and those that lead partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
