@@ -15,7 +15,6 @@ budget is spent, no load meets the objective, or the command was interrupted.
 
 Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'
-  pubmark capacity nats --pairs 10 --until 'delivered_ratio >= 99.9%'
   pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
   pubmark capacity nats --fault 'cut clients at 5s' --until 'caught_up < 10s'
@@ -34,7 +33,7 @@ pub struct CapacityArgs {
     /// Stop when the interval is narrower than this, 1% to 50% [default: 5%].
     #[arg(long, value_name = "PERCENT")]
     pub within: Option<String>,
-    /// Stop the search of a cell after this time [default: 3m, and longer for a recovery].
+    /// Stop a cell's search after this time [default: 3m, more with a fault].
     #[arg(long, value_name = "T")]
     pub budget: Option<String>,
     /// Confirm the result by a run of this length [default: 10s].
