@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod attachment;
 pub mod certificates;
 pub mod cluster;
+pub mod command;
 pub mod container;
 pub mod disk;
 mod exhaustion;

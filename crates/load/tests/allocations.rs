@@ -59,15 +59,7 @@ impl Played {
         let assignment = Assignment {
             clients: (0..count).map(client).collect(),
             endpoint: Endpoint::parse(&format!("mqtt://{to}")).unwrap(),
-            dial: Dial {
-                is_cluster: false,
-                to: vec![to],
-                sources: Vec::new(),
-                nodelay: true,
-                buffer_bytes: 0,
-                tls: None,
-                websocket: None,
-            },
+            dial: Dial::tcp(vec![to]),
             run: "r".into(),
             connect_per_s: 1e6,
             options,

@@ -3,25 +3,18 @@
 //! Only the questions of the system file are asked: over HTTP at a port for monitoring, or by a
 //! command. No client's port is used.
 
+use super::command::{CommandError, output};
 use super::layout;
 use crate::error::HostError;
-use crate::programs::find_program;
+use crate::http;
 use pubmark_model::cluster::{ClusterProbe, ClusterSpec, most_named};
 use pubmark_model::server::Places;
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time limit of a question over HTTP.
 const HTTP: Duration = Duration::from_secs(2);
 /// Time limit of a command.
 const COMMAND: Duration = Duration::from_secs(30);
-/// Interval at which a command is checked.
-const LOOK: Duration = Duration::from_millis(2);
-/// Maximum length of an answer, bytes.
-const ANSWER_BYTES_MAX: u64 = 4 << 20;
 /// Length of an answer that is quoted, characters.
 const QUOTED: usize = 200;
 
@@ -41,7 +34,7 @@ enum ProbeError {
     /// The file has an unknown placeholder.
     #[error(transparent)]
     Place(#[from] HostError),
-    /// The address is not reached, or the command does not run.
+    /// The address is not reached.
     #[error("`{what}`: {source}")]
     Io { what: String, source: std::io::Error },
     /// The answer is not JSON.
@@ -51,8 +44,8 @@ enum ProbeError {
     #[error("`{what}` says `{found}`, not `{wanted}`")]
     Other { what: String, found: String, wanted: String },
     /// The command failed, or took too long.
-    #[error("`{what}` failed: {why}")]
-    Failed { what: String, why: String },
+    #[error(transparent)]
+    Command(#[from] CommandError),
 }
 
 impl Cluster {
@@ -110,12 +103,12 @@ impl Cluster {
     fn ask(&self, probe: &ClusterProbe, places: &Places) -> Result<(String, Vec<String>), ProbeError> {
         let (what, answer) = if probe.command.is_empty() {
             let url = places.fill(&probe.http).map_err(HostError::from)?;
-            let answer = get(&url).map_err(|source| ProbeError::Io { what: url.clone(), source })?;
+            let answer = http::get(&url, HTTP).map_err(|source| ProbeError::Io { what: url.clone(), source })?;
             (url, answer)
         } else {
             let command = layout::fill(places, &probe.command)?;
             let what = command.join(" ");
-            let answer = run(&command, &layout::fill_values(places, &self.environment)?)?;
+            let answer = output(&command, &layout::fill_values(places, &self.environment)?, COMMAND)?;
             (what, answer)
         };
         match probe.values(&answer) {
@@ -127,72 +120,6 @@ impl Cluster {
 
 fn quoted(text: &str) -> String {
     text.trim().chars().take(QUOTED).collect()
-}
-
-/// Returns the body of the reply to an HTTP GET, whatever its status.
-fn get(url: &str) -> std::io::Result<String> {
-    let malformed = || std::io::Error::other("write http://HOST:PORT/PATH");
-    let rest = url.strip_prefix("http://").ok_or_else(malformed)?;
-    let (host, path) = rest.split_once('/').ok_or_else(malformed)?;
-    let address = host.to_socket_addrs()?.next().ok_or_else(malformed)?;
-    let deadline = Instant::now() + HTTP;
-    let mut stream = TcpStream::connect_timeout(&address, HTTP)?;
-    stream.set_write_timeout(Some(HTTP))?;
-    // A reply of HTTP 1.0 has no chunks, and ends with the connection.
-    stream.write_all(format!("GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes())?;
-    let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
-    while (reply.len() as u64) < ANSWER_BYTES_MAX {
-        let left = deadline.saturating_duration_since(Instant::now());
-        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        match stream.read(&mut piece)? {
-            0 => break,
-            count => reply.extend_from_slice(&piece[..count]),
-        }
-        if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
-    }
-    let reply = String::from_utf8_lossy(&reply);
-    let body = reply.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-    body.ok_or_else(|| std::io::Error::other("the reply has no end of its head"))
-}
-
-/// Returns a command's output. The command is killed if it takes too long.
-fn run(command: &[String], environment: &[(String, String)]) -> Result<String, ProbeError> {
-    let what = || command.join(" ");
-    let failed = |why: String| ProbeError::Failed { what: what(), why };
-    let (program, arguments) = command.split_first().ok_or_else(|| failed("it is empty".into()))?;
-    let program = find_program(program).unwrap_or_else(|| program.into());
-    let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|source| ProbeError::Io { what: what(), source })?;
-    let pipe = child.stdout.take();
-    let output = thread::Builder::new().spawn(move || {
-        let mut text = Vec::new();
-        let read = pipe.map(|pipe| pipe.take(ANSWER_BYTES_MAX).read_to_end(&mut text));
-        read.transpose().map(|_| text)
-    });
-    let deadline = Instant::now() + COMMAND;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < deadline => thread::park_timeout(LOOK),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(failed(format!("it did not end within {} s", COMMAND.as_secs())));
-            }
-        }
-    };
-    if !status.success() {
-        let mut error = String::new();
-        let _ = child.stderr.take().map(|pipe| pipe.take(ANSWER_BYTES_MAX).read_to_string(&mut error));
-        return Err(failed(format!("{status}: {}", quoted(&error))));
-    }
-    let text = output.ok().and_then(|thread| thread.join().ok()).and_then(Result::ok);
-    let text = text.ok_or_else(|| failed("its output cannot be read".into()))?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 #[cfg(test)]

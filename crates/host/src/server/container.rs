@@ -4,16 +4,14 @@
 //! container does, and at the end `stop` and `rm`.
 
 use super::accounts::Accounts;
+use super::command::{CommandError, output};
 use super::keeper::EngineOrders;
 use super::limits::{Applied, orphaned};
 use crate::programs::find_program;
 use pubmark_model::cell::Limits;
 use pubmark_model::record::ContainerFacts;
-use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time limit of a query to an engine.
 const QUESTION: Duration = Duration::from_secs(20);
@@ -56,7 +54,7 @@ impl Engine {
 
     /// Returns the version of its server; `None` if it does not answer.
     pub fn version(self) -> Option<String> {
-        let answer = output(&self.words(&["version", "--format", "{{.Server.Version}}"]), QUESTION).ok()?;
+        let answer = output(&self.words(&["version", "--format", "{{.Server.Version}}"]), &[], QUESTION).ok()?;
         Some(answer.trim().to_owned()).filter(|version| !version.is_empty())
     }
 
@@ -228,7 +226,7 @@ impl Named {
     /// Queries the engine about the container, which should run.
     pub fn running(&self) -> Result<Running, EngineError> {
         let format = "{{.State.Pid}} {{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.Image}}";
-        let answer = output(&self.asked(&["inspect", "--format", format]), QUESTION)?;
+        let answer = output(&self.asked(&["inspect", "--format", format]), &[], QUESTION)?;
         self.parse_running(&answer).ok_or_else(|| self.strange(&answer))
     }
 
@@ -256,13 +254,13 @@ impl Named {
     /// Queries the engine about how it ended.
     pub fn ended(&self) -> Option<Ended> {
         let format = "{{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}}";
-        parse_ended(&output(&self.asked(&["inspect", "--format", format]), QUESTION).ok()?)
+        parse_ended(&output(&self.asked(&["inspect", "--format", format]), &[], QUESTION).ok()?)
     }
 
     /// Returns its facts for the record; what cannot be queried is left empty.
     pub fn facts(&self, image: &str, image_id: &str) -> ContainerFacts {
         let asked = self.engine.words(&["image", "inspect", "--format", "{{json .RepoDigests}}", image_id]);
-        let digests = output(&asked, QUESTION).unwrap_or_default();
+        let digests = output(&asked, &[], QUESTION).unwrap_or_default();
         ContainerFacts {
             engine: format!("{} {}", self.engine.0, self.engine.version().unwrap_or_default()).trim_end().to_owned(),
             image: image.to_owned(),
@@ -311,35 +309,9 @@ fn parse_digest(answer: &str) -> Option<String> {
 /// The reason why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The command is empty.
-    #[error("an empty command")]
-    Empty,
-    /// Its program cannot be run.
-    #[error("`{program}` cannot be run: {source}")]
-    NotRun {
-        /// The program.
-        program: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// It took too long, and was killed.
-    #[error("`{command}` did not end within {} s", most.as_secs())]
-    TooLong {
-        /// The command.
-        command: String,
-        /// Its time limit.
-        most: Duration,
-    },
-    /// It failed.
-    #[error("`{command}` ended: {status}: {said}")]
-    Ended {
-        /// The command.
-        command: String,
-        /// Its exit status.
-        status: ExitStatus,
-        /// Its output.
-        said: String,
-    },
+    /// A command of the engine failed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
     /// The answer is not understood.
     #[error("`{engine} inspect` says `{answer}`")]
     Answer {
@@ -355,7 +327,7 @@ pub enum EngineError {
 pub fn first_process(name: &str) -> Option<i32> {
     let ask = |engine: &Engine| {
         let question = engine.words(&["inspect", "--type", "container", "--format", "{{.State.Pid}}", name]);
-        output(&question, QUESTION).ok()?.trim().parse().ok().filter(|pid: &i32| *pid > 1)
+        output(&question, &[], QUESTION).ok()?.trim().parse().ok().filter(|pid: &i32| *pid > 1)
     };
     ENGINES.iter().find_map(ask)
 }
@@ -365,44 +337,10 @@ pub fn first_process(name: &str) -> Option<i32> {
 pub fn sweep(engine: Engine) {
     let label = format!("label=pubmark.numbers={}", numbers());
     let list = engine.words(&["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
-    let names = output(&list, QUESTION).unwrap_or_default();
+    let names = output(&list, &[], QUESTION).unwrap_or_default();
     for name in names.lines().filter(|name| orphaned(name)) {
-        let _ = output(&Named { engine, name: name.to_owned() }.remove(), QUESTION);
+        let _ = output(&Named { engine, name: name.to_owned() }.remove(), &[], QUESTION);
     }
-}
-
-/// Returns a command's output. The command is killed if it takes too long.
-pub fn output(command: &[String], most: Duration) -> Result<String, EngineError> {
-    let shown = || command.join(" ");
-    let (program, arguments) = command.split_first().ok_or(EngineError::Empty)?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|source| EngineError::NotRun { program: program.clone(), source })?;
-    let deadline = Instant::now() + most;
-    // Answers are a few lines: they fit into the pipe.
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < deadline => thread::park_timeout(Duration::from_millis(2)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(EngineError::TooLong { command: shown(), most });
-            }
-        }
-    };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let _ = child.stdout.take().map(|mut pipe| pipe.read_to_end(&mut out));
-    let _ = child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut err));
-    if !status.success() {
-        let said = String::from_utf8_lossy(&err).trim().to_owned();
-        return Err(EngineError::Ended { command: shown(), status, said });
-    }
-    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 #[cfg(test)]
@@ -498,17 +436,5 @@ mod tests {
         let (accounts, applied) = in_force(&Running { pid: own, applied, image_id: String::new() });
         assert_eq!((accounts.version, applied.cpus, applied.by.as_str()), (0, Some(0.5), "docker"));
         assert!(applied.note.unwrap().starts_with("the word of docker"));
-    }
-
-    #[test]
-    fn a_command_that_takes_too_long_is_ended() {
-        let command = |line: &str| words(&["sh", "-c", line]);
-        assert_eq!(output(&command("echo yes"), QUESTION).unwrap(), "yes\n");
-        let error = output(&command("echo no >&2; exit 3"), QUESTION).unwrap_err();
-        assert!(error.to_string().contains("exit status: 3: no"), "{error}");
-        let error = output(&words(&["sleep", "60"]), Duration::from_millis(20)).unwrap_err();
-        assert!(matches!(error, EngineError::TooLong { .. }), "{error}");
-        let error = output(&words(&["/nonexistent"]), QUESTION).unwrap_err();
-        assert!(matches!(error, EngineError::NotRun { .. }), "{error}");
     }
 }

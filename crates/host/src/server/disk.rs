@@ -3,6 +3,7 @@
 //! It is mounted in a mount namespace of the keeper's own, so only the keeper and the server see it. The kernel
 //! removes the mount and frees the loop device as soon as the last of them has ended, whatever ends them.
 
+use super::command::{CommandError, output};
 use crate::clock;
 use crate::programs::find_program;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -13,7 +14,6 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ const SIZE: u64 = 8 << 30;
 const SHUTDOWN: nix::libc::Ioctl = 0x8004_587D;
 /// `EXT4_GOING_FLAGS_NOLOGFLUSH`: the journal in memory is forgotten as well.
 const NO_LOG_FLUSH: u32 = 2;
+/// Time limit of `mkfs.ext4` and `mount`.
+const PROGRAM: Duration = Duration::from_secs(30);
 /// Time limit for the end of the last use of a disk.
 const BUSY: Duration = Duration::from_secs(10);
 /// Interval at which a disk that is in use is tried again.
@@ -46,14 +48,9 @@ pub enum DiskError {
         /// Its error.
         source: io::Error,
     },
-    /// A program failed.
-    #[error("the server's disk: `{program}` failed: {said}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// Its messages.
-        said: String,
-    },
+    /// A program failed, or took too long.
+    #[error("the server's disk: {0}")]
+    Program(#[from] CommandError),
 }
 
 fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> DiskError {
@@ -95,13 +92,13 @@ impl Disk {
         let file = File::create_new(&disk.image).map_err(step("its file cannot be made"))?;
         file.set_len(SIZE).map_err(step("its file cannot be made"))?;
         let lazily = "lazy_itable_init=0,lazy_journal_init=0";
-        run("mkfs.ext4", &["-q", "-F", "-m", "0", "-N", "65536", "-E", lazily], &[&disk.image])?;
+        run(&["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "65536", "-E", lazily], &[&disk.image])?;
         unshare(CloneFlags::CLONE_NEWNS).map_err(step("no mounts of its own"))?;
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
         mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(step("no mounts of its own"))?;
         let beside = folder.with_extension("mount");
         fs::create_dir(&beside).map_err(step("no folder to mount it"))?;
-        run("mount", &["-o", "loop"], &[&disk.image, &beside])?;
+        run(&["mount", "-o", "loop"], &[&disk.image, &beside])?;
         // Not every server starts with a folder that it does not know.
         let _ = fs::remove_dir(beside.join("lost+found"));
         copy(folder, &beside).map_err(step("the server's files cannot be copied to it"))?;
@@ -142,7 +139,7 @@ impl Disk {
             }
             thread::park_timeout(LOOK);
         }
-        run("mount", &["-o", "loop"], &[&self.image, &self.folder])?;
+        run(&["mount", "-o", "loop"], &[&self.image, &self.folder])?;
         Ok(clock::now())
     }
 
@@ -153,12 +150,11 @@ impl Disk {
 }
 
 /// Runs a program to its end.
-fn run(program: &'static str, words: &[&str], paths: &[&Path]) -> Result<(), DiskError> {
-    let found = find_program(program).unwrap_or_else(|| program.into());
-    let output = Command::new(found).args(words).args(paths).output();
-    let output = output.map_err(|error| DiskError::Program { program, said: error.to_string() })?;
-    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if output.status.success() { Ok(()) } else { Err(DiskError::Program { program, said: said() }) }
+fn run(words: &[&str], paths: &[&Path]) -> Result<(), DiskError> {
+    let words = words.iter().map(|word| (*word).to_owned());
+    let command: Vec<String> = words.chain(paths.iter().map(|path| path.display().to_string())).collect();
+    output(&command, &[], PROGRAM)?;
+    Ok(())
 }
 
 /// Copies the files below a folder, with their rights.

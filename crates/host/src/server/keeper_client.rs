@@ -165,7 +165,7 @@ impl Kept {
 
     fn clean_up(&self) {
         for command in &self.plan.clean_up {
-            let _ = super::container::output(command, CLEAN_UP);
+            let _ = super::command::output(command, &[], CLEAN_UP);
         }
     }
 }

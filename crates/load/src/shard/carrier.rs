@@ -45,6 +45,11 @@ pub struct Dial {
 }
 
 impl Dial {
+    /// Returns the settings for plain TCP to one server with these addresses.
+    pub fn tcp(to: Vec<SocketAddr>) -> Dial {
+        Dial { to, is_cluster: false, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None }
+    }
+
     /// Returns the settings for clients of a protocol with these options.
     #[must_use]
     pub fn of<S: Session>(mut self, options: &Options) -> Dial {

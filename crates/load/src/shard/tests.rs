@@ -70,8 +70,7 @@ impl RunUnderTest {
         let (context, reports, notifier) = (self.context.clone(), self.reports.0.clone(), Notifier::new().unwrap());
         self.notifiers.push(notifier.clone());
         self.counters.push(Arc::default());
-        let dial =
-            Dial { to, is_cluster, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None };
+        let dial = Dial { is_cluster, ..Dial::tcp(to) };
         let assignment = Assignment {
             clients: vec![Client {
                 role,

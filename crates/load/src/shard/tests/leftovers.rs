@@ -12,15 +12,7 @@ fn leftovers(at: SocketAddr, workload: &Workload, set: &[(&str, &str)]) -> Lefto
 }
 
 fn removed(leftovers: &Leftovers, at: SocketAddr, within: Ns) -> Removal {
-    let dial = Dial {
-        to: vec![at],
-        is_cluster: false,
-        sources: vec![],
-        nodelay: true,
-        buffer_bytes: 0,
-        tls: None,
-        websocket: None,
-    };
+    let dial = Dial::tcp(vec![at]);
     let endpoint = leftovers.endpoint().unwrap();
     super::super::remove::<Mqtt>(leftovers, &endpoint, dial, clock::now() + within)
 }

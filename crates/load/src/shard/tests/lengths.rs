@@ -40,15 +40,7 @@ fn refusal<S: Session>(scheme: &str, first: &'static [u8], answers: Vec<Vec<u8>>
     });
     let workload = Workload::of([("pairs", "1"), ("payload", "64B"), ("rate", "10"), ("duration", "1s")]).unwrap();
     let context = ThreadContext { workload, control: Control::default(), ahead_ns: 0 };
-    let dial = Dial {
-        to: vec![address],
-        is_cluster: false,
-        sources: vec![],
-        nodelay: true,
-        buffer_bytes: 0,
-        tls: None,
-        websocket: None,
-    };
+    let dial = Dial::tcp(vec![address]);
     let endpoint = Endpoint::parse(&format!("{scheme}://{address}")).unwrap();
     let assignment = Assignment {
         clients: vec![Client {

@@ -32,15 +32,7 @@ fn server(answers: Vec<Vec<u8>>, hangs_up: bool) -> (SocketAddr, JoinHandle<Vec<
 
 /// Listens until `wanted` messages are heard. Returns topics and lengths.
 fn hear(at: SocketAddr, wanted: usize) -> (Vec<(String, u64)>, Result<(), ListenError>) {
-    let dial = Dial {
-        to: vec![at],
-        is_cluster: false,
-        sources: vec![],
-        nodelay: true,
-        buffer_bytes: 0,
-        tls: None,
-        websocket: None,
-    };
+    let dial = Dial::tcp(vec![at]);
     let endpoint = Endpoint::parse(&format!("mqtt://user:secret@{at}")).unwrap();
     let options = options(Protocol::Mqtt, &[]);
     let stop = AtomicBool::new(false);
