@@ -128,7 +128,7 @@ pub struct External {
 pub struct Started {
     /// At least one.
     members: Vec<Member>,
-    /// What they are asked, if there are several.
+    /// Asks the members who has joined and who leads; `None` for one member.
     cluster: Option<Cluster>,
     /// Numbers of the members that are stopped or killed, from 1.
     silent: Vec<u32>,

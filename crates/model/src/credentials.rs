@@ -1,4 +1,4 @@
-//! What single clients log in with: users and passwords, as a file lists them, and files of certificates.
+//! Logins of single clients: a file with their users and passwords, and the paths of their certificates.
 
 use std::fmt;
 

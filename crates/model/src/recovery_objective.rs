@@ -25,7 +25,7 @@ const WATCHED: Ns = 5 * SECOND;
 /// Reasons why an objective of recovery cannot be answered by runs with these faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecoveryError {
-    /// There is no fault.
+    /// The runs have no fault.
     #[error("`{0}` needs a fault: add one, such as `stop server at 5s for 2s`")]
     NoFault(String),
     /// A fault never ends.

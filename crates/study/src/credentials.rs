@@ -1,4 +1,4 @@
-//! Files with what single clients log in with: users and passwords, and certificates.
+//! Checks the files with the logins of single clients: users and passwords, and certificates.
 
 use crate::plan::StudyPlan;
 use pubmark_files::Links;
@@ -17,25 +17,30 @@ use std::path::Path;
 pub fn check(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
-        let problem = certificates(cell).err().map(Diagnostic::whole);
-        found.extend(problem.filter(|problem| !found.contains(problem)));
-        if cell.options.text(CREDENTIALS).is_none() {
-            continue;
-        }
-        let problem = match (cell.system.protocol(), cell.placement.local()) {
-            (Some(Protocol::Kafka | Protocol::Zenoh), _) => {
-                let what = format!("credentials_file: clients of {} have no logins of their own", cell.system.name);
-                Some(Diagnostic::whole(what).help("leave it out, or leave the cell out with a [[skip]] entry"))
+        let problems = [certificates(cell).err().map(Diagnostic::whole), wrong_logins(cell)];
+        for problem in problems.into_iter().flatten() {
+            if !found.contains(&problem) {
+                found.push(problem);
             }
-            (_, true) => read(cell).err().map(Diagnostic::whole),
-            (_, false) => Some(
-                Diagnostic::whole("credentials_file: clients on other hosts cannot read this file")
-                    .help("leave `hosts` out, or set username and password for all clients"),
-            ),
-        };
-        found.extend(problem.filter(|problem| !found.contains(problem)));
+        }
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Returns why the clients of a run cannot log in by the file that its options name.
+fn wrong_logins(cell: &Cell) -> Option<Diagnostic> {
+    cell.options.text(CREDENTIALS)?;
+    match (cell.system.protocol(), cell.placement.local()) {
+        (Some(Protocol::Kafka | Protocol::Zenoh), _) => {
+            let what = format!("credentials_file: clients of {} have no logins of their own", cell.system.name);
+            Some(Diagnostic::whole(what).help("leave it out, or leave the cell out with a [[skip]] entry"))
+        }
+        (_, true) => read(cell).err().map(Diagnostic::whole),
+        (_, false) => Some(
+            Diagnostic::whole("credentials_file: clients on other hosts cannot read this file")
+                .help("leave `hosts` out, or set username and password for all clients"),
+        ),
+    }
 }
 
 /// Returns the logins of the clients of a run; none without the option. Each flow begins with the first line.

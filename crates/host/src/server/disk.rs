@@ -143,7 +143,7 @@ impl Disk {
         Ok(clock::now())
     }
 
-    /// Takes the disk away, whoever uses it.
+    /// Unmounts the disk, even if a process uses it.
     pub fn remove(self) {
         let _ = umount2(&self.folder, MntFlags::MNT_DETACH);
     }

@@ -8,7 +8,7 @@ use crate::toml_text::quoted;
 /// Keys with properties.
 const TEXTS: [&str; 4] = ["commonConfig", "producerConfig", "consumerConfig", "topicConfig"];
 
-/// What a property becomes.
+/// The use of a property.
 enum Meaning {
     /// An option of pubmark, whose value is a number with this unit behind it, or with none.
     Number(&'static str, &'static str),

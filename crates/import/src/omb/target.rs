@@ -1,4 +1,4 @@
-//! What a driver file becomes, whichever driver it is.
+//! The system, its server and its options that a driver file of OpenMessaging Benchmark names.
 
 use crate::Remark;
 use crate::fields::Fields;

@@ -117,7 +117,7 @@ fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
 
 /// The whole slices before the first outage.
 struct UsualSlice {
-    /// Range of arrivals in a slice; `None` if there is no such slice, or if the rate is not constant.
+    /// Least and most arrivals in one of these slices; `None` without a slice, or if the rate changes.
     arrivals: Option<(f64, f64)>,
     /// Highest 99th percentile of latency, ns; `None` without a slice.
     latency_ns: Option<f64>,
