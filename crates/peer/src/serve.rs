@@ -35,7 +35,7 @@ const READS: usize = 4;
 /// Events per call of epoll.
 const EVENTS: usize = 512;
 /// Messages passed on between two writes.
-const RELEASES: usize = 256;
+const RELEASES: usize = 64;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 /// Bytes in flight beyond which nothing more is read.
@@ -250,19 +250,20 @@ impl<'a, S: Speech> Server<'a, S> {
         Ok(tally)
     }
 
-    /// Passes on all messages that are due by the script, then writes once for each subscriber.
+    /// Passes on messages that are due by the script, then writes once for each subscriber. It is a limited number, so
+    /// that subscribers who ask for each batch are heard between two.
     fn release(&mut self) {
         if self.plain {
             return;
         }
         let mut released = std::mem::take(&mut self.released);
-        while self.dispatcher.due_ns().is_some_and(|due| due <= now()) {
-            while released.len() < RELEASES
-                && let Some(planned) = self.dispatcher.next(now())
-            {
-                let copies = self.release_one(&planned);
-                released.push((planned, copies));
-            }
+        while released.len() < RELEASES
+            && let Some(planned) = self.dispatcher.next(now())
+        {
+            let copies = self.release_one(&planned);
+            released.push((planned, copies));
+        }
+        if !released.is_empty() {
             let begun = now();
             self.flush_all();
             let ended = now();
