@@ -125,10 +125,15 @@ def beside_published(folder):
     return [(s, f, len(r), statistics.median(r), min(r), max(r)) for (s, f), r in sorted(ratios.items())]
 
 
+def counted(outcomes):
+    """Returns how many there are of each outcome, such as `1 holds, 2 fail`."""
+    counts = [(outcomes.count(key), word) for key, word in OUTCOMES.items()]
+    return ", ".join(f"{count} {word if count == 1 else word.removesuffix('s')}" for count, word in counts if count)
+
+
 def tally(rows):
     """Returns a sentence that counts outcomes."""
-    counts = {word: sum(outcome == key for _, _, outcome, _ in rows) for key, word in OUTCOMES.items()}
-    return f"{len(rows)} claims: " + ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"{len(rows)} claims: {counted([outcome for _, _, outcome, _ in rows])}"
 
 
 def page(study, folder, reasons):
@@ -195,9 +200,7 @@ def ratios(points, median, lowest, highest):
 
 def of_parts(parts):
     """Returns how many parts of a claim have each outcome, if it has several."""
-    counts = [(sum(part["outcome"] == key for part in parts), word) for key, word in OUTCOMES.items()]
-    said = ", ".join(f"{count} {word}" for count, word in counts if count)
-    return f" ({len(parts)} parts: {said})" if len(parts) > 1 else ""
+    return f" ({len(parts)} parts: {counted([part['outcome'] for part in parts])})" if len(parts) > 1 else ""
 
 
 def put_block(text, marks, block):
@@ -210,7 +213,7 @@ def put_block(text, marks, block):
 def pages(check):
     """Writes all pages and generated blocks; with `check` only compares them. Returns the files that differ."""
     reasons = tomllib.loads((PAGES / "reasons.toml").read_text())
-    texts, heads, listed = {}, [], []
+    texts, heads, short, listed = {}, [], [], []
     with tempfile.TemporaryDirectory() as scratch:
         for packed in sorted(PAGES.glob("*.tar.gz")):
             study = packed.name.removesuffix(".tar.gz")
@@ -219,7 +222,8 @@ def pages(check):
             folder = pathlib.Path(scratch) / study
             texts[PAGES / f"{study}.md"], rows = page(study, folder, reasons)
             title = tomllib.loads((folder / "study.toml").read_text()).get("title", study)
-            heads.append(f"| [{title}](docs/evidence/{study}.md) | {tally(rows)} |")
+            heads.append(f"| [{title}]({study}.md) | {tally(rows)} |")
+            short.append(f"| [{study}](docs/evidence/{study}.md) | {tally(rows)} |")
             listed.append(f"  - [{study}](evidence/{study}.md)")
             table = ["| claim | here |", "|---|---|"]
             table += [f"| {escaped(says)} | {OUTCOMES[outcome]}{of_parts(parts)} |" for _, says, outcome, parts in rows]
@@ -227,14 +231,14 @@ def pages(check):
             readme = ROOT / "studies" / study / "README.md"
             texts[readme] = put_block(readme.read_text(), RESULT, block)
     if heads:
-        table = "\n".join(["| study | claims |", "|---|---|", *heads])
+        table, shorter = ("\n".join(["| study | claims |", "|---|---|", *lines]) for lines in (heads, short))
         says = "Each page shows the outcome of every claim, with its records."
         how = "`make evidence STUDY=… BUDGET=…` measures a study and writes its page."
         readme, summary = ROOT / "README.md", ROOT / "docs/SUMMARY.md"
-        texts[PAGES / "index.md"] = f"# Evidence\n\n{says} {how}\n\n{table.replace('docs/evidence/', '')}\n"
-        block = f"## Published benchmarks, repeated\n\n{says}\n\n{table}"
+        texts[PAGES / "index.md"] = f"# Evidence\n\n{says} {how}\n\n{table}\n"
+        block = f"## Claims, checked by measurement\n\n{says}\n\n{shorter}"
         texts[readme] = put_block(readme.read_text(), HEADS, block)
-        block = "\n".join(["# Evidence", "", "- [Published benchmarks](evidence/index.md)", *listed])
+        block = "\n".join(["# Evidence", "", "- [Claims, checked](evidence/index.md)", *listed])
         texts[summary] = put_block(summary.read_text(), HEADS, block)
     differ = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     if not check:
