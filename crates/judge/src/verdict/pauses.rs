@@ -127,22 +127,30 @@ fn in_words(event: &FaultEvent) -> Option<String> {
 }
 
 /// Splits why the server ended: the description of a server that did not start again after its power was cut, which is
-/// a result, and any other end.
+/// a result, and any other end. One that listens while it loads its data, and delivers nothing, has not started.
 pub fn not_back(record: &RunRecord, exit_reason: Option<String>) -> (Option<String>, Option<String>) {
     let mut cuts = record.fault_log.iter().filter(|event| event.what == Act::CutPower);
+    let stays_away = |until_ns: Ns, listens_ns: Option<Ns>| listens_ns.is_none() || !delivered_since(record, until_ns);
     match exit_reason {
-        Some(why) if cuts.any(|event| event.until_ns.is_some() && event.listens_ns.is_none()) => {
+        Some(why) if cuts.any(|event| event.until_ns.is_some_and(|until| stays_away(until, event.listens_ns))) => {
             (Some(format!("the server did not start again after its power was cut: {why}")), None)
         }
         other => (None, other),
     }
 }
 
+/// Returns whether a message arrived after this instant of the window, or in the drain.
+fn delivered_since(record: &RunRecord, instant_ns: Ns) -> bool {
+    let before = instant_ns.div_ceil(record.series.slice_ns.max(1)) as usize;
+    record.counts.delivered > record.series.delivered.iter().take(before).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::judged;
-    use pubmark_model::protocol::{RuntimeFigures, RuntimePauses, Stalls};
-    use pubmark_model::units::{MILLISECOND, SECOND};
+    use super::*;
+    use pubmark_model::protocol::{RuntimeFigures, Stalls};
+    use pubmark_model::units::MILLISECOND;
 
     #[test]
     fn what_a_runtime_did_is_told_of_the_runtime() {
@@ -166,5 +174,24 @@ mod tests {
             assert!(why.ends_with("it was stopped, or the machine was") && told, "{why}");
         }
         assert!(!says(RuntimeFigures::default()).1, "who was never stopped says nothing");
+    }
+
+    #[test]
+    fn a_server_that_does_not_serve_after_a_power_cut_has_not_started() {
+        let mut found = Vec::new();
+        // Whether it listened for a moment, and what was delivered after it did.
+        for (listens_ns, after) in [(None, 0), (Some(7 * SECOND), 0), (Some(7 * SECOND), 1)] {
+            judged("cut power of server at 5s for 1s", |record| {
+                let (at_ns, until_ns) = (Some(5 * SECOND), Some(6 * SECOND));
+                let (what, who, host, member, note) = (Act::CutPower, Target::Server, None, None, None);
+                record.fault_log = vec![FaultEvent { what, who, host, member, at_ns, until_ns, listens_ns, note }];
+                record.series.slice_ns = SECOND;
+                record.series.delivered = vec![100, 100, 100, 100, 100, 0, 0, after, 0, 0];
+                record.counts.delivered = 500 + after;
+                found.push(not_back(record, Some("it ended".into())));
+            });
+        }
+        let away = (Some("the server did not start again after its power was cut: it ended".to_owned()), None);
+        assert_eq!(found, [away.clone(), away, (None, Some("it ended".to_owned()))]);
     }
 }
