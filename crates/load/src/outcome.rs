@@ -185,7 +185,7 @@ impl ThreadOutcome {
 /// connections.
 pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut result = AgentResult::default();
-    let mut flow = FlowResult { stalls: Some(Stalls::default()), ..FlowResult::default() };
+    let mut flow = FlowResult { stalls: Some(Stalls::default()), arrived_before: Some(0), ..FlowResult::default() };
     let mut times = TimeFigures::none();
     let mut add_times = |more: &TimeFigures<Option<Histogram>>| {
         let added = times.add(more);
@@ -232,6 +232,11 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
             flow.arrived += arrived;
+            flow.arrived_before = flow.arrived_before.map(|before| before + receipts.arrived_before());
+            if let Some(caught_up) = receipts.catch_up() {
+                flow.catch_up.iter_mut().for_each(|all| all.add(&caught_up));
+                flow.catch_up.get_or_insert(caught_up);
+            }
             bytes.add(&receipts.bytes());
             flow.last_arrival_ns = flow.last_arrival_ns.max(last);
             add_times(receipts.times());
