@@ -76,7 +76,7 @@ impl UnitedFlow {
                 results.iter().map(|result| result.jitter_sum_ns).sum(),
                 total(results.iter().map(|result| result.jitter_pairs)),
             ),
-            series: Series { lag: lag(workload, &counts, &totals, results), ..series(results, remarks) },
+            series: Series { lag: lag(workload, &counts, results), ..series(results, remarks) },
             drain_time_ns: drain_time_ns(results),
             catch_up: catch_up(results),
             stalls,
@@ -168,15 +168,16 @@ fn catch_up(results: &[&FlowResult]) -> Option<CatchUp> {
 }
 
 /// Returns the copies of sent messages that had not arrived at the end of each slice; empty if an agent does not report
-/// what arrived before the window, and where messages are answered or a count ends the window.
-fn lag(workload: &Workload, counts: &Counts, totals: &[PublisherTotal], results: &[&FlowResult]) -> Vec<u64> {
-    let arrived: Option<Vec<u64>> = results.iter().map(|result| result.arrived_before).collect();
-    let Some(arrived) = arrived.filter(|_| workload.window_ns().is_some() && !workload.pattern.round_trip()) else {
+/// what was sent and arrived before the window, and where messages are answered or a count ends the window.
+fn lag(workload: &Workload, counts: &Counts, results: &[&FlowResult]) -> Vec<u64> {
+    let before: Option<Vec<(u64, u64)>> =
+        results.iter().map(|result| result.sent_before.zip(result.arrived_before)).collect();
+    let Some(before) = before.filter(|_| workload.window_ns().is_some() && !workload.pattern.round_trip()) else {
         return Vec::new();
     };
     let copies = counts.expected as f64 / counts.sent.max(1) as f64;
-    let before = total(totals.iter().map(|total| total.window_first)) as f64;
-    let mut owed = before * copies - total(arrived) as f64;
+    let sent = total(before.iter().map(|(sent, _)| *sent)) as f64;
+    let mut owed = sent * copies - total(before.iter().map(|(_, arrived)| *arrived)) as f64;
     let of = |slice: usize, pick: fn(&FlowResult) -> &[u64]| {
         total(results.iter().map(|result| pick(result).get(slice).copied().unwrap_or_default())) as f64
     };
@@ -433,12 +434,14 @@ mod tests {
         };
         let publisher = FlowResult {
             publishers: vec![total],
+            sent_before: Some(20),
             arrived_before: Some(0),
             series: series(&[10; 8], &[]),
             ..FlowResult::default()
         };
         let subscriber = |delivered: u64, slices: &[u64]| FlowResult {
             ledger: LedgerCounts { expected: 80, delivered, ..LedgerCounts::default() },
+            sent_before: Some(0),
             arrived_before: Some(0),
             series: series(&[], slices),
             ..FlowResult::default()

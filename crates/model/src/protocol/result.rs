@@ -108,6 +108,9 @@ pub struct FlowResult {
     /// Messages that arrived during the window, each counted once, whatever their due time; for a
     /// count at `max`, only messages of the window.
     pub arrived: u64,
+    /// Messages sent before the window, by the instant of sending. `None` if not supported by this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_before: Option<u64>,
     /// Messages that arrived before the window, each counted once. `None` if not supported by this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived_before: Option<u64>,

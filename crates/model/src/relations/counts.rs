@@ -184,10 +184,11 @@ pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -
     hold(delivered <= arrived && delivered >= arrived.saturating_sub(left_out), || {
         format!("`series.delivered` adds up to {delivered}, but `arrived` is {arrived}")
     })?;
-    let sent = sum(&series.sent);
+    let sent = sum(&series.sent).saturating_add(flow.sent_before.unwrap_or(0));
     let total = flow.publishers.iter().map(|total| total.sent).fold(0, u64::saturating_add);
     hold(sent <= total || part.killed_ns.is_some(), || {
-        format!("`series.sent` adds up to {sent}, but its publishers sent {total}")
+        let before = if flow.sent_before.is_some() { " with `sent_before`" } else { "" };
+        format!("`series.sent`{before} adds up to {sent}, but its publishers sent {total}")
     })?;
     let slices = |length: Ns| length.div_ceil(part.workload.slice_ns().max(1)).max(1) as usize;
     let most = part.workload.window_ns().map_or(crate::workload::MAX_SLICES as usize, slices);
