@@ -54,6 +54,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
         drain_time_ns: None,
+        catch_up: None,
         stalls: None,
         system_file: None,
         histograms: TimeFigures::none(),

@@ -28,7 +28,9 @@ use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_SMALL, OWN_LAG_WITHIN, RECEIVE, touched
 use finding::{Found, Judge, words};
 use pubmark_model::fault::{Fault, Target};
 use pubmark_model::header::FREE_LEN;
-use pubmark_model::record::{Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict};
+use pubmark_model::record::{
+    CatchUp, Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict,
+};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, format_size, format_time};
 use pubmark_model::workload::{Pacing, Rate};
@@ -102,15 +104,16 @@ pub fn judge(
     silences(&mut judge, record, stood_still, !noisy.is_empty());
     judge.note(Component::Generator, varied_sizes(record));
     judge.note(Component::Generator, part_of_window(record));
+    judge.note(Component::Generator, late_subscribers(record));
     // A trend is expected of faults, of a rate that changes, of publishers that pause, and of subscribers that are slow
-    // by request.
-    let slow = record.workload.consumes_slowly();
+    // or late by request.
+    let waits = record.workload.lets_messages_wait();
     let is_constant = record.workload.rate.profile().is_none_or(|profile| profile.is_constant());
     let is_steady = is_constant && !record.workload.arrival.pauses() && record.workload.span.is_whole();
-    let is_even = is_steady && record.faults.is_empty() && !slow;
+    let is_even = is_steady && record.faults.is_empty() && !waits;
     let trend = || if is_even { steady_state::trending(record) } else { None };
     // Messages that no subscriber takes are no backlog.
-    let backlog = if kill::deaf(record) || slow { None } else { steady_state::backlog(record, unlimited) };
+    let backlog = if kill::deaf(record) || waits { None } else { steady_state::backlog(record, unlimited) };
     judge.result(Reason::NotSteady, backlog.or_else(trend));
     promises::refused(record).into_iter().for_each(|(reason, found)| judge.result(reason, found));
     promises::broken(&mut judge, record, system);
@@ -189,6 +192,17 @@ fn part_of_window(record: &RunRecord) -> Option<String> {
         format_time(start_ns),
         format_time(end_ns)
     ))
+}
+
+/// Names the instant at which subscribers started, if they were late.
+fn late_subscribers(record: &RunRecord) -> Option<String> {
+    let start = format_time(record.workload.subscribers_start_ns?);
+    let caught_up = match record.catch_up {
+        None => "none of them could subscribe",
+        Some(CatchUp { caught_up_ns: None, .. }) => "not all of them had caught up when the drain ended",
+        Some(_) => "latencies include the time for which messages waited for them",
+    };
+    Some(format!("subscribers started at {start} of the window, as requested: {caught_up}"))
 }
 
 /// Attributes silences of subscribers to the part that stalled: to the generator if an agent stood still or a publisher

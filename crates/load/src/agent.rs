@@ -224,7 +224,7 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let AgentInfo { name, version, drivers, versions, crash, .. } = self.identity;
+                let AgentInfo { name, version, drivers, versions, .. } = self.identity;
                 let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(Box::new(AgentHello {
                     protocol: VERSION,
@@ -234,7 +234,7 @@ impl<W: Write> Agent<W> {
                     drivers,
                     clock_ns: clock::now(),
                     versions: versions.iter().map(|(name, version)| ((*name).into(), (*version).into())).collect(),
-                    features: features(crash),
+                    features: features(&self.identity),
                     options: self.identity.options(),
                 })))
             }

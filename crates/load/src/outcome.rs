@@ -186,6 +186,7 @@ impl ThreadOutcome {
 pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut result = AgentResult::default();
     let mut flow = FlowResult { stalls: Some(Stalls::default()), ..FlowResult::default() };
+    let (mut sent_before, mut arrived_before) = (0, 0);
     let mut times = TimeFigures::none();
     let mut add_times = |more: &TimeFigures<Option<Histogram>>| {
         let added = times.add(more);
@@ -219,6 +220,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.acked += sends.acked();
             add_refusals(&mut flow.refusals, &sends.refusals());
             add_slices(&mut series.sent, sends.sent_slices());
+            sent_before += sends.sent_before();
             if let Some(pacing) = sends.pacing() {
                 flow.pacing.get_or_insert_default().add(&pacing);
             }
@@ -232,6 +234,11 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             flow.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
             flow.arrived += arrived;
+            arrived_before += receipts.arrived_before();
+            if let Some(caught_up) = receipts.catch_up() {
+                flow.catch_up.iter_mut().for_each(|all| all.add(&caught_up));
+                flow.catch_up.get_or_insert(caught_up);
+            }
             bytes.add(&receipts.bytes());
             flow.last_arrival_ns = flow.last_arrival_ns.max(last);
             add_times(receipts.times());
@@ -262,6 +269,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
         }
     }
     flow.bytes = workload.sizes_vary().then_some(bytes);
+    (flow.sent_before, flow.arrived_before) = (Some(sent_before), Some(arrived_before));
     flow.publishers.sort_by_key(|total| total.publisher);
     series.latency = slice_latency.into_iter().map(packed).collect();
     trim(&mut series);

@@ -239,6 +239,8 @@ impl Outgoing {
         }
         if let Some(slice) = recorder.slicer.slice(began) {
             recorder.sent_slices[slice] += count;
+        } else if began < recorder.slicer.window().from_ns {
+            recorder.sent_before += count;
         }
         recorder.last_sent_ns = began;
         // A publisher without delay would have ended this send earlier by the generator

@@ -76,6 +76,9 @@ pub struct ClientSpec {
     pub group: Option<String>,
     /// Number of subscribers in the group; 0 without one.
     pub members: u32,
+    /// True of a subscriber that is a new consumer of a stream, after one of the same number, and reads it from the
+    /// beginning.
+    pub replays: bool,
     /// Topic for answers, if messages are requests.
     pub reply: Option<String>,
     /// Its line of `credentials_file`, from 0: those of publishers come first.

@@ -18,6 +18,7 @@ mod errors;
 mod exchange;
 mod gather;
 mod inbound;
+mod late_start;
 mod linger;
 mod listener;
 mod notifier;
@@ -161,6 +162,7 @@ impl<'a, S: Session> Shard<'a, S> {
             batch_ns: 0,
             looked_ns: 0,
             said_ready: false,
+            replays: false,
             crashed: false,
             cuts: 0,
             alive_next: 0,
@@ -175,7 +177,8 @@ impl<'a, S: Session> Shard<'a, S> {
     }
 
     fn spec(&self, index: usize) -> ClientSpec {
-        topics::spec::<S>(self.workload, &self.prefix, &self.run, self.role, self.ids[index])
+        let spec = topics::spec::<S>(self.workload, &self.prefix, &self.run, self.role, self.ids[index]);
+        ClientSpec { replays: self.replays, ..spec }
     }
 
     fn publishes(&self) -> bool {
@@ -228,6 +231,7 @@ impl<'a, S: Session> Shard<'a, S> {
             let window = self.context.window(start_ns);
             self.window = Some(window);
             self.inbound.recorder.start(window);
+            self.leave_until_start(&window);
             if self.publishes() && self.workload.rate != Rate::Max {
                 let publishers = self.ids.len();
                 self.pacer = Some(Pacer::new(self.workload, publishers, self.spin_cores, window.from_ns));

@@ -2,6 +2,8 @@
 //! times; the subscriber keeps recorder and ledger.
 
 mod arrivals;
+mod capacity;
+mod late_start;
 mod silence;
 mod sized;
 mod stream;
@@ -11,13 +13,15 @@ use crate::ledger::SeenSequences;
 use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
+pub use capacity::ledger_capacity;
+pub use late_start::LateStart;
 use pubmark_model::counts::ByteCounts;
-use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE};
-use pubmark_model::profile::Profile;
+use pubmark_model::header::{END, Header, PROBE};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
+use pubmark_model::record::CatchUp;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::workload::{Arrival, Extent, Verify, Workload};
+use pubmark_model::workload::{Verify, Workload};
 use pubmark_stats::Histogram;
 use silence::stall_ns;
 use sized::SizedMessages;
@@ -25,22 +29,6 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use stream::Stream;
 pub use totals::Totals;
-
-/// Rate that a ledger makes room for if the schedule sets none: 50 million messages per
-/// second, more than any system has reached here.
-const FASTEST: Profile = Profile::constant(50_000_000_000);
-
-/// Returns the number of messages of one publisher that a ledger must have room for.
-pub fn ledger_capacity(workload: &Workload) -> u64 {
-    let measured = workload.window_ns().unwrap_or(0);
-    let profile = workload.rate.profile().unwrap_or(FASTEST);
-    let by_time = profile.due_before(workload.warmup_ns.saturating_add(measured));
-    // Poisson arrivals can exceed their mean: 12 standard deviations, and a minimum.
-    let spread = if workload.arrival == Arrival::Poisson { 12 * by_time.isqrt() + 64 } else { 64 };
-    let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 0 };
-    let count = if let Extent::Count(count) = workload.extent { count } else { 0 };
-    by_time.saturating_add(spread + burst + count).min(u64::from(MAX_SEQUENCE))
-}
 
 /// The parts of a workload that each arrival is checked against.
 struct Expectation {
@@ -57,7 +45,8 @@ struct Expectation {
     /// True if arrivals are the answers to messages that this client sent.
     answers: bool,
     stall_ns: Ns,
-    /// Part of the window in which messages are due, and silences count, ns from its beginning.
+    /// Part of the window in which messages are due and subscribers connected, so that silences count, ns from its
+    /// beginning.
     due_after_ns: Ns,
     due_before_ns: Ns,
 }
@@ -69,6 +58,7 @@ pub struct ReceiveRecorder {
     counts: LedgerCounts,
     received: u64,
     arrived: u64,
+    arrived_before: u64,
     /// Bytes of what arrived, if sizes vary.
     bytes: ByteCounts,
     last_arrival_ns: Option<Ns>,
@@ -82,6 +72,8 @@ pub struct ReceiveRecorder {
     stalls: Stalls,
     /// Messages of the window that first arrived after the drain.
     too_late: u64,
+    /// The time in which those that start late caught up.
+    catch_up: Option<CatchUp>,
     /// Instant at which the subscribers were killed, ns.
     crashed_ns: Option<Ns>,
     /// Part of a topic that the next messages come from. Order is checked within each.
@@ -110,12 +102,13 @@ impl ReceiveRecorder {
                 divided: workload.is_divided(),
                 answers: false,
                 stall_ns: stall_ns(workload, heard),
-                due_after_ns: workload.span.start_ns.unwrap_or(0),
+                due_after_ns: workload.span.start_ns.max(workload.subscribers_start_ns).unwrap_or(0),
                 due_before_ns: workload.span.end_ns.unwrap_or(Ns::MAX),
             },
             counts: LedgerCounts::default(),
             received: 0,
             arrived: 0,
+            arrived_before: 0,
             bytes: ByteCounts::default(),
             last_arrival_ns: None,
             times: Arrivals::new(),
@@ -125,6 +118,7 @@ impl ReceiveRecorder {
             slices: Vec::new(),
             stalls: Stalls::default(),
             too_late: 0,
+            catch_up: None,
             crashed_ns: None,
             part: 0,
         }
@@ -224,6 +218,16 @@ impl ReceiveRecorder {
         (self.arrived, self.last_arrival_ns)
     }
 
+    /// Returns the arrivals before the window, each message counted once.
+    pub fn arrived_before(&self) -> u64 {
+        self.arrived_before
+    }
+
+    /// Returns the time in which those that start late caught up; `None` if none of them subscribed.
+    pub fn catch_up(&self) -> Option<CatchUp> {
+        self.catch_up
+    }
+
     /// Returns the bytes of what arrived, if sizes vary.
     pub fn bytes(&self) -> ByteCounts {
         self.bytes
@@ -269,6 +273,8 @@ pub struct IncomingStreams {
     streams: SmallVec<[Stream; 1]>,
     unheard: u32,
     any_arrival_ns: Ns,
+    /// What it has received since its start, if it starts late.
+    pub late_start: Option<Box<LateStart>>,
 }
 
 impl IncomingStreams {
@@ -276,7 +282,7 @@ impl IncomingStreams {
     pub fn new(workload: &Workload, hears: Range<u32>) -> IncomingStreams {
         let capacity = ledger_capacity(workload);
         let streams = hears.clone().map(|_| Stream::new(capacity)).collect();
-        IncomingStreams { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0 }
+        IncomingStreams { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0, late_start: None }
     }
 
     /// Records a message that arrived at `now`.
@@ -387,6 +393,11 @@ impl IncomingStreams {
             }
             self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns + recorder.expect.due_after_ns);
             recorder.note_silence(&mut self.any_arrival_ns, now);
+        } else if now < window.from_ns && !recorder.expect.answers {
+            recorder.arrived_before += 1;
+        }
+        if let Some(late_start) = &mut self.late_start {
+            late_start.arrived(now, header.intended_ns.saturating_add(header.own_lag_ns().unwrap_or(0)));
         }
         if measured && sound && recorder.expect.latency {
             recorder.measure(stream, &header, now, slice);
@@ -456,6 +467,10 @@ impl IncomingStreams {
         let (Some(window), false) = (recorder.window(), totals.is_empty()) else {
             return;
         };
+        if let Some(caught_up) = self.late_start.as_ref().and_then(|late_start| late_start.result(window.from_ns)) {
+            recorder.catch_up.iter_mut().for_each(|all| all.add(&caught_up));
+            recorder.catch_up.get_or_insert(caught_up);
+        }
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {
             let Some(total) = totals.of(publisher) else { continue };
             let came = stream.seen.count(total.window_first, total.window_end);

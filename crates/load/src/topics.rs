@@ -56,6 +56,7 @@ pub fn visitor<S: Session>(workload: &Workload, prefix: &str, run: &str, number:
         leaves: Leaves::None,
         group: None,
         members: 0,
+        replays: false,
         reply: None,
         // It logs in as one of the subscribers.
         row: workload.publishers.saturating_add((number % u64::from(workload.subscribers.max(1))) as u32),
@@ -98,6 +99,7 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         leaves,
         group: workload.competing().then(|| format!("pb{run}")),
         members: if workload.competing() { workload.subscribers } else { 0 },
+        replays: false,
         reply: workload.pattern.requests().then(|| format!("{}{root}{dot}{id}{dot}reply", S::INBOX)),
         row: if sending { id } else { workload.publishers.saturating_add(id) },
     }

@@ -30,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 26] = [
+pub const OWN_KEYS: [&str; 27] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -44,6 +44,7 @@ pub const OWN_KEYS: [&str; 26] = [
     "arrival",
     "start",
     "end",
+    "subscribers_start",
     "consume",
     "outstanding",
     "churn",
@@ -169,6 +170,7 @@ impl Cell {
                 rate: flow.workload.rate.clone(),
                 arrival: flow.workload.arrival,
                 span: flow.workload.span,
+                subscribers_start_ns: flow.workload.subscribers_start_ns,
                 consume: flow.workload.consume.clone(),
                 outstanding: flow.workload.outstanding,
                 churn: flow.workload.churn.clone(),

@@ -6,6 +6,7 @@
 pub mod ab;
 pub mod arms;
 pub mod capacity;
+pub mod catch_up;
 pub mod cell;
 pub mod churn;
 pub mod claim;

@@ -2,6 +2,7 @@
 
 mod carry;
 mod cluster;
+mod late;
 mod mock;
 mod power;
 
@@ -24,6 +25,7 @@ use crate::windows::MessagesAsked;
 use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
 use carry::{can_carry, has_expiries_and_aliases};
+use late::can_start_late;
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -117,7 +119,8 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     // A pilot run that the study requests gives a better value than the file.
     if settings.warmup.is_none() && settings.warmup_max.is_none() {
         settings.warmup = system.warmup_ns.map(Time);
-        settings.warmup_max = system.warmup_max_ns.map(Time);
+        // Late subscribers make no state steady.
+        settings.warmup_max = system.warmup_max_ns.filter(|_| settings.subscribers_start.is_none()).map(Time);
     }
     let (mut workload, flows) = traffic(study, &settings, &axes)?;
     if workload.transport.is_none() && !system.broker() {
@@ -160,7 +163,11 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     };
     if skip.is_none() && !study.recorded {
         let with_transport = |flow: &Flow| Workload { transport: workload.transport, ..flow.workload.clone() };
-        let is_played = |flow: &Workload| fits(system, flow).and_then(|()| can_carry(system, flow, &options));
+        let is_played = |flow: &Workload| {
+            fits(system, flow)?;
+            can_carry(system, flow, &options)?;
+            can_start_late(system, flow, &options)
+        };
         match flows.is_empty() {
             true => is_played(&workload)?,
             false => flows.iter().try_for_each(|flow| is_played(&with_transport(flow)))?,

@@ -11,6 +11,7 @@ mod machines;
 mod rates;
 mod recovery;
 
+pub use crate::catch_up::CatchUp;
 pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
@@ -150,6 +151,9 @@ pub struct RunRecord {
     /// `None` if nothing arrived, if not supported by an agent, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_time_ns: Option<Ns>,
+    /// The time in which late subscribers caught up; `None` if none is late, or none of them subscribed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<CatchUp>,
     /// Silences of subscribers; `None` if not supported by any agent.
     #[serde(default)]
     pub stalls: Option<Stalls>,

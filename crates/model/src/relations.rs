@@ -40,6 +40,7 @@ relations! {
     "missing", Itself, counts::missing;
     "acknowledged", Itself, counts::acknowledged;
     "arrived", Itself, counts::arrived;
+    "catch-up", Plan, counts::catch_up;
     "bytes", Itself, counts::bytes;
     "series", Itself, counts::series;
     "connections", Itself, counts::connections;

@@ -191,6 +191,8 @@ keys! {
     start: Time;
     /// when publishers stop, from the start of the window (at its end)
     end: Time;
+    /// streams: when subscribers connect, from the start of the window; they read from the beginning (before publishers)
+    subscribers_start: Time;
     /// messages/s that each subscriber takes at most: a number, max, or a rate over time
     consume: Rate = workload::default_consume();
     /// request-reply at a broker: requests of each client that wait for an answer, 1 to 1,000,000

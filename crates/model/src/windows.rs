@@ -71,9 +71,9 @@ impl MessagesAsked {
     /// at `max`, is unchanged.
     pub(crate) fn shorten(&self, workload: &mut Workload) {
         let (Extent::TimeNs(whole_ns), Rate::Due(profile)) = (workload.extent, &workload.rate) else { return };
-        // A rate that changes has its own length, as the backlog of a slow subscriber and a part of the window have.
+        // A rate that changes has its own length, as the backlog of a slow or late subscriber and a part of the window have.
         let is_even = profile.is_constant() && !workload.arrival.pauses() && workload.span.is_whole();
-        if !is_even || workload.consumes_slowly() {
+        if !is_even || workload.lets_messages_wait() {
             return;
         }
         let each = self.messages.div_ceil(u64::from(workload.publishers));

@@ -293,6 +293,10 @@ pub struct Workload {
     /// Part of the window in which messages are due; sent to agents if it is not the whole.
     #[serde(default, skip_serializing_if = "DueSpan::is_whole")]
     pub span: DueSpan,
+    /// Instant at which subscribers connect and read their stream from its beginning, ns from the window's beginning;
+    /// `None`: they connect before publishers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribers_start_ns: Option<Ns>,
     /// Messages per second that each subscriber takes at most, from the start to the drain; sent to
     /// agents if it is not `max`.
     #[serde(default = "default_consume", skip_serializing_if = "is_unlimited")]
@@ -371,7 +375,7 @@ pub struct Workload {
     /// 99th percentile of generator delay above which a run is `generator-saturated`, ns.
     #[serde(default = "default_max_send_lag_ns")]
     pub max_send_lag_ns: Ns,
-    /// Headline latency above which a delivered message is late, ns. Agents do not use it, and
+    /// Headline latency above which a delivered message is late, ns. Agents use it for late subscribers only, and
     /// older ones need not know it.
     #[serde(default = "default_late_after_ns", skip_serializing_if = "is_usual_late_after_ns")]
     pub late_after_ns: Ns,
@@ -511,6 +515,11 @@ impl Workload {
     pub fn due_from_to(&self) -> (Ns, Ns) {
         let since_start = |ns: Ns| self.warmup_ns.saturating_add(ns);
         (self.span.start_ns.map_or(0, since_start), self.span.end_ns.map_or(Ns::MAX, since_start))
+    }
+
+    /// True if messages wait for subscribers by request: for slow ones, or for late ones.
+    pub fn lets_messages_wait(&self) -> bool {
+        self.consumes_slowly() || self.subscribers_start_ns.is_some()
     }
 
     /// True if subscribers take messages at a rate of their own.

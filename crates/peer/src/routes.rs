@@ -11,6 +11,16 @@ pub enum Filter<'a> {
     Below(&'a [u8]),
 }
 
+impl Filter<'_> {
+    /// True if messages to this topic pass it.
+    pub fn holds(&self, topic: &[u8]) -> bool {
+        match *self {
+            Filter::Exact(exact) => topic == exact,
+            Filter::Below(prefix) => topic.len() > prefix.len() && topic.starts_with(prefix),
+        }
+    }
+}
+
 /// Where a message goes, and where its answer is to go: empty if it is no request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {

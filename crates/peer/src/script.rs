@@ -205,6 +205,9 @@ pub struct PeerScript {
     pub connect: ConnectFaults,
     /// File that keeps data messages until the server is started again.
     pub store: Option<StorePlan>,
+    /// True if all that is passed on is kept for consumers that come later and read from the beginning (Kafka,
+    /// JetStream, streams of Redis).
+    pub keep: bool,
     /// Messages that are counted; all data messages by default.
     pub count: Option<Counted>,
     /// True if they are also counted by topic.
@@ -291,6 +294,7 @@ mod tests {
             end = { after = 3, code = 403, words = "no" }
             block = { from = 1, to = 2, words = "low on memory" }
             store = { file = "s", sync = { every = 3 } }
+            keep = true
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
             count = { from = "500ms", for = "2s" }
             [[stall]]

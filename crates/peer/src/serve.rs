@@ -4,7 +4,7 @@
 
 mod client;
 
-use crate::dispatcher::{Dispatcher, PlannedMessage};
+use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
@@ -24,6 +24,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::mpsc::Sender;
 
 /// Time before a due time in which the loop polls the clock instead of sleeping.
@@ -120,6 +121,8 @@ struct Server<'a, S> {
     watch: ClientWatch,
     dispatcher: Dispatcher,
     store: Option<Store>,
+    /// What was passed on, if the script keeps it.
+    kept: Vec<Rc<Message>>,
     world: World<S>,
     listener: TcpListener,
     stop: BorrowedFd<'a>,
@@ -214,6 +217,7 @@ impl<'a, S: Speech> Server<'a, S> {
             store: script.store.as_ref().map(Store::open).transpose().map_err(failed("store"))?,
             watch,
             dispatcher: Dispatcher::new(script),
+            kept: Vec::new(),
             world: World {
                 clients: Vec::new(),
                 routes: Routes::default(),
@@ -279,6 +283,9 @@ impl<'a, S: Speech> Server<'a, S> {
         let only = planned.only;
         let routes = std::mem::take(&mut self.world.routes);
         let message = &planned.message;
+        if self.dispatcher.script().keep && only.is_none() {
+            self.kept.push(message.clone());
+        }
         let mut copies = 0;
         for listener in
             routes.of(message.to.get().topic).filter(|listener| only.is_none_or(|only| only == listener.client))
@@ -495,7 +502,7 @@ impl<'a, S: Speech> Server<'a, S> {
 
     /// Handles a client's input, with the client taken out of the world. Returns false if it breaks the protocol.
     fn hear(&mut self, client: &mut PeerConnection<S>, index: usize, count: usize) -> bool {
-        let Server { plain, watch, dispatcher, store, world, buffer, .. } = self;
+        let Server { plain, watch, dispatcher, store, kept, world, buffer, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
         let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
@@ -524,6 +531,13 @@ impl<'a, S: Speech> Server<'a, S> {
                         world.subscribers += 1;
                         world.subscribers - 1
                     });
+                }
+                Ask::Replay(filter, token) => {
+                    let listener = Subscription { client: index, token };
+                    for message in kept.iter().filter(|message| filter.holds(message.to.get().topic)) {
+                        let (to, payload) = (message.to.get().kept(), message.payload.clone());
+                        world.own.push(Own { listener, to, payload, qos: message.qos });
+                    }
                 }
                 Ask::Unsubscribe(filter, token) => world.routes.remove(filter, Subscription { client: index, token }),
                 Ask::Close => closing = true,

@@ -94,10 +94,7 @@ impl Store {
 
     /// Returns the messages of an earlier life of the server that a subscriber with this filter gets.
     pub fn found<'a>(&'a self, filter: Filter<'a>) -> impl Iterator<Item = &'a StoredMessage> {
-        self.found.iter().filter(move |message| match filter {
-            Filter::Exact(topic) => message.to.get().topic == topic,
-            Filter::Below(prefix) => message.to.get().topic.starts_with(prefix),
-        })
+        self.found.iter().filter(move |message| filter.holds(message.to.get().topic))
     }
 }
 

@@ -35,14 +35,14 @@ impl ClientWatch {
     #[inline]
     pub(crate) fn asked(&self, client: usize, ask: &Ask<'_>) {
         if self.0.is_some() {
-            self.tell(
-                client,
-                match ask {
-                    Ask::Publish { payload, .. } => ClientAct::Published(Header::read(payload)),
-                    Ask::Subscribe(..) => ClientAct::Subscribed,
-                    Ask::Unsubscribe(..) | Ask::Close => ClientAct::TookLeave,
-                },
-            );
+            let act = match ask {
+                Ask::Publish { payload, .. } => ClientAct::Published(Header::read(payload)),
+                Ask::Subscribe(..) => ClientAct::Subscribed,
+                Ask::Unsubscribe(..) | Ask::Close => ClientAct::TookLeave,
+                // It has just subscribed.
+                Ask::Replay(..) => return,
+            };
+            self.tell(client, act);
         }
     }
 

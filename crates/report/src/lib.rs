@@ -21,6 +21,8 @@ mod brief;
 mod build_info;
 mod capacities;
 mod capacity;
+mod catch_up;
+mod cell_table;
 mod claims;
 mod columns;
 mod command;

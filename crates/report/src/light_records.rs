@@ -307,11 +307,12 @@ fn lighten(run: &mut RunRecord) {
     run.verdict.notes.shrink_to_fit();
 }
 
-/// Returns the series as a single slice, which is enough for backlogs.
+/// Returns the series as a single slice, which is enough for backlogs and the largest lag.
 fn in_one(series: &Series) -> Series {
     let sum = |slices: &[u64]| if slices.is_empty() { Vec::new() } else { vec![total(slices.iter().copied())] };
     let slice_ns = series.slice_ns.saturating_mul(series.sent.len() as u64);
-    Series { slice_ns, sent: sum(&series.sent), delivered: sum(&series.delivered), ..Series::default() }
+    let lag = series.lag.iter().copied().max().into_iter().collect();
+    Series { slice_ns, sent: sum(&series.sent), delivered: sum(&series.delivered), lag, ..Series::default() }
 }
 
 #[cfg(test)]

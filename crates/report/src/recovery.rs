@@ -1,18 +1,17 @@
 //! Cost of a server that ended, stood still, or was cut off: one row per cell.
 
-use crate::analysis::{CellResult, Status};
-use crate::axes::{axis_name, axis_value};
+use crate::analysis::CellResult;
+use crate::cell_table::{ChosenCells, Column};
 use crate::columns::{ACKED_LOST, AT_LEAST, LAST, Show};
-use crate::document::{Entry, Head, Mark, Note, Row, Table};
+use crate::document::{Entry, Head, Note, Table};
 use crate::figures::Sign;
 use crate::points::Point;
 use crate::report::Report;
-use crate::text::{NONE, count, counted, time};
+use crate::text::{count, counted, time};
 use pubmark_model::fault::Fault;
 use pubmark_model::figure::Figure;
 use pubmark_model::record::Prospect;
 use pubmark_model::units::SECOND;
-use serde_json::Value;
 
 /// The name of the column with what an outage was longer than asked for.
 const BEYOND: &str = "beyond";
@@ -29,7 +28,7 @@ const LISTENS: &str = "listens";
 const NOT_SENT: &str = "not sent";
 
 /// The figures, and how soon each goes where there is no room.
-const FIGURES: [(&str, Show, u8); 10] = [
+const FIGURES: [Column; 10] = [
     (BEYOND, Show::Time(Figure::BEYOND), 0),
     (CAUGHT_UP, Show::Time(Figure::CAUGHT_UP), 0),
     (ALL_BACK, Show::Time(Figure::CLIENTS_BACK), 0),
@@ -47,50 +46,19 @@ const OWN: [Figure; 4] = [Figure::SILENCE, Figure::CAUGHT_UP, Figure::CLIENTS_BA
 
 /// The cells to which it happened.
 pub(crate) fn table(report: &Report) -> Option<Table> {
-    let cells = report.cells();
-    let happened = |result: &CellResult| {
-        let made = !matches!(result.status, Status::Missing | Status::Skipped | Status::Failed);
-        made && OWN.into_iter().any(|column| result.figures.get(column).is_some())
+    let happened = |result: &CellResult| OWN.into_iter().any(|column| result.figures.get(column).is_some());
+    let cells = ChosenCells::of(report, happened)?;
+    let results = cells.results();
+    // The column is omitted if everything was sent.
+    let is_all_sent = !results.iter().any(|result| not_sent(result));
+    let entry = |show: &Show, result: &CellResult, point: &Point| match show {
+        Show::Delivery(Figure::NOT_SENT) if is_all_sent => Entry::none(),
+        show => entry(show, result, point),
     };
-    let of_points =
-        report.points().iter().flat_map(|point| point.members.iter().map(move |index| (point, &cells[*index])));
-    let shown: Vec<(&Point, &CellResult)> = of_points.filter(|(_, result)| happened(result)).collect();
-    let (_, first) = shown.first()?;
-    let axes: Vec<&String> = first
-        .cell
-        .axes
-        .keys()
-        .filter(|axis| {
-            let varies = |(_, other): &(&Point, &CellResult)| other.cell.axes.get(*axis) != first.cell.axes.get(*axis);
-            axis.as_str() == "system" || shown.iter().any(varies)
-        })
-        .collect();
-    let known = |show: &Show| match show {
-        // The column is omitted if everything was sent.
-        Show::Delivery(Figure::NOT_SENT) => shown.iter().any(|(_, result)| not_sent(result)),
-        show => shown.iter().any(|(point, result)| entry(show, result, point).text != NONE),
-    };
-    let figures: Vec<&(&str, Show, u8)> = FIGURES.iter().filter(|(_, show, _)| known(show)).collect();
-    let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
-    let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false, 0)).collect();
-    heads.extend(figures.iter().map(|(name, _, expendable)| head(name, true, *expendable)));
-    let row = |(point, result): &(&Point, &CellResult)| {
-        let place =
-            axes.iter().map(|axis| axis_value(axis, result.cell.axes.get(axis.as_str()).unwrap_or(&Value::Null)));
-        let own = figures.iter().map(|(_, show, _)| entry(show, result, point));
-        Row { entries: place.map(Entry::plain).chain(own).collect(), mark: Mark::Plain, bar: None }
-    };
+    let mut table = cells.table(title(&results), &FIGURES, entry);
     let prospects = report.runs().iter().filter_map(|run| run.recovery?.prospect).collect::<Vec<Prospect>>();
-    let results: Vec<&CellResult> = shown.iter().map(|(_, result)| *result).collect();
-    Some(Table {
-        title: title(&results).into(),
-        groups: vec![shown.iter().map(row).collect()],
-        notes: notes(&results, &heads, &prospects),
-        heads,
-        ends_in_prose: false,
-        whole: "summary.csv",
-        bars: None,
-    })
+    table.notes = notes(&results, &table.heads, &prospects);
+    Some(table)
 }
 
 /// A server that was killed was started again; what was stopped or cut off was not.

@@ -38,6 +38,7 @@ mod jetstream;
 mod join;
 mod kafka;
 mod known_answers;
+mod late;
 mod left_out;
 mod leftovers;
 mod libraries;

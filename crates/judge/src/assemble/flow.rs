@@ -7,7 +7,7 @@ use pubmark_model::counts::{ByteCounts, RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
-use pubmark_model::record::{Counts, FlowRecord, OwnFigures, Rates, RunRecord, Series};
+use pubmark_model::record::{CatchUp, Counts, FlowRecord, OwnFigures, Rates, RunRecord, Series};
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Workload;
@@ -26,6 +26,7 @@ pub struct UnitedFlow {
     jitter: (f64, u64),
     series: Series,
     drain_time_ns: Option<Ns>,
+    catch_up: Option<CatchUp>,
     stalls: Option<Stalls>,
     churn: Option<UnitedChurn>,
     /// Number of latencies below zero.
@@ -75,8 +76,9 @@ impl UnitedFlow {
                 results.iter().map(|result| result.jitter_sum_ns).sum(),
                 total(results.iter().map(|result| result.jitter_pairs)),
             ),
-            series: series(results, remarks),
+            series: Series { lag: lag(workload, &counts, results), ..series(results, remarks) },
             drain_time_ns: drain_time_ns(results),
+            catch_up: catch_up(results),
             stalls,
             churn: UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
                 .map(|churn| churn.late_after(workload.late_after_ns)),
@@ -92,7 +94,9 @@ impl UnitedFlow {
         if flows.len() == 0 {
             return all;
         }
+        let mut lag = std::mem::take(&mut all.series.lag);
         for flow in flows {
+            add_counts(&mut lag, &flow.series.lag);
             all.counts.add(&flow.counts);
             add_refusals(&mut all.refusals, &flow.refusals);
             all.rates.add(&flow.rates);
@@ -106,8 +110,9 @@ impl UnitedFlow {
         let results: Vec<&FlowResult> = agents.iter().flat_map(|agent| &agent.flows).collect();
         all.churn = UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
             .map(|churn| churn.with_late(late_visitors));
-        all.series = series(&results, remarks);
+        all.series = Series { lag, ..series(&results, remarks) };
         all.drain_time_ns = drain_time_ns(&results);
+        all.catch_up = catch_up(&results);
         all
     }
 
@@ -122,6 +127,7 @@ impl UnitedFlow {
             refusals: self.refusals.clone(),
             pacing: self.pacing,
             drain_time_ns: self.drain_time_ns,
+            catch_up: self.catch_up,
             stalls: self.stalls,
             histograms: self.times.encoded(),
             series: self.series.clone(),
@@ -149,8 +155,38 @@ impl UnitedFlow {
         (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
         (record.pacing, record.series, record.stalls) = (self.pacing, self.series, self.stalls);
-        record.drain_time_ns = self.drain_time_ns;
+        (record.drain_time_ns, record.catch_up) = (self.drain_time_ns, self.catch_up);
     }
+}
+
+/// Returns the time in which the late subscribers of all agents caught up.
+fn catch_up(results: &[&FlowResult]) -> Option<CatchUp> {
+    let mut each = results.iter().filter_map(|result| result.catch_up);
+    let mut all = each.next()?;
+    each.for_each(|other| all.add(&other));
+    Some(all)
+}
+
+/// Returns the copies of sent messages that had not arrived at the end of each slice; empty if an agent does not report
+/// what was sent and arrived before the window, and where messages are answered or a count ends the window.
+fn lag(workload: &Workload, counts: &Counts, results: &[&FlowResult]) -> Vec<u64> {
+    let before: Option<Vec<(u64, u64)>> =
+        results.iter().map(|result| result.sent_before.zip(result.arrived_before)).collect();
+    let Some(before) = before.filter(|_| workload.window_ns().is_some() && !workload.pattern.round_trip()) else {
+        return Vec::new();
+    };
+    let copies = counts.expected as f64 / counts.sent.max(1) as f64;
+    let sent = total(before.iter().map(|(sent, _)| *sent)) as f64;
+    let mut owed = sent * copies - total(before.iter().map(|(_, arrived)| *arrived)) as f64;
+    let of = |slice: usize, pick: fn(&FlowResult) -> &[u64]| {
+        total(results.iter().map(|result| pick(result).get(slice).copied().unwrap_or_default())) as f64
+    };
+    let slices = results.iter().map(|result| result.series.sent.len().max(result.series.delivered.len())).max();
+    let at_end = |slice| {
+        owed += of(slice, |result| &result.series.sent) * copies - of(slice, |result| &result.series.delivered);
+        owed.max(0.0).round() as u64
+    };
+    (0..slices.unwrap_or(0)).map(at_end).collect()
 }
 
 /// Returns the time from the last send to the last arrival, ns; `None` unless both sides report theirs.
@@ -310,6 +346,7 @@ fn series(results: &[&FlowResult], remarks: &mut Vec<String>) -> Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::protocol::SliceSeries;
 
     #[test]
     fn ranges_of_bits_are_counted_exactly() {
@@ -382,5 +419,40 @@ mod tests {
         assert_eq!(united("0", &[&publisher, &one, &two]), (10, 6, 3, 14, 13, 1, Some(1)));
         let whole = subscriber(10, &[]);
         assert_eq!(united("0", &[&publisher, &whole, &whole]), (10, 6, 3, 20, 20, 0, Some(0)), "all came all the same");
+    }
+
+    /// Two subscribers hear a publisher of 10 messages a slice, and start after 5 slices and 20 messages of the warm-up:
+    /// 2 · (20 + 50) messages wait then. One of them loses a message.
+    #[test]
+    fn the_lag_is_what_was_sent_and_has_not_arrived() {
+        let workload = Workload::of([("pattern", "fan-out"), ("subscribers", "2")]).unwrap();
+        let total = PublisherTotal { publisher: 0, sent: 100, window_first: 20, window_end: 100, offered: 80 };
+        let series = |sent: &[u64], delivered: &[u64]| SliceSeries {
+            sent: sent.to_vec(),
+            delivered: delivered.to_vec(),
+            ..SliceSeries::default()
+        };
+        let publisher = FlowResult {
+            publishers: vec![total],
+            sent_before: Some(20),
+            arrived_before: Some(0),
+            series: series(&[10; 8], &[]),
+            ..FlowResult::default()
+        };
+        let subscriber = |delivered: u64, slices: &[u64]| FlowResult {
+            ledger: LedgerCounts { expected: 80, delivered, ..LedgerCounts::default() },
+            sent_before: Some(0),
+            arrived_before: Some(0),
+            series: series(&[], slices),
+            ..FlowResult::default()
+        };
+        let late = [subscriber(80, &[0, 0, 0, 0, 0, 60, 30, 10]), subscriber(79, &[0, 0, 0, 0, 0, 80, 9, 10])];
+        let lag =
+            |results: &[&FlowResult]| UnitedFlow::of(&workload, Some(SECOND), results, &mut Vec::new()).series.lag;
+        assert_eq!(lag(&[&publisher, &late[0], &late[1]]), [60, 80, 100, 120, 140, 20, 1, 1]);
+        let on_time = FlowResult { arrived_before: Some(19), ..subscriber(80, &[11, 10, 10, 10, 10, 10, 10, 10]) };
+        assert_eq!(lag(&[&publisher, &on_time, &on_time]), [0; 8]);
+        let silent = FlowResult { arrived_before: None, ..on_time.clone() };
+        assert!(lag(&[&publisher, &on_time, &silent]).is_empty(), "an agent does not report it");
     }
 }

@@ -58,9 +58,8 @@ pub const BUILT_IN: AgentInfo = AgentInfo {
     crash: true,
 };
 
-/// Returns the features of every agent that uses this module; `crash` is true if its
-/// clients can be killed.
-pub fn features(crash: bool) -> Features {
+/// Returns the features of an agent that uses this module. Only clients in event loops can start late.
+pub fn features(info: &AgentInfo) -> Features {
     fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<String> {
         all.iter().map(|one| word(*one).to_owned()).collect()
     }
@@ -75,13 +74,14 @@ pub fn features(crash: bool) -> Features {
         faults: texts(&[RECONNECT, CUT]),
         flows: 1,
         pauses: true,
-        crash,
+        crash: info.crash,
         clock_offset: true,
         header_checksum: true,
         drains_by_markers: false,
         tree_sizes: true,
         consume: true,
         span: true,
+        subscribers_start: info.drivers.iter().any(|(_, kind)| matches!(kind, DriverKind::Sessions(_))),
         outstanding: true,
         payload_sizes: true,
         topics: true,

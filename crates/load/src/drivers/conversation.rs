@@ -37,6 +37,7 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
         leaves: Leaves::None,
         group: None,
         members: 0,
+        replays: false,
         reply: None,
         row: 0,
     }

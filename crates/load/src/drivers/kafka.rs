@@ -2,8 +2,9 @@
 //!
 //! Each client creates its topic if there is none. A producer sends a message at once, as a batch of
 //! its own; while `inflight` requests wait for their answers, it collects messages for one further
-//! batch. With `linger`, it collects each batch for that time, or until it is full. A consumer reads from the end of its partitions: it fetches again as soon as an answer is
-//! read. It keeps its positions in memory, so that it goes on there if it comes back.
+//! batch. With `linger`, it collects each batch for that time, or until it is full. A consumer
+//! reads from the end of its partitions, or from the beginning if it starts late: it fetches again as soon as an answer
+//! is read. It keeps its positions in memory, so that it goes on there if it comes back.
 //!
 //! All batches of a producer go to one partition, which follows from its number, or each to the next
 //! one. A consumer has all partitions; the members of a group share them out by their numbers, without
@@ -31,7 +32,7 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
-    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, LATEST, MetadataAnswer, NO_ERROR, RequestFrame,
+    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, RequestFrame,
     ResponseFrame, TopicAnswer, error_name,
 };
 use refusal::{in_words, refused};
@@ -103,7 +104,7 @@ impl Session for Kafka {
     fn new(settings: &KafkaSettings, spec: &ClientSpec) -> Self {
         let names = ClientNames { client: (&*spec.name).into(), topic: (&*spec.topic).into(), is_given: spec.wild };
         let part = match spec.role {
-            Role::Subscriber => Part::Consumer(Box::new(Consumer::new(spec.id, spec.members))),
+            Role::Subscriber => Part::Consumer(Box::new(Consumer::new(spec.id, spec.members, spec.replays))),
             _ => Part::Producer(Box::new(Producer::new(settings, spec.id))),
         };
         Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), at: None, part }
@@ -238,12 +239,13 @@ impl Kafka {
         self.put(GREETING, KafkaRequest::Metadata { topic: self.names.topic.as_bytes() }, out);
     }
 
-    /// Asks for the end of the consumer's next partition. Returns false if all of them are known.
+    /// Asks where the consumer begins in its next partition. Returns false if all of them are known.
     fn ask_position(&mut self, out: &mut Vec<u8>) -> bool {
         self.state = State::Position;
         let Part::Consumer(consumer) = &self.part else { return false };
         let Some(partition) = consumer.asked() else { return false };
-        let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition, time: LATEST };
+        let time = consumer.from();
+        let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition, time };
         self.put(GREETING, request, out);
         true
     }
@@ -427,7 +429,7 @@ impl Kafka {
         }
     }
 
-    /// Handles the end of a partition: the consumer begins there, unless it has a position.
+    /// Handles the position in a partition at which the consumer begins, unless it has one already.
     fn position(
         &mut self,
         settings: &KafkaSettings,

@@ -18,6 +18,7 @@ pub struct SendRecorder {
     pub(super) acked: u64,
     pub(super) refusals: RefusalTally,
     pub(super) sent_slices: Vec<u64>,
+    pub(super) sent_before: u64,
     pub(super) times: TimeFigures<Option<Histogram>>,
     /// Messages sent, including the warm-up.
     pub(super) sent: u64,
@@ -36,6 +37,7 @@ impl SendRecorder {
             acked: 0,
             refusals: RefusalTally::default(),
             sent_slices: vec![0; window.slices],
+            sent_before: 0,
             times: if workload.times_sends() { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
             sent: 0,
             own_lag_max_ns: None,
@@ -67,6 +69,11 @@ impl SendRecorder {
     /// Returns the first and the last send within the window, ns.
     pub fn send_span(&self) -> (Option<Ns>, Ns) {
         (self.first_sent_ns, self.last_sent_ns)
+    }
+
+    /// Returns the messages sent before the window.
+    pub fn sent_before(&self) -> u64 {
+        self.sent_before
     }
 
     /// Returns the messages sent in each slice of the window.

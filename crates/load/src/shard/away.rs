@@ -100,7 +100,9 @@ impl<S: Session> Shard<'_, S> {
             self.limits.reached(words.clone());
         }
         if self.away.returns && !matches!(loss, Loss::Session(error) if error.is_final()) {
-            self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });
+            self.away
+                .absent
+                .insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0, is_before_start: false });
             self.next_member(index);
             self.rest(index, now + pause_ns(self.ids[index], 0));
         } else {
@@ -230,6 +232,10 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn returned(&mut self, index: usize, now: Ns) -> bool {
         let Some(absence) = self.away.remove(index) else { return false };
         self.connections[index].state = State::Up;
+        if absence.is_before_start {
+            self.started(index, now);
+            return true;
+        }
         self.ramp.counts.reconnected += 1;
         self.away.times.record(now.saturating_sub(absence.since_ns));
         self.unblock(index);

@@ -46,6 +46,7 @@ impl<S: Session> Shard<'_, S> {
         if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
             return;
         }
+        let awaits_start = self.awaits_start();
         let inbound = &mut self.inbound;
         inbound.looked_ns = now;
         let connections = &self.connections;
@@ -64,9 +65,9 @@ impl<S: Session> Shard<'_, S> {
             true => QUIET_COMPETING,
             false => QUIET,
         };
-        let quiet = now > inbound.last_ns + silence;
+        let quiet = now > inbound.last_ns + silence && !awaits_start;
         left.retain(|index| {
-            let client = &inbound.clients[*index as usize];
+            let client = &mut inbound.clients[*index as usize];
             let connection = &connections[*index as usize];
             let up = connection.state == State::Up || (kept && connection.is_away());
             let over = if by_silence {
@@ -76,6 +77,9 @@ impl<S: Session> Shard<'_, S> {
                 let complete = client.complete(totals, false, divided);
                 if returning { complete && quiet } else { complete || (quiet && client.ended()) }
             };
+            if let Some(late_start) = client.late_start.as_mut().filter(|_| up && over) {
+                late_start.ended();
+            }
             up && !over && now < *deadline_ns
         });
         inbound.drained = left.is_empty();

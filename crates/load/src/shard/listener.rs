@@ -157,6 +157,7 @@ impl<S: Session> Listener<S> {
             leaves: Leaves::None,
             group: None,
             members: 0,
+            replays: false,
             reply: None,
             row: 0,
         };

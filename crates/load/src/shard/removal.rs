@@ -236,6 +236,7 @@ impl<S: Session> Remover<S> {
             leaves: Leaves::None,
             group: None,
             members: 0,
+            replays: false,
             reply: None,
             row: 0,
         }

@@ -71,6 +71,8 @@ pub struct Shard<'a, S: Session> {
     /// Instant of the last check for arrivals, ns.
     pub looked_ns: Ns,
     pub said_ready: bool,
+    /// True if its subscribers start late, and have left until then.
+    pub replays: bool,
     /// True if its clients have been killed.
     pub crashed: bool,
     /// Number of orders to cut clients that it has carried out.

@@ -200,8 +200,8 @@ fn unmet(record: &RunRecord, objective: &Objective) -> Vec<String> {
     );
     let of_flows: Vec<RunRecord> = record.flows.iter().filter_map(|flow| record.of_flow(flow.clone())).collect();
     let all = if of_flows.is_empty() { std::slice::from_ref(record) } else { &of_flows };
-    // What waits for slow subscribers is a backlog as requested.
-    let grew = all.iter().filter(|own| !own.workload.consumes_slowly()).map(backlog).fold(0.0, f64::max);
+    // What waits for slow or late subscribers is a backlog as requested.
+    let grew = all.iter().filter(|own| !own.workload.lets_messages_wait()).map(backlog).fold(0.0, f64::max);
     if grew > GREW {
         unmet.push(format!("a backlog grew by {:.0} % of what was sent", grew * 100.0));
     }

@@ -284,6 +284,18 @@ numbers! {
     DRAIN_TIME = "drain_time_ns" ["drain_time"] Flow LatencyP99 Ns LOWER, "time to drain",
         number(|run| count(run.drain_time_ns?)),
         "time from the last send until the last message that waited had arrived";
+    /// From the first subscription of late subscribers until the last of them had caught up, ns.
+    CATCH_UP_TIME = "catch_up_time_ns" ["catch_up_time"] Flow LatencyP99 Ns LOWER, "time to catch up",
+        number(|run| count(run.catch_up?.time_ns()?)),
+        "`subscribers_start`: time from the subscription until no message waited that was due more than `late_after` ago";
+    /// Messages delivered a second to late subscribers until they had caught up.
+    REPLAY_RATE = "replay_per_s" ["replay_rate"] Flow Rates PerS HIGHER, "replayed",
+        number(|run| run.catch_up?.replay_per_s()),
+        "`subscribers_start`: messages delivered in that time, the warm-up's too, all subscribers together";
+    /// Most copies sent and not delivered at the end of a slice.
+    LAG_MAX = "lag_max" [] Flow Rates Count LOWER, "consumer lag, largest",
+        number(|run| count(run.series.lag.iter().copied().max()?)),
+        "most messages sent and not delivered, at the end of a slice (a twentieth of the window, at most 1 s); lost ones count";
     /// Messages lost.
     LOST = "lost" [] Flow Counts Count LOWER, "lost",
         number(|run| count(run.counts.lost)),

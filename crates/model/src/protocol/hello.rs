@@ -78,6 +78,9 @@ pub struct Features {
     pub consume: bool,
     /// True if its messages are due only in the part `span` of the window. Minimum: false.
     pub span: bool,
+    /// True if its subscribers connect at `subscribers_start_ns` and read from the beginning of their streams. Minimum:
+    /// false.
+    pub subscribers_start: bool,
     /// True if its requesters at a broker send `outstanding` requests before they have an answer.
     /// Minimum: false.
     pub outstanding: bool,
@@ -120,6 +123,7 @@ impl Default for Features {
             tree_sizes: false,
             consume: false,
             span: false,
+            subscribers_start: false,
             outstanding: false,
             payload_sizes: false,
             topics: false,
@@ -149,6 +153,8 @@ const TREE_SIZES: &str = "tree_sizes";
 const CONSUME: &str = "consume";
 /// Messages are due in a part of the window.
 const SPAN: &str = "span";
+/// Subscribers start within the window.
+const SUBSCRIBERS_START: &str = "subscribers_start";
 /// Requesters send more requests before they have an answer.
 const OUTSTANDING: &str = "outstanding";
 /// Messages have different sizes.
@@ -233,12 +239,14 @@ impl Features {
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
         let (span, outstanding) = (flag(self.span, SPAN), flag(self.outstanding, OUTSTANDING));
         let is_part = !workload.span.is_whole();
+        let starts_late = workload.subscribers_start_ns.is_some();
+        let subscribers_start = flag(self.subscribers_start, SUBSCRIBERS_START);
         let (payload_sizes, churn) = (flag(self.payload_sizes, PAYLOAD_SIZES), flag(self.churn, CHURN));
         let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
         let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
         let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 16] = [
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 17] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -249,6 +257,7 @@ impl Features {
             ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
             ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
             ("messages in a part of the window:", is_part.then_some(SPAN), &span),
+            ("subscribers that start late:", starts_late.then_some(SUBSCRIBERS_START), &subscribers_start),
             ("several requests at a time:", workload.asks_ahead().then_some(OUTSTANDING), &outstanding),
             ("messages whose sizes vary:", varies.then_some(PAYLOAD_SIZES), &payload_sizes),
             ("messages to several topics:", draws.then_some(TOPICS), &topics),
@@ -335,6 +344,9 @@ mod tests {
         let part = workload(&[("start", "1s"), ("end", "2s")]);
         assert_eq!(least.lack(&[&part]).map(|lack| lack.wanted), Some("span".to_owned()));
         assert_eq!(Features { span: true, ..Features::default() }.lack(&[&part]), None);
+        let late = workload(&[("subscribers_start", "1s")]);
+        assert_eq!(least.lack(&[&late]).map(|lack| lack.wanted), Some("subscribers_start".to_owned()));
+        assert_eq!(Features { subscribers_start: true, ..Features::default() }.lack(&[&late]), None);
         let varied = workload(&[("payload", "uniform 64B to 4KiB")]);
         let sizes = least.lack(&[&varied]).unwrap().to_string();
         assert_eq!(sizes, "cannot play messages whose sizes vary: `payload_sizes`; it has: none");

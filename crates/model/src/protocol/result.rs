@@ -4,6 +4,7 @@ use super::churn::ChurnResult;
 use super::histograms::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
 use super::sequences::SeenBits;
+use crate::catch_up::CatchUp;
 use crate::churn::ConnectTimes;
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
@@ -107,6 +108,12 @@ pub struct FlowResult {
     /// Messages that arrived during the window, each counted once, whatever their due time; for a
     /// count at `max`, only messages of the window.
     pub arrived: u64,
+    /// Messages sent before the window, by the instant of sending. `None` if not supported by this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_before: Option<u64>,
+    /// Messages that arrived before the window, each counted once. `None` if not supported by this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived_before: Option<u64>,
     /// Bytes of its messages, if their sizes vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<ByteCounts>,
@@ -131,6 +138,9 @@ pub struct FlowResult {
     /// Silences of subscribers; `None` if not supported by this agent.
     #[serde(default)]
     pub stalls: Option<Stalls>,
+    /// The time in which late subscribers caught up; `None` if none of them subscribed, or if none is late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<CatchUp>,
     /// For competing subscribers: the sequences that arrived, so that the coordinator can merge the
     /// ledgers of several agents.
     #[serde(default)]

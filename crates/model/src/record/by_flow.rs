@@ -22,9 +22,20 @@ impl RunRecord {
 
     /// Returns what is of the flow in its record: the opposite of [`RunRecord::of_flow`].
     pub fn into_flow(self, name: &str) -> FlowRecord {
-        let RunRecord { workload, refusals, pacing, drain_time_ns, stalls, histograms, series, churn, verdict, .. } =
-            self;
-        let own = OwnFigures { workload, refusals, pacing, drain_time_ns, stalls, histograms, series, churn, verdict };
+        let RunRecord { workload, refusals, pacing, drain_time_ns, catch_up, stalls, .. } = self;
+        let RunRecord { histograms, series, churn, verdict, .. } = self;
+        let own = OwnFigures {
+            workload,
+            refusals,
+            pacing,
+            drain_time_ns,
+            catch_up,
+            stalls,
+            histograms,
+            series,
+            churn,
+            verdict,
+        };
         let (counts, rates, times, jitter_ns) = (self.counts, self.rates, self.times, self.jitter_ns);
         FlowRecord { name: name.to_owned(), counts, rates, times, jitter_ns, own: Some(Box::new(own)) }
     }
@@ -32,8 +43,18 @@ impl RunRecord {
     /// Returns the record of one of its several flows, with the usage of all of them.
     pub fn of_flow(&self, flow: FlowRecord) -> Option<RunRecord> {
         let FlowRecord { name, counts, rates, times, jitter_ns, own } = flow;
-        let OwnFigures { workload, refusals, pacing, drain_time_ns, stalls, histograms, series, churn, verdict } =
-            *own?;
+        let OwnFigures {
+            workload,
+            refusals,
+            pacing,
+            drain_time_ns,
+            catch_up,
+            stalls,
+            histograms,
+            series,
+            churn,
+            verdict,
+        } = *own?;
         let mut cell = self.cell.clone();
         let agents = self.agents.iter().filter(|agent| agent.flow == name).cloned().collect();
         cell.insert(FLOW.into(), name.into());
@@ -47,6 +68,7 @@ impl RunRecord {
             pacing,
             jitter_ns,
             drain_time_ns,
+            catch_up,
             stalls,
             histograms,
             series,

@@ -3,6 +3,7 @@
 use super::churn::ChurnFigures;
 use super::judgement::Verdict;
 use super::rates::{Rates, Series};
+use crate::catch_up::CatchUp;
 use crate::counts::{Counts, RefusalCount};
 use crate::protocol::{PacingFigures, Stalls};
 use crate::times::{self, TimeFigures};
@@ -43,6 +44,9 @@ pub struct OwnFigures {
     /// From its last send until the last of its messages arrived, ns, as in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_time_ns: Option<Ns>,
+    /// The time in which its late subscribers caught up, as in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<CatchUp>,
     /// Silences of its subscribers.
     pub stalls: Option<Stalls>,
     /// The distributions of its times, as in the record.
@@ -64,6 +68,7 @@ impl OwnFigures {
             refusals: Vec::new(),
             pacing: None,
             drain_time_ns: None,
+            catch_up: None,
             stalls: None,
             histograms: TimeFigures::none(),
             series: Series::default(),

@@ -40,6 +40,11 @@ pub struct Series {
     pub sent: Vec<u64>,
     /// Messages that arrived.
     pub delivered: Vec<u64>,
+    /// Consumer lag at the end of each slice: copies of messages that were sent since the start and have not arrived,
+    /// lost ones included. Empty if not supported by an agent, where messages are answered or a count ends the window,
+    /// and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lag: Vec<u64>,
     /// Median latency of the arrivals, ns; 0 if there were none.
     pub latency_p50_ns: Vec<u64>,
     /// 99th percentile of latency of the arrivals, ns.

@@ -1,6 +1,7 @@
 //! Relations between counts.
 
 use super::part::{Part, hold, of_window};
+use crate::catch_up::CatchUp;
 use crate::churn::{ChurnCounts, ConnectTimes};
 use crate::counts::PublisherTotal;
 use crate::protocol::{FlowHistograms, FlowResult, Ranges};
@@ -124,17 +125,35 @@ pub fn acknowledged(_: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resu
     })
 }
 
-/// Checks that messages that arrived during the window belong to the window or the warm-up, each
-/// counted once.
+/// Checks that messages that arrived before and during the window belong to the window or the warm-up,
+/// each counted once.
 pub fn arrived(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
     // For a count at `max`, only messages of the window count.
     let warm_up = if part.span.to_ns.is_some() { part.over_heard(|total| total.window_first) } else { 0 };
     let ledger = &flow.ledger;
     let most = ledger.delivered.saturating_add(warm_up).saturating_add(ledger.unidentified);
-    let arrived = flow.arrived;
+    let before = flow.arrived_before.filter(|_| part.span.to_ns.is_some()).unwrap_or(0);
+    let arrived = flow.arrived.saturating_add(before);
     hold(arrived <= most, || {
         let delivered = ledger.delivered;
-        format!("`arrived` is {arrived}, but {delivered} messages were delivered, and the warm-up had {warm_up}")
+        let also = if before > 0 { format!(", {before} of them before the window") } else { String::new() };
+        format!("`arrived` is {arrived}{also}, but {delivered} messages were delivered, and the warm-up had {warm_up}")
+    })
+}
+
+/// Checks that late subscribers subscribed when they were to, and then got messages that were sent.
+pub fn catch_up(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let Some(catch_up) = &flow.catch_up else { return Ok(()) };
+    let Some(start_ns) = part.workload.subscribers_start_ns else {
+        return Err("its result has `catch_up`, but no subscriber was to start late".into());
+    };
+    let CatchUp { subscribed_ns, caught_up_ns, messages } = *catch_up;
+    hold(subscribed_ns >= start_ns && caught_up_ns.is_none_or(|at_ns| at_ns >= subscribed_ns), || {
+        format!("`catch_up` is from {subscribed_ns} to {caught_up_ns:?} ns, but subscribers start at {start_ns} ns")
+    })?;
+    let sent = part.over_heard(|total| total.sent);
+    hold(messages <= sent.saturating_add(flow.ledger.unidentified), || {
+        format!("`catch_up` has {messages} messages, but {sent} were sent to its clients")
     })
 }
 
@@ -165,10 +184,11 @@ pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -
     hold(delivered <= arrived && delivered >= arrived.saturating_sub(left_out), || {
         format!("`series.delivered` adds up to {delivered}, but `arrived` is {arrived}")
     })?;
-    let sent = sum(&series.sent);
+    let sent = sum(&series.sent).saturating_add(flow.sent_before.unwrap_or(0));
     let total = flow.publishers.iter().map(|total| total.sent).fold(0, u64::saturating_add);
     hold(sent <= total || part.killed_ns.is_some(), || {
-        format!("`series.sent` adds up to {sent}, but its publishers sent {total}")
+        let before = if flow.sent_before.is_some() { " with `sent_before`" } else { "" };
+        format!("`series.sent`{before} adds up to {sent}, but its publishers sent {total}")
     })?;
     let slices = |length: Ns| length.div_ceil(part.workload.slice_ns().max(1)).max(1) as usize;
     let most = part.workload.window_ns().map_or(crate::workload::MAX_SLICES as usize, slices);

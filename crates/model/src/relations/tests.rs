@@ -1,4 +1,5 @@
 use super::*;
+use crate::catch_up::CatchUp;
 use crate::churn::{Churn, ChurnCounts, ConnectTimes};
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal};
 use crate::payload::{Payload, SizeFiles};
@@ -92,6 +93,13 @@ fn case(settings: &[(&str, &str)]) -> Case {
 }
 
 impl Case {
+    /// Lets its subscriber start, subscribe after a second, and catch up at an instant with this many messages.
+    fn start_late(&mut self, start_ns: Option<Ns>, (caught_up_ns, messages): (Ns, u64)) {
+        self.workload.subscribers_start_ns = start_ns;
+        let caught_up_ns = Some(caught_up_ns);
+        self.flow().catch_up = Some(CatchUp { subscribed_ns: SECOND, caught_up_ns, messages });
+    }
+
     fn check(&self) -> Result<(), Contradiction> {
         let (start_ns, from_ns) = (START, START + self.workload.warmup_ns);
         let histograms = self.result.histograms().unwrap();
@@ -302,6 +310,24 @@ const WRONG: &[(&str, Wrong, &str)] = &[
         |case| case.flow().stalls = Some(Stalls { count: 0, longest_ns: SECOND, longest_at_ns: 0 }),
         "it has 0 `stalls`, the longest of them 1000000000 ns long",
     ),
+    (
+        "arrived",
+        |case| case.flow().arrived_before = Some(100),
+        "`arrived` is 291, 100 of them before the window, but 190 messages were delivered",
+    ),
+    (
+        "series",
+        |case| case.flow().sent_before = Some(101),
+        "`series.sent` with `sent_before` adds up to 301, but its publishers sent 300",
+    ),
+    (
+        "catch-up",
+        |case| case.start_late(None, (SECOND, 100)),
+        "its result has `catch_up`, but no subscriber was to start late",
+    ),
+    ("catch-up", |case| case.start_late(Some(SECOND + 1), (2 * SECOND, 100)), "but subscribers start at 1000000001 ns"),
+    ("catch-up", |case| case.start_late(Some(SECOND), (SECOND - 1, 100)), "from 1000000000 to Some(999999999) ns"),
+    ("catch-up", |case| case.start_late(Some(SECOND), (SECOND, 301)), "301 messages, but 300 were sent to its clients"),
     ("bytes", |case| case.vary(None), "`bytes` is missing"),
     ("bytes", |case| case.vary(Some((12_799, 12_224))), "`bytes.sent` is 12799, but 200 messages have 12800..=25600"),
     (

@@ -7,7 +7,7 @@ use crate::pattern::Topics;
 use crate::payload::{Payload, PayloadSizes, SizeFiles};
 use crate::profile::Profile;
 use crate::profile::trace::{ONCE, TraceFiles, TraceRate};
-use crate::setting::{SettingError, Settings, Speed, Text, WINDOW};
+use crate::setting::{SettingError, Settings, Speed, Text, Time, WINDOW};
 use crate::topic_set::{Subscriptions, TopicSet};
 use crate::topology::copies;
 use crate::units::{LONGEST, MILLISECOND, Ns, format_time};
@@ -64,6 +64,9 @@ pub enum WorkloadError {
     /// The part of the window has no length, or lies beyond the window.
     #[error("{0}")]
     Span(String),
+    /// Subscribers cannot start at this instant.
+    #[error("`subscribers_start` {0}")]
+    SubscribersStart(String),
     /// There are no requests.
     #[error("`outstanding` has no meaning in pattern `{0}`: leave it out, or write `pattern = \"request-reply\"`")]
     NoRequests(Pattern),
@@ -230,6 +233,7 @@ impl Workload {
             errors.push(WorkloadError::NoWindow);
         }
         errors.extend(wrong_span(settings, extent).into_iter().chain(meaningless(settings)));
+        errors.extend(wrong_start(settings, extent).map(WorkloadError::SubscribersStart));
         if arrival.pauses() && settings.count.is_some() {
             errors.push(WorkloadError::CountAndPauses(arrival));
         }
@@ -254,6 +258,7 @@ impl Workload {
             rate,
             arrival,
             span: span(settings),
+            subscribers_start_ns: settings.subscribers_start.map(|time| time.0),
             consume: settings.consume(),
             outstanding: settings.outstanding().0,
             churn: settings.churn(),
@@ -415,6 +420,28 @@ fn wrong_span(settings: &Settings, extent: Extent) -> Option<WorkloadError> {
     } else if start_ns >= end_ns {
         let last = if span.end_ns.is_some() { format!("`end` is {end}") } else { format!("the window lasts {window}") };
         Some(WorkloadError::Span(format!("`start` is {start}, but {last}: no message would be due")))
+    } else {
+        None
+    }
+}
+
+/// Returns why subscribers cannot start in the window, if they are to.
+fn wrong_start(settings: &Settings, extent: Extent) -> Option<String> {
+    let Time(start_ns) = settings.subscribers_start?;
+    let pattern = settings.pattern();
+    let window_ns = match extent {
+        Extent::TimeNs(window_ns) => window_ns,
+        Extent::Count(_) => return Some("has no meaning where `count` ends the window: write `duration`".into()),
+    };
+    if pattern.round_trip() {
+        Some(format!("has no meaning in pattern `{pattern}`, in which subscribers answer: leave it out"))
+    } else if settings.rate() == Rate::Max && settings.trace.is_none() {
+        Some("has no meaning where `rate` is `max`, because messages have no due time: write a rate".into())
+    } else if settings.warmup_max.is_some() {
+        Some("has no meaning with `warmup_max`: write `warmup`".into())
+    } else if start_ns >= window_ns {
+        let [start, window] = [start_ns, window_ns].map(format_time);
+        Some(format!("is {start}, but the window lasts {window}: let it be within the window"))
     } else {
         None
     }

@@ -1,5 +1,5 @@
 //! Kafka. A topic is there once its client has asked to create it. A consumer's records are those that were passed on
-//! since it asked for the end of their partition; nothing older is kept. Scripted faults pass from one partition to
+//! since it asked for the end of their partition, after those that are kept if it asked for the beginning. Scripted faults pass from one partition to
 //! another: each partition is a topic of its own to the dispatcher.
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
@@ -7,7 +7,7 @@ use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::kafka::{
-    BATCH_BYTES, CreatedId, FetchHead, FetchPartition, GzipReader, KafkaRecord, KafkaRequest, KafkaResponse,
+    BATCH_BYTES, CreatedId, EARLIEST, FetchHead, FetchPartition, GzipReader, KafkaRecord, KafkaRequest, KafkaResponse,
     MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame,
     SASL_AUTHENTICATION_FAILED, TopicAnswer, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch,
     begin_fetched, end_batch, end_fetched, put_fetched, put_record,
@@ -130,8 +130,12 @@ impl KafkaServer {
             }
             KafkaRequest::SaslHandshake { .. } => KafkaResponse::SaslHandshake(NO_ERROR),
             KafkaRequest::SaslAuthenticate { .. } => KafkaResponse::SaslAuthenticate(SASL_AUTHENTICATION_FAILED, None),
-            KafkaRequest::ListOffsets { topic, partition, .. } => {
-                hub(Ask::Subscribe(Filter::Exact(&of_partition(topic, partition)), partition as u32));
+            KafkaRequest::ListOffsets { topic, partition, time } => {
+                let filter = of_partition(topic, partition);
+                hub(Ask::Subscribe(Filter::Exact(&filter), partition as u32));
+                if time == EARLIEST {
+                    hub(Ask::Replay(Filter::Exact(&filter), partition as u32));
+                }
                 self.topic = topic.into();
                 self.kept.push(KeptRecords { partition, ..KeptRecords::default() });
                 KafkaResponse::ListOffsets(PartitionAnswer {

@@ -170,6 +170,7 @@ impl NatsServer {
                 let new = PullConsumer::new(hears.unwrap_or_default(), config.deliver.is_some());
                 if let (None, Some(filter)) = (&self.consumer, filter(config.filter.as_bytes())) {
                     hub(Ask::Subscribe(filter, CONSUMER));
+                    hub(Ask::Replay(filter, CONSUMER));
                     self.consumer = Some(new);
                 }
             }
@@ -243,7 +244,7 @@ mod tests {
         let make = format!("PUB $JS.API.CONSUMER.CREATE.S.c.a.> _INBOX.c.0.api {}\r\n{body}\r\n", body.len());
         let (answer, asked) = say(&mut nats, format!("SUB _INBOX.c.0.* 1\r\n{make}").as_bytes());
         assert_eq!(answer, "MSG _INBOX.c.0.api 1 16\r\n{\"success\":true}\r\n");
-        assert_eq!(asked, ["below a. 4294967295"]);
+        assert_eq!(asked, ["below a. 4294967295", "Replay(Below([97, 46]), 4294967295)"]);
         let mut out = Vec::new();
         for payload in [b"x", b"y"] {
             nats.deliver(CONSUMER, Address::of(b"a.b"), payload, 1, &mut out);

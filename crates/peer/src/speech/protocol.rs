@@ -19,6 +19,8 @@ pub enum Ask<'a> {
     },
     /// Subscribe, with a token chosen by the connection.
     Subscribe(Filter<'a>, u32),
+    /// Pass on what is kept of these topics, to the subscription with this token.
+    Replay(Filter<'a>, u32),
     /// Unsubscribe.
     Unsubscribe(Filter<'a>, u32),
     /// Close the connection when all output is written.

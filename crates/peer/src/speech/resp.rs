@@ -75,6 +75,7 @@ impl Speech for RespServer {
                 RespCommand::Group(stream) => {
                     if self.stream.is_none() {
                         hub(Ask::Subscribe(Filter::Exact(stream), STREAM));
+                        hub(Ask::Replay(Filter::Exact(stream), STREAM));
                     }
                     self.stream.get_or_insert_with(|| ReadStream::new(stream));
                     put_line(out, b'+', b"OK");

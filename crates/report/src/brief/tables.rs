@@ -1,18 +1,19 @@
-//! Tables that the short result shares with the whole one: the cost of an outage,
-//! capacities, and headroom.
+//! Tables that the short result shares with the whole one: the cost of an outage, late
+//! subscribers, capacities, and headroom.
 
 use super::line::{Line, Tone};
 use crate::capacities::overview;
 use crate::document::Table;
 use crate::report::Report;
-use crate::{headroom, recovery, terminal};
+use crate::{catch_up, headroom, recovery, terminal};
 
 /// Rows of a table.
 const ROWS_MAX: usize = 8;
 
 /// Returns the tables that a report has, without their notes.
 pub(crate) fn sections(report: &Report, width: usize) -> Vec<Vec<Line>> {
-    let tables = [overview(&report.capacities()), recovery::table(report), headroom::table(report)];
+    let capacities = overview(&report.capacities());
+    let tables = [capacities, recovery::table(report), catch_up::table(report), headroom::table(report)];
     tables.into_iter().flatten().map(|table| lines(table, width)).collect()
 }
 

@@ -25,7 +25,8 @@ static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
     // A binding, and the floor of its language.
     let bound = file("bound").replace("driver", "floor = \"floor\"\ndriver");
     let floor = file("floor").replace("\"mock\"", "\"null\"");
-    let more = [("delta", broker), ("bound", bound), ("floor", floor)];
+    let stream = broker.replace("mqtt", "nats");
+    let more = [("delta", broker), ("stream", stream), ("bound", bound), ("floor", floor)];
     others.into_iter().chain(more.map(|(name, text)| System::parse(name, name, &text).unwrap())).collect()
 });
 
@@ -91,6 +92,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
     let mut run = RunRecord {
         churn: None,
         drain_time_ns: None,
+        catch_up: None,
         schema: SCHEMA,
         cell: cell.axes.clone(),
         repeat,

@@ -3,6 +3,7 @@
 mod analysis;
 mod brief;
 mod capacity;
+mod catch_up;
 mod claims;
 mod clocks;
 mod compare;

@@ -5,7 +5,7 @@ use super::refusal::refused;
 use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
-use pubmark_wire::kafka::{FetchItem, FetchReader, GzipReader, KafkaRecord, NO_ERROR, put_fetch};
+use pubmark_wire::kafka::{EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, put_fetch};
 use std::cell::RefCell;
 
 thread_local! {
@@ -18,6 +18,7 @@ pub(super) struct Consumer {
     reader: FetchReader,
     first: u32,
     step: u32,
+    from: i64,
     /// Offset of the next record of each of its partitions; `None` before the first position is known.
     next: Vec<Option<i64>>,
     /// The partition, by its place, whose position is asked for or whose records are read.
@@ -27,10 +28,25 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// Makes a consumer of one of a group's members: it has every partition whose number has this remainder.
-    pub(super) fn new(member: u32, members: u32) -> Consumer {
+    /// Makes a consumer of one of a group's members: it has every partition whose number has this remainder. If it
+    /// `replays`, it reads them from the beginning, else from the end.
+    pub(super) fn new(member: u32, members: u32, replays: bool) -> Consumer {
         let step = members.max(1);
-        Consumer { reader: FetchReader::default(), first: member % step, step, next: Vec::new(), place: 0, turn: 0 }
+        let from = if replays { EARLIEST } else { LATEST };
+        Consumer {
+            reader: FetchReader::default(),
+            first: member % step,
+            step,
+            from,
+            next: Vec::new(),
+            place: 0,
+            turn: 0,
+        }
+    }
+
+    /// Returns the end of its partitions at which it begins.
+    pub(super) fn from(&self) -> i64 {
+        self.from
     }
 
     /// Takes its share of this many partitions.

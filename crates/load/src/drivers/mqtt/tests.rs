@@ -55,6 +55,7 @@ fn spec(role: Role) -> ClientSpec {
         leaves: Leaves::None,
         group: None,
         members: 0,
+        replays: false,
         reply: None,
         row: 0,
     }

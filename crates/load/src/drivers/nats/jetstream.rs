@@ -152,7 +152,8 @@ pub struct JetStream {
 impl JetStream {
     /// Creates the part of a client.
     pub fn new(spec: &ClientSpec) -> JetStream {
-        JetStream::on(spec, 0, Confirms::new())
+        // A request of the consumer before it may still be open.
+        JetStream::on(spec, spec.replays.into(), Confirms::new())
     }
 
     fn on(spec: &ClientSpec, connection: u32, confirms: Confirms) -> JetStream {
@@ -161,7 +162,7 @@ impl JetStream {
             inbox_bytes: inbox.len(),
             inbox,
             connection,
-            consumer: spec.group.as_deref().unwrap_or(&spec.name).into(),
+            consumer: consumer(spec),
             asked: Asked::Nothing,
             next: Vec::new(),
             wanted: 0,
@@ -419,6 +420,12 @@ impl JetStream {
         self.inbox.extend_from_slice(token);
         &self.inbox
     }
+}
+
+/// Returns the name of a client's consumer, which it shares with its group. One that replays is not the one before it.
+fn consumer(spec: &ClientSpec) -> Box<str> {
+    let name = spec.group.as_deref().unwrap_or(&spec.name);
+    if spec.replays { format!("{name}r").into() } else { name.into() }
 }
 
 /// A message as it arrives.

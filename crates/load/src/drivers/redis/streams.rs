@@ -93,7 +93,7 @@ impl RedisStream {
     pub fn new(spec: &ClientSpec) -> RedisStream {
         RedisStream {
             key: spec.topic.as_str().into(),
-            group: spec.group.as_deref().unwrap_or(&spec.name).into(),
+            group: group(spec),
             consumer: spec.name.as_str().into(),
             phase: Phase::Idle,
             confirms: Confirms::new(),
@@ -232,6 +232,12 @@ impl RedisStream {
         words.extend([&b"STREAMS"[..], self.key.as_bytes(), if self.phase == Phase::New { NEW } else { OWN }]);
         put_command(out, &words);
     }
+}
+
+/// Returns the name of a client's consumer group. One that replays is not the one before it.
+fn group(spec: &ClientSpec) -> Box<str> {
+    let name = spec.group.as_deref().unwrap_or(&spec.name);
+    if spec.replays { format!("{name}r").into() } else { name.into() }
 }
 
 /// Returns identifier and payload of each entry. RESP 3 has a map of keys, RESP 2 an array of pairs.

@@ -15,6 +15,8 @@ pub struct Absence {
     pub began_ns: Option<Ns>,
     /// Failed attempts.
     pub failed: u32,
+    /// True of a subscriber that starts late and has not yet.
+    pub is_before_start: bool,
 }
 
 /// Clients that are away, and the due times of their next attempts.
