@@ -19,7 +19,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
         Target::Subscribers => receives(agent),
-        Target::Server | Target::Clients | Target::Link | Target::Host | Target::Later(_) => false,
+        Target::Server | Target::Clients | Target::Link | Target::Host | Target::Members | Target::Later(_) => false,
     }
 }
 
@@ -101,7 +101,7 @@ pub fn of_runtimes(record: &RunRecord) -> Vec<String> {
 
 /// Describes what the script did to the server, and when.
 pub fn noted(record: &RunRecord) -> Vec<String> {
-    let events = record.fault_log.iter().filter(|event| event.who == Target::Server);
+    let events = record.fault_log.iter().filter(|event| matches!(event.who, Target::Server | Target::Members));
     events.filter_map(in_words).collect()
 }
 
@@ -111,6 +111,7 @@ fn in_words(event: &FaultEvent) -> Option<String> {
         Act::Kill => "killed",
         Act::Cut => "cut",
         Act::CutPower => "cut off from its power",
+        Act::FillDisk => "left without room on its disk",
         Act::Restart => "ended",
         // Only a later pubmark can do it, and judges it.
         Act::Later(_) => return None,
@@ -118,21 +119,30 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     let at = words(event.at_ns?);
     let until = match (event.until_ns, event.what) {
         (None, _) => "and nothing after".into(),
-        (Some(until), Act::Stop | Act::Cut | Act::Later(_)) => format!("and let go on at {}", words(until)),
+        (Some(until), Act::Stop | Act::Cut | Act::FillDisk | Act::Later(_)) => format!("and let go on at {}", words(until)),
         (Some(until), Act::Kill | Act::CutPower | Act::Restart) => format!("and started again at {}", words(until)),
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    let member = event.member.map_or(String::new(), |number| format!("'s member {number}"));
+    let member = match (event.member, event.peer) {
+        (None, _) => String::new(),
+        (Some(number), None) if event.what == Act::Cut => format!("'s member {number}, seen from the others,"),
+        (Some(number), None) => format!("'s member {number}"),
+        (Some(number), Some(other)) => format!("'s link between members {number} and {other}"),
+    };
     Some(format!("the server{member} was {what} by the script at {at} {until}{note}"))
 }
 
-/// Splits why the server ended: the description of a server that did not start again after its power was cut, which is
-/// a result, and any other end.
+/// Splits why the server ended: the description of a server that did not start again after its power was cut, or ended
+/// after its disk was filled, which is a result, and any other end.
 pub fn not_back(record: &RunRecord, exit_reason: Option<String>) -> (Option<String>, Option<String>) {
     let mut cuts = record.fault_log.iter().filter(|event| event.what == Act::CutPower);
+    let mut filled = record.fault_log.iter().filter(|event| event.what == Act::FillDisk);
     match exit_reason {
         Some(why) if cuts.any(|event| event.until_ns.is_some() && event.listens_ns.is_none()) => {
             (Some(format!("the server did not start again after its power was cut: {why}")), None)
+        }
+        Some(why) if filled.any(|event| event.at_ns.is_some()) => {
+            (Some(format!("the server ended after its disk was filled: {why}")), None)
         }
         other => (None, other),
     }

@@ -1,17 +1,30 @@
 //! Checks that a server can have the members that a cell asks for, and that faults of members are possible.
 
+use crate::churn::Churn;
 use crate::cluster::{MEMBERS, MEMBERS_MAX, members_of};
 use crate::diagnostic::Diagnostic;
-use crate::fault::{Act, Members, Script, Target};
+use crate::fault::{Act, Fault, Members, Script, Target};
+use crate::host::Placement;
 use crate::link::Link;
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 
 /// Option of Kafka with the number of partitions of a topic.
 const PARTITIONS: &str = "partitions";
+/// Option of Redis with the number of replicas that must have a message before it is acknowledged.
+const WAIT_REPLICAS: &str = "wait_replicas";
+/// Option of Redis with the number of Sentinels that agree on a fail-over.
+const QUORUM: &str = "quorum";
+/// Option of Redis with the version of its protocol.
+const RESP: &str = "resp";
 
 /// Checks the number of members, and what else they make impossible.
-pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Option<&Link>) -> Result<(), Diagnostic> {
+pub fn can_cluster(
+    system: &System,
+    options: &Options,
+    (faults, link): (&Script, Option<&Link>),
+    churn: &Churn,
+) -> Result<(), Diagnostic> {
     let (name, members) = (&system.name, members_of(options));
     let refuse =
         |why: String, help: &str| Err(Diagnostic::whole(format!("members: {name} {why}")).help(help.to_owned()));
@@ -44,22 +57,81 @@ pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Op
             );
         }
     }
-    faults.on(Target::Server).try_for_each(|fault| {
-        let refuse = |why: &str, help: &str| {
-            Err(Diagnostic::whole(format!("`{fault}` cannot be done to {name}: {why}")).help(help.to_owned()))
-        };
-        if fault.what == Act::Restart && in_container {
-            return refuse("pubmark restarts servers only as processes", "set deployment = native, or use `kill`");
+    let (waited, quorum) = (options.number(WAIT_REPLICAS), options.number(QUORUM));
+    if !is_attached && waited >= u64::from(members) && waited > 0 {
+        return refuse(
+            format!("has {} replicas, too few for {WAIT_REPLICAS} = {waited}", members - 1),
+            &format!("set {MEMBERS} = {}, or a smaller {WAIT_REPLICAS}", waited + 1),
+        );
+    }
+    let is_guided = system.server.iter().flat_map(|server| &server.cluster).any(|cluster| !cluster.discovery.is_empty());
+    if members > 1 && is_guided {
+        if quorum > u64::from(members) {
+            return refuse(format!("has {members} of them, and {QUORUM} = {quorum} never agree"), "set a smaller quorum");
         }
-        match fault.member {
-            Some(_) if members == 1 => refuse("its server has one member", &format!("set options.{MEMBERS} = 3")),
-            Some(Members::Number(number)) if number > members => {
-                refuse(&format!("it has {members} members"), "name one of them, or write `leader`")
-            }
-            Some(Members::Leader) if system.server.iter().all(|server| !server.tells_leader()) => {
-                refuse("its file has no [cluster.leader], so nothing says who leads", "name a member by its number")
-            }
-            _ => Ok(()),
+        if options.number(RESP) == 2 {
+            return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");
         }
+        if !churn.is_none() {
+            let why = "has clients that ask for the primary, and those that come and go (`churn`) do not ask";
+            return refuse(why.into(), "leave `churn` out, or set members = 1");
+        }
+    }
+    faults.on(Target::Server).try_for_each(|fault| match fault.what {
+        Act::Restart if in_container => {
+            let help = "set deployment = native, or use `kill`";
+            Err(cannot(fault, system, "pubmark restarts servers only as processes", help))
+        }
+        _ => has_member(fault, system, members),
+    })
+}
+
+/// Makes the error for a fault that cannot be done to a system.
+fn cannot(fault: &Fault, system: &System, why: &str, help: &str) -> Diagnostic {
+    Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help.to_owned())
+}
+
+/// Checks that a server of so many members has those that a fault names.
+fn has_member(fault: &Fault, system: &System, members: u32) -> Result<(), Diagnostic> {
+    let refuse = |why: &str, help: &str| Err(cannot(fault, system, why, help));
+    match fault.member {
+        Some(_) if members == 1 => refuse("its server has one member", &format!("set options.{MEMBERS} = 3")),
+        Some(Members::Number(number) | Members::Pair(_, number)) if number > members => {
+            refuse(&format!("it has {members} members"), "name one of them, or write `leader`")
+        }
+        Some(Members::Leader) if system.server.iter().all(|server| !server.tells_leader()) => {
+            refuse("its file has no [cluster.leader], so nothing says who leads", "name a member by its number")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that links between members can be cut: the members can have networks of their own, which clients reach.
+pub fn can_part(
+    faults: &Script,
+    system: &System,
+    (options, encrypted): (&Options, bool),
+    placement: &Placement,
+) -> Result<(), Diagnostic> {
+    let members = members_of(options);
+    faults.on(Target::Members).try_for_each(|fault| {
+        let refuse = |why: &str, help: &str| Err(cannot(fault, system, why, help));
+        let of_cluster = system.server.as_ref().and_then(|server| server.cluster.as_ref());
+        if of_cluster.is_none() || options.contains_key("endpoint") {
+            return refuse("pubmark starts no members of it", "name a host, or cut the link of clients: `cut link at …`");
+        }
+        has_member(fault, system, members)?;
+        if !of_cluster.is_some_and(|cluster| cluster.cut_links) {
+            let why = "its members reach each other over the loopback interface only ([cluster] has no `cut_links`)";
+            return refuse(why, "use `stop server leader at … for …`");
+        }
+        if encrypted {
+            return refuse("members with networks of their own have no certificates", "leave `tls` out");
+        }
+        if !placement.local() {
+            let why = "members with networks of their own are reached from this machine only";
+            return refuse(why, "let server and clients run on this machine");
+        }
+        Ok(())
     })
 }
