@@ -119,17 +119,20 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     let at = words(event.at_ns?);
     let until = match (event.until_ns, event.what) {
         (None, _) => "and nothing after".into(),
-        (Some(until), Act::Stop | Act::Cut | Act::FillDisk | Act::Later(_)) => format!("and let go on at {}", words(until)),
+        (Some(until), Act::Cut) => format!("and repaired at {}", words(until)),
+        (Some(until), Act::Stop | Act::FillDisk | Act::Later(_)) => format!("and let go on at {}", words(until)),
         (Some(until), Act::Kill | Act::CutPower | Act::Restart) => format!("and started again at {}", words(until)),
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    let member = match (event.member, event.peer) {
-        (None, _) => String::new(),
-        (Some(number), None) if event.what == Act::Cut => format!("'s member {number}, seen from the others,"),
-        (Some(number), None) => format!("'s member {number}"),
-        (Some(number), Some(other)) => format!("'s link between members {number} and {other}"),
+    let whom = match (event.member, event.peer) {
+        (None, _) => "the server".to_owned(),
+        (Some(number), None) if event.what == Act::Cut => {
+            format!("the link between the server's member {number} and the others")
+        }
+        (Some(number), None) => format!("the server's member {number}"),
+        (Some(number), Some(other)) => format!("the link between the server's members {number} and {other}"),
     };
-    Some(format!("the server{member} was {what} by the script at {at} {until}{note}"))
+    Some(format!("{whom} was {what} by the script at {at} {until}{note}"))
 }
 
 /// Splits why the server ended: the description of a server that did not start again after its power was cut, or ended
