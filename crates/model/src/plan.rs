@@ -172,7 +172,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
         power::can_cut_power(&faults, system, &placement, &options)?;
-        cluster::can_cluster(system, &options, (&faults, link.as_ref()), &workload.churn)?;
+        cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         cluster::can_part(&faults, system, (&options, workload.tls), &placement)?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));

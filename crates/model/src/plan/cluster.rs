@@ -1,6 +1,5 @@
 //! Checks that a server can have the members that a cell asks for, and that faults of members are possible.
 
-use crate::churn::Churn;
 use crate::cluster::{MEMBERS, MEMBERS_MAX, members_of};
 use crate::diagnostic::Diagnostic;
 use crate::fault::{Act, Fault, Members, Script, Target};
@@ -19,12 +18,7 @@ const QUORUM: &str = "quorum";
 const RESP: &str = "resp";
 
 /// Checks the number of members, and what else they make impossible.
-pub fn can_cluster(
-    system: &System,
-    options: &Options,
-    (faults, link): (&Script, Option<&Link>),
-    churn: &Churn,
-) -> Result<(), Diagnostic> {
+pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Option<&Link>) -> Result<(), Diagnostic> {
     let (name, members) = (&system.name, members_of(options));
     let refuse =
         |why: String, help: &str| Err(Diagnostic::whole(format!("members: {name} {why}")).help(help.to_owned()));
@@ -57,26 +51,7 @@ pub fn can_cluster(
             );
         }
     }
-    let (waited, quorum) = (options.number(WAIT_REPLICAS), options.number(QUORUM));
-    if !is_attached && waited >= u64::from(members) && waited > 0 {
-        return refuse(
-            format!("has {} replicas, too few for {WAIT_REPLICAS} = {waited}", members - 1),
-            &format!("set {MEMBERS} = {}, or a smaller {WAIT_REPLICAS}", waited + 1),
-        );
-    }
-    let is_guided = system.server.iter().flat_map(|server| &server.cluster).any(|cluster| !cluster.discovery.is_empty());
-    if members > 1 && is_guided {
-        if quorum > u64::from(members) {
-            return refuse(format!("has {members} of them, and {QUORUM} = {quorum} never agree"), "set a smaller quorum");
-        }
-        if options.number(RESP) == 2 {
-            return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");
-        }
-        if !churn.is_none() {
-            let why = "has clients that ask for the primary, and those that come and go (`churn`) do not ask";
-            return refuse(why.into(), "leave `churn` out, or set members = 1");
-        }
-    }
+    can_follow(system, options, members)?;
     faults.on(Target::Server).try_for_each(|fault| match fault.what {
         Act::Restart if in_container => {
             let help = "set deployment = native, or use `kill`";
@@ -84,6 +59,30 @@ pub fn can_cluster(
         }
         _ => has_member(fault, system, members),
     })
+}
+
+/// Checks the options of Redis about its replicas and Sentinels.
+fn can_follow(system: &System, options: &Options, members: u32) -> Result<(), Diagnostic> {
+    let refuse =
+        |why: String, help: &str| Err(Diagnostic::whole(format!("members: {} {why}", system.name)).help(help.to_owned()));
+    let (waited, quorum) = (options.number(WAIT_REPLICAS), options.number(QUORUM));
+    let cluster = system.server.as_ref().and_then(|server| server.cluster.as_ref());
+    if !options.contains_key("endpoint") && waited >= u64::from(members) && waited > 0 {
+        let help = match cluster {
+            Some(_) => format!("set {MEMBERS} = {}, or a smaller {WAIT_REPLICAS}", waited + 1),
+            None => format!("leave {WAIT_REPLICAS} out"),
+        };
+        return refuse(format!("has {} replicas, too few for {WAIT_REPLICAS} = {waited}", members - 1), &help);
+    }
+    if members > 1 && cluster.is_some_and(|cluster| !cluster.discovery.is_empty()) {
+        if quorum > u64::from(members) {
+            return refuse(format!("has {members} of them, and {QUORUM} = {quorum} never agree"), "set a smaller quorum");
+        }
+        if options.number(RESP) == 2 {
+            return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");
+        }
+    }
+    Ok(())
 }
 
 /// Makes the error for a fault that cannot be done to a system.
