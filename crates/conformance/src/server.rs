@@ -108,6 +108,7 @@ impl Meeting {
             log: scratch.path().join("server.log"),
             processors: &[],
             disk: false,
+            mesh: None,
             limits: Limits::default(),
             program: std::env::current_exe().map_err(not_here)?,
             remove: vec![scratch.path().to_owned()],
@@ -123,7 +124,7 @@ impl Meeting {
     /// Returns the address for agents.
     pub fn address(&self) -> ServerAddress {
         let (endpoint, run) = (self.endpoint.clone(), "conformance".to_owned());
-        ServerAddress { endpoint, members: Vec::new(), run, sources: Vec::new(), connect_per_s: 1_000 }
+        ServerAddress { endpoint, members: Vec::new(), discovery: Vec::new(), run, sources: Vec::new(), connect_per_s: 1_000 }
     }
 }
 

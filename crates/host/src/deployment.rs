@@ -7,6 +7,7 @@ use crate::server::certificates::Certificates;
 use crate::server::cluster::Cluster;
 use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::mesh::Mesh;
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
 use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attachment, password, processes};
@@ -43,9 +44,12 @@ pub struct DeployPlan {
     pub limits: Limits,
     /// True if subscriptions outlive it.
     pub durable: bool,
-    /// True if its power is cut in the run.
+    /// True if its folder lies on a disk of its own, whose power is cut, or which is filled, in the run.
     #[serde(default)]
-    pub power_cut: bool,
+    pub own_disk: bool,
+    /// True if links between its members are cut in the run: they have networks of their own.
+    #[serde(default)]
+    pub own_networks: bool,
     /// True if it uses TLS.
     #[serde(default)]
     pub tls: bool,
@@ -130,6 +134,8 @@ pub struct Started {
     members: Vec<Member>,
     /// Asks the members who has joined and who leads; `None` for one member.
     cluster: Option<Cluster>,
+    /// The members' networks, if they have their own.
+    mesh: Option<Mesh>,
     /// Numbers of the members that are stopped or killed, from 1.
     silent: Vec<u32>,
     deployment: Deployment,
@@ -175,7 +181,8 @@ impl Deployed {
             .as_ref()
             .ok_or_else(|| format!("{} cannot be started here: name a server with options.endpoint", system.name))?;
         let began = Instant::now();
-        let (members, cluster) = start_members(plan, system, spec, here)?;
+        let mesh = plan.own_networks.then(Mesh::reserve).transpose()?;
+        let (members, cluster) = start_members(plan, system, (spec, mesh.as_ref()), here)?;
         let joined =
             cluster.as_ref().map(|cluster| await_joined(&members, cluster, spec.start_timeout_ns, here.interrupt));
         joined.transpose()?;
@@ -210,6 +217,7 @@ impl Deployed {
         Ok(Deployed::Started(Box::new(Started {
             members,
             cluster,
+            mesh,
             silent: Vec::new(),
             deployment,
             version,
@@ -245,8 +253,10 @@ impl Deployed {
                     1 => Vec::new(),
                     _ => started.members.iter().map(each).collect(),
                 };
+                let discovery = |member: &Member| member.server.endpoints().discovery.clone();
+                let discovery = started.members.iter().flat_map(discovery).collect();
                 let first = started.members.first()?;
-                Some(ServerEndpoints { members, ..first.server.endpoints().clone() })
+                Some(ServerEndpoints { members, discovery, ..first.server.endpoints().clone() })
             }
         }
     }
@@ -297,6 +307,20 @@ impl Deployed {
         }
         ordered.server.order(order);
         Ok(())
+    }
+
+    /// Cuts the links between pairs of members, which are numbered from 1, or repairs them. Returns the two instants
+    /// between which that happened.
+    ///
+    /// # Errors
+    /// If the members have no networks of their own, or the kernel refuses.
+    pub fn set_member_links(&mut self, pairs: &[(u32, u32)], open: bool) -> Result<(Ns, Ns), HostError> {
+        let Deployed::Started(started) = self else { return Err("no server was started here".into()) };
+        let mesh = started.mesh.as_ref().ok_or("the members have no networks of their own")?;
+        let keepers: Vec<i32> = started.members.iter().map(|member| member.server.keeper_pid()).collect();
+        let place = |number: u32| (number as usize).saturating_sub(1);
+        let pairs: Vec<(usize, usize)> = pairs.iter().map(|(one, other)| (place(*one), place(*other))).collect();
+        mesh.set_links(&keepers, &pairs, open)
     }
 
     /// Returns the results of orders since the last call, member by member.
@@ -471,7 +495,7 @@ fn await_joined(members: &[Member], cluster: &Cluster, within_ns: Ns, interrupt:
 fn start_members(
     plan: &DeployPlan,
     system: &System,
-    spec: &ServerSpec,
+    (spec, mesh): (&ServerSpec, Option<&Mesh>),
     here: &Here<'_>,
 ) -> Result<(Vec<Member>, Option<Cluster>), HostError> {
     let limits = plan.limits;
@@ -493,7 +517,8 @@ fn start_members(
             cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
             memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
             durable: plan.durable,
-            address: member.address.clone(),
+            address: mesh.map_or_else(|| member.address.clone(), |mesh| mesh.address(index)),
+            addresses: mesh.map_or_else(Vec::new, |mesh| (0..plan.members.len()).map(|at| mesh.address(at)).collect()),
             login: login.clone(),
             options: plan.options.clone(),
             ..Places::default()
@@ -518,7 +543,8 @@ fn start_members(
             deployment: &plan.deployment,
             places,
             certificates: certificates.clone(),
-            disk: plan.power_cut,
+            disk: plan.own_disk,
+            mesh,
             log: here.logs.join(&member.log),
             limits,
             processors: &plan.processors,

@@ -157,6 +157,14 @@ requests! {
     /// Lets connections pass the link, or ends all of them and refuses new ones. Replies
     /// the two instants between which that happened, ns.
     OpenLink { /** Lets them go. */ open: bool } -> (Ns, Ns);
+    /// Cuts the links between members of the server, or repairs them. Replies the two instants between which that
+    /// happened, ns.
+    SetMemberLinks {
+        /// Pairs of members, by number from 1.
+        pairs: Vec<(u32, u32)>,
+        /// Repairs them.
+        open: bool,
+    } -> (Ns, Ns);
     /// Replies why the link's proxy ended, if it has.
     GetLinkExit {} -> Option<String>;
     /// Replies the report on the link; `None` without a link.

@@ -14,7 +14,7 @@ use crate::lines::{
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
     GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
     Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, Request,
-    RequestLine, ServeClock, ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
+    RequestLine, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
     TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::log;
@@ -320,6 +320,7 @@ answers!(
         if open { link.mend() } else { link.cut() }?;
         Ok((from_ns, clock::now()))
     }),
+    (SetMemberLinks, |SetMemberLinks { pairs, open }, local, _| local.deployed.set_member_links(&pairs, open)),
     (GetLinkExit, |_, local, _| Ok(local.link.as_mut().and_then(Proxy::exit_reason))),
     (GetLinkReport, |_, local, _| Ok(local.link.as_mut().map(Proxy::report))),
     (CutNetwork, |CutNetwork { address, for_ns }, local, _| {

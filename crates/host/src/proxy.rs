@@ -73,6 +73,7 @@ impl Proxy {
             log: how.log,
             processors: &[],
             disk: false,
+            mesh: None,
             limits: Limits::default(),
             program: how.program,
             secrets: how.secrets,

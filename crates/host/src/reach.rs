@@ -12,8 +12,8 @@ use crate::lines::{
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
     GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
     Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock,
-    ServerUsed, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch,
-    WatchClock, WatchNetwork, WatchSpan,
+    ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell,
+    Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;
@@ -366,6 +366,14 @@ impl<'a> Host<'a> {
     pub fn open_link(&mut self, open: bool) -> Result<(Ns, Ns), HostError> {
         let clock = self.clock();
         let (from_ns, to_ns) = self.ask(OpenLink { open })?;
+        Ok((clock.ours(from_ns), clock.ours(to_ns)))
+    }
+
+    /// Cuts the links between pairs of the server's members, numbered from 1, or repairs them. Returns the two instants
+    /// between which that happened, ns.
+    pub fn set_member_links(&mut self, pairs: &[(u32, u32)], open: bool) -> Result<(Ns, Ns), HostError> {
+        let clock = self.clock();
+        let (from_ns, to_ns) = self.ask(SetMemberLinks { pairs: pairs.to_vec(), open })?;
         Ok((clock.ours(from_ns), clock.ours(to_ns)))
     }
 

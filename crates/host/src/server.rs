@@ -18,6 +18,7 @@ pub mod launch;
 mod layout;
 pub mod limits;
 mod log_watch;
+pub mod mesh;
 pub mod password;
 pub mod ports;
 pub mod processes;
@@ -35,6 +36,7 @@ use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use keeper_client::{FromKeeper, Kept};
 use limits::{Applied, Group};
 use log_watch::LogWatch;
+use mesh::Mesh;
 use nix::libc::RLIM_INFINITY;
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
@@ -82,8 +84,10 @@ pub struct StartPlan<'a> {
     pub dir: PathBuf,
     /// File for everything that it prints; an older log is overwritten.
     pub log: PathBuf,
-    /// True if its folder lies on a disk of its own, whose power can be cut.
+    /// True if its folder lies on a disk of its own, whose power can be cut, and which can be filled.
     pub disk: bool,
+    /// Networks of all members, if they have their own; their addresses are in `places`.
+    pub mesh: Option<&'a Mesh>,
     /// Limits on processors and memory.
     pub limits: Limits,
     /// Processors that it is bound to; if empty, the kernel places it.
@@ -109,6 +113,8 @@ pub struct Server {
     pid: i32,
     /// Ports by name; the main one has an empty name.
     ports: Vec<(String, u16)>,
+    /// True if it has a network of its own.
+    has_network: bool,
     started_s: f64,
     log: PathBuf,
     /// Log text by which it reports that it has run out of memory.
@@ -221,7 +227,8 @@ impl Server {
     fn try_start_all(plans: &[StartPlan]) -> Result<Vec<Server>, HostError> {
         let mut starting: Vec<(Server, Readiness)> = Vec::new();
         for plan in plans {
-            starting.push(Server::try_start(plan)?);
+            let before: Vec<i32> = starting.iter().map(|(server, _)| server.kept.pid()).collect();
+            starting.push(Server::try_start(plan, &before)?);
         }
         while starting.iter().any(|(_, readiness)| !readiness.is_met) {
             for ((server, readiness), plan) in starting.iter_mut().zip(plans) {
@@ -237,7 +244,8 @@ impl Server {
         Ok(places)
     }
 
-    fn try_start(plan: &StartPlan) -> Result<(Server, Readiness), HostError> {
+    /// Starts a member; `before` are the keepers of those before it.
+    fn try_start(plan: &StartPlan, before: &[i32]) -> Result<(Server, Readiness), HostError> {
         let mut places = plan.places.clone();
         if !plan.dir.is_absolute() {
             return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()).into());
@@ -253,10 +261,13 @@ impl Server {
         let name = limits::name();
         let apart = Some(&plan.spec.subscriber_endpoint).filter(|text| !text.is_empty() && plan.deployment == "native");
         let subscribers = apart.map(|text| places.fill(text)).transpose()?;
+        let discovery = plan.spec.cluster.iter().map(|cluster| &cluster.discovery);
+        let discovery = discovery.filter(|text| !text.is_empty() && places.members.len() > 1);
         let endpoints = ServerEndpoints {
             clients: places.fill(&plan.spec.endpoint)?,
             subscribers,
             members: Vec::new(),
+            discovery: discovery.map(|text| places.fill(text)).collect::<Result<_, _>>()?,
             authority: plan.certificates.as_ref().map(|certificates| certificates.authority.clone()),
         };
         let ready_log = places.fill(&plan.spec.ready_log)?;
@@ -264,6 +275,7 @@ impl Server {
         let secrets = secrets(plan, &places);
         let announced = KeepPlan { groups: limits::places(&name), ..keep_plan(plan, &places, &name)? };
         let mut kept = Kept::start(&plan.program, announced)?;
+        plan.mesh.map_or(Ok(()), |mesh| mesh.join(kept.pid(), before))?;
         let (keep, group, container) = match plan.deployment {
             "native" => native(plan, &places, name)?,
             other if Engine::runs(other) => contained(plan, &places, name)?,
@@ -276,6 +288,7 @@ impl Server {
             endpoints,
             pid: 0,
             ports: places.ports,
+            has_network: plan.mesh.is_some(),
             started_s: 0.0,
             log,
             out_of_memory_log: plan.spec.out_of_memory_log.clone(),
@@ -309,6 +322,11 @@ impl Server {
     /// numbered on this machine.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Returns its keeper's process id.
+    pub fn keeper_pid(&self) -> i32 {
+        self.kept.pid()
     }
 
     /// Returns the CPU time of its keeper, ns.
@@ -371,9 +389,17 @@ impl Server {
 
     /// True if it listens, for example after a restart.
     pub fn is_listening(&self) -> bool {
-        match self.container.as_ref().and_then(|contained| contained.within) {
-            Some(within) => ports::listens_within(self.pid, within) == Some(true),
+        match self.within() {
+            Some((pid, within)) => ports::listens_within(pid, within) == Some(true),
             None => self.port().is_some_and(|port| self.holds(port)),
+        }
+    }
+
+    /// Returns its main port within a network namespace of its own, and a process there.
+    fn within(&self) -> Option<(i32, u16)> {
+        match &self.container {
+            Some(contained) => Some((self.pid, contained.within?)),
+            None => Some((self.kept.pid(), self.port()?)).filter(|_| self.has_network),
         }
     }
 
@@ -381,8 +407,8 @@ impl Server {
     /// here.
     pub fn connections(&self) -> usize {
         let within = |process: &str, port: u16| ports::connections_within(process, port).unwrap_or(0);
-        match self.container.as_ref().and_then(|contained| contained.within) {
-            Some(port) => within(&self.pid.to_string(), port),
+        match self.within() {
+            Some((pid, port)) => within(&pid.to_string(), port),
             None => self.ports.iter().map(|(_, port)| within("self", *port)).sum(),
         }
     }
@@ -563,10 +589,9 @@ impl Server {
 
     fn listens(&self, port: Option<u16>) -> Result<bool, HostError> {
         let Some(port) = port else { return Ok(true) };
-        let published = self.container.as_ref().and_then(|contained| contained.within);
-        if let Some(within) = published {
+        if let Some((pid, within)) = self.within() {
             // On this side of the container an engine's own proxy may listen at once.
-            let seen = ports::listens_within(self.pid, within);
+            let seen = ports::listens_within(pid, within);
             return Ok(seen.unwrap_or_else(|| ports::listener(&[], port) != Listener::Nobody));
         }
         // Finding the owner requires a walk over all processes: only if something
@@ -608,6 +633,7 @@ fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, 
         log: plan.log.clone(),
         secrets: secrets(plan, places),
         disk: plan.disk,
+        own_network: plan.mesh.is_some(),
         remove: plan.remove.clone(),
         grace_ms: plan.grace_ms,
         ..KeepPlan::default()
@@ -630,7 +656,11 @@ fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement
     if !plan.processors.is_empty() {
         group.bind(plan.processors);
     }
-    let keep = KeepPlan { command, prepare, groups: group.accounts.folders(), cpus: group.cpus.clone(), ..base };
+    let beside = plan.spec.cluster.iter().filter(|_| places.members.len() > 1);
+    let beside = beside.flat_map(|cluster| &cluster.beside).cloned().collect::<Vec<String>>();
+    let beside = found(layout::fill(places, &beside)?);
+    let (groups, cpus) = (group.accounts.folders(), group.cpus.clone());
+    let keep = KeepPlan { command, beside, prepare, groups, cpus, ..base };
     Ok((keep, group, None))
 }
 

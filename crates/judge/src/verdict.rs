@@ -228,7 +228,8 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: 
     let cut = cuts::overlaps(record, stalled);
     let own_ns = record.times.own_lag.as_ref().map_or(0, |own| own.max);
     let unsure = support::of(record, &[Untold::Pauses, Untold::OwnLag]);
-    let server_faults = record.fault_log.iter().any(|event| event.who == Target::Server);
+    let of_server = |who: Target| matches!(who, Target::Server | Target::Members);
+    let server_faults = record.fault_log.iter().any(|event| of_server(event.who));
     if stood_still {
         judge.note(Component::Generator, [format!("{silence}{times}")]);
     } else if cut {

@@ -19,6 +19,21 @@ pub struct ClusterSpec {
     pub name: String,
     /// The option that says how many members keep each message; empty if there is none.
     pub replicas: String,
+    /// Program and arguments of a process that runs beside each member; empty if there is none.
+    pub beside: Vec<String>,
+    /// Endpoint of the service beside each member at which clients ask who leads, each time that they connect; empty
+    /// if they connect to the members.
+    pub discovery: String,
+    /// True if members reach each other by `{address}` and `<address>` alone, so that links between them can be cut.
+    pub cut_links: bool,
+}
+
+impl ClusterSpec {
+    /// Returns every text that can contain placeholders and ports.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        let probes = self.joined.iter().chain(&self.leader).flat_map(ClusterProbe::texts);
+        probes.chain(&self.beside).chain([&self.discovery])
+    }
 }
 
 /// A question to a member, with placeholders: one HTTP GET, or one command.
@@ -38,7 +53,7 @@ pub struct ClusterProbe {
 
 impl ClusterProbe {
     /// Returns every text that can contain placeholders.
-    pub fn texts(&self) -> impl Iterator<Item = &String> {
+    fn texts(&self) -> impl Iterator<Item = &String> {
         self.command.iter().chain([&self.http, &self.is, &self.count])
     }
 

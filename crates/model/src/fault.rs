@@ -12,7 +12,7 @@ pub const NONE: &str = "none";
 
 /// The form of a fault, for messages.
 const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `restart server at 5s`, `kill publishers at 5s`, `cut link at 5s for 2s`, \
-     `cut 50% of clients at 5s` or `cut power of server at 5s for 3s`";
+     `cut 50% of clients at 5s`, `cut link 1-2 at 5s for 2s`, `cut power of server at 5s for 3s` or `fill disk of server at 5s for 3s`";
 
 /// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub enum Act {
     /// started again as after a kill. A script ends the publishers at the same instant: see [`Script::parse`].
     #[serde(rename = "cut_power")]
     CutPower,
+    /// Server: no room is left on the disk that its folder lies on, until the end.
+    #[serde(rename = "fill_disk")]
+    FillDisk,
     /// Server: SIGTERM, and a start with the same command as soon as it has ended.
     Restart,
     /// A kind that only a later pubmark knows. It is read from records and cannot be requested.
@@ -47,6 +50,7 @@ impl Act {
             Act::Kill => "kill",
             Act::Cut => "cut",
             Act::CutPower => "cut power of",
+            Act::FillDisk => "fill disk of",
             Act::Restart => "restart",
             Act::Later(word) => word.word(),
         }
@@ -69,6 +73,8 @@ pub enum Target {
     Link,
     /// The network interface of a host, which [`Fault::host`] names.
     Host,
+    /// The links between members of the server, which [`Fault::member`] names.
+    Members,
     /// A target that only a later pubmark knows.
     #[serde(untagged)]
     Later(LaterWord),
@@ -82,7 +88,7 @@ impl Target {
             Target::Publishers => "publishers",
             Target::Subscribers => "subscribers",
             Target::Clients => "clients",
-            Target::Link | Target::Host => "link",
+            Target::Link | Target::Host | Target::Members => "link",
             Target::Later(word) => word.word(),
         }
     }
@@ -103,6 +109,8 @@ pub enum Members {
     Rolling,
     /// The member of this number, from 1.
     Number(u32),
+    /// The link between the members of these numbers, from 1, the smaller first.
+    Pair(u32, u32),
 }
 
 impl Members {
@@ -113,6 +121,22 @@ impl Members {
             number => number.parse().ok().filter(|number| *number > 0).map(Members::Number),
         }
     }
+
+    /// Reads the members whose links are cut: `leader`, `2` or `1-2`. `None` if the word names a host; an error if it names
+    /// members that cannot be.
+    fn parse_link(word: &str) -> Option<Result<Members, ()>> {
+        let number = |word: &str| word.parse::<u32>().ok().filter(|number| *number > 0).ok_or(());
+        let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+        match word.split_once('-') {
+            _ if word == "leader" => Some(Ok(Members::Leader)),
+            _ if is_number(word) => Some(number(word).map(Members::Number)),
+            Some((one, other)) if is_number(one) && is_number(other) => Some(match (number(one), number(other)) {
+                (Ok(one), Ok(other)) if one != other => Ok(Members::Pair(one.min(other), one.max(other))),
+                _ => Err(()),
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Members {
@@ -121,6 +145,7 @@ impl fmt::Display for Members {
             Members::Leader => f.write_str("leader"),
             Members::Rolling => f.write_str("rolling"),
             Members::Number(number) => write!(f, "{number}"),
+            Members::Pair(one, other) => write!(f, "{one}-{other}"),
         }
     }
 }
@@ -156,6 +181,9 @@ pub enum FaultError {
         "`{0}`: write `server leader`, `server 2` (a member's number, from 1), or `restart server rolling`, before `at`"
     )]
     Member(String),
+    /// The words after `link` name no two members.
+    #[error("`{0}`: write `cut link 1-2 at … for …` with the numbers of two members, from 1, or `cut link leader at … for …`")]
+    Between(String),
     /// Only a server is restarted, and that takes the time that it takes.
     #[error("`{0}`: write `restart server at 5s`, `restart server leader at 5s` or `restart server rolling at 5s`")]
     Restart(String),
@@ -167,6 +195,9 @@ pub enum FaultError {
     /// Only a server has a power supply that can be cut.
     #[error("`{0}`: only a server's power can be cut: write `cut power of server at … for …`")]
     Power(String),
+    /// Only a server has a disk that can be filled.
+    #[error("`{0}`: only a server's disk can be filled: write `fill disk of server at … for …`")]
+    Disk(String),
     /// A cut is the only fault of a link and of clients of both sides.
     #[error("`{0}`: nothing else than a cut can be done to it: write `{1}`")]
     OnlyCut(String, &'static str),
@@ -265,7 +296,7 @@ impl Fault {
 
     /// True if clients lose their connections and come back.
     pub fn breaks_connections(&self) -> bool {
-        matches!(self.what, Act::Cut | Act::Restart)
+        matches!(self.what, Act::Cut | Act::Restart | Act::FillDisk)
             || self.ends_server()
             || self.who == Target::Server && self.member.is_some()
     }
@@ -275,16 +306,26 @@ impl Fault {
         matches!(self.what, Act::Kill | Act::CutPower) && self.who == Target::Server
     }
 
+    /// True if it affects what another fault affects, so that one must be over before the other begins.
+    fn is_of_same_part(&self, other: &Fault) -> bool {
+        let are_apart = match (self.member, other.member) {
+            (Some(Members::Pair(..)), Some(Members::Pair(..))) => self.member != other.member,
+            _ => false,
+        };
+        (self.who, &self.host) == (other.who, &other.host) && !are_apart
+    }
+
     fn parse(text: &str) -> Result<Fault, FaultError> {
         let whole = || text.to_owned();
         let words: Vec<&str> = text.split_whitespace().collect();
         let (what, percent, who, rest) = match words.as_slice() {
             ["cut", "power", "of", who, rest @ ..] => (&Act::CutPower.word(), None, who, rest),
+            ["fill", "disk", "of", who, rest @ ..] => (&Act::FillDisk.word(), None, who, rest),
             [what, share, "of", who, rest @ ..] => (what, Some(*share), who, rest),
             [what, who, rest @ ..] => (what, None, who, rest),
             _ => return Err(FaultError::Shape(whole())),
         };
-        let acts = [Act::Stop, Act::Kill, Act::Cut, Act::Restart, Act::CutPower];
+        let acts = [Act::Stop, Act::Kill, Act::Cut, Act::Restart, Act::CutPower, Act::FillDisk];
         let what = acts.into_iter().find(|act| act.word() == *what).ok_or_else(|| {
             let help = suggestion(what, acts.map(Act::word));
             FaultError::Act { text: whole(), act: (*what).to_owned(), help }
@@ -297,6 +338,7 @@ impl Fault {
         match (what, who) {
             (Act::Cut, Target::Server) => return Err(FaultError::Cut(whole())),
             (Act::CutPower, who) if who != Target::Server => return Err(FaultError::Power(whole())),
+            (Act::FillDisk, who) if who != Target::Server => return Err(FaultError::Disk(whole())),
             (Act::Restart, who) if who != Target::Server => return Err(FaultError::Restart(whole())),
             (Act::Stop | Act::Kill, Target::Link | Target::Clients) => {
                 let both = who == Target::Clients;
@@ -310,12 +352,20 @@ impl Fault {
         let is_cut = what == Act::Cut && who.is_clients();
         let percent = percent.map(|share| share_of(share).filter(|_| is_cut).ok_or_else(|| FaultError::Share(whole())));
         let percent = percent.transpose()?;
-        // `cut link b1 at …` cuts that host's network.
+        // `cut link b1 at …` cuts that host's network, and `cut link 1-2 at …` what is between two members.
+        let mut between = None;
         let (who, host, rest) = match rest {
-            [host, rest @ ..] if who == Target::Link && *host != "at" => (Target::Host, Some((*host).into()), rest),
+            [word, rest @ ..] if who == Target::Link && *word != "at" => match Members::parse_link(word) {
+                Some(members) => {
+                    between = Some(members.map_err(|()| FaultError::Between(whole()))?);
+                    (Target::Members, None, rest)
+                }
+                None => (Target::Host, Some((*word).into()), rest),
+            },
             rest => (who, None, rest),
         };
         let (member, rest) = match rest {
+            rest if between.is_some() => (between, rest),
             [word, rest @ ..] if who == Target::Server && *word != "at" => {
                 let member = Members::parse(word).filter(|member| *member != Members::Rolling || what == Act::Restart);
                 (Some(member.ok_or_else(|| FaultError::Member(whole()))?), rest)
@@ -420,10 +470,7 @@ impl Script {
         }
         faults.sort_by_key(|fault| (fault.at_ns, fault.who));
         for (index, fault) in faults.iter().enumerate() {
-            let Some(next) = faults[index + 1..].iter().find(|next| (next.who, &next.host) == (fault.who, &fault.host))
-            else {
-                continue;
-            };
+            let Some(next) = faults[index + 1..].iter().find(|next| next.is_of_same_part(fault)) else { continue };
             let [fault, next] = [fault, next].map(|fault| Box::new(fault.clone()));
             match fault.until_ns() {
                 None if fault.killed_side().is_some() => return Err(FaultError::Gone { fault, next }),
@@ -463,9 +510,19 @@ impl Script {
         self.0.iter().any(Fault::breaks_connections)
     }
 
-    /// True if the server's power is cut, so that its data lies on a disk of its own.
+    /// True if the server's power is cut.
     pub fn cuts_power(&self) -> bool {
         self.0.iter().any(|fault| fault.what == Act::CutPower)
+    }
+
+    /// True if the server's data lies on a disk of its own.
+    pub fn needs_disk(&self) -> bool {
+        self.cuts_power() || self.0.iter().any(|fault| fault.what == Act::FillDisk)
+    }
+
+    /// True if links between members of the server are cut, so that the members have networks of their own.
+    pub fn cuts_members(&self) -> bool {
+        self.on(Target::Members).next().is_some()
     }
 
     /// Returns the first fault that does not lie within a window of this length.
@@ -543,6 +600,18 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_is_filled_for_a_while_and_everybody_goes_on() {
+        for text in ["fill disk of server at 5s for 3s", "fill disk of server leader at 5s for 3s"] {
+            let script = Script::parse(text).unwrap();
+            assert_eq!(script.to_string(), text);
+            assert!(script.needs_disk() && !script.cuts_power() && script.breaks_connections());
+            let json = serde_json::to_string(&script).unwrap();
+            assert!(json.contains("\"fill_disk\""), "{json}");
+            assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+        }
+    }
+
+    #[test]
     fn the_publishers_end_with_the_servers_power() {
         let script = Script::parse("cut power of server at 5s for 3s").unwrap();
         assert_eq!(script.to_string(), "cut power of server at 5s for 3s, kill publishers at 5s");
@@ -579,6 +648,9 @@ mod tests {
             ("cut server at 5s for 1s", "`cut link at … for …`"),
             ("cut power of link at 5s for 1s", "write `cut power of server at … for …`"),
             ("cut power of server at 5s", "for how long"),
+            ("fill disk of publishers at 5s for 1s", "write `fill disk of server at … for …`"),
+            ("fill disk of server at 5s", "for how long"),
+            ("fill disk of server at 5s for 0s", "no time"),
             ("cut power of server at 5s for 1s, stop publishers at 6s for 1s", "nobody is there any more"),
             ("kill link at 5s for 1s", "`cut link at … for …`"),
             ("cut link at 5s for 0s", "no time"),
@@ -621,6 +693,30 @@ mod tests {
             ("restart server at 1s for 2s", "write `restart server at 5s`"),
             ("restart subscribers at 1s", "write `restart server at 5s`"),
             ("kill server leader at 1s for 3s, stop server 2 at 2s for 1s", "is over"),
+        ] {
+            let error = Script::parse(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn links_between_members_are_cut_by_their_numbers() {
+        let text = "cut link 1-2 at 1s for 3s, cut link 1-3 at 1s for 3s, cut link leader at 5s for 1s, cut link 3 at 7s for 1s";
+        let script = Script::parse(text).unwrap();
+        assert_eq!(script.to_string(), text);
+        let members: Vec<_> = script.0.iter().map(|fault| fault.member.unwrap()).collect();
+        assert_eq!(members, [Members::Pair(1, 2), Members::Pair(1, 3), Members::Leader, Members::Number(3)]);
+        assert!(script.cuts_members() && script.breaks_connections() && script.on(Target::Link).next().is_none());
+        let json = serde_json::to_string(&script).unwrap();
+        assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+        assert_eq!(Script::parse("cut link 2-1 at 1s for 1s").unwrap().to_string(), "cut link 1-2 at 1s for 1s");
+        for (text, says) in [
+            ("cut link 1-1 at 1s for 1s", "two members"),
+            ("cut link 0-1 at 1s for 1s", "two members"),
+            ("cut link 0 at 1s for 1s", "two members"),
+            ("cut link 1-2 at 1s", "for how long"),
+            ("cut link 1-2 at 1s for 3s, cut link 2-1 at 2s for 1s", "is over"),
+            ("cut link 1-2 at 1s for 3s, cut link leader at 2s for 1s", "is over"),
         ] {
             let error = Script::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

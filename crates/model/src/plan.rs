@@ -7,6 +7,7 @@ mod mock;
 mod power;
 
 use crate::cell::{Cell, Limits};
+use crate::cluster::members_of;
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
 use crate::flow::{FLOW, StudyFlow, key_of_flow, plays, whole};
@@ -161,6 +162,8 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         Err(_) if skip.is_some() || study.recorded => Default::default(),
         options => options?,
     };
+    // Leaders move with the faults of members, and clients follow.
+    workload.reconnect |= members_of(&options) > 1 && faults.on(Target::Server).next().is_some();
     if skip.is_none() && !study.recorded {
         let with_transport = |flow: &Flow| Workload { transport: workload.transport, ..flow.workload.clone() };
         let is_played = |flow: &Workload| {
@@ -177,6 +180,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         can_happen(&faults, system, &workload, &options)?;
         power::can_cut_power(&faults, system, &placement, &options)?;
         cluster::can_cluster(system, &options, &faults, link.as_ref())?;
+        cluster::can_part(&faults, system, (&options, workload.tls), &placement)?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;

@@ -156,6 +156,10 @@ pub struct ServerAddress {
     /// with member `i` modulo their number, and goes to the next if a connection fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
+    /// URLs at which clients ask which member leads, each time that they connect; empty if they try the members. Client
+    /// number `i` begins with service `i` modulo their number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discovery: Vec<String>,
     /// The run's own name, 0-9 and a-z: topics and client names begin with it.
     pub run: String,
     /// Source addresses for connections, in turn; empty leaves it to the kernel.

@@ -1,7 +1,7 @@
 //! The start of a broker as its system file describes it, with placeholders (`{port}`, `{dir}`, …)
 //! that are filled in for each run.
 
-use crate::cluster::{ClusterProbe, ClusterSpec};
+use crate::cluster::ClusterSpec;
 use crate::login::HIDDEN;
 use crate::options::Options;
 use crate::units::{Ns, SECOND};
@@ -116,13 +116,12 @@ impl ServerSpec {
 
     /// Returns every text that can contain placeholders, except those of the container.
     fn texts(&self) -> impl Iterator<Item = &String> {
-        let probes = self.cluster.iter().flat_map(|cluster| cluster.joined.iter().chain(&cluster.leader));
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
         let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
         commands
             .chain(values)
             .chain([&self.endpoint, &self.subscriber_endpoint])
-            .chain(probes.flat_map(ClusterProbe::texts))
+            .chain(self.cluster.iter().flat_map(ClusterSpec::texts))
     }
 
     /// Returns the names of the ports that it needs, sorted; the empty name is the main one.
@@ -142,6 +141,9 @@ pub struct ServerEndpoints {
     /// Endpoints of all members, if there are several; then `clients` is the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
+    /// Endpoints at which clients ask which member leads, if there are several members and such a service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discovery: Vec<String>,
     /// Endpoint of subscribers, if the server has a separate one for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<String>,
@@ -167,6 +169,7 @@ impl ServerEndpoints {
         ServerEndpoints {
             clients: change(&self.clients),
             members: self.members.iter().map(|endpoint| change(endpoint)).collect(),
+            discovery: self.discovery.iter().map(|endpoint| change(endpoint)).collect(),
             subscribers: self.subscribers.as_deref().map(change),
             authority: self.authority,
         }
@@ -201,6 +204,8 @@ pub struct Places {
     /// Ports of all members, if there are several: for `{each:TEXT|SEPARATOR}` and `{first.port.NAME}`.
     /// `{members:A|B}`: A if there are several, else B.
     pub members: Vec<Vec<(String, u16)>>,
+    /// Addresses of all members, if they have different ones: for `<address>` and `{first.address}`.
+    pub addresses: Vec<String>,
     /// `{pubmark}`: the `pubmark` program.
     pub program: String,
     /// `{dir}`: an empty folder of this run.
@@ -333,8 +338,9 @@ impl Places {
             ("memory_mb", None) => Some(self.memory_mb.to_string()),
             _ => match name.split_once('.') {
                 Some(("port", name)) => port(name),
+                Some(("first", "address")) => Some(self.address_of(0)?),
                 Some(("first", name)) => {
-                    let name = name.strip_prefix("port.").unwrap_or(name);
+                    let name = if name == "port" { "" } else { name.strip_prefix("port.").unwrap_or(name) };
                     port_in(self.members.first().unwrap_or(&self.ports), name)
                 }
                 Some(("options", name)) => self.options.get(name).map(|value| match value {
@@ -357,7 +363,7 @@ impl Places {
         let all = if self.members.is_empty() { &alone[..] } else { &self.members };
         let of_member = |(index, ports): (usize, &Vec<(String, u16)>)| {
             let mut filled = text.replace("<member>", &(index + 1).to_string());
-            filled = filled.replace("<address>", &self.value("address", None)?);
+            filled = filled.replace("<address>", &self.address_of(index)?);
             for (name, port) in ports {
                 let place = if name.is_empty() { "<port>".to_owned() } else { format!("<port.{name}>") };
                 filled = filled.replace(&place, &port.to_string());
@@ -366,6 +372,11 @@ impl Places {
         };
         let filled: Vec<String> = all.iter().enumerate().map(of_member).collect::<Result<_, PlaceError>>()?;
         Ok(filled.join(separator))
+    }
+
+    /// Returns the address of the member at a place.
+    fn address_of(&self, index: usize) -> Result<String, PlaceError> {
+        self.addresses.get(index).map_or_else(|| self.value("address", None), |address| Ok(address.clone()))
     }
 
     /// Returns the names of the ports that a text uses.
@@ -443,10 +454,15 @@ mod tests {
         let ports = |first: u16| vec![(String::new(), first), ("route".to_owned(), first + 1)];
         let text =
             "{member} {port.route} {first.port.route} {members:yes|no} {each:n<member>@<address>:<port.route>|, }";
+        let first = |places: &Places| places.fill("{first.address}:{first.port}").unwrap();
         let alone = Places { ports: ports(1), ..Places::default() };
         assert_eq!(alone.fill(text).unwrap(), "1 2 2 no n1@127.0.0.1:2");
         let second = Places { ports: ports(5), member: 2, members: vec![ports(1), ports(5)], ..Places::default() };
         assert_eq!(second.fill(text).unwrap(), "2 6 2 yes n1@127.0.0.1:2, n2@127.0.0.1:6");
+        assert_eq!((first(&alone), first(&second)), ("127.0.0.1:1".into(), "127.0.0.1:1".into()));
+        let apart = Places { addresses: vec!["a".into(), "b".into()], address: "b".into(), ..second.clone() };
+        assert_eq!(apart.fill(text).unwrap(), "2 6 2 yes n1@a:2, n2@b:6");
+        assert_eq!(first(&apart), "a:1");
         assert_eq!(Places::ports_in(text), ["route"]);
         assert_eq!(second.fill("{each:x}"), Err(PlaceError::NoChoice("each".into())));
     }

@@ -431,6 +431,12 @@ fn redis() -> Vec<OptionSpec> {
             Some("1000"),
             "QoS 1: messages of one publisher that may be unacknowledged",
         ),
+        spec(
+            "wait_replicas",
+            OptionKind::Count,
+            Some("0"),
+            "QoS 1: replicas that must have a message before it is acknowledged (WAIT); 0 leaves WAIT out",
+        ),
     ]
 }
 

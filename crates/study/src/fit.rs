@@ -4,7 +4,7 @@ use crate::plan::StudyPlan;
 use crate::survey::{Room, Survey, tool_of};
 use pubmark_host::install;
 use pubmark_host::server::attachment;
-use pubmark_host::server::disk;
+use pubmark_host::server::{disk, mesh};
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::cluster::members_of;
@@ -55,7 +55,7 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
             (&PLACES, why)
         } else if let Some(why) = no_proxy(cell, survey) {
             (&LINK, format!("its link needs a proxy: {why}"))
-        } else if let Some(why) = no_power_cut(cell) {
+        } else if let Some(why) = no_disk(cell).or_else(|| no_member_links(cell)) {
             (&FAULT, why)
         } else if let Some(why) = apart(system, cell) {
             (&PLACES, why)
@@ -84,10 +84,17 @@ fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
     }
 }
 
-/// Returns why the power of a cell's server cannot be cut here.
-fn no_power_cut(cell: &Cell) -> Option<String> {
-    let why = Some(cell).filter(|cell| cell.faults.cuts_power()).and_then(|_| disk::missing())?;
-    Some(format!("the power of its server cannot be cut: {why}"))
+/// Returns why a cell's server cannot have a disk of its own here, whose power is cut, or which is filled.
+fn no_disk(cell: &Cell) -> Option<String> {
+    let why = Some(cell).filter(|cell| cell.faults.needs_disk()).and_then(|_| disk::missing())?;
+    let what = if cell.faults.cuts_power() { "power of its server cannot be cut" } else { "disk of its server cannot be filled" };
+    Some(format!("the {what}: {why}"))
+}
+
+/// Returns why links between members of a cell's server cannot be cut here.
+fn no_member_links(cell: &Cell) -> Option<String> {
+    let why = Some(cell).filter(|cell| cell.faults.cuts_members()).and_then(|_| mesh::missing())?;
+    Some(format!("links between members of its server cannot be cut: {why}"))
 }
 
 /// Returns why the two sides of a library cannot be on different hosts.

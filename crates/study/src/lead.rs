@@ -526,6 +526,7 @@ impl<'a> Leader<'a> {
             server: self.reached.as_ref().map(|reached| ServerAddress {
                 endpoint: reached[index].endpoint.clone(),
                 members: reached[index].members.clone(),
+                discovery: reached[index].discovery.clone(),
                 run: run_of_flow(&self.brief.run, agent.flow, self.flows.len()),
                 sources: reached[index].sources.clone(),
                 connect_per_s: (workload.connect_rate / members).max(1),

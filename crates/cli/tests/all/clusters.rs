@@ -1,8 +1,13 @@
 //! Servers with several members: what clients lose when the leader fails, and what is refused.
 
 use crate::heavy::wanted;
-use crate::support::{Benched, Place, stderr, stdout};
+use crate::left_out::leave_out;
+use crate::support::{Benched, Place, bench_arguments, children, stderr, stdout, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pubmark_host::server::{mesh, processes};
 use serde_json::Value;
+use std::process::{Command, Stdio};
 
 const NATS: [&str; 7] = ["nats-jetstream", "--qos", "1", "--durable", "--set", "options.members=3", "--set"];
 /// A message that is on its way at a fault comes again after `ack_wait`: within the drain.
@@ -97,6 +102,21 @@ fn what_a_cluster_cannot_do_is_refused_before_anything_starts() {
     let partitions = ["kafka", "--qos", "1", "--set", "options.members=3", "--set", "options.partitions=4"];
     refused(&partitions, &["spreads the leaders of partitions", "partitions = 1"]);
     refused(&["mosquitto", "--set", "options.members=3"], &["members"]);
+    refused(&with(&["--fault", "cut link 1-2 at 1s for 1s"]), &["its server has one member", "options.members"]);
+    refused(&and(&["--fault", "cut link 1-4 at 1s for 1s"]), &["it has 3 members"]);
+    refused(&and(&["--fault", "cut link leader at 1s for 1s", "--tls"]), &["no certificates", "leave `tls` out"]);
+    refused(&["mosquitto", "--fault", "cut link 1-2 at 1s for 1s"], &["pubmark starts no members of it"]);
+    let rabbit = ["rabbitmq-amqp", "--set", "options.members=3", "--fault", "cut link leader at 1s for 1s"];
+    refused(&rabbit, &["loopback interface only", "stop server leader"]);
+    let redis = ["redis-streams", "--qos", "1", "--durable"];
+    let redis_with = |more: &[&'static str]| [&redis[..], more].concat();
+    refused(&redis_with(&["--set", "options.wait_replicas=1"]), &["has 0 replicas", "set members = 2"]);
+    let three = ["--set", "options.members=3", "--set"];
+    let redis_and = |option: &'static str| redis_with(&[&three[..], &[option]].concat());
+    refused(&redis_and("options.wait_replicas=3"), &["has 2 replicas", "set members = 4"]);
+    refused(&redis_and("options.quorum=4"), &["never agree"]);
+    refused(&redis_and("options.resp=2"), &["set resp = 3"]);
+    refused(&["redis", "--set", "options.wait_replicas=1"], &["has 0 replicas", "leave wait_replicas out"]);
     refused(&["mosquitto", "--fault", "restart server rolling at 1s"], &["its server has one member"]);
 }
 
@@ -133,4 +153,176 @@ fn rabbitmq_elects_another_leader_of_quorum_queues() {
     let bench = heavy_run("rabbitmq-amqp", &options, "kill server leader at 3s for 10s");
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
+}
+
+const REDIS: [&str; 7] = ["redis-streams", "--qos", "1", "--durable", "--set", "options.members=3", "--set"];
+
+/// Returns false, and notes that the test was left out, if members cannot have networks of their own here.
+fn can_part(test: &str) -> bool {
+    mesh::missing().inspect(|why| leave_out(test, why)).is_none()
+}
+
+#[test]
+fn replicas_of_redis_deliver_everything_once() {
+    for wait in ["options.wait_replicas=0", "options.wait_replicas=2"] {
+        let bench = Place::new().bench(&[&REDIS[..], &[wait, "--pairs", "3", "--duration", "2s"]].concat());
+        assert_eq!(bench.error(), "");
+        let expected = bench.count("expected");
+        assert!(expected > 0);
+        for (name, count) in [("delivered", expected), ("lost", 0), ("duplicated", 0), ("acked", expected)] {
+            assert_eq!(bench.count(name), count, "{wait}: {name}: {}", bench.record["counts"]);
+        }
+    }
+}
+
+/// Runs Redis with fail-over after a second, with this fault and promise. Subscribers take 60 of 100 messages/s, so the
+/// server holds some.
+fn redis_under(fault: &str, wait: &str) -> Benched {
+    let soon = ["--set", "options.down_after_ms=1000", "--set", "options.failover_timeout_ms=5000"];
+    let load = ["--pairs", "1", "--rate", "100", "--set", "consume=60", "--duration", "24s", "--set", "drain=60s"];
+    let bench = Place::new().bench(&[&REDIS[..], &[wait], &soon, &load, &["--fault", fault]].concat());
+    let counts = &bench.record["counts"];
+    assert_eq!((bench.error(), bench.evidence("server-died"), bench.count("corrupted")), ("", None, 0), "{counts}");
+    assert_eq!(bench.count("expected"), bench.count("delivered") + bench.count("lost"), "{counts}");
+    assert!(bench.count("acked_lost") <= bench.count("lost"), "{counts}");
+    bench
+}
+
+/// The primary that is cut off takes messages until ten seconds after the link is back. Then it becomes a replica, and what
+/// nobody had read is gone. If a replica must have each message, it acknowledges none of them.
+#[test]
+fn what_a_primary_acknowledges_while_it_is_cut_off_is_lost() {
+    let test = "clusters::what_a_primary_acknowledges_while_it_is_cut_off_is_lost";
+    if !wanted(test) || !can_part(test) {
+        return;
+    }
+    let alone = redis_under("cut link leader at 2s for 6s", "options.wait_replicas=0");
+    // 40 messages/s pile up there until then.
+    assert!(alone.count("acked_lost") > 300, "{}", alone.record["counts"]);
+    assert_eq!(faults(&alone), [("cut".to_owned(), Some(1), true, true)], "the first leads");
+    let waited = redis_under("cut link leader at 2s for 6s", "options.wait_replicas=1");
+    nothing_acknowledged_is_lost(&waited);
+}
+
+#[test]
+fn clients_of_redis_follow_the_primary() {
+    if !wanted("clusters::clients_of_redis_follow_the_primary") {
+        return;
+    }
+    for fault in ["kill server leader at 2s for 8s", "kill server leader at 2s", "stop server leader at 2s for 8s"] {
+        let bench = redis_under(fault, "options.wait_replicas=1");
+        nothing_acknowledged_is_lost(&bench);
+        assert_eq!(faults(&bench)[0].1, Some(1), "the first leads");
+        let connections = &bench.record["connections"];
+        assert!(connections["lost"].as_u64().unwrap() >= 2, "{connections}");
+        assert_eq!(connections["lost"], connections["reconnected"], "{fault}: all of them came back");
+    }
+    // Replication is asynchronous: what the primary had acknowledged and not passed on may be lost, and little else.
+    let bench = redis_under("kill server leader at 2s for 8s", "options.wait_replicas=0");
+    assert!(bench.count("delivered") > 400, "{}", bench.record["counts"]);
+    let rolling = redis_under("restart server rolling at 2s", "options.wait_replicas=1");
+    nothing_acknowledged_is_lost(&rolling);
+}
+
+#[test]
+fn three_replicas_outlive_a_leader_that_is_cut_off() {
+    if !can_part("clusters::three_replicas_outlive_a_leader_that_is_cut_off") {
+        return;
+    }
+    let cut = ["--pairs", "3", "--duration", "20s", "--fault", "cut link leader at 2s for 8s"];
+    let bench = Place::new().bench(&[&NATS[..], &["options.replicas=3"], &AGAIN[..], &cut].concat());
+    nothing_acknowledged_is_lost(&bench);
+    assert_eq!(faults(&bench), [("cut".to_owned(), Some(member(&bench)), true, true)]);
+    let pair = ["--pairs", "1", "--duration", "8s", "--fault", "cut link 1-3 at 2s for 2s"];
+    let bench = Place::new().bench(&[&NATS[..], &["options.replicas=3"], &AGAIN[..], &pair].concat());
+    nothing_acknowledged_is_lost(&bench);
+    assert_eq!((&bench.record["fault_log"][0]["member"], &bench.record["fault_log"][0]["peer"]), (&1.into(), &3.into()));
+}
+
+/// Returns the names of this machine's interfaces to the members below a coordinator.
+fn interfaces(coordinator: u32) -> Vec<String> {
+    let address = |pid: i32| {
+        let network = format!("--net=/proc/{pid}/ns/net");
+        let said = Command::new("nsenter").args([&network, "ip", "-o", "-4", "addr", "show", "lo"]).output().unwrap();
+        let said = stdout(&said);
+        let address = said.split_whitespace().find_map(|word| word.strip_suffix("/32"))?.to_owned();
+        let parts: Vec<u32> = address.split('.').filter_map(|part| part.parse().ok()).collect();
+        let [198, second @ (18 | 19), third, fourth] = parts[..] else { return None };
+        Some(format!("pm{}m", ((second - 18) << 16 | third << 8 | fourth) / 16))
+    };
+    let blocks: Vec<String> = processes::descendants(coordinator as i32).into_iter().filter_map(address).collect();
+    let all = std::fs::read_dir("/sys/class/net").unwrap().flatten();
+    let names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| blocks.iter().any(|block| name.starts_with(block))).collect()
+}
+
+#[test]
+fn no_network_stays_whatever_is_killed() {
+    if !can_part("clusters::no_network_stays_whatever_is_killed") {
+        return;
+    }
+    let place = Place::new();
+    for everybody in [false, true] {
+        let fault = ["options.replicas=1", "--duration", "60s", "--fault", "cut link leader at 500ms for 50s"];
+        let mut run = place.command(&bench_arguments(&[&NATS[..], &fault].concat()));
+        let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("its first process", || Some(()).filter(|()| !children(run.id()).is_empty()));
+        let made = wait_for("three networks", || Some(interfaces(run.id())).filter(|all| all.len() == 3));
+        let mut doomed = vec![run.id() as i32];
+        if everybody {
+            doomed.extend(processes::descendants(run.id() as i32));
+        }
+        for pid in doomed.iter() {
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+        }
+        run.wait().unwrap();
+        let is_there = |name: &String| std::path::Path::new("/sys/class/net").join(name).exists();
+        wait_for("the networks' end", || Some(()).filter(|()| !made.iter().any(is_there)));
+        std::fs::remove_dir_all(place.path("r")).unwrap_or_default();
+    }
+}
+
+#[test]
+fn a_member_that_does_not_join_is_named_with_its_answer() {
+    let place = Place::new();
+    let file = format!(
+        r#"title = "Loners"
+about = "the scripted peer, of which one never joins"
+licence = "MIT"
+homepage = "https://example.org"
+driver = "mqtt"
+patterns = ["pairs"]
+qos = [0]
+
+[server]
+endpoint = "mqtt://{{address}}:{{port}}"
+command = ["sh", "-c", "sleep 1000000 | '{}' peer --protocol mqtt --port {{port}}"]
+start_timeout = "3s"
+
+[cluster]
+[[cluster.joined]]
+command = ["sh", "-c", "[ {{member}} = 2 ] && echo alone || echo joined"]
+is = "joined"
+"#,
+        env!("CARGO_BIN_EXE_pubmark")
+    );
+    std::fs::create_dir(place.path("systems")).unwrap();
+    std::fs::write(place.path("systems/loners.toml"), file).unwrap();
+    let bench = place.bench(&["loners", "--pairs", "1", "--duration", "1s", "--set", "options.members=3"]);
+    assert!(bench.error().contains("member 2 did not join") && bench.error().contains("`alone`"), "{}", bench.error());
+    place.assert_swept();
+}
+
+/// A member whose power is cut comes back with what it had synced, and the others have the rest.
+#[test]
+fn a_power_cut_of_one_member_loses_nothing_that_was_acknowledged() {
+    let test = "clusters::a_power_cut_of_one_member_loses_nothing_that_was_acknowledged";
+    if !wanted(test) {
+        return;
+    }
+    let synced = ["options.replicas=3", "--set", "options.sync_interval=always"];
+    let cut = ["--pairs", "2", "--rate", "50", "--duration", "20s", "--fault", "cut power of server leader at 3s for 5s"];
+    let bench = Place::new().bench(&[&NATS[..], &synced, &AGAIN[..], &cut].concat());
+    nothing_acknowledged_is_lost(&bench);
+    assert_eq!(faults(&bench), [("cut_power".to_owned(), Some(member(&bench)), true, true)]);
 }

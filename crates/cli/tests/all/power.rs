@@ -1,4 +1,4 @@
-//! A server whose power is cut: what it had acknowledged and not synced is lost, nothing else, and no disk stays.
+//! A server whose power is cut, or whose disk is full: what it had acknowledged and not synced is lost, nothing else, and no disk stays.
 
 use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place, bench_arguments, children, stderr, wait_for};
@@ -109,6 +109,42 @@ fn a_server_that_does_not_start_again_is_a_result() {
     place.assert_swept();
 }
 
+/// Redis appends each message to a file. While the disk is full it refuses them, and goes on when there is room again.
+#[test]
+fn a_full_disk_refuses_messages_and_loses_none_that_was_acknowledged() {
+    if !can_cut("power::a_full_disk_refuses_messages_and_loses_none_that_was_acknowledged") {
+        return;
+    }
+    let place = Place::new();
+    let load = ["redis-streams", "--pairs", "1", "--rate", "200", "--payload", "16KB", "--qos", "1", "--durable"];
+    let fault = ["--duration", "6s", "--set", "drain=10s", "--fault", "fill disk of server at 2s for 2s"];
+    let bench = place.bench(&[&load[..], &fault].concat());
+    let (counts, log) = (&bench.record["counts"], &bench.record["fault_log"][0]);
+    assert_eq!((bench.error(), bench.evidence("server-died")), ("", None));
+    assert_eq!((bench.count("acked_lost"), bench.count("corrupted")), (0, 0), "{counts}");
+    assert!(bench.count("refused") > 0, "{counts}");
+    // More than came before: it went on afterwards.
+    assert!(bench.count("delivered") > 450, "{counts}");
+    assert!(log["what"] == "fill_disk" && log["at_ns"].is_u64() && log["until_ns"].is_u64(), "{log}");
+    place.assert_swept();
+}
+
+#[test]
+fn a_server_that_ends_on_a_full_disk_is_a_result() {
+    if !can_cut("power::a_server_that_ends_on_a_full_disk_is_a_result") {
+        return;
+    }
+    let place = stored(
+        "(while head -c 100000 /dev/zero >probe; do rm probe; sleep 0.02; done; echo 'no room here' >&2; kill $$) &",
+    );
+    let load = ["stored", "--pairs", "1", "--rate", "100", "--qos", "1", "--durable", "--duration", "4s"];
+    let bench = place.bench(&[&load[..], &["--fault", "fill disk of server at 1s for 2s"]].concat());
+    assert_eq!((bench.error(), bench.evidence("server-died")), ("", None));
+    let said = bench.record["verdict"]["notes"].to_string();
+    assert!(said.contains("the server ended after its disk was filled") && said.contains("no room here"), "{said}");
+    place.assert_swept();
+}
+
 /// Returns whether a loop device or a mount of any process belongs to this place.
 fn has_disk(place: &Path) -> bool {
     let name = place.to_str().unwrap();
@@ -174,6 +210,8 @@ fn a_power_that_cannot_be_cut_is_said_before_anything_starts() {
     let bench = |arguments: &[&str]| place.command(&[&["bench"], arguments, &fault[..]].concat());
     refused(2, &mut bench(&["mqtt://127.0.0.1:1"]), &["not started by pubmark"]);
     refused(2, &mut bench(&["zeromq"]), &["has no server"]);
+    let fill = ["--fault", "fill disk of server at 1s for 1s", "--duration", "5s", "--set", "options.deployment=container"];
+    refused(2, &mut place.command(&[&["bench", "mosquitto"][..], &fill].concat()), &["lies in a container"]);
     let contained = ["mosquitto", "--set", "options.deployment=container"];
     refused(2, &mut bench(&contained), &["lies in a container", "deployment = \"native\"", "kill server"]);
     refused(

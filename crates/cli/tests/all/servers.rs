@@ -49,6 +49,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
         log: place.path("server.log"),
         processors: &[],
         disk: false,
+        mesh: None,
         limits: Limits::default(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
         remove: vec![place.path("scratch")],

@@ -125,6 +125,7 @@ impl Place {
             log: self.path("server.log"),
             processors: &[],
             disk: false,
+            mesh: None,
             limits: Limits::default(),
             program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
             remove: vec![self.path("server")],

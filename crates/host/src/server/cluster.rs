@@ -131,7 +131,7 @@ mod tests {
             joined: vec![joined],
             leader: Some(leader),
             name: "n{member}".into(),
-            replicas: String::new(),
+            ..ClusterSpec::default()
         };
         let place = |member| Places { member, ..Places::default() };
         Cluster::new(&spec, &[("MINE".into(), "n{member}".into())], (1..=3).map(place).collect())

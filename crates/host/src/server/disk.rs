@@ -1,4 +1,4 @@
-//! The disk of a server whose power is cut: an ext4 file system on a loop file beside the server's folder.
+//! The disk of a server whose power is cut, or whose disk is filled: an ext4 file system on a loop file beside the server's folder.
 //!
 //! It is mounted in a mount namespace of the keeper's own, so only the keeper and the server see it. The kernel
 //! removes the mount and frees the loop device as soon as the last of them has ended, whatever ends them.
@@ -6,6 +6,7 @@
 use super::command::{CommandError, output};
 use crate::clock;
 use crate::programs::find_program;
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{geteuid, syncfs};
@@ -17,12 +18,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// CAP_SYS_ADMIN.
+pub(super) const SYS_ADMIN: u64 = 1 << 21;
 /// Size of the disk, bytes. The loop file is sparse.
 const SIZE: u64 = 8 << 30;
 /// `EXT4_IOC_SHUTDOWN` of `fs/ext4/ext4.h`: the file system forgets what it has not written.
 const SHUTDOWN: nix::libc::Ioctl = 0x8004_587D;
 /// `EXT4_GOING_FLAGS_NOLOGFLUSH`: the journal in memory is forgotten as well.
 const NO_LOG_FLUSH: u32 = 2;
+/// Name of the file that takes all room on a disk.
+const FILLER: &str = ".pubmark-filler";
+/// The smallest piece of that file, bytes: a block of the file system.
+const PIECE_MIN: u64 = 4096;
 /// Time limit of `mkfs.ext4` and `mount`.
 const PROGRAM: Duration = Duration::from_secs(30);
 /// Time limit for the end of the last use of a disk.
@@ -62,7 +69,7 @@ pub fn missing() -> Option<String> {
     if !geteuid().is_root() {
         return Some("a disk can only be mounted by root: run pubmark as root, or kill the server instead".into());
     }
-    if !capable() {
+    if !capable(SYS_ADMIN) {
         return Some(
             "root may not mount here (no CAP_SYS_ADMIN): give the container that right, or kill the server instead"
                 .into(),
@@ -75,13 +82,12 @@ pub fn missing() -> Option<String> {
     without.map(|program| format!("there is no `{program}`: install e2fsprogs and util-linux"))
 }
 
-/// Returns whether this process has CAP_SYS_ADMIN.
-fn capable() -> bool {
-    const SYS_ADMIN: u64 = 1 << 21;
+/// Returns whether this process has all of some capabilities, of which each is a bit.
+pub(super) fn capable(wanted: u64) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
-    effective.is_none_or(|effective| effective & SYS_ADMIN != 0)
+    effective.is_none_or(|effective| effective & wanted == wanted)
 }
 
 impl Disk {
@@ -126,6 +132,29 @@ impl Disk {
         // SAFETY: the descriptor is open, and the kernel reads one u32 from the pointer, which is valid for the call.
         let done = unsafe { nix::libc::ioctl(folder.as_raw_fd(), SHUTDOWN, std::ptr::from_ref(&NO_LOG_FLUSH)) };
         nix::errno::Errno::result(done).map_err(step("its power cannot be cut"))?;
+        Ok(at_ns)
+    }
+
+    /// Takes all room on the disk, without writing to it. Returns when that was done.
+    pub fn fill(&self) -> Result<Ns, DiskError> {
+        let filler = File::create(self.folder.join(FILLER)).map_err(step("it cannot be filled"))?;
+        let (mut bytes, mut piece) = (0, SIZE);
+        while piece >= PIECE_MIN {
+            match fallocate(&filler, FallocateFlags::empty(), bytes as i64, piece as i64) {
+                Ok(()) => bytes += piece,
+                Err(nix::errno::Errno::EINTR) => {}
+                // A failed request may have taken a part of its piece, which the next one finds.
+                Err(nix::errno::Errno::ENOSPC) => piece /= 2,
+                Err(error) => return Err(step("it cannot be filled")(error)),
+            }
+        }
+        Ok(clock::now())
+    }
+
+    /// Gives the room back that [`Disk::fill`] took. Returns when that began.
+    pub fn free(&self) -> Result<Ns, DiskError> {
+        let at_ns = clock::now();
+        fs::remove_file(self.folder.join(FILLER)).map_err(step("it cannot be emptied again"))?;
         Ok(at_ns)
     }
 

@@ -16,6 +16,7 @@ use super::processes::{self, MARKER};
 use crate::clock;
 use crate::log::Log;
 use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -54,6 +55,9 @@ pub struct KeepPlan {
     pub marker: String,
     /// The server's program and arguments.
     pub command: Vec<String>,
+    /// Program and arguments of a process that runs beside it; empty if there is none.
+    #[serde(default)]
+    pub beside: Vec<String>,
     /// Commands that run to their end before it, in order, without limits.
     pub prepare: Vec<Vec<String>>,
     /// Commands of the engine for orders, if the server is in a container: signals would
@@ -77,6 +81,9 @@ pub struct KeepPlan {
     /// True if the working folder lies on a disk of its own, whose power can be cut.
     #[serde(default)]
     pub disk: bool,
+    /// True if keeper and server have a network of their own.
+    #[serde(default)]
+    pub own_network: bool,
     /// Folders that are removed at the end.
     pub remove: Vec<PathBuf>,
     /// Time from SIGTERM to SIGKILL, ms.
@@ -126,6 +133,10 @@ pub enum KeeperOrder {
     Settle,
     /// Cut the power of the server's disk, and kill the server as by [`KeeperOrder::Kill`].
     CutPower,
+    /// Leave no room on the server's disk.
+    FillDisk,
+    /// Give the room back.
+    FreeDisk,
 }
 
 /// The answers of a keeper, a line of its standard output each. Instants are of
@@ -144,6 +155,10 @@ pub enum KeeperAnswer {
     /// The power was cut: the instant, that at which all processes had been sent SIGKILL, and that at which the disk
     /// could be used again.
     PowerCut(Ns, Ns, Ns),
+    /// There is no room on the server's disk any more.
+    Filled(Ns),
+    /// The room is being given back.
+    Freed(Ns),
     /// The server has been started again: when, and its process.
     Restarted(Ns, i32),
     /// The server has been started: its process.
@@ -189,6 +204,8 @@ struct Keeper<W> {
     pending: VecDeque<Event>,
     /// True while a thread waits for children to end; it ends with the last of them.
     reaping: bool,
+    /// The process beside the server, while it is not being killed.
+    beside: Option<i32>,
 }
 
 /// The reason why a command of a server failed.
@@ -220,6 +237,9 @@ pub enum KeepError {
     /// The line is not a plan.
     #[error("the plan: {0}")]
     Plan(#[from] serde_json::Error),
+    /// There is no network of its own.
+    #[error("no network of its own: {0}")]
+    Network(#[source] Errno),
     /// The thread that reads orders cannot be started.
     #[error("no thread: {0}")]
     Thread(#[source] io::Error),
@@ -232,6 +252,7 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
     // So that a stopped keeper wakes up when its coordinator dies.
     let _ = prctl::set_pdeathsig(Signal::SIGCONT);
     let mut plan = KeepPlan::default();
+    let mut is_apart = false;
     while plan.command.is_empty() {
         let mut line = String::new();
         if (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(KeepError::NoPlan)? == 0 {
@@ -240,6 +261,11 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
             return Ok(());
         }
         plan = serde_json::from_str(&line)?;
+        if plan.own_network && !is_apart {
+            // Of this thread, which starts the server, and before there are others.
+            unshare(CloneFlags::CLONE_NEWNET).map_err(KeepError::Network)?;
+            is_apart = true;
+        }
     }
     let (sender, events) = channel();
     let closed = sender.clone();
@@ -257,7 +283,8 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
     };
     thread::Builder::new().spawn(listen).map_err(KeepError::Thread)?;
     let log = Log::append(&plan.log, &plan.secrets).map_err(Arc::new);
-    let mut keeper = Keeper { plan, disk: None, log, output, events, sender, pending: VecDeque::new(), reaping: false };
+    let (disk, beside, pending) = (None, None, VecDeque::new());
+    let mut keeper = Keeper { plan, disk, log, output, events, sender, pending, reaping: false, beside };
     keeper.serve();
     keeper.end();
     Ok(())
@@ -287,7 +314,7 @@ impl<W: Write> Keeper<W> {
             self.say(&failure.into());
             return self.closed();
         }
-        match self.spawn(&self.plan.command.clone(), true) {
+        match self.launch() {
             Err(error) => self.say(&error.into()),
             Ok(pid) => {
                 self.say(&KeeperAnswer::Pid(pid));
@@ -310,6 +337,9 @@ impl<W: Write> Keeper<W> {
                 Event::Reaped(pid, end) if server == Some(pid) => {
                     return Some(KeeperAnswer::Exited(end.to_string()));
                 }
+                Event::Reaped(pid, end) if self.beside == Some(pid) => {
+                    return Some(KeeperAnswer::Exited(format!("what ran beside it ended: {end}")));
+                }
                 Event::Reaped(..) | Event::Childless => continue,
                 Event::KeeperOrder(KeeperOrder::Start) if server.is_some() => continue,
                 Event::KeeperOrder(order) if self.plan.engine.is_some() => match self.by_engine(order, &mut server) {
@@ -327,6 +357,16 @@ impl<W: Write> Keeper<W> {
                     Some(Err(error)) => return Some(error.into()),
                     None => continue,
                 },
+                Event::KeeperOrder(KeeperOrder::FillDisk) => match self.disk.as_ref().map(Disk::fill) {
+                    Some(Ok(at_ns)) => KeeperAnswer::Filled(at_ns),
+                    Some(Err(error)) => return Some(error.into()),
+                    None => return Some(no_disk()),
+                },
+                Event::KeeperOrder(KeeperOrder::FreeDisk) => match self.disk.as_ref().map(Disk::free) {
+                    Some(Ok(at_ns)) => KeeperAnswer::Freed(at_ns),
+                    Some(Err(error)) => return Some(error.into()),
+                    None => return Some(no_disk()),
+                },
                 Event::KeeperOrder(KeeperOrder::CutPower) => {
                     server = None;
                     match self.cut_power() {
@@ -335,7 +375,7 @@ impl<W: Write> Keeper<W> {
                     }
                 }
                 Event::KeeperOrder(KeeperOrder::Terminate) => {
-                    server = None;
+                    (server, self.beside) = (None, None);
                     let (at_ns, _) = self.signal(Signal::SIGTERM);
                     self.wait_empty(Instant::now() + TERMINATION, None);
                     self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
@@ -343,7 +383,7 @@ impl<W: Write> Keeper<W> {
                 }
                 Event::KeeperOrder(KeeperOrder::Start) => {
                     let at_ns = clock::now();
-                    match self.spawn(&self.plan.command.clone(), true) {
+                    match self.launch() {
                         Err(error) => return Some(error.into()),
                         Ok(pid) => {
                             server = Some(pid);
@@ -358,6 +398,7 @@ impl<W: Write> Keeper<W> {
 
     /// Kills the server. Returns when the last process had been sent the signal.
     fn kill(&mut self) -> Ns {
+        self.beside = None;
         let (_, at_ns) = self.signal(Signal::SIGKILL);
         // Its port and its files are free only when all processes are gone.
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
@@ -367,7 +408,7 @@ impl<W: Write> Keeper<W> {
     /// Cuts the power of the server's disk first, so that nothing that the server writes is kept any more.
     fn cut_power(&mut self) -> Result<KeeperAnswer, DiskError> {
         let Some(at_ns) = self.disk.as_ref().map(Disk::fail).transpose()? else {
-            return Ok(KeeperAnswer::Failed("the server has no disk of its own whose power could be cut".into()));
+            return Ok(no_disk());
         };
         let killed_ns = self.kill();
         let back_ns = self.disk.as_ref().map(Disk::replay).transpose()?;
@@ -405,9 +446,8 @@ impl<W: Write> Keeper<W> {
                 *server = Some(pid);
                 KeeperAnswer::Restarted(at_ns, pid)
             }
-            KeeperOrder::Settle | KeeperOrder::CutPower => {
-                KeeperAnswer::Failed("a container's disk has no power that could be cut".into())
-            }
+            // Planning refuses them for containers.
+            KeeperOrder::Settle | KeeperOrder::CutPower | KeeperOrder::FillDisk | KeeperOrder::FreeDisk => no_disk(),
         })
     }
 
@@ -467,6 +507,14 @@ impl<W: Write> Keeper<W> {
     fn log_output(&self) -> Result<PipeWriter, CommandError> {
         let output = self.log.as_ref().map_err(Arc::clone).and_then(|log| log.output().map_err(Arc::new));
         output.map_err(|source| CommandError::Log { path: self.plan.log.clone(), source })
+    }
+
+    /// Starts the server, and what runs beside it. Returns the server's process.
+    fn launch(&mut self) -> Result<i32, CommandError> {
+        let (command, beside) = (self.plan.command.clone(), self.plan.beside.clone());
+        let pid = self.spawn(&command, true)?;
+        self.beside = if beside.is_empty() { None } else { Some(self.spawn(&beside, true)?) };
+        Ok(pid)
     }
 
     /// Starts a command of the server, in its folder and with its log.
@@ -608,6 +656,10 @@ impl<W: Write> Keeper<W> {
             self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::KeeperOrder(_))));
         }
     }
+}
+
+fn no_disk() -> KeeperAnswer {
+    KeeperAnswer::Failed("the server has no disk of its own".into())
 }
 
 /// Removes a folder. Keepers of other members may remove it at the same time, and each may find gone what it has just

@@ -2,7 +2,7 @@
 
 use super::ports;
 use crate::error::HostError;
-use pubmark_model::cluster::ClusterProbe;
+use pubmark_model::cluster::ClusterSpec;
 use pubmark_model::server::{ContainerSpec, Places, ServerSpec};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,8 +19,7 @@ fn texts(spec: &ServerSpec) -> Vec<&String> {
         pairs.chain(container.clone().flat_map(|container| container.environment.iter().chain(&container.files)));
     texts.extend(pairs.flat_map(|(name, value)| [name, value]));
     texts.extend(container.flat_map(|container| &container.command));
-    let probes = spec.cluster.iter().flat_map(|cluster| cluster.joined.iter().chain(&cluster.leader));
-    texts.extend(probes.flat_map(ClusterProbe::texts));
+    texts.extend(spec.cluster.iter().flat_map(ClusterSpec::texts));
     texts
 }
 

@@ -8,7 +8,7 @@ use pubmark_model::units::{MILLISECOND, Ns};
 /// Time that clients may take to come back after a repair: silences of this length are due to the failure.
 const RETURN: Ns = 500 * MILLISECOND;
 
-/// Targets whose fault cuts a link: a proxy's link, and a host's.
+/// Targets whose fault cuts a link of clients: a proxy's link, and a host's.
 const LINKS: [Target; 2] = [Target::Link, Target::Host];
 
 fn cuts(record: &RunRecord) -> impl Iterator<Item = (&FaultEvent, Ns, Ns)> {

@@ -77,6 +77,7 @@ mod tests {
                 member: None,
                 at_ns,
                 until_ns: None,
+                peer: None,
                 listens_ns: None,
                 note: None,
             }];

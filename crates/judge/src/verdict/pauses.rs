@@ -19,7 +19,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
         Target::Subscribers => receives(agent),
-        Target::Server | Target::Clients | Target::Link | Target::Host | Target::Later(_) => false,
+        Target::Server | Target::Clients | Target::Link | Target::Host | Target::Members | Target::Later(_) => false,
     }
 }
 
@@ -101,7 +101,7 @@ pub fn of_runtimes(record: &RunRecord) -> Vec<String> {
 
 /// Describes what the script did to the server, and when.
 pub fn noted(record: &RunRecord) -> Vec<String> {
-    let events = record.fault_log.iter().filter(|event| event.who == Target::Server);
+    let events = record.fault_log.iter().filter(|event| matches!(event.who, Target::Server | Target::Members));
     events.filter_map(in_words).collect()
 }
 
@@ -111,6 +111,7 @@ fn in_words(event: &FaultEvent) -> Option<String> {
         Act::Kill => "killed",
         Act::Cut => "cut",
         Act::CutPower => "cut off from its power",
+        Act::FillDisk => "left without room on its disk",
         Act::Restart => "ended",
         // Only a later pubmark can do it, and judges it.
         Act::Later(_) => return None,
@@ -118,22 +119,35 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     let at = words(event.at_ns?);
     let until = match (event.until_ns, event.what) {
         (None, _) => "and nothing after".into(),
-        (Some(until), Act::Stop | Act::Cut | Act::Later(_)) => format!("and let go on at {}", words(until)),
+        (Some(until), Act::Cut) => format!("and repaired at {}", words(until)),
+        (Some(until), Act::Stop | Act::FillDisk | Act::Later(_)) => format!("and let go on at {}", words(until)),
         (Some(until), Act::Kill | Act::CutPower | Act::Restart) => format!("and started again at {}", words(until)),
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    let member = event.member.map_or(String::new(), |number| format!("'s member {number}"));
-    Some(format!("the server{member} was {what} by the script at {at} {until}{note}"))
+    let whom = match (event.member, event.peer) {
+        (None, _) => "the server".to_owned(),
+        (Some(number), None) if event.what == Act::Cut => {
+            format!("the link between the server's member {number} and the others")
+        }
+        (Some(number), None) => format!("the server's member {number}"),
+        (Some(number), Some(other)) => format!("the link between the server's members {number} and {other}"),
+    };
+    Some(format!("{whom} was {what} by the script at {at} {until}{note}"))
 }
 
-/// Splits why the server ended: the description of a server that did not start again after its power was cut, which is
-/// a result, and any other end. One that listens while it loads its data, and delivers nothing, has not started.
+/// Splits why the server ended: the description of a server that did not start again after its power was cut, or ended
+/// after its disk was filled, which is a result, and any other end. One that listens while it loads its data, and
+/// delivers nothing, has not started.
 pub fn not_back(record: &RunRecord, exit_reason: Option<String>) -> (Option<String>, Option<String>) {
     let mut cuts = record.fault_log.iter().filter(|event| event.what == Act::CutPower);
+    let mut filled = record.fault_log.iter().filter(|event| event.what == Act::FillDisk);
     let stays_away = |until_ns: Ns, listens_ns: Option<Ns>| listens_ns.is_none() || !delivered_since(record, until_ns);
     match exit_reason {
         Some(why) if cuts.any(|event| event.until_ns.is_some_and(|until| stays_away(until, event.listens_ns))) => {
             (Some(format!("the server did not start again after its power was cut: {why}")), None)
+        }
+        Some(why) if filled.any(|event| event.at_ns.is_some()) => {
+            (Some(format!("the server ended after its disk was filled: {why}")), None)
         }
         other => (None, other),
     }
@@ -183,8 +197,8 @@ mod tests {
         for (listens_ns, after) in [(None, 0), (Some(7 * SECOND), 0), (Some(7 * SECOND), 1)] {
             judged("cut power of server at 5s for 1s", |record| {
                 let (at_ns, until_ns) = (Some(5 * SECOND), Some(6 * SECOND));
-                let (what, who, host, member, note) = (Act::CutPower, Target::Server, None, None, None);
-                record.fault_log = vec![FaultEvent { what, who, host, member, at_ns, until_ns, listens_ns, note }];
+                let (what, who, host, member, peer, note) = (Act::CutPower, Target::Server, None, None, None, None);
+                record.fault_log = vec![FaultEvent { what, who, host, member, peer, at_ns, until_ns, listens_ns, note }];
                 record.series.slice_ns = SECOND;
                 record.series.delivered = vec![100, 100, 100, 100, 100, 0, 0, after, 0, 0];
                 record.counts.delivered = 500 + after;

@@ -124,6 +124,7 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
             member: None,
             at_ns,
             until_ns,
+            peer: None,
             listens_ns: None,
             note: None,
         }];
@@ -192,6 +193,7 @@ fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
             member: None,
             at_ns: Some(5 * SECOND),
             until_ns: Some(6 * SECOND),
+            peer: None,
             listens_ns: None,
             note: None,
         }];
@@ -322,6 +324,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
             member: None,
             at_ns: Some(at_ns),
             until_ns: Some(at_ns + SECOND),
+            peer: None,
             listens_ns: None,
             note: None,
         };

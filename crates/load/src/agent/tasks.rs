@@ -319,8 +319,8 @@ pub fn reach(server: &ServerAddress, options: &Options, clients: usize) -> Resul
         let first = |url: &String| -> Result<SocketAddr, OpenError> {
             Ok(dial(&Endpoint::parse(url).map_err(OpenError::Endpoint)?, server, &options, clients)?.to[0])
         };
-        all.to = server.members.iter().map(first).collect::<Result<_, _>>()?;
-        all.is_cluster = true;
+        all.to = server.discovery.iter().chain(&server.members).map(first).collect::<Result<_, _>>()?;
+        (all.is_cluster, all.discovery) = (true, server.discovery.len());
     }
     Ok((endpoint, all))
 }
@@ -351,6 +351,7 @@ fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options, clients:
         sources: sources?.into_iter().filter(|source| to.iter().any(|to| to.is_ipv4() == source.is_ipv4())).collect(),
         to,
         is_cluster: false,
+        discovery: 0,
         nodelay: options.flag("tcp_nodelay"),
         buffer_bytes: options.number("socket_buffer") as usize,
     })

@@ -8,6 +8,9 @@
 //! a time.
 //!
 //! At QoS 1 topics are streams (`redis/streams.rs`).
+//!
+//! A client of a server with several members connects to a Sentinel, which names the primary, and then goes there. The
+//! answer to HELLO tells whom it has reached.
 
 mod replies;
 mod streams;
@@ -28,6 +31,9 @@ use streams::{RedisStream, RedisStreamSettings};
 
 /// Forbidden are the special characters of patterns.
 const PREFIX: PrefixRules = PrefixRules { what: "a channel", forbidden: "*?[]\\", first: "", most_bytes: 65_000 };
+
+/// Name of the primary at the Sentinels of a system's file.
+const PRIMARY: &[u8] = b"pubmark";
 
 /// The settings of all clients.
 pub struct RedisSettings {
@@ -53,6 +59,8 @@ enum State {
     Asking,
     /// RESP 3: HELLO is answered, SELECT is not.
     Selecting,
+    /// A Sentinel is asked for the primary.
+    Locating,
     Connected,
 }
 
@@ -67,6 +75,8 @@ pub struct Redis {
     unsubscribed: u32,
     /// True if lists of an earlier run are removed.
     removes: bool,
+    /// True if the server has several members.
+    in_cluster: bool,
 }
 
 impl Session for Redis {
@@ -85,6 +95,9 @@ impl Session for Redis {
             return Err("channels keep nothing for those that are away: leave `durable` out, or write qos = 1".into());
         }
         let (endpoint, options) = (terms.endpoint, terms.options);
+        if terms.qos == 0 && options.number("wait_replicas") > 0 {
+            return Err("channels have no replicas that could be waited for: leave wait_replicas out, or write qos = 1".into());
+        }
         let three = match options.number("resp") {
             2 => false,
             3 => true,
@@ -125,7 +138,13 @@ impl Session for Redis {
             stream: settings.streams.as_ref().map(|_| Box::new(RedisStream::new(spec))),
             unsubscribed: 0,
             removes: false,
+            in_cluster: false,
         }
+    }
+
+    fn at(&mut self, _address: &str) {
+        self.in_cluster = true;
+        self.stream.iter_mut().for_each(|stream| stream.join_cluster());
     }
 
     fn open(&mut self, settings: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
@@ -140,7 +159,10 @@ impl Session for Redis {
                 }
                 None => put_command(out, &[b"HELLO", b"3", b"SETNAME", name]),
             }
-            settings.select(out);
+            // A Sentinel has no databases.
+            if !self.in_cluster {
+                settings.select(out);
+            }
             return;
         }
         match login {
@@ -184,13 +206,14 @@ impl Session for Redis {
             }
             match item {
                 Item::Push(values) => self.told(values, heard),
+                item if matches!(self.state, State::Locating) => return Err(located(item)),
                 Item::Array(values) if self.is_connected() && !self.part.is_one_way() => {
                     self.popped(settings, values, out, heard);
                 }
                 Item::Error(text) => self.failed(text, heard)?,
                 Item::Array(values) | Item::Map(values) => match self.state {
-                    State::Greeting => self.greeted(settings, values, heard),
-                    State::Asking | State::Selecting | State::Connected => self.told(values, heard),
+                    State::Greeting => self.greeted(settings, values, out, heard)?,
+                    _ => self.told(values, heard),
                 },
                 Item::Simple(_) if matches!(self.state, State::Selecting) => self.connected(heard),
                 _ if matches!(self.state, State::Greeting) => {
@@ -331,7 +354,13 @@ impl Redis {
 
     /// Handles the answer to HELLO: alternating names and values, as a map or as an
     /// array.
-    fn greeted(&mut self, settings: &RedisSettings, values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+    fn greeted(
+        &mut self,
+        settings: &RedisSettings,
+        values: Values<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         let find = |name: &[u8]| {
             let mut values = values;
             while let (Some(key), Some(value)) = (values.next(), values.next()) {
@@ -341,13 +370,27 @@ impl Redis {
             }
             None
         };
+        if self.in_cluster && find(b"mode").is_some_and(|mode| mode == "sentinel") {
+            put_command(out, &[b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", PRIMARY]);
+            self.state = State::Locating;
+            return Ok(());
+        }
+        if let Some(role) = find(b"role").filter(|role| self.in_cluster && role != "master") {
+            return Err(SessionError::Busy(format!("the Sentinels name a member that is a {role}")));
+        }
         if let (Some(server), Some(version)) = (find(b"server"), find(b"version")) {
             heard(SessionEvent::Server(&format!("{server} {version}")));
         }
         match settings.database {
             0 => self.connected(heard),
-            _ => self.state = State::Selecting,
+            _ => {
+                if self.in_cluster {
+                    settings.select(out);
+                }
+                self.state = State::Selecting;
+            }
         }
+        Ok(())
     }
 
     fn connected(&mut self, heard: &mut dyn FnMut(SessionEvent<'_>)) {
@@ -405,6 +448,17 @@ impl Redis {
             _ => Err(SessionError::Denied(said)),
         }
     }
+}
+
+/// Returns what follows from a Sentinel's answer: the primary's address.
+fn located(item: Item<'_>) -> SessionError {
+    let mut parts = item.values().into_iter().flatten().filter_map(|part| part.text()).map(String::from_utf8_lossy);
+    if let (Some(host), Some(port)) = (parts.next(), parts.next()) {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.into_owned() };
+        return SessionError::Elsewhere(format!("{host}:{port}"));
+    }
+    let said = if let Item::Error(text) = item { String::from_utf8_lossy(text) } else { "nothing".into() };
+    SessionError::Busy(format!("a Sentinel names no primary: '{said}'"))
 }
 
 /// Finds name and version among the lines of INFO. Valkey also gives Redis's version.

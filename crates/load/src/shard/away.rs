@@ -128,7 +128,7 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn next_member(&mut self, index: usize) {
         if self.ramp.dial.is_cluster {
             let place = usize::from(self.connections[index].place) + 1;
-            self.connections[index].place = (place % self.ramp.dial.to.len()) as u8;
+            self.connections[index].place = (place % self.ramp.dial.entries()) as u8;
         }
     }
 
@@ -139,9 +139,14 @@ impl<S: Session> Shard<'_, S> {
             let why = format!("{to} leads its topic, and pubmark knows only the endpoint that it was given");
             return Err(self.ramp.refusal(SessionError::Denied(why).into()));
         };
+        // The answer of a service that names the leader is no failure: the client goes there at once.
+        let is_answer = usize::from(self.connections[index].place) < self.ramp.dial.discovery;
         if let Some(absence) = self.away.absent.get_mut(&(index as u32)) {
-            absence.failed += 1;
-            let until_ns = clock::now() + pause_ns(self.ids[index], absence.failed - 1);
+            let mut until_ns = clock::now();
+            if !is_answer {
+                absence.failed += 1;
+                until_ns += pause_ns(self.ids[index], absence.failed - 1);
+            }
             self.away.ended(index);
             self.connections[index].place = place as u8;
             self.rest(index, until_ns);

@@ -31,6 +31,9 @@ pub struct Dial {
     /// True if these are the addresses of the members of a cluster, one each, by number. Then
     /// each client has a place of its own among them.
     pub is_cluster: bool,
+    /// The number of addresses, the first ones, of services that name the member that leads; 0 if there are none. Clients
+    /// of a cluster begin there, and return there after a connection was lost.
+    pub discovery: usize,
     /// Source addresses, used in turn if they are of the same family; if empty, the kernel
     /// chooses.
     pub sources: Vec<IpAddr>,
@@ -47,7 +50,21 @@ pub struct Dial {
 impl Dial {
     /// Returns the settings for plain TCP to one server with these addresses.
     pub fn tcp(to: Vec<SocketAddr>) -> Dial {
-        Dial { to, is_cluster: false, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None }
+        Dial {
+            to,
+            is_cluster: false,
+            discovery: 0,
+            sources: Vec::new(),
+            nodelay: true,
+            buffer_bytes: 0,
+            tls: None,
+            websocket: None,
+        }
+    }
+
+    /// Returns the number of addresses, the first ones, at which a client of a cluster may begin.
+    pub fn entries(&self) -> usize {
+        if self.discovery > 0 { self.discovery } else { self.to.len() }.max(1)
     }
 
     /// Returns the settings for clients of a protocol with these options.

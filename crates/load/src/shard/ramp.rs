@@ -108,11 +108,11 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
         let spec = self.spec(index);
         let session = S::new(&self.settings, &spec);
-        let members = self.ramp.dial.to.len() as u32;
+        let entries = self.ramp.dial.entries() as u32;
         let connection = &mut self.connections[index];
         connection.reset(session, State::Opening);
         if connection.attempts == 0 && self.ramp.dial.is_cluster {
-            connection.place = (spec.id % members) as u8;
+            connection.place = (spec.id % entries) as u8;
         }
         connection.attempts += 1;
         connection.began_ns = now;

@@ -1,4 +1,4 @@
-//! Where the power of a server can be cut.
+//! Where the power of a server can be cut, and its disk filled.
 
 use crate::diagnostic::Diagnostic;
 use crate::fault::{Act, Script, Target};
@@ -6,7 +6,7 @@ use crate::host::Placement;
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 
-/// Checks that the server whose power is cut is on this machine, and that its data is in its own folder: that becomes
+/// Checks that the server whose power is cut, or whose disk is filled, is on this machine, and that its data is in its own folder: that becomes
 /// a disk.
 pub fn can_cut_power(
     faults: &Script,
@@ -14,7 +14,10 @@ pub fn can_cut_power(
     placement: &Placement,
     options: &Options,
 ) -> Result<(), Diagnostic> {
-    let Some(fault) = faults.on(Target::Server).find(|fault| fault.what == Act::CutPower) else { return Ok(()) };
+    let mut of_server = faults.on(Target::Server);
+    let Some(fault) = of_server.find(|fault| matches!(fault.what, Act::CutPower | Act::FillDisk)) else {
+        return Ok(());
+    };
     let refuse = |why: &str, help: &str| {
         Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))
     };

@@ -17,6 +17,9 @@ pub struct FaultEvent {
     /// Number of the server's member that it affected, from 1, if it named one or its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<u32>,
+    /// Number of the other member, from 1, if the link between two was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<u32>,
     /// Instant, ns from the window's beginning, at which the last of its processes had been sent
     /// the signal, all of the link's connections had been reset, or the last agent of a side had
     /// been told that its clients are killed or cut; `None` if that never happened.

@@ -70,7 +70,8 @@ fn outages(record: &RunRecord) -> Vec<Outage> {
     };
     let of_server = |event: &FaultEvent| {
         let stops =
-            matches!(event.what, Act::Stop | Act::Kill | Act::CutPower | Act::Restart) && event.who == Target::Server;
+            matches!(event.what, Act::Stop | Act::Kill | Act::CutPower | Act::FillDisk | Act::Restart)
+                && event.who == Target::Server;
         stops || event.what == Act::Cut
     };
     let events = record.fault_log.iter().enumerate().filter(|(_, event)| of_server(event));

@@ -3,8 +3,9 @@
 use super::deployment::Deployment;
 use crate::cluster::{ClusterProbe, ClusterSpec};
 use crate::diagnostic::Diagnostic;
-use crate::document::{Entry, Table};
+use crate::document::{Entry, Table, flag};
 
+const CLUSTER: [&str; 5] = ["name", "replicas", "beside", "discovery", "cut_links"];
 const PROBE: [&str; 5] = ["http", "command", "path", "is", "count"];
 
 impl Deployment {
@@ -15,7 +16,10 @@ impl Deployment {
             match entry.key.as_str() {
                 "name" => cluster.name = self.text(entry, errors),
                 "replicas" => cluster.replicas = plain(entry, errors),
-                _ => errors.push(entry.unknown("[cluster]", ["name", "replicas"])),
+                "beside" => cluster.beside = self.list(entry, errors),
+                "discovery" => cluster.discovery = self.text(entry, errors),
+                "cut_links" => cluster.cut_links = table.words("cut_links", flag, errors).contains(&true),
+                _ => errors.push(entry.unknown("[cluster]", CLUSTER)),
             }
         }
         self.server.cluster = Some(cluster);

@@ -276,7 +276,7 @@ impl Deployment {
 /// Keys of `[install]`.
 const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {first.port.NAME}, {member}, {members:A|B}, {each:TEXT|SEPARATOR}, {pubmark}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, {tls:A|B}, {tls_cert}, {tls_key}, {tls_ca}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {first.port.NAME}, {first.address}, {member}, {members:A|B}, {each:TEXT|SEPARATOR}, {pubmark}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, {tls:A|B}, {tls_cert}, {tls_key}, {tls_ca}, and {options.NAME} and {options.NAME:A|B} where that option has a default";
 
 /// Returns placeholders with a sample value each.
 fn sample(system: &System, server: &ServerSpec) -> Places {
@@ -284,6 +284,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         ports: server.ports().into_iter().zip(11_000..).collect(),
         member: 1,
         members: Vec::new(),
+        addresses: Vec::new(),
         program: "/pubmark".into(),
         dir: "/run/x".into(),
         cache: "/cache/x".into(),

@@ -139,6 +139,7 @@ fn older_records_have_it_from_their_own_figures() {
             member: None,
             at_ns: Some(2_001 * MS),
             until_ns: Some(4_004 * MS),
+            peer: None,
             listens_ns: None,
             note: None,
         }];

@@ -83,7 +83,7 @@ impl AgentPlan {
             Target::Publishers => true,
             Target::Subscribers => false,
             Target::Clients => return true,
-            Target::Server | Target::Link | Target::Host | Target::Later(_) => return false,
+            Target::Server | Target::Link | Target::Host | Target::Members | Target::Later(_) => return false,
         };
         self.clients.iter().all(|client| client.role.sends() == sends)
     }

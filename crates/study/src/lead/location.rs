@@ -33,6 +33,8 @@ pub struct Reached {
     pub endpoint: String,
     /// URLs of all members of the server, if there are several.
     pub members: Vec<String>,
+    /// URLs at which clients ask which of them leads, if there are such services.
+    pub discovery: Vec<String>,
     /// Addresses to connect from; if empty, the kernel chooses.
     pub sources: Vec<String>,
     /// Certificate (PEM) of the authority to trust, if the server's was made for the run.

@@ -116,6 +116,7 @@ impl Faults {
             member: None,
             at_ns: None,
             until_ns: None,
+            peer: None,
             listens_ns: None,
             note: None,
         };
@@ -153,8 +154,10 @@ impl Faults {
     }
 
     fn take(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
-        if self.log[step.fault].who == Target::Server {
-            return self.take_of_server(step, reach);
+        match self.log[step.fault].who {
+            Target::Server => return self.take_of_server(step, reach),
+            Target::Members => return self.set_links(step, reach),
+            _ => {}
         }
         let event = &mut self.log[step.fault];
         if event.who == Target::Host {
@@ -187,6 +190,26 @@ impl Faults {
         Ok(())
     }
 
+    /// Cuts links between members, or repairs those that it had cut.
+    fn set_links(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+        let Step { fault, ends, .. } = *step;
+        if !ends {
+            self.affected[fault] = self.choose(fault, reach)?;
+        }
+        let pairs: Vec<(usize, usize)> = match self.affected[fault][..] {
+            [one, other] => vec![(one, other)],
+            [one] => (0..reach.members.len()).filter(|other| *other != one).map(|other| (one, other)).collect(),
+            _ => Vec::new(),
+        };
+        let pairs: Vec<(u32, u32)> = pairs.into_iter().map(|(one, other)| (one as u32 + 1, other as u32 + 1)).collect();
+        let first = reach.members.first().ok_or_else(|| failed("the server has no members"))?.host;
+        let (began_ns, done_ns) = reach.hosts[first].set_member_links(&pairs, ends)?;
+        let event = &mut self.log[fault];
+        let (instant, at_ns) = if ends { (&mut event.until_ns, began_ns) } else { (&mut event.at_ns, done_ns) };
+        *instant = Some(at_ns.saturating_sub(self.from_ns));
+        Ok(())
+    }
+
     fn take_of_server(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         let Step { fault, ends, .. } = *step;
         let what = self.log[fault].what;
@@ -205,6 +228,8 @@ impl Faults {
             (Act::Kill, false) => KeeperOrder::Kill,
             (Act::CutPower, false) => KeeperOrder::CutPower,
             (Act::Kill | Act::CutPower, true) => KeeperOrder::Start,
+            (Act::FillDisk, false) => KeeperOrder::FillDisk,
+            (Act::FillDisk, true) => KeeperOrder::FreeDisk,
             (_, false) => KeeperOrder::Stop,
             (_, true) => KeeperOrder::Continue,
         };
@@ -234,6 +259,10 @@ impl Faults {
         let number = match self.named[fault] {
             None | Some(Members::Rolling) => return Ok((0..reach.members.len()).collect()),
             Some(Members::Number(number)) => number,
+            Some(Members::Pair(one, other)) => {
+                (self.log[fault].member, self.log[fault].peer) = (Some(one), Some(other));
+                return [one, other].into_iter().map(|number| place_of(number, reach)).collect();
+            }
             Some(Members::Leader) => {
                 let deadline = clock::now() + LEADER;
                 let first = reach.members.first().ok_or_else(|| failed("the server has no members"))?.host;
@@ -249,8 +278,7 @@ impl Faults {
             }
         };
         self.log[fault].member = Some(number);
-        let place = (number as usize).checked_sub(1).filter(|place| *place < reach.members.len());
-        Ok(vec![place.ok_or_else(|| failed(format!("the server has no member {number}")))?])
+        Ok(vec![place_of(number, reach)?])
     }
 
     /// Restarts the next member when those before have joined again; notes when all have.
@@ -304,6 +332,8 @@ impl Faults {
             | KeeperAnswer::Continued(at_ns)
             | KeeperAnswer::Killed(at_ns)
             | KeeperAnswer::PowerCut(at_ns, ..)
+            | KeeperAnswer::Filled(at_ns)
+            | KeeperAnswer::Freed(at_ns)
             | KeeperAnswer::Restarted(at_ns, _)) = word
             else {
                 continue;
@@ -394,6 +424,12 @@ impl Faults {
     pub fn log(self) -> Vec<FaultEvent> {
         self.log
     }
+}
+
+/// Returns the place of the member of a number, from 1.
+fn place_of(number: u32, reach: &Reach<'_, '_>) -> Result<usize, RunError> {
+    let place = (number as usize).checked_sub(1).filter(|place| *place < reach.members.len());
+    place.ok_or_else(|| failed(format!("the server has no member {number}")))
 }
 
 /// Adds to the note of a fault.

@@ -346,7 +346,8 @@ impl<'h> Processes<'h> {
             deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
             limits: cell.limits.on(&host.spec),
             durable: cell.workload.durable,
-            power_cut: cell.faults.cuts_power(),
+            own_disk: cell.faults.needs_disk(),
+            own_networks: cell.faults.cuts_members(),
             tls: cell.workload.tls,
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
@@ -377,7 +378,8 @@ impl<'h> Processes<'h> {
             let endpoint = link.map_or_else(|| server.of(plan.role().sends()), |link| &link.endpoint).to_owned();
             // Addresses of another host are unknown here.
             let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
-            Reached { endpoint, members: server.members.clone(), sources, authority: server.authority.clone() }
+            let (members, discovery) = (server.members.clone(), server.discovery.clone());
+            Reached { endpoint, members, discovery, sources, authority: server.authority.clone() }
         };
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }

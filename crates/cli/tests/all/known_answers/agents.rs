@@ -150,6 +150,7 @@ impl Play<'_> {
         let (workload, options) = (self.workload(), self.options());
         let server = self.to_server().then(|| ServerAddress {
             members: Vec::new(),
+            discovery: Vec::new(),
             endpoint: self.endpoint.to_owned(),
             run: "known".into(),
             sources: Vec::new(),

@@ -4,6 +4,9 @@
 //! A subscriber's connection waits in XREADGROUP, where the server handles nothing else of it. Its acknowledgements go
 //! out before the next XREADGROUP, in one write.
 //!
+//! With `wait_replicas`, WAIT acknowledges the messages before it. The server handles nothing else of the connection until
+//! it answers, so there is one WAIT at a time, for all messages that were sent since the last.
+//!
 //! Source: the documentation of the commands, and what redis-server 7.0 answers.
 
 use super::super::confirms::{Confirms, inflight};
@@ -33,6 +36,8 @@ pub struct RedisStreamSettings {
     inflight: usize,
     acknowledges: bool,
     three: bool,
+    /// Number of replicas of WAIT, as text, and as a number.
+    wait: Option<(String, i64)>,
 }
 
 impl RedisStreamSettings {
@@ -54,12 +59,14 @@ impl RedisStreamSettings {
         };
         let fits = ANSWER_BYTES / terms.payload_bytes.max(1);
         let max_length = options.number("max_length");
+        let replicas = i64::try_from(options.number("wait_replicas")).unwrap_or(i64::MAX);
         Ok(RedisStreamSettings {
             count: count.min(fits).max(1).to_string(),
             max_length: (max_length > 0).then(|| max_length.to_string()),
             inflight: inflight(options)?,
             acknowledges: options.text("ack_policy").unwrap_or("explicit") != "none",
             three,
+            wait: (replicas > 0).then(|| (replicas.to_string(), replicas)),
         })
     }
 }
@@ -86,6 +93,10 @@ pub struct RedisStream {
     confirms: Confirms,
     /// Messages answered on this connection.
     answered: u64,
+    /// Messages before the WAIT that is not answered yet; 0 if there is none.
+    waited: u64,
+    /// True if the server has several members.
+    in_cluster: bool,
 }
 
 impl RedisStream {
@@ -98,7 +109,14 @@ impl RedisStream {
             phase: Phase::Idle,
             confirms: Confirms::new(),
             answered: 0,
+            waited: 0,
+            in_cluster: false,
         }
+    }
+
+    /// Notes that the server has several members, of which another may become the primary.
+    pub fn join_cluster(&mut self) {
+        self.in_cluster = true;
     }
 
     /// Returns the part of the same client on its next connection.
@@ -138,7 +156,61 @@ impl RedisStream {
             }
             None => put_command(out, &[b"XADD", key, b"*", FIELD, message]),
         }
+        if self.waited == 0 {
+            self.wait(settings, out);
+        }
         true
+    }
+
+    /// Asks for the acknowledgement of all messages so far by replicas, for as long as it takes.
+    fn wait(&mut self, settings: &RedisStreamSettings, out: &mut Vec<u8>) {
+        if let Some((replicas, _)) = &settings.wait {
+            put_command(out, &[b"WAIT", replicas.as_bytes(), b"0"]);
+            self.waited = self.confirms.next() - 1;
+        }
+    }
+
+    /// Handles an answer to a publisher.
+    fn answer(
+        &mut self,
+        settings: &RedisStreamSettings,
+        item: Item<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        let is_wait = self.waited > 0 && self.answered == self.waited;
+        match (item, &settings.wait) {
+            (Item::Error(text), _) if is_wait || self.in_cluster && has_moved(text) => {
+                let text = String::from_utf8_lossy(text);
+                Err(SessionError::Busy(format!("the server stores nothing more: '{text}'")))
+            }
+            (Item::Integer(count), Some((_, replicas))) if is_wait => {
+                let waited = std::mem::take(&mut self.waited);
+                // Another client may have ended the wait.
+                let is_done = count >= *replicas;
+                if is_done {
+                    self.confirms.settle(waited, true, |sequence| heard(SessionEvent::Acknowledged(sequence)));
+                }
+                if !is_done || self.confirms.next() - 1 > waited {
+                    self.wait(settings, out);
+                }
+                Ok(())
+            }
+            (Item::Error(text), _) => {
+                self.answered(Some(text), heard);
+                Ok(())
+            }
+            // The identifier of a message.
+            (Item::Bulk(_), None) => {
+                self.answered(None, heard);
+                Ok(())
+            }
+            (Item::Bulk(_), Some(_)) => {
+                self.answered += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Handles an answer of a connected client.
@@ -153,9 +225,7 @@ impl RedisStream {
             (Phase::Group, Item::Simple(_)) => self.grouped(settings, out, heard),
             (Phase::Group, Item::Error(text)) if text.starts_with(b"BUSYGROUP") => self.grouped(settings, out, heard),
             (Phase::Own | Phase::New, Item::Error(text)) => return Err(ended(text)),
-            (Phase::Idle, Item::Error(text)) => self.answered(Some(text), heard),
-            // The identifier of a message.
-            (Phase::Idle, Item::Bulk(_)) => self.answered(None, heard),
+            (Phase::Idle, item) => return self.answer(settings, item, out, heard),
             (Phase::Own | Phase::New, Item::Array(values) | Item::Map(values)) => {
                 self.read(settings, values, out, heard);
             }
@@ -251,6 +321,12 @@ fn read_entries(values: Values<'_>, three: bool) -> impl Iterator<Item = (&[u8],
             (id, payload)
         },
     )
+}
+
+/// True if an error says that the server is not the primary, or not yet.
+fn has_moved(text: &[u8]) -> bool {
+    let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+    matches!(code, b"READONLY" | b"UNBLOCKED" | b"MASTERDOWN" | b"LOADING")
 }
 
 /// Makes the error for one that ends a subscription.

@@ -39,6 +39,7 @@ fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
         member: None,
         at_ns: Some(*at_ns),
         until_ns: Some(*until_ns),
+        peer: None,
         listens_ns: None,
         note: None,
     };

@@ -151,3 +151,76 @@ fn an_answer_is_short_where_messages_are_long() {
     assert_eq!(read(64 << 20, "100").unwrap(), "1");
     assert_eq!(read(16, "501").unwrap_err(), "read_count = 501: write 1 to 500");
 }
+
+/// Returns HELLO's answer of a server of this mode, in a role if it has one.
+fn hello_of(mode: &str, role: Option<&str>) -> Vec<u8> {
+    let pairs = [("server", "redis"), ("version", "7.0.1"), ("mode", mode)].into_iter();
+    let pairs: Vec<_> = pairs.chain(role.map(|role| ("role", role))).collect();
+    let mut out = Vec::new();
+    put_front(&mut out, b'%', pairs.len());
+    for (name, value) in pairs {
+        put_bulk(&mut out, name.as_bytes());
+        put_bulk(&mut out, value.as_bytes());
+    }
+    out
+}
+
+#[test]
+fn a_sentinel_names_the_primary_and_a_replica_is_left_again() {
+    let settings = at_qos_1(&[]);
+    let in_cluster = || {
+        let mut talk = Conversation::<Redis>::new(&settings, spec(Role::Publisher, "t"));
+        talk.session.at("127.0.0.1:1");
+        talk.said();
+        talk
+    };
+    let mut talk = in_cluster();
+    talk.say(&hello_of("sentinel", None)).unwrap();
+    assert_eq!(commands(&mut talk), ["SENTINEL GET-MASTER-ADDR-BY-NAME pubmark"]);
+    assert_eq!(talk.heard(), [], "a Sentinel is not the server");
+    let named = talk.say(b"*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
+    assert_eq!(named, Err(SessionError::Elsewhere("127.0.0.1:6379".into())));
+    for answer in [&b"_\r\n"[..], b"*-1\r\n", b"-IDONTKNOW ask later\r\n"] {
+        let mut talk = in_cluster();
+        talk.say(&hello_of("sentinel", None)).unwrap();
+        assert!(matches!(talk.say(answer), Err(SessionError::Busy(_))), "{answer:?}");
+    }
+    let refused = in_cluster().say(&hello_of("standalone", Some("replica")));
+    assert!(matches!(refused, Err(SessionError::Busy(words)) if words.contains("replica")));
+    let mut talk = in_cluster();
+    talk.say(&hello_of("standalone", Some("master"))).unwrap();
+    assert!(talk.publish(b"x", 8));
+    let moved = talk.say(b"-READONLY You can't write against a read only replica.\r\n");
+    assert!(matches!(moved, Err(SessionError::Busy(words)) if words.contains("READONLY")));
+    assert_eq!((talk.heard().last(), talk.session.unacknowledged()), (Some(&HeardEvent::Connected), 1));
+    // A server alone stays what it is: the message is refused.
+    let mut talk = connected(&settings, spec(Role::Publisher, "t"));
+    assert!(talk.publish(b"x", 8));
+    talk.say(b"-READONLY You can't write against a read only replica.\r\n").unwrap();
+    assert!(matches!(&talk.heard()[..], [HeardEvent::Refused(8, _)]));
+}
+
+#[test]
+fn replicas_acknowledge_what_was_sent_before_they_were_asked() {
+    let settings = at_qos_1(&[("wait_replicas", "2")]);
+    let mut talk = connected(&settings, spec(Role::Publisher, "t"));
+    assert!(talk.publish(b"a", 1) && talk.publish(b"b", 2) && talk.publish(b"c", 3));
+    assert_eq!(commands(&mut talk), ["XADD t * m a", "WAIT 2 0", "XADD t * m b", "XADD t * m c"]);
+    talk.say(b"$3\r\n1-0\r\n").unwrap();
+    assert_eq!(talk.heard(), [], "stored, and not acknowledged");
+    talk.say(b":2\r\n").unwrap();
+    assert_eq!((talk.heard(), commands(&mut talk)), (vec![HeardEvent::Acknowledged(1)], vec!["WAIT 2 0".to_owned()]));
+    talk.say(b"$3\r\n2-0\r\n-OOM no memory\r\n:1\r\n").unwrap();
+    let heard = talk.heard();
+    assert!(matches!(&heard[..], [HeardEvent::Refused(3, _)]), "too few replicas acknowledge nothing: {heard:?}");
+    assert_eq!(commands(&mut talk), ["WAIT 2 0"]);
+    talk.say(b":3\r\n").unwrap();
+    assert_eq!((talk.heard(), talk.session.unacknowledged()), (vec![HeardEvent::Acknowledged(2)], 0));
+    assert_eq!(commands(&mut talk), [""; 0]);
+    assert!(talk.publish(b"d", 4));
+    assert_eq!(commands(&mut talk), ["XADD t * m d", "WAIT 2 0"]);
+    talk.say(b"$3\r\n3-0\r\n").unwrap();
+    let ended = talk.say(b"-UNBLOCKED force unblock from blocking operation\r\n");
+    assert!(matches!(ended, Err(SessionError::Busy(_))), "{ended:?}");
+    assert_eq!(talk.session.unacknowledged(), 1, "it is sent again");
+}
