@@ -121,7 +121,9 @@ export interface Usage {
   rss_bytes_median: number;
   rss_bytes_max: number;
   uss_bytes_median: number;
-  [key: string]: number;
+  /** To storage; absent where it is not known. */
+  written_bytes?: number;
+  [key: string]: number | undefined;
 }
 
 export interface UsageSeries {

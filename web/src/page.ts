@@ -50,7 +50,11 @@ points: Array<Point>, claims: Array<Claim>,
 /**
  * Searches for a capacity; empty where the study names no objective.
  */
-capacities: Array<Capacity>, reference: Reference | null, machine: Array<Fact>,
+capacities: Array<Capacity>, reference: Reference | null,
+/**
+ * What its acknowledgements are worth; null unless the folder is that of a card.
+ */
+card: GuaranteeCard | null, machine: Array<Fact>,
 /**
  * Findings of `pubmark doctor` before the study began.
  */
@@ -63,6 +67,35 @@ records: Array<Run>,
  * `summary.csv`, as the program writes it.
  */
 summary_csv: string, };
+
+/**
+ * A row of it: counts of copies of messages, null where there is none.
+ */
+export type GuaranteeRow = {
+/**
+ * What happened.
+ */
+what: string,
+/**
+ * Null if the event was not measured at all.
+ */
+qos: number | null,
+/**
+ * Messages that the server acknowledged.
+ */
+acked: number | null,
+/**
+ * Acknowledged messages that a subscriber did not receive.
+ */
+acked_lost: number | null, lost: number | null, duplicated: number | null, reordered: number | null,
+/**
+ * Longest silence of a subscriber with the fault in it, ns.
+ */
+outage_ns: number | null,
+/**
+ * What was lost or broken, why there are no counts, and why they are unreliable.
+ */
+remarks: Array<string>, };
 
 /**
  * A search, or a study's loads for one system and workload.
@@ -251,6 +284,11 @@ first: number,
  * The shares from there on, in 0 to 1.
  */
 shares: Array<number>, };
+
+/**
+ * The card as the page shows it.
+ */
+export type GuaranteeCard = { rows: Array<GuaranteeRow>, };
 
 export type Against = { reason: string, runs: number,
 /**

@@ -51,7 +51,7 @@ export type Verdict = "valid" | "partly" | "invalid" | "failed";
 export const verdictOf = (run: Run): Verdict => (run.failed ? "failed" : run.valid ? "valid" : run.partly ? "partly" : "invalid");
 
 const RANKS: Record<string, [Tone, string]> = {
-  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], candidate: ["plain", "?"], [NOT_COMPARABLE]: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"],
+  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], candidate: ["plain", "?"], [NOT_COMPARABLE]: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"], "left out": ["bad", "✕"],
 };
 
 /** Where a cell stands, with what that means: `candidate ≤ 2.3×`. */

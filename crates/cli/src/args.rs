@@ -266,7 +266,8 @@ Examples:
   pubmark report results/quickstart-20260101-120000
   pubmark report results/before results/after --out both.html
   pubmark report results/slow-rates results/fast-rates --join
-  pubmark report results/brokers --where 'p99 < 20ms and server_memory < 100MB'")]
+  pubmark report results/brokers --where 'p99 < 20ms and server_memory < 100MB'
+  pubmark report results/brokers --promise 'survives kill' --cards results/card-nats-*")]
 pub struct ReportArgs {
     /// Results folders; the page shows several side by side.
     #[arg(required = true, value_name = "DIR")]
@@ -293,6 +294,13 @@ pub struct ReportArgs {
     /// Print the format of another tool (docs/other-tools.md).
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["markdown", "csv", "json", "all", "constraints"])]
     pub format: Option<ReportFormat>,
+    /// Rank only systems that were not seen to break this: 'survives cut link', 'survives freeze',
+    /// 'survives kill' or 'survives power cut'.
+    #[arg(long, value_name = "PROMISE", conflicts_with_all = ["format", "constraints"])]
+    pub promise: Option<String>,
+    /// With --promise: results folder of a card whose runs count as well. Repeatable.
+    #[arg(long, value_name = "DIR", requires = "promise")]
+    pub cards: Vec<PathBuf>,
     /// Print instead the systems that meet these bounds of figures, values of axes and licence:
     /// 'p99 < 20ms and qos = 1 and licence = MIT'.
     #[arg(long = "where", value_name = "CONSTRAINTS", conflicts_with_all = ["csv", "all"])]

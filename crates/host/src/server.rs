@@ -128,6 +128,8 @@ pub struct Server {
     kept: Kept,
     group: Group,
     container: Option<Contained>,
+    /// The file of its disk, if its power can be cut.
+    disk: Option<PathBuf>,
     /// Secrets that quotes of its log may not contain.
     secrets: Secrets,
 }
@@ -298,6 +300,7 @@ impl Server {
             kept,
             group,
             container,
+            disk: plan.disk.then(|| disk::image_of(&plan.dir)),
             secrets,
         };
         server.await_process(plan)?;
@@ -422,8 +425,14 @@ impl Server {
     pub fn watched(&self) -> Watched {
         let accounts = self.group.accounts.clone();
         match self.container {
-            Some(_) => Watched { root: self.pid, below_only: false, accounts, made_anew: true },
-            None => Watched { root: self.kept.pid(), below_only: true, accounts, made_anew: false },
+            Some(_) => Watched { root: self.pid, accounts, made_anew: true, ..Watched::default() },
+            None => Watched {
+                root: self.kept.pid(),
+                below_only: true,
+                accounts,
+                disk: self.disk.clone(),
+                ..Watched::default()
+            },
         }
     }
 

@@ -151,6 +151,10 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     }
     record.connections = connections(&results, &mut remarks);
     record.limits_reached = limits_reached(&results);
+    for (statement, count) in results.iter().flat_map(|result| &result.violations) {
+        let known = record.violations.entry(statement.clone()).or_default();
+        *known = known.saturating_add(*count);
+    }
     let mut exit_reason = None;
     if let Some(server) = measured.server {
         if let (Some(version), false) = (server.version, record.versions.contains_key("server")) {
@@ -313,6 +317,7 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
         uss_bytes_median: median_whole(samples(|usage| &usage.uss_bytes)),
         voluntary_switches: sum(|usage| usage.voluntary_switches),
         involuntary_switches: sum(|usage| usage.involuntary_switches),
+        written_bytes: None,
         busiest_thread_cores: None,
         cpu_cores_stddev: None,
     }

@@ -11,6 +11,7 @@ use pubmark_model::system::System;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::tuning::Tuning;
 use serde_json::Map;
+use std::collections::BTreeMap;
 
 fn blank_flow(Flow { name, workload }: Flow) -> FlowRecord {
     FlowRecord { name, own: Some(Box::new(OwnFigures::blank(workload))), ..FlowRecord::default() }
@@ -36,6 +37,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         counts: Counts::default(),
         refusals: Vec::new(),
         limits_reached: Vec::new(),
+        violations: BTreeMap::new(),
         rates: Rates::default(),
         times: TimeFigures::none(),
         pacing: None,

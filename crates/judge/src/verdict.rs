@@ -99,6 +99,7 @@ pub fn judge(
     judge.note(judge.part, artefacts::found(record));
     judge.note(Component::Generator, pauses::of_runtimes(record));
     judge.note(Component::Server, pauses::noted(record));
+    judge.note(Component::Server, promises::violated(record));
     judge.note(Component::Link, cuts::noted(record));
     let noisy = machine::noisy(record);
     silences(&mut judge, record, stood_still, !noisy.is_empty());

@@ -13,6 +13,7 @@ use pubmark_model::protocol::{
 use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
+use std::collections::BTreeMap;
 
 /// Adds a histogram; the first one becomes the sum.
 fn add(all: &mut Option<Histogram>, other: &Histogram) {
@@ -51,6 +52,8 @@ pub struct ThreadOutcome {
     pub refused: Ranges,
     /// Limits of its own that the server reported.
     pub limits_reached: Vec<String>,
+    /// Violations of the protocol by the server, by statement.
+    pub violations: BTreeMap<&'static str, u64>,
     /// Times and counts of the arrivals.
     pub receipts: Option<ReceiveRecorder>,
     /// The subscriber whose arrivals these are, if it is only one.
@@ -208,6 +211,10 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             if !result.limits_reached.contains(&limit) {
                 result.limits_reached.push(limit);
             }
+        }
+        for (statement, count) in outcome.violations {
+            let known = result.violations.entry(statement.to_owned()).or_default();
+            *known = known.saturating_add(count);
         }
         flow.missing.add(outcome.missing);
         flow.churn = flow.churn.or(outcome.churn.map(|churned| Box::new(churned.result())));

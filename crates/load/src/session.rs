@@ -185,6 +185,8 @@ pub enum SessionEvent<'a> {
         /// True if the server had kept it for later subscribers (MQTT).
         is_retained: bool,
     },
+    /// The server broke this statement of its protocol's specification.
+    Violation(&'static str),
     /// The messages that follow are from this part of a topic, from 0: order is promised within each. The first in
     /// each call of [`Session::input`], if there are several.
     Part(u32),

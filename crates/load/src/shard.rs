@@ -58,6 +58,7 @@ use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
 use rustix::event::epoll;
 use state::{Away, Consumers, Inbound, Lingering, Outbound, Ramp, ReachedLimits, Shard};
+use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use waiting::{EVENTS, TICK, await_events};
 
@@ -169,6 +170,7 @@ impl<'a, S: Session> Shard<'a, S> {
             alive_ns: 0,
             server: None,
             limits: ReachedLimits::default(),
+            violations: BTreeMap::new(),
             failure: None,
             away: Away::new(workload.reconnect),
             remarks: Vec::new(),
@@ -419,8 +421,19 @@ impl<'a, S: Session> Shard<'a, S> {
     /// recorder.
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
-        let Shard { connections, settings, buffer, answers, inbound, outbound, server, limits, longest_bytes, .. } =
-            self;
+        let Shard {
+            connections,
+            settings,
+            buffer,
+            answers,
+            inbound,
+            outbound,
+            server,
+            limits,
+            violations,
+            longest_bytes,
+            ..
+        } = self;
         let longest_bytes = *longest_bytes;
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Message { payload: message, .. } => {
@@ -442,6 +455,10 @@ impl<'a, S: Session> Shard<'a, S> {
                     inbound.unheard -= 1;
                     inbound.heard_ns = now;
                 }
+            }
+            SessionEvent::Violation(statement) => {
+                let count = violations.entry(statement).or_default();
+                *count = count.saturating_add(1);
             }
             SessionEvent::Part(part) => inbound.recorder.part = part,
             SessionEvent::Acknowledged(sequence) => {
@@ -531,6 +548,7 @@ impl<'a, S: Session> Shard<'a, S> {
         };
         outcome.remarks.append(&mut remarks);
         outcome.limits_reached = self.limits.take(clock::now());
+        outcome.violations = std::mem::take(&mut self.violations);
         outcome.connections = connections;
         outcome.server = self.server.take();
         outcome

@@ -146,6 +146,7 @@ fn used(began: &Snapshot, now: &Snapshot) -> Used {
         user_ns: user_ns as Ns,
         voluntary_switches: now.voluntary.saturating_sub(began.voluntary),
         involuntary_switches: now.involuntary.saturating_sub(began.involuntary),
+        written_bytes: None,
     }
 }
 

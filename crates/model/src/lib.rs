@@ -35,6 +35,7 @@ pub mod pin;
 pub mod plan;
 pub mod printable;
 pub mod profile;
+pub mod promise;
 pub mod protocol;
 pub mod question;
 pub mod record;

@@ -96,6 +96,9 @@ pub struct RunRecord {
     /// Limits of its own that the server reported while clients were connected, in its words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_reached: Vec<String>,
+    /// Violations of the protocol by the server, as clients saw them: their number by statement of the specification.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub violations: BTreeMap<String, u64>,
     /// Rates over the window.
     pub rates: Rates,
     /// Times of messages: the headline and the others, each `None` if it was not measured, as at
@@ -236,6 +239,10 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+    /// Bytes of storage that its processes changed, by `write_bytes` of `/proc/PID/io`; `None` for agents, where the
+    /// kernel does not show it to this user, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
     /// Processors that the busiest of its threads used, 0 to 1; `None` if threads were not sampled,
     /// as for agents, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,6 +339,21 @@ pub struct Deployment {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Its processes.
     pub processes: Vec<ServerProcess>,
+    /// Writes of the disk whose power is cut, from the window's beginning until then, at most to the window's end;
+    /// `None` without such a disk, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskFigures>,
+}
+
+/// What a block device was asked to write, by the kernel's count; with several members, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskFigures {
+    /// Write requests, after the kernel merged adjacent ones.
+    pub writes: u64,
+    /// Flushes of its cache. Syncs at the same time share one, and a commit of the journal may need two.
+    pub flushes: u64,
+    /// Time that these took, ns, to a millisecond.
+    pub flush_ns: Ns,
 }
 
 /// A container, as its engine describes it.

@@ -12,6 +12,7 @@ use crate::link::Side;
 use crate::message_headers::MessageHeaders;
 use crate::payload::Payload;
 use crate::payload_content::PayloadContent;
+use crate::promise::Promise;
 use crate::topic_set::{MOST_TOPICS, Subscriptions};
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
@@ -291,6 +292,8 @@ keys! {
     order: RunSequence = RunSequence::Interleaved;
     /// systems tie if they are shown to differ by less than this, 0.1% to 50%
     tie: Percent = Percent(5.0);
+    /// leave systems out of rankings whose runs here broke it: survives cut link, survives freeze, survives kill or survives power cut
+    promise: Promise;
     /// lifetime of a server: run (one run) or cell (consecutive runs that need the same server, while they are ok) (run)
     fresh: FreshServer;
     /// keep each CPU awake during a run, with a spinner of the idle class

@@ -21,6 +21,7 @@ use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::payload::SizeFiles;
 use crate::profile::trace::TraceFiles;
+use crate::promise::Promise;
 use crate::question::AskedQuestions;
 use crate::secret_name::is_secret_name;
 use crate::setting::{FreshServer, RunSequence, Settings, StopRule, WindowLength, as_typed, key};
@@ -343,6 +344,16 @@ impl Study {
             }
         }
         figures
+    }
+
+    /// Returns the promise that ranked systems must not have broken, if the study names one.
+    pub fn promise(&self) -> Option<Promise> {
+        self.settings.promise
+    }
+
+    /// Sets that promise.
+    pub fn set_promise(&mut self, promise: Promise) {
+        self.settings.promise = Some(promise);
     }
 
     /// Returns the seed of everything random.

@@ -15,6 +15,9 @@ pub struct Used {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+    /// Bytes that it wrote to storage; `None` for agents, and where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
 }
 
 impl Used {
@@ -25,6 +28,7 @@ impl Used {
             user_ns: make(self.user_ns, other.user_ns),
             voluntary_switches: make(self.voluntary_switches, other.voluntary_switches),
             involuntary_switches: make(self.involuntary_switches, other.involuntary_switches),
+            written_bytes: self.written_bytes.zip(other.written_bytes).map(|(own, its)| make(own, its)),
         }
     }
 }
@@ -111,7 +115,13 @@ mod tests {
     use super::*;
 
     fn reading(at_ns: Ns, cpu_ns: Ns) -> UsageReading {
-        let used = Used { cpu_ns, user_ns: cpu_ns / 2, voluntary_switches: cpu_ns / 10, involuntary_switches: 0 };
+        let used = Used {
+            cpu_ns,
+            user_ns: cpu_ns / 2,
+            voluntary_switches: cpu_ns / 10,
+            involuntary_switches: 0,
+            written_bytes: Some(cpu_ns / 5),
+        };
         UsageReading { at_ns, used, samples: (at_ns / 100) as usize }
     }
 
@@ -121,6 +131,7 @@ mod tests {
         assert_eq!(between(&readings, 100, 400).cpu_ns, 500);
         let used = between(&readings, 150, 300);
         assert_eq!((used.cpu_ns, used.user_ns, used.voluntary_switches), (50 + 200, 125, 25));
+        assert_eq!(used.written_bytes, Some(50));
         assert_eq!(between(&readings, 0, 5_000).cpu_ns, 510, "beyond the readings nothing is known to be used");
         assert_eq!((samples_by(&readings, 399), samples_by(&readings, 400), samples_by(&readings, 50)), (2, 4, 0));
         assert_eq!(between(&[], 1, 2), Used::default());

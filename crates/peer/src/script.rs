@@ -77,6 +77,16 @@ pub struct NamedLimits {
     pub payload_bytes: Option<u32>,
 }
 
+/// Violations of MQTT.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MqttViolations {
+    /// Messages that are delivered with DUP, for the first time.
+    pub dup: AffectedMessages,
+    /// Messages that are delivered twice at once, at QoS 1 and 2: with one identifier, and without DUP.
+    pub redeliver: AffectedMessages,
+}
+
 /// End of a publisher's connection, with an error of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,6 +218,8 @@ pub struct PeerScript {
     /// True if all that is passed on is kept for consumers that come later and read from the beginning (Kafka,
     /// JetStream, streams of Redis).
     pub keep: bool,
+    /// Violations of MQTT.
+    pub mqtt: MqttViolations,
     /// Messages that are counted; all data messages by default.
     pub count: Option<Counted>,
     /// True if they are also counted by topic.
@@ -218,7 +230,9 @@ impl PeerScript {
     /// Reads a script. The error gives line and column, or the invalid value.
     pub fn parse(text: &str) -> Result<PeerScript, String> {
         let script: PeerScript = toml::from_str(text).map_err(|error| error.to_string())?;
-        let everies = [&script.lose, &script.swallow, &script.duplicate, &script.reorder].map(|places| places.every);
+        let affected = [&script.lose, &script.swallow, &script.duplicate, &script.reorder];
+        let mqtt = [&script.mqtt.dup, &script.mqtt.redeliver];
+        let everies: Vec<Option<u32>> = affected.into_iter().chain(mqtt).map(|places| places.every).collect();
         let never_due = script.store.as_ref().is_some_and(|store| store.sync == StoreSync::Every(0));
         if never_due || everies.contains(&Some(0)) || [script.corrupt.every, script.refuse.every].contains(&Some(0)) {
             return Err("every = 0: messages are counted from 1".into());
@@ -295,6 +309,7 @@ mod tests {
             block = { from = 1, to = 2, words = "low on memory" }
             store = { file = "s", sync = { every = 3 } }
             keep = true
+            mqtt = { dup = { every = 19 }, redeliver = { at = [[0, 1]] } }
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
             count = { from = "500ms", for = "2s" }
             [[stall]]

@@ -67,6 +67,8 @@ pub struct CellResult {
     pub cell: Cell,
     /// True if its system is a reference, which is never ranked.
     pub is_reference: bool,
+    /// True if its system broke the promise that the study ranks at: it is then treated as a reference.
+    pub breaks_promise: bool,
     /// The system that is the floor of its agent's language, if it has one.
     pub floor: Option<String>,
     /// State of the results.
@@ -217,6 +219,7 @@ fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> CellResult {
         reasons: [reasons(&partly), reasons(&invalid)],
         error: failed.first().and_then(|run| run.error.clone()),
         is_reference: is_reference(&cell.system),
+        breaks_promise: false,
         floor: Some(cell.system.floor.clone()).filter(|floor| !floor.is_empty()),
         cell,
     }

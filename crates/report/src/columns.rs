@@ -146,6 +146,8 @@ pub(crate) const LAST: u8 = 1;
 
 /// The name of the column with the bytes that interfaces carried for a message.
 const ON_WIRE: &str = "wire/msg";
+/// The name of the column with the bytes that the server wrote to storage.
+const WRITTEN: &str = "written/msg";
 /// The name of the column with the time until all had heard each other.
 const MET: &str = "discovery";
 
@@ -170,6 +172,7 @@ pub(crate) const LATENCY: &[Spec] = &[
     spec(THRIFT, Show::Thrift, 3),
     spec("server cores", Show::Number(Figure::SERVER_CPU), 1),
     spec("server memory", Show::Bytes(Figure::SERVER_MEMORY), 1),
+    spec(WRITTEN, Show::Bytes(Figure::SERVER_WRITTEN_PER_MESSAGE), 11),
     spec("CPU cores", Show::Number(Figure::CPU_CORES), 5),
     spec("memory", Show::Bytes(Figure::MEMORY_MAX), 7),
     spec("connect p99", Show::Time(Figure::CONNECT_P99), 9),
@@ -193,6 +196,7 @@ pub(crate) const THROUGHPUT: &[Spec] = &[
     spec(THRIFT, Show::Thrift, 3),
     spec("server cores", Show::Number(Figure::SERVER_CPU), 1),
     spec("server memory", Show::Bytes(Figure::SERVER_MEMORY), 1),
+    spec(WRITTEN, Show::Bytes(Figure::SERVER_WRITTEN_PER_MESSAGE), 10),
     spec("CPU cores", Show::Number(Figure::CPU_CORES), 6),
     spec("memory", Show::Bytes(Figure::MEMORY_MAX), 7),
     spec("switches/msg", Show::Number(Figure::SWITCHES), 9),
@@ -313,7 +317,7 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
     let mark = match word {
         CellVerdict::Winner => Mark::Good,
         CellVerdict::Invalid | CellVerdict::Failed => Mark::Bad,
-        CellVerdict::Missing | CellVerdict::Skipped | CellVerdict::Reference => Mark::Muted,
+        CellVerdict::Missing | CellVerdict::Skipped | CellVerdict::Reference | CellVerdict::LeftOut => Mark::Muted,
         CellVerdict::Tie
         | CellVerdict::Behind
         | CellVerdict::Candidate

@@ -2,7 +2,7 @@
 
 use crate::text;
 use pubmark_model::figure::{Figure, Unit};
-use pubmark_model::record::{CLOCK_SHARE, FigureGroup, RunRecord};
+use pubmark_model::record::{CLOCK_SHARE, FigureGroup, Finding, Reason, RunRecord};
 use pubmark_stats::{Estimate, Interval, Runs, typical_run};
 
 mod clock;
@@ -203,6 +203,13 @@ impl Value {
 pub(crate) fn allows(run: &RunRecord, group: FigureGroup) -> bool {
     let verdict = &run.verdict;
     run.error.is_none() && (verdict.valid || (!verdict.reasons.is_empty() && verdict.allows(group)))
+}
+
+/// Returns what makes the counts of a run unreliable. Losses, duplicates and the like do not: they are what is counted.
+pub(crate) fn against_counts(run: &RunRecord) -> impl Iterator<Item = &Finding> {
+    const COUNTED: [Reason; 4] = [Reason::MessagesLost, Reason::Duplicates, Reason::Reordered, Reason::Corrupted];
+    let reasons = run.verdict.reasons.iter();
+    reasons.filter(|found| found.figures.contains(&FigureGroup::Counts) && !COUNTED.contains(&found.reason))
 }
 
 /// Returns whether a run may be compared with others of its repeat by these figures.

@@ -1,15 +1,21 @@
 //! The guarantee card: what a system's acknowledgements are worth when something happens to it.
 
 use crate::document::{Document, Entry, Head, Mark, Note, Row, Table};
+use crate::figures::against_counts;
 use crate::report::Report;
 use crate::text::{NONE, clean, time, whole};
 use crate::{markdown, terminal};
-use pubmark_model::record::{FigureGroup, Reason, RunRecord};
+use pubmark_files::{Links, read_text};
+use pubmark_model::record::RunRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Longest reason and name that are shown, characters.
 const TEXT_CHARS: usize = 200;
+
+/// Name of the file of a card in its results folder.
+pub const CARD: &str = "card.json";
 
 /// An event of the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -57,6 +63,9 @@ struct CardRow {
     unreliable: Option<String>,
     #[serde(flatten)]
     counts: Option<CardCounts>,
+    /// Violations of the protocol by the server, by statement.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    violations: BTreeMap<String, u64>,
     #[serde(skip)]
     broken: Option<String>,
 }
@@ -77,6 +86,34 @@ struct CardCounts {
     outage_ns: Option<u64>,
 }
 
+/// The card as the page shows it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "GuaranteeCard"))]
+pub(crate) struct CardView {
+    rows: Vec<CardRowView>,
+}
+
+/// A row of it: counts of copies of messages, null where there is none.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "GuaranteeRow"))]
+struct CardRowView {
+    /// What happened.
+    what: &'static str,
+    /// Null if the event was not measured at all.
+    qos: Option<u64>,
+    /// Messages that the server acknowledged.
+    acked: Option<u64>,
+    /// Acknowledged messages that a subscriber did not receive.
+    acked_lost: Option<u64>,
+    lost: Option<u64>,
+    duplicated: Option<u64>,
+    reordered: Option<u64>,
+    /// Longest silence of a subscriber with the fault in it, ns.
+    outage_ns: Option<u64>,
+    /// What was lost or broken, why there are no counts, and why they are unreliable.
+    remarks: Vec<String>,
+}
+
 /// The card of a system.
 #[derive(Clone, Debug)]
 pub struct GuaranteeCard {
@@ -93,7 +130,7 @@ impl GuaranteeCard {
             let why = refused.iter().find(|row| row.event == event).map(|row| row.why.clone());
             if let Some(why) = why {
                 let not_measured = Some(clean(&why, TEXT_CHARS));
-                rows.push(CardRow { event, qos: None, not_measured, unreliable: None, counts: None, broken: None });
+                rows.push(CardRow { not_measured, ..CardRow::new(event, None) });
                 continue;
             }
             let is_own = |index: &usize| {
@@ -104,6 +141,39 @@ impl GuaranteeCard {
         let first = report.cells().first();
         let system = first.and_then(|result| result.cell.axes.get("system")?.as_str().map(str::to_owned));
         GuaranteeCard { system: system.unwrap_or_default(), title: clean(&report.study().title, TEXT_CHARS), rows }
+    }
+
+    /// Returns the card of a results folder; `None` if it was not measured as one.
+    pub(crate) fn of_folder(report: &Report) -> Option<GuaranteeCard> {
+        let text = read_text(&report.folder().join(CARD), Links::Refuse).ok()?;
+        let card: Value = serde_json::from_str(&text).ok()?;
+        // Counts are those of the records; only they do not have the events that could not be played.
+        let not_played = |event: CardEvent| {
+            let mut rows = card["rows"].as_array()?.iter();
+            let row = rows.find(|row| row["name"] == event.name && row["qos"].is_null())?;
+            Some(NotMeasured { event, why: row["not_measured"].as_str()?.to_owned() })
+        };
+        Some(GuaranteeCard::of(report, CARD_EVENTS.into_iter().filter_map(not_played).collect()))
+    }
+
+    /// Returns the card as the page shows it.
+    pub(crate) fn view(&self) -> CardView {
+        let row = |row: &CardRow| {
+            // Without acknowledgements, none can be broken.
+            let acked = row.counts.filter(|counts| counts.acked > 0);
+            CardRowView {
+                what: row.event.what,
+                qos: row.qos,
+                acked: acked.map(|counts| counts.acked),
+                acked_lost: acked.and_then(|counts| counts.acked_lost),
+                lost: row.counts.map(|counts| counts.lost),
+                duplicated: row.counts.map(|counts| counts.duplicated),
+                reordered: row.counts.map(|counts| counts.reordered),
+                outage_ns: row.counts.and_then(|counts| counts.outage_ns),
+                remarks: row.remarks().collect(),
+            }
+        };
+        CardView { rows: self.rows.iter().map(row).collect() }
     }
 
     /// True if a row was measured.
@@ -176,6 +246,7 @@ impl GuaranteeCard {
         let mut notes = vec!["outage: the longest silence of a subscriber with the fault in it".to_owned()];
         let unmeasured = self.rows.iter().filter_map(|row| Some((row, row.not_measured.as_ref()?)));
         notes.extend(unmeasured.map(|(row, why)| format!("{}: not measured: {why}", row.name())));
+        notes.extend(self.rows.iter().flat_map(|row| row.violated().map(|what| format!("{}: {what}", row.name()))));
         let mut unreliable = self.rows.iter().filter_map(|row| Some((row, row.unreliable.as_ref()?)));
         if let Some((row, why)) = unreliable.next() {
             let more = match unreliable.count() {
@@ -197,28 +268,30 @@ impl GuaranteeCard {
 }
 
 impl CardRow {
+    fn new(event: CardEvent, qos: Option<u64>) -> CardRow {
+        let violations = BTreeMap::new();
+        CardRow { event, qos, not_measured: None, unreliable: None, counts: None, violations, broken: None }
+    }
+
     fn of(report: &Report, event: CardEvent, index: usize) -> CardRow {
         let result = &report.cells()[index];
         let qos = u64::from(result.cell.workload.qos);
         let runs = report.runs().iter().zip(report.cells_of_runs()).filter(|(_, cell)| **cell == index);
         let made: Vec<&RunRecord> = runs.map(|(run, _)| run).filter(|run| run.error.is_none()).collect();
-        let mut row =
-            CardRow { event, qos: Some(qos), not_measured: None, unreliable: None, counts: None, broken: None };
+        let mut row = CardRow::new(event, Some(qos));
         if made.is_empty() {
             let why = result.error.as_deref().or(result.cell.skipped.as_deref()).unwrap_or("there was no run");
             row.not_measured = Some(clean(why, TEXT_CHARS));
             return row;
         }
-        let against = made.iter().flat_map(|run| &run.verdict.reasons);
-        // Losses, duplicates and the like are what the card is about.
-        let is_result = |reason: Reason| {
-            let results = [Reason::MessagesLost, Reason::Duplicates, Reason::Reordered, Reason::Corrupted];
-            results.contains(&reason)
-        };
-        let against = against.filter(|found| found.figures.contains(&FigureGroup::Counts) && !is_result(found.reason));
-        row.unreliable = against.map(|finding| clean(&finding.evidence, TEXT_CHARS)).next();
+        let mut against = made.iter().flat_map(|run| against_counts(run));
+        row.unreliable = against.next().map(|finding| clean(&finding.evidence, TEXT_CHARS));
         let mut counts = CardCounts::default();
         for run in made {
+            for (statement, count) in &run.violations {
+                let known = row.violations.entry(clean(statement, TEXT_CHARS)).or_default();
+                *known = known.saturating_add(*count);
+            }
             let own = &run.counts;
             counts.expected = counts.expected.saturating_add(own.expected);
             counts.acked = counts.acked.saturating_add(own.acked);
@@ -232,6 +305,20 @@ impl CardRow {
         row.counts = Some(counts);
         row.broken = row.sentence(&counts);
         row
+    }
+
+    /// Says which statements of its protocol the server broke.
+    fn violated(&self) -> impl Iterator<Item = String> {
+        let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let broken = self.violations.iter();
+        broken.map(move |(statement, count)| format!("the server broke its protocol, {}: {statement}", times(*count)))
+    }
+
+    /// Returns what is to be known of it beside its counts.
+    fn remarks(&self) -> impl Iterator<Item = String> {
+        let unreliable = self.unreliable.iter().map(|why| format!("unreliable: {why}"));
+        let not_measured = self.not_measured.iter().map(|why| format!("not measured: {why}"));
+        self.broken.iter().cloned().chain(not_measured).chain(unreliable).chain(self.violated())
     }
 
     /// Returns its name in a sentence.

@@ -10,17 +10,20 @@ use crate::summary;
 use pubmark_model::figure::Figure;
 use serde_json::{Map, Value, json};
 
-/// The rows, with the questions where the study is measured until they are decided, and
-/// the capacities that it asks for.
+/// The rows, with the questions where the study is measured until they are decided, what became
+/// of the promise that it ranks at, and the capacities that it asks for.
 pub(crate) fn whole(report: &Report) -> Value {
     let (decides, asks) = (report.study().until_decided(), report.study().asked_capacity().is_some());
-    if !decides && !asks {
+    if !decides && !asks && report.promise().is_none() {
         return summary(report);
     }
     let mut all = json!({"summary": summary(report)});
     if decides {
         all["questions"] = questions(report);
         all["made_again"] = report.counts().made_again.into();
+    }
+    if let Some(promise) = report.promise() {
+        all["promise"] = json!(promise);
     }
     if asks {
         all["capacities"] = report.capacities().iter().map(CapacityResult::json).collect();

@@ -269,8 +269,9 @@ fn lighten(run: &mut RunRecord) {
     run.options = BTreeMap::new();
     run.applied = Map::new();
     run.pacing = None;
-    // Only the fact that there was a server is kept.
-    run.deployment = run.deployment.as_ref().map(|_| Deployment::default());
+    // Of the server only the fact that there was one is kept, and its disk.
+    let disk = |deployment: &Deployment| Deployment { disk: deployment.disk, ..Deployment::default() };
+    run.deployment = run.deployment.as_ref().map(disk);
     if let Some(connections) = &mut run.connections {
         (connections.first_error, connections.first_loss) = (None, None);
     }

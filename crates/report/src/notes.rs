@@ -8,6 +8,7 @@ use crate::document::Rows;
 use crate::modes;
 use crate::not_run;
 use crate::points::Point;
+use crate::promises::PromiseOutcome;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::settings;
@@ -228,7 +229,8 @@ const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load g
 
 /// Returns remarks on the whole report.
 pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
-    let mut lines = settings::lines(report);
+    let mut lines: Vec<String> = report.promise().map(PromiseOutcome::lines).unwrap_or_default();
+    lines.extend(settings::lines(report));
     lines.extend(build_info::lines(report));
     lines.extend(not_run::lines(report.cells(), rows));
     lines.extend(records(report));

@@ -9,6 +9,7 @@ use crate::languages;
 use crate::light_records::{self, Kept, Unread};
 use crate::points::group::points;
 use crate::points::{Point, headline};
+use crate::promises::{self, PromiseOutcome, PromiseTest, UntestedPromise};
 use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, place, read_records};
 use crate::reference::Reference;
@@ -21,6 +22,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::flow::FLOW;
 use pubmark_model::plan;
+use pubmark_model::promise::Promise;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_model::system::{System, Systems, is_system_name};
@@ -159,6 +161,8 @@ pub struct Report {
     pub(crate) searched_headroom: Vec<SearchedPart<Report>>,
     /// Searches for the capacities that it asks for.
     pub(crate) searched_capacity: Vec<SearchedPart<Report>>,
+    /// What became of the promise that systems are ranked at.
+    promise: Option<PromiseOutcome>,
     pub(crate) torn: bool,
     superseded: usize,
     pub(crate) strays: usize,
@@ -276,11 +280,46 @@ impl Report {
             reference: None,
             searched_headroom: Vec::new(),
             searched_capacity: Vec::new(),
+            promise: None,
             torn: kept.torn,
             superseded: kept.superseded,
         };
-        report.decide_claims();
+        match report.study.promise() {
+            Some(promise) => report.rank_at(promise, &report.promise_tests(promise)),
+            None => report.decide_claims(),
+        }
         Ok(report)
+    }
+
+    /// Ranks systems again, without those whose runs, here or in the reports of cards, broke a promise.
+    ///
+    /// # Errors
+    /// If no run tests it.
+    pub fn hold_to(&mut self, promise: Promise, cards: &[Report]) -> Result<(), UntestedPromise> {
+        let mut tests = self.promise_tests(promise);
+        tests.extend(cards.iter().flat_map(|card| card.promise_tests(promise)));
+        if tests.is_empty() {
+            return Err(UntestedPromise { promise });
+        }
+        self.study.set_promise(promise);
+        self.rank_at(promise, &tests);
+        Ok(())
+    }
+
+    /// Returns what became of the promise that systems are ranked at; `None` without one.
+    pub fn promise(&self) -> Option<&PromiseOutcome> {
+        self.promise.as_ref()
+    }
+
+    fn promise_tests(&self, promise: Promise) -> Vec<PromiseTest> {
+        let cells = self.cells_of_runs.iter().map(|cell| &self.cells[*cell]);
+        promises::tests(promise, self.runs.iter().zip(cells))
+    }
+
+    fn rank_at(&mut self, promise: Promise, tests: &[PromiseTest]) {
+        self.promise = Some(promises::mark(promise, tests, &mut self.cells));
+        self.points = points(&self.cells, &self.study.ranked_figures(), RankingRules::of(&self.study));
+        self.decide_claims();
     }
 
     /// Decides the claims by what is there: again, once searches have been read.
@@ -379,7 +418,11 @@ impl Report {
     /// `broker`, `library` or `reference`.
     pub(crate) fn kind(&self, system: &str) -> &'static str {
         match system {
-            system if self.cells.iter().any(|result| result.is_reference && result.cell.system.name == system) => {
+            system
+                if self.cells.iter().any(|result| {
+                    result.is_reference && !result.breaks_promise && result.cell.system.name == system
+                }) =>
+            {
                 "reference"
             }
             system if self.brokers.iter().any(|broker| broker == system) => "broker",

@@ -51,6 +51,8 @@ pub enum CellVerdict {
     Valid,
     /// Not to be ranked.
     Reference,
+    /// Not ranked, because it broke the promise of the study.
+    LeftOut,
     /// Its figure is unreliable.
     Invalid,
     /// All its runs failed.
@@ -63,7 +65,7 @@ pub enum CellVerdict {
 
 impl CellVerdict {
     /// Every word, those of a ranking first.
-    pub const ALL: [CellVerdict; 12] = [
+    pub const ALL: [CellVerdict; 13] = [
         CellVerdict::Winner,
         CellVerdict::Tie,
         CellVerdict::Behind,
@@ -72,6 +74,7 @@ impl CellVerdict {
         CellVerdict::Alone,
         CellVerdict::Valid,
         CellVerdict::Reference,
+        CellVerdict::LeftOut,
         CellVerdict::Invalid,
         CellVerdict::Failed,
         CellVerdict::Missing,
@@ -89,6 +92,7 @@ impl CellVerdict {
             CellVerdict::Alone => "alone",
             CellVerdict::Valid => OK,
             CellVerdict::Reference => "reference",
+            CellVerdict::LeftOut => "left out",
             CellVerdict::Invalid => UNRELIABLE,
             CellVerdict::Failed => FAILED,
             CellVerdict::Missing => MISSING,
@@ -120,6 +124,7 @@ impl CellVerdict {
             CellVerdict::Alone => "no other system here has a figure to compare with",
             CellVerdict::Valid => "its figure is reliable, and the study has no other system here",
             CellVerdict::Reference => "measured beside the others, and never ranked",
+            CellVerdict::LeftOut => "not ranked, because it lost acknowledged messages that it should keep (`promise`)",
             CellVerdict::Invalid => {
                 "the figure that ranks systems is unreliable in all its runs; the reasons are below the table"
             }
@@ -146,6 +151,9 @@ fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
     let column = headline(point.unthrottled);
     if result.figures.comparable(column).is_empty() {
         return CellVerdict::Invalid;
+    }
+    if result.breaks_promise {
+        return CellVerdict::LeftOut;
     }
     if result.is_reference {
         return CellVerdict::Reference;

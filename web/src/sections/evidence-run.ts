@@ -165,12 +165,12 @@ function usage(record: RunRecord): Child {
     ...agents.map((agent): [string, Usage, string] => [`agent: ${clean(agent.name, 60)}${agent.agent ? `, ${clean(agent.agent.name, 60)} ${clean(agent.agent.version, 60)}` : ""}`, agent.usage, pauses(agent.pauses)]),
   ];
   const rows = lines.filter((line): line is [string, Usage, string] => line[1] !== null).map(([name, use, note]): Child[] => [
-    name, quantity(use.cpu_cores, "cores"), `${quantity(use.cpu_s * 1e9, "ns")}`, quantity(use.rss_bytes_median, "bytes"), quantity(use.rss_bytes_max, "bytes"), quantity(use.uss_bytes_median, "bytes"), note,
+    name, quantity(use.cpu_cores, "cores"), `${quantity(use.cpu_s * 1e9, "ns")}`, quantity(use.rss_bytes_median, "bytes"), quantity(use.rss_bytes_max, "bytes"), quantity(use.uss_bytes_median, "bytes"), use.written_bytes === undefined ? NONE : quantity(use.written_bytes, "bytes"), note,
   ]);
   if (rows.length === 0) return null;
   return [
     h("h3", null, "What it used"),
-    plainTable("Processor time and memory over the window", ["who", number("CPU cores"), number("CPU time"), number("RSS median"), number("RSS max"), number("USS median"), "did not run"], rows),
+    plainTable("Processor time, memory and bytes written to storage over the window", ["who", number("CPU cores"), number("CPU time"), number("RSS median"), number("RSS max"), number("USS median"), number("written"), "did not run"], rows),
   ];
 }
 

@@ -6,6 +6,7 @@ import { claims } from "./claims";
 import { comparison } from "./comparison";
 import { cost } from "./cost";
 import { downloads } from "./downloads";
+import { guarantees } from "./guarantees";
 import { latency } from "./latency";
 import { map } from "./map";
 import { opening } from "./opening";
@@ -17,4 +18,4 @@ import { throughput } from "./throughput";
 /** The page from top to bottom: the answer, figures and charts, tables, runs, settings.
  *  A comparison or a search for a capacity, where there is one, is what the page was
  *  made for: it follows the answer. */
-export const SECTIONS: Section[] = [opening, comparison, capacity, latency, throughput, map, cost, bindings, published, cells, claims, runs, settings, downloads];
+export const SECTIONS: Section[] = [opening, guarantees, comparison, capacity, latency, throughput, map, cost, bindings, published, cells, claims, runs, settings, downloads];

@@ -11,10 +11,11 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::fault::Script;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::{Axis, Study, StudyPart};
-use pubmark_report::{CARD_EVENTS, CardEvent, GuaranteeCard, NotMeasured};
+use pubmark_report::{CARD, CARD_EVENTS, CardEvent, GuaranteeCard, NotMeasured, Report};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
 use serde_json::Value;
+use std::path::Path;
 
 /// Keys that the card sets unless `--set` does, with their values.
 const USUAL: [(&str, &str); 4] = [("pairs", "3"), ("rate", "100"), ("duration", "6s"), ("repeats", "1")];
@@ -37,11 +38,22 @@ pub fn card(args: &CardArgs, mut registry: Registry, voice: Voice) -> Result<Cod
         return Ok(Code::Done);
     };
     let card = GuaranteeCard::of(&measured.report, refused);
+    let page = measured.folder().join(measure::PAGE);
+    write(&card, measured.folder())?;
+    Report::write_html(&[&measured.report], &page).map_err(Failure::run)?;
     let json = || Ok(card.json());
     measure::show(&args.measure, json, || card.markdown(), |width, colour| card.terminal(width, colour))?;
-    voice.note(&format!("report: {}", measured.folder().join(measure::PAGE).display()));
+    voice.note(&format!("report: {}", page.display()));
     let interrupted = measured.end(voice);
     Ok(if card.has_a_row() && !interrupted { Code::Done } else { Code::Run })
+}
+
+/// Writes the card into its results folder, so that the page of the folder shows it.
+fn write(card: &GuaranteeCard, folder: &Path) -> Result<(), Failure> {
+    let path = folder.join(CARD);
+    let text = serde_json::to_string_pretty(&card.json()).unwrap_or_default() + "\n";
+    let written = pubmark_files::replace(&path, |out| out.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Returns the study of the workload, with an axis of qualities of service and without the rows.

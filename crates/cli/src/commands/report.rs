@@ -5,6 +5,7 @@ use super::shared::has_results;
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
+use pubmark_model::promise::Promise;
 use pubmark_report::{BriefPlaces, Constraints, Report, interval_log, percentile_tables};
 use pubmark_study::registry::Registry;
 use serde_json::Value;
@@ -28,8 +29,11 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
         print(formatted(format, folder, registry)?.trim_end());
         return Ok(Code::Done);
     }
+    let cards = args.cards.iter().map(|folder| has_results(folder).and_then(|()| load(folder, registry)));
+    let cards = cards.collect::<Result<Vec<Report>, Failure>>()?;
     if let Some((first, others)) = args.folders.split_first().filter(|(_, others)| args.join && !others.is_empty()) {
-        let joined = Report::joined(first, others, &|name| registry.find(name)).map_err(Failure::usage)?;
+        let mut joined = Report::joined(first, others, &|name| registry.find(name)).map_err(Failure::usage)?;
+        hold_to(&mut joined, args, &cards)?;
         let places =
             BriefPlaces { page: args.out.clone().unwrap_or_else(|| first.join(JOINED)), folders: args.folders.clone() };
         print(&shown(&joined, args, &places)?);
@@ -37,7 +41,9 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
         name_page(&[&joined], args, &places.page);
         return Ok(Code::Done);
     }
-    let reports = args.folders.iter().map(|folder| load(folder, registry)).collect::<Result<Vec<Report>, Failure>>()?;
+    let mut reports =
+        args.folders.iter().map(|folder| load(folder, registry)).collect::<Result<Vec<Report>, Failure>>()?;
+    reports.iter_mut().try_for_each(|report| hold_to(report, args, &cards))?;
     let name = if reports.len() > 1 { "comparison.html" } else { PAGE };
     let path = args.out.clone().unwrap_or_else(|| args.folders[0].join(name));
     for (report, folder) in reports.iter().zip(&args.folders) {
@@ -48,6 +54,13 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
     Report::write_html(&all, &path).map_err(Failure::run)?;
     name_page(&all, args, &path);
     Ok(Code::Done)
+}
+
+/// Ranks the systems again at the promise of the command line.
+fn hold_to(report: &mut Report, args: &ReportArgs, cards: &[Report]) -> Result<(), Failure> {
+    let Some(promise) = &args.promise else { return Ok(()) };
+    let promise = Promise::parse(promise).map_err(|error| Failure::usage(format!("--promise: {error}")))?;
+    report.hold_to(promise, cards).map_err(Failure::usage)
 }
 
 /// Returns the results in the format of another tool.

@@ -98,6 +98,7 @@ fn read(
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
+    set.extend(args.promise.iter().map(|promise| ("promise".to_owned(), promise.clone())));
     set.extend(budget_ns.map(|_| ("stop".to_owned(), StopRule::Decided.to_string())));
     let only = pairs(&args.only, "--only")?;
     require_named(args, (file, text), &set, &only, registry)?;

@@ -32,6 +32,13 @@ fn scripted_losses_are_counted_exactly_and_what_cannot_be_done_is_named() {
         assert!(why.contains("cannot be done to mock") || name == "power-cut", "{name}: {why}");
     }
     assert_eq!(told["broken"].as_array().unwrap().len(), 3);
+    let file = std::fs::read_to_string(place.path("r/card.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&file).unwrap(), told, "the card is in its folder");
+    let page = || std::fs::read_to_string(place.path("r/report.html")).unwrap();
+    let on_page = r#""card":{"rows":[{"what":"undisturbed","qos":1,"#;
+    assert!(page().contains(on_page), "the page shows it");
+    assert_eq!(place.run(&["report", "r", "-q"]).status.code(), Some(0));
+    assert!(page().contains(on_page) && page().contains(r#""what":"killed","qos":null"#), "so does one made later");
     assert_eq!(told["broken"][0], "undisturbed, QoS 1: 180 of 1800 messages were lost, without an acknowledgement.");
     let whole = place.run(&["card", "mock", "-q", "--out", "s", "--set", "qos=0"]);
     let shown = stdout(&whole);

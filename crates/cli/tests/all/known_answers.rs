@@ -11,6 +11,7 @@ mod peer;
 mod refused;
 mod streams;
 mod taken;
+mod violations;
 
 use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place, stderr, stdout};

@@ -54,6 +54,7 @@ mod payload_sizes;
 mod phases;
 mod pilot;
 mod power;
+mod promise;
 mod published;
 mod recovery;
 mod refusals;

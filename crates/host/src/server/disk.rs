@@ -10,7 +10,8 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{geteuid, syncfs};
-use pubmark_model::units::Ns;
+use pubmark_model::record::DiskFigures;
+use pubmark_model::units::{MILLISECOND, Ns};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -36,6 +37,50 @@ const PROGRAM: Duration = Duration::from_secs(30);
 const BUSY: Duration = Duration::from_secs(10);
 /// Interval at which a disk that is in use is tried again.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// What a block device has done since it was made: `writes`, `flushes` and `flush_ms` of
+/// `/sys/block/NAME/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounts {
+    writes: u64,
+    flushes: u64,
+    flush_ms: u64,
+}
+
+impl DiskCounts {
+    /// Parses the line of a device. `None` before Linux 5.5, which did not count flushes.
+    fn parse(text: &str) -> Option<DiskCounts> {
+        let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+        Some(DiskCounts { writes: *fields.get(4)?, flushes: *fields.get(15)?, flush_ms: *fields.get(16)? })
+    }
+
+    /// Returns what was done since an earlier reading.
+    pub fn since(self, then: DiskCounts) -> DiskFigures {
+        DiskFigures {
+            writes: self.writes.saturating_sub(then.writes),
+            flushes: self.flushes.saturating_sub(then.flushes),
+            flush_ns: self.flush_ms.saturating_sub(then.flush_ms).saturating_mul(MILLISECOND),
+        }
+    }
+}
+
+/// Returns the file of the disk of a server's folder.
+pub fn image_of(folder: &Path) -> PathBuf {
+    folder.with_extension("disk")
+}
+
+/// Returns the loop device of a disk's file and the number of its attachment, with its counts so far.
+pub fn counts(image: &Path) -> Option<((String, String), DiskCounts)> {
+    let image = image.canonicalize().ok()?;
+    let is_its = |device: &PathBuf| {
+        let file = fs::read_to_string(device.join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end_matches('\n')) == image)
+    };
+    let device = fs::read_dir("/sys/block").ok()?.flatten().map(|entry| entry.path()).find(is_its)?;
+    let read = |file: &str| fs::read_to_string(device.join(file)).ok();
+    let attachment = read("diskseq").unwrap_or_default().trim().to_owned();
+    Some(((device.display().to_string(), attachment), DiskCounts::parse(&read("stat")?)?))
+}
 
 /// A mounted disk.
 #[derive(Debug)]
@@ -94,7 +139,7 @@ impl Disk {
     /// Makes a disk, and puts it in the place of `folder`, with what that contains. From now on the calling thread and
     /// the processes that it starts see other mounts than the rest of the machine.
     pub fn make(folder: &Path) -> Result<Disk, DiskError> {
-        let disk = Disk { folder: folder.to_owned(), image: folder.with_extension("disk") };
+        let disk = Disk { folder: folder.to_owned(), image: image_of(folder) };
         let file = File::create_new(&disk.image).map_err(step("its file cannot be made"))?;
         file.set_len(SIZE).map_err(step("its file cannot be made"))?;
         let lazily = "lazy_itable_init=0,lazy_journal_init=0";
@@ -200,4 +245,65 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn writes_and_flushes_are_read_from_the_line_of_a_device() {
+        let line = "  1 2 3 4 50 6 7 8 0 10 11 0 0 0 0 120 7\n";
+        let then = DiskCounts::parse(line).unwrap();
+        assert_eq!(then, DiskCounts { writes: 50, flushes: 120, flush_ms: 7 });
+        let now = DiskCounts { writes: 53, flushes: 124, flush_ms: 9 };
+        assert_eq!(now.since(then), DiskFigures { writes: 3, flushes: 4, flush_ns: 2_000_000 });
+        assert_eq!(DiskCounts::parse("1 2 3 4 50 6 7 8 0 10 11"), None, "before Linux 5.5");
+        assert_eq!(DiskCounts::parse("garbage"), None);
+    }
+
+    /// The mounts are those of a thread of its own: they end with it.
+    #[test]
+    fn each_sync_is_a_write_and_a_flush_of_the_disk_and_bytes_are_counted_in_pages() {
+        const SYNCS: u64 = 20;
+        if missing().is_some() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("server");
+        fs::create_dir(&folder).unwrap();
+        let image = image_of(&folder);
+        let each = thread::spawn(move || {
+            let disk = Disk::make(&folder).unwrap();
+            let mut file = File::create(folder.join("log")).unwrap();
+            disk.settle().unwrap();
+            let mut append = |syncs: bool| {
+                let (before, then) = (counts(&image).unwrap(), written(std::process::id()));
+                for _ in 0..SYNCS {
+                    file.write_all(&[7; 100]).unwrap();
+                    syncs.then(|| file.sync_data().unwrap());
+                }
+                let (after, now) = (counts(&image).unwrap(), written(std::process::id()));
+                assert_eq!(before.0, after.0);
+                (after.1.since(before.1), now - then)
+            };
+            let each = (append(true), append(false));
+            let before = counts(&image).unwrap().0;
+            disk.fail().unwrap();
+            drop(file);
+            disk.replay().unwrap();
+            assert_ne!(counts(&image).unwrap().0, before, "it is another attachment");
+            disk.remove();
+            each
+        });
+        let ((synced, bytes), (unsynced, _)) = each.join().unwrap();
+        assert!(synced.writes >= SYNCS && synced.flushes >= SYNCS, "{synced:?}");
+        assert!(bytes >= SYNCS * 4_096, "a page for each sync: {bytes}");
+        assert!(unsynced.flushes < SYNCS, "{unsynced:?}");
+    }
+
+    fn written(pid: u32) -> u64 {
+        crate::server::processes::counters(pid as i32).unwrap().written_bytes.unwrap()
+    }
 }

@@ -31,6 +31,8 @@ pub struct Counters {
     pub voluntary: u64,
     /// Involuntary context switches.
     pub involuntary: u64,
+    /// Bytes of storage that it changed; `None` if the kernel does not show it to this user.
+    pub written_bytes: Option<u64>,
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
@@ -186,7 +188,14 @@ pub fn counters_and_threads(pid: i32) -> Option<(Counters, Vec<(i32, Ns)>)> {
         counters.voluntary += voluntary;
         counters.involuntary += involuntary;
     }
-    Some((counters, each))
+    counters.written_bytes = written_bytes(pid);
+    // A process that has just ended shows nothing; one that is hidden from this user still runs.
+    (counters.written_bytes.is_some() || lives(pid)).then_some((counters, each))
+}
+
+/// Returns the bytes that a process made the kernel send to storage, or will: a page that it changes counts whole.
+fn written_bytes(pid: i32) -> Option<u64> {
+    field(&read_to_string(format!("/proc/{pid}/io")).ok()?, "write_bytes:")
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {

@@ -2,14 +2,16 @@
 //! at its edges, memory within it.
 
 use super::accounts::{Accounts, CpuTime};
+use super::disk::{self, DiskCounts};
 use super::processes::{self, Counters};
 use crate::clock;
-use pubmark_model::record::Usage;
+use pubmark_model::record::{DiskFigures, Usage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::window_usage::{self, UsageReading, UsageReadings, Used};
 use pubmark_stats::median_whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -31,6 +33,9 @@ pub struct ServerUsage {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Each process, that with the most memory first.
     pub processes: Vec<ProcessShare>,
+    /// Writes of its disks, until the power of each was cut; `None` without one, and if the window had no known end.
+    #[serde(default)]
+    pub disk: Option<DiskFigures>,
     /// Time for which the processor limit kept it waiting, summed over processors, s.
     pub throttled_s: f64,
     /// Greatest delay with which one of the window's edges was read, ns.
@@ -62,6 +67,8 @@ pub struct Watched {
     /// True if that group, which counts, is removed with the server and made anew with
     /// it, as a container engine does.
     pub made_anew: bool,
+    /// The file of its disk, if its power can be cut.
+    pub disk: Option<PathBuf>,
 }
 
 impl Watched {
@@ -106,12 +113,31 @@ fn counters_of(watched: &[Watched]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, N
     (counters, threads)
 }
 
+/// Counts of disks, by device and by the number of its attachment.
+type Disks = BTreeMap<(String, String), DiskCounts>;
+
+/// Returns the counts of each member's disk.
+fn disks_of(watched: &[Watched]) -> Disks {
+    watched.iter().filter_map(|one| disk::counts(one.disk.as_ref()?)).collect()
+}
+
+/// Returns what disks did between two readings; `None` if there was none.
+fn disk_figures(began: &Disks, ended: &Disks) -> Option<DiskFigures> {
+    let each = began.iter().filter_map(|(device, then)| Some(ended.get(device)?.since(*then)));
+    each.reduce(|sum, one| DiskFigures {
+        writes: sum.writes + one.writes,
+        flushes: sum.flushes + one.flushes,
+        flush_ns: sum.flush_ns + one.flush_ns,
+    })
+}
+
 struct Edge {
     at: Ns,
     /// Instant at which everything had been read.
     done: Ns,
     group: Option<CpuTime>,
     throttled_ns: Ns,
+    disks: Disks,
     counters: BTreeMap<i32, Counters>,
     /// CPU time of each thread, ns.
     threads: BTreeMap<i32, Ns>,
@@ -130,6 +156,7 @@ pub struct Sampler {
 #[derive(Default)]
 struct Killed {
     counters: BTreeMap<i32, Counters>,
+    disks: Disks,
     group: CpuTime,
     throttled_ns: Ns,
 }
@@ -154,6 +181,7 @@ impl Sampler {
         let anew: Vec<Watched> = self.watched.iter().filter(|one| one.made_anew).cloned().collect();
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         departed.counters.extend(counters);
+        departed.disks.extend(disks_of(&self.watched));
         departed.group = [departed.group, cpu_time_of(&anew).unwrap_or_default()].into_iter().sum();
         departed.throttled_ns += throttled_of(&anew);
     }
@@ -177,6 +205,7 @@ struct Seen {
     /// Readings if the window has no known end.
     course: Vec<UsageReading>,
     memory: Memory,
+    disk: Option<DiskFigures>,
     throttled_ns: Ns,
     late_ns: Ns,
 }
@@ -191,6 +220,7 @@ impl Seen {
         }
         let mut seen = self.memory.usage();
         seen.late_ns = self.late_ns;
+        seen.disk = self.disk;
         seen.throttled_s = self.throttled_ns as f64 / SECOND as f64;
         let usage = &mut seen.usage;
         usage.cpu_s = used.cpu_ns as f64 / SECOND as f64;
@@ -198,6 +228,7 @@ impl Seen {
         usage.user_s = used.user_ns as f64 / SECOND as f64;
         usage.voluntary_switches = used.voluntary_switches;
         usage.involuntary_switches = used.involuntary_switches;
+        usage.written_bytes = used.written_bytes;
         usage.busiest_thread_cores = busiest.map(|cores| cores.min(1.0));
         seen
     }
@@ -205,9 +236,9 @@ impl Seen {
 
 fn edge(watched: &[Watched]) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
-    let throttled_ns = throttled_of(watched);
+    let (throttled_ns, disks) = (throttled_of(watched), disks_of(watched));
     let (counters, threads) = counters_of(watched);
-    Edge { at, done: clock::now(), group, throttled_ns, counters, threads }
+    Edge { at, done: clock::now(), group, throttled_ns, disks, counters, threads }
 }
 
 fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
@@ -225,7 +256,8 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
     // has one taken under load.
     let mut next = from_ns + STEP.min(to_ns.map_or(STEP, |to| to.saturating_sub(from_ns))) / 4;
     let mut course = to_ns.is_none().then(|| UsageReadings::new(READING));
-    course.iter_mut().for_each(|course| course.add(UsageReading { at_ns: began.at, ..UsageReading::default() }));
+    let first = UsageReading { at_ns: began.at, used: spent(&began, &began), samples: 0 };
+    course.iter_mut().for_each(|course| course.add(first));
     while next < to && !stop.load(Ordering::Relaxed) {
         while let Some(course) = course.as_mut().filter(|course| course.next_ns() < next)
             && !stop.load(Ordering::Relaxed)
@@ -244,6 +276,10 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
     for (pid, counters) in killed.counters {
         ended.counters.entry(pid).or_insert(counters);
     }
+    // A disk that is attached again is another one: what counts is until its power was cut.
+    for (device, counts) in killed.disks {
+        ended.disks.entry(device).or_insert(counts);
+    }
     ended.group = ended.group.map(|group| [group, killed.group].into_iter().sum());
     ended.throttled_ns += killed.throttled_ns;
     let all = spent(&began, &ended);
@@ -257,6 +293,7 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
         all,
         course,
         memory,
+        disk: to_ns.and_then(|_| disk_figures(&began.disks, &ended.disks)),
         throttled_ns: ended.throttled_ns.saturating_sub(began.throttled_ns),
         // A run may end before its window does.
         late_ns: (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to)),
@@ -268,7 +305,7 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
 fn glance(watched: &[Watched], began: &Edge) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
     let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
-    Edge { at, done: at, group, throttled_ns: 0, counters, threads: BTreeMap::new() }
+    Edge { at, done: at, group, throttled_ns: 0, disks: BTreeMap::new(), counters, threads: BTreeMap::new() }
 }
 
 /// Returns the CPU time of the busiest thread between two edges, ns: a thread that began
@@ -278,9 +315,10 @@ fn busiest(began: &BTreeMap<i32, Ns>, ended: &BTreeMap<i32, Ns>) -> Option<Ns> {
     ended.iter().map(used).max()
 }
 
-/// Returns CPU time and context switches between two edges.
+/// Returns CPU time, context switches and bytes written between two edges.
 fn spent(began: &Edge, ended: &Edge) -> Used {
-    let mut used = Used::default();
+    // Unknown if it is of one process, or if none was seen.
+    let mut used = Used { written_bytes: (!ended.counters.is_empty()).then_some(0), ..Used::default() };
     let (mut user, mut system) = (0, 0);
     for (pid, now) in &ended.counters {
         let then = began.counters.get(pid).copied().unwrap_or_default();
@@ -289,6 +327,8 @@ fn spent(began: &Edge, ended: &Edge) -> Used {
         system += now.system_ticks.saturating_sub(then.system_ticks);
         used.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
         used.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
+        let written = now.written_bytes.map(|bytes| bytes.saturating_sub(then.written_bytes.unwrap_or(0)));
+        used.written_bytes = used.written_bytes.zip(written).map(|(sum, bytes)| sum + bytes);
     }
     if let (Some(then), Some(now)) = (began.group, ended.group) {
         used.cpu_ns = now.total_ns.saturating_sub(then.total_ns);
@@ -344,7 +384,7 @@ impl Memory {
         // A helper may have a lower number than the server, because numbers wrap around.
         let mut processes: Vec<ProcessShare> = self.each.into_iter().map(share).collect();
         processes.sort_by_key(|process| std::cmp::Reverse(process.rss_bytes_median));
-        ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0, late_ns: 0 }
+        ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, ..ServerUsage::default() }
     }
 }
 
@@ -361,6 +401,7 @@ mod tests {
             done: at,
             group,
             throttled_ns: 0,
+            disks: BTreeMap::new(),
             counters: list.iter().copied().collect(),
             threads: BTreeMap::new(),
         };

@@ -154,3 +154,10 @@ pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
     );
     Some(Found::of(figures, evidence))
 }
+
+/// Returns the statements of its protocol's specification that the server broke.
+pub fn violated(record: &RunRecord) -> Vec<String> {
+    let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let broken = record.violations.iter();
+    broken.map(|(statement, count)| format!("the server broke its protocol, {}: {statement}", times(*count))).collect()
+}

@@ -50,6 +50,8 @@ const NACK: MessageRefusal<'static> = MessageRefusal {
             that cannot take the message",
     is_limit: true,
 };
+/// The flag on what no client can have had: a queue of one client, on its first connection.
+const REDELIVERED: &str = "[AMQP basic.deliver] redelivered was set on a first delivery";
 /// Maximum memory taken in advance for a body in several frames, bytes.
 const BODY_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -96,6 +98,8 @@ pub struct Amqp {
     row: u32,
     /// True if topics of messages are matched with patterns.
     by_pattern: bool,
+    /// True if nothing that is delivered can have been delivered before.
+    is_fresh: bool,
     confirms: Confirms,
     incoming: Incoming,
     /// The received part of a body in several frames.
@@ -128,6 +132,7 @@ impl Session for Amqp {
             part: RequestPart::of(spec),
             row: spec.row,
             by_pattern: spec.wild,
+            is_fresh: spec.group.is_none(),
             confirms: Confirms::new(),
             incoming: Incoming::Nothing,
             body: Vec::new(),
@@ -144,6 +149,7 @@ impl Session for Amqp {
     fn resume(&mut self, settings: &AmqpSettings, spec: &ClientSpec) {
         let earlier = std::mem::replace(self, Self::new(settings, spec));
         self.confirms = earlier.confirms.reconnected();
+        self.is_fresh = false;
     }
 
     fn resend(&mut self, settings: &AmqpSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
@@ -302,7 +308,10 @@ impl Amqp {
             return Err(out_of_turn(&format!("{} within a message", method.name())));
         }
         match *method {
-            Method::Deliver { delivery, routing_key, .. } => {
+            Method::Deliver { delivery, redelivered, routing_key, .. } => {
+                if redelivered && self.is_fresh {
+                    heard(SessionEvent::Violation(REDELIVERED));
+                }
                 self.incoming = Incoming::Header(delivery);
                 if let Some(topic) = &mut self.topic {
                     topic.0.clear();

@@ -15,6 +15,7 @@ pub enum HeardEvent {
     Connected,
     Subscribed,
     Message(Vec<u8>),
+    Violation(String),
     Part(u32),
     Acknowledged(u32),
     /// The message's sequence, and the server's text.
@@ -116,6 +117,7 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Connected => HeardEvent::Connected,
                 SessionEvent::Subscribed => HeardEvent::Subscribed,
                 SessionEvent::Message { payload, .. } => HeardEvent::Message(payload.to_vec()),
+                SessionEvent::Violation(statement) => HeardEvent::Violation(statement.to_owned()),
                 SessionEvent::Part(part) => HeardEvent::Part(part),
                 SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),

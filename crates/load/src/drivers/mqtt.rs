@@ -1,6 +1,7 @@
 //! MQTT 3.1.1 and MQTT 5: one client's conversation with a broker.
 
 mod aliases;
+mod deliveries;
 mod limits;
 mod settings;
 #[cfg(test)]
@@ -10,6 +11,7 @@ use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
 use aliases::TopicAliases;
+use deliveries::Deliveries;
 use limits::SessionNeeds;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
@@ -82,6 +84,8 @@ pub struct Mqtt {
     subscribed: bool,
     /// Index in the ring of the next exchange to resend after a reconnection.
     again: u16,
+    /// What was delivered last, to a subscriber.
+    deliveries: Option<Box<Deliveries>>,
     /// Identifiers, in order, of delivered QoS 2 messages that the server has not
     /// released yet.
     unreleased: VecDeque<u16>,
@@ -125,6 +129,8 @@ impl Session for Mqtt {
             kept: false,
             subscribed: false,
             again: 0,
+            // What a group's other subscribers had is not known here.
+            deliveries: (spec.role == Role::Subscriber && spec.group.is_none()).then(Box::default),
             unreleased: VecDeque::new(),
         }
     }
@@ -139,6 +145,7 @@ impl Session for Mqtt {
             return;
         }
         (self.greeted, self.kept, self.again, self.window) = (false, false, 0, settings.inflight);
+        self.deliveries.iter_mut().for_each(|deliveries| deliveries.resume());
         let not_over = |one: &Exchange| matches!(one.step, Step::Published | Step::Released);
         self.exchanges.iter_mut().filter(|one| !not_over(one)).for_each(|one| one.step = Step::Over);
         self.tidy();
@@ -170,6 +177,7 @@ impl Session for Mqtt {
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<usize, SessionError> {
         let mut done = 0;
+        self.deliveries.iter_mut().for_each(|deliveries| deliveries.next_batch());
         if !self.greeted {
             if bytes.first().is_some_and(|first| *first != CONNACK) {
                 return Err(foreign(bytes));
@@ -340,6 +348,7 @@ impl Mqtt {
         if !self.kept {
             self.subscribed = false;
             self.unreleased.clear();
+            self.deliveries.iter_mut().for_each(|deliveries| deliveries.forget());
         }
         Ok(())
     }
@@ -404,6 +413,12 @@ impl Mqtt {
             return Err(broken(settings, &Malformed::new("a topic alias, where the client allows none")));
         }
         self.part.asked(publish.response_topic.map(str::as_bytes));
+        if let Some(deliveries) = &mut self.deliveries {
+            let unreleased = publish.qos == Qos::ExactlyOnce && self.unreleased.binary_search(&publish.id).is_ok();
+            if let Some(statement) = deliveries.check(settings.version, publish, unreleased) {
+                heard(SessionEvent::Violation(statement));
+            }
+        }
         let ack = Ack { id: publish.id, reason: 0 };
         let event = || SessionEvent::Message {
             topic: publish.topic.as_bytes(),

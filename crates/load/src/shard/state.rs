@@ -27,6 +27,7 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 pub use ramp::Ramp;
 use rustix::event::epoll;
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -82,6 +83,8 @@ pub struct Shard<'a, S: Session> {
     pub server: Option<String>,
     /// Limits of its own that the server has reported.
     pub limits: ReachedLimits,
+    /// Violations of the protocol by the server, by statement.
+    pub violations: BTreeMap<&'static str, u64>,
     /// The reason why the run cannot begin, once it is known.
     pub failure: Option<ShardError>,
     pub away: Away,

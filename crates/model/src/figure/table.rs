@@ -4,7 +4,7 @@
 use super::row::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
 use crate::figure_group::FigureGroup;
 use crate::protocol::{ClientProcessors, RuntimeFigures};
-use crate::record::{Rates, RunRecord, Usage};
+use crate::record::{DiskFigures, Rates, RunRecord, Usage};
 use crate::times::TIMES;
 
 const LOWER: Option<&str> = Some("lower");
@@ -218,6 +218,15 @@ fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
 
 fn server(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
     run.server.as_ref().map(of)
+}
+
+fn disk(run: &RunRecord) -> Option<DiskFigures> {
+    run.deployment.as_ref()?.disk
+}
+
+/// Divides a total by the sent messages.
+fn each_sent(run: &RunRecord, total: u64) -> Option<f64> {
+    (run.counts.sent > 0).then(|| total as f64 / run.counts.sent as f64)
 }
 
 /// Divides a total by the delivered messages.
@@ -514,6 +523,27 @@ numbers! {
     SERVER_MEMORY_OWN = "server_uss_bytes_median" ["server_memory_own"] Server Cost Bytes LOWER, "server memory, own",
         number(|run| server(run, |usage| usage.uss_bytes_median as f64)), step |_| PAGE,
         "median unique set of the server";
+    /// Bytes of storage that the server changed.
+    SERVER_WRITTEN = "server_written_bytes" ["server_written"] Server Cost Bytes LOWER, "server, written",
+        number(|run| count(run.server.as_ref()?.written_bytes?)), step |_| PAGE,
+        "what the server wrote to storage, in whole pages, as the kernel counts it when a page changes; without file system and memory (tmpfs)";
+    /// Bytes of storage that the server changed for a sent message.
+    SERVER_WRITTEN_PER_MESSAGE = "server_written_bytes_per_message" ["server_written_per_message"] Server Cost Bytes LOWER, "server, written per message",
+        number(|run| each_sent(run, run.server.as_ref()?.written_bytes?)),
+        step |run| PAGE / run.counts.sent.max(1) as f64,
+        "the same, per sent message";
+    /// Write requests to the disk whose power is cut.
+    DISK_WRITES = "disk_writes" [] Server Cost Count LOWER, "writes of the disk",
+        number(|run| count(disk(run)?.writes)),
+        "write requests to the server's disk, until its power was cut; only with that fault";
+    /// Flushes of the disk whose power is cut.
+    DISK_FLUSHES = "disk_flushes" [] Server Cost Count LOWER, "flushes of the disk",
+        number(|run| count(disk(run)?.flushes)),
+        "flushes of that disk: syncs at the same time share one, and a sync may need two";
+    /// Time of the flushes of the disk whose power is cut, ns.
+    DISK_FLUSH_TIME = "disk_flush_time_ns" ["disk_flush_time"] Server Cost Ns LOWER, "time in flushes",
+        number(|run| count(disk(run)?.flush_ns)), step |_| 1e6,
+        "time that these flushes took";
     /// Context switches of generator and server for a delivered message.
     SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",
         number(|run| each(run, together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)),

@@ -41,6 +41,9 @@ pub struct AgentResult {
     /// Limits of its own that the server reported as reached while the clients were connected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_reached: Vec<String>,
+    /// Violations of the protocol by the server, as clients saw them: their number by statement of the specification.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub violations: BTreeMap<String, u64>,
     /// Times from a client's connection attempt until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<PackedHistogram>,
@@ -440,7 +443,7 @@ impl AgentUsage {
         if self.course.is_empty() {
             return self.clone();
         }
-        let Used { cpu_ns, user_ns, voluntary_switches, involuntary_switches } =
+        let Used { cpu_ns, user_ns, voluntary_switches, involuntary_switches, written_bytes: _ } =
             window_usage::between(&self.course, from_ns, to_ns);
         // The first sample is taken under load, however short the window is.
         let samples = window_usage::samples_by(&self.course, to_ns).max(1);

@@ -3,7 +3,8 @@
 
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter, KeptAddress};
-use crate::script::PeerScript;
+use crate::script::{AffectedMessages, PeerScript};
+use pubmark_model::header::{Header, MAX_SEQUENCE};
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
@@ -229,23 +230,27 @@ impl MqttServer {
             self.next_id = if id == u16::MAX { 1 } else { id + 1 };
             self.unacknowledged += 1;
         }
+        let affected = |by: &AffectedMessages| {
+            let header = Header::read(payload).filter(|header| header.sequence < MAX_SEQUENCE);
+            header.is_some_and(|header| by.meet(header.publisher, header.sequence))
+        };
+        let publish = Publish {
+            dup: affected(&self.script.mqtt.dup),
+            qos,
+            retain: false,
+            topic,
+            id,
+            alias: None,
+            response_topic,
+            correlation: None,
+            properties: &[],
+            payload,
+        };
         // What came in one packet fits into another.
-        let _ = encode::publish(
-            out,
-            version,
-            &Publish {
-                dup: false,
-                qos,
-                retain: false,
-                topic,
-                id,
-                alias: None,
-                response_topic,
-                correlation: None,
-                properties: &[],
-                payload,
-            },
-        );
+        let _ = encode::publish(out, version, &publish);
+        if qos > Qos::AtMostOnce && affected(&self.script.mqtt.redeliver) {
+            let _ = encode::publish(out, version, &Publish { dup: false, ..publish });
+        }
     }
 
     /// Makes room after the client has completed a message.

@@ -155,7 +155,8 @@ impl<'a> Block<'a> {
         for result in members.filter(|result| result.status != Status::Skipped) {
             let name = result.cell.system.name.as_str();
             if !systems.iter().any(|system| system.name == name) {
-                systems.push(System { name, is_reference: result.is_reference });
+                let (is_reference, is_left_out) = (result.is_reference, result.breaks_promise);
+                systems.push(System { name, is_reference, is_left_out });
             }
         }
         systems.sort_by_key(|system| system.is_reference);
@@ -185,6 +186,8 @@ pub(crate) struct System<'a> {
     pub name: &'a str,
     /// True if it is measured beside the others and never ranked.
     pub is_reference: bool,
+    /// True if that is because it broke the promise of the study.
+    pub is_left_out: bool,
 }
 
 impl System<'_> {
@@ -192,6 +195,7 @@ impl System<'_> {
     pub fn label(self, has_rivals: bool) -> String {
         let name = clean(self.name, NAME_CHARS);
         match (self.is_reference && has_rivals, self.name) {
+            _ if self.is_left_out => format!("{name} (left out)"),
             (false, _) => name,
             (true, "mock") => format!("{name} (reference)"),
             (true, _) => format!("{name} (floor)"),

@@ -52,6 +52,7 @@ pub(crate) fn lines(
         ("delivered", delivered(result)),
         ("CPU", with_server(result, Figure::CPU_CORES, Figure::SERVER_CPU)),
         ("memory", with_server(result, Figure::MEMORY_MAX, Figure::SERVER_MEMORY_MAX)),
+        ("written", written(result)),
     ];
     let is_unreliable = rows.iter().flat_map(|(_, figures)| figures).any(|(_, is_unreliable)| *is_unreliable);
     let mut lines: Vec<Line> = rows.into_iter().filter_map(|(name, figures)| row(name, figures)).collect();
@@ -121,6 +122,17 @@ fn with_server(result: &CellResult, all: Figure, server: Figure) -> Vec<(String,
     let own = figure(result, "server", server);
     let all = figure(result, if own.is_some() { "all" } else { "" }, all);
     [own, all].into_iter().flatten().collect()
+}
+
+/// Returns what the server wrote to storage for a message; nothing if it wrote nothing.
+fn written(result: &CellResult) -> Vec<(String, bool)> {
+    let column = Figure::SERVER_WRITTEN_PER_MESSAGE;
+    let wrote = result.figures.get(column).is_some_and(|estimate| estimate.value > 0.0);
+    figure(result, "server", column)
+        .filter(|_| wrote)
+        .map(|(text, mark)| (format!("{text} per message"), mark))
+        .into_iter()
+        .collect()
 }
 
 /// Returns a distribution in rows of equal factors: from, to, the share of messages, and

@@ -8,6 +8,7 @@ use crate::document::Rows;
 use crate::findings::machine::is_busy;
 use crate::not_run;
 use crate::notes::{self, touched};
+use crate::promises::PromiseOutcome;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::text::{clean, clean_ends, counted, time};
@@ -62,6 +63,8 @@ pub(crate) fn lines(report: &Report, places: &BriefPlaces, width: usize) -> Vec<
     let error = Wrapping { lines_max: 5, ..two };
     lines.extend(failure(report).iter().flat_map(|text| error.lines(text, Tone::Warning)));
     lines.extend(claims(report, places).iter().flat_map(|text| one.lines(text, Tone::Plain)));
+    let promise = report.promise().map(PromiseOutcome::lines).unwrap_or_default();
+    lines.extend(promise.iter().flat_map(|text| two.lines(text, Tone::Plain)));
     lines.extend(clocks(report).iter().flat_map(|text| two.lines(text, Tone::Warning)));
     lines.extend(settings(report, width).iter().flat_map(|text| one.lines(text, Tone::Plain)));
     let skipped = not_run::lines(report.cells(), Rows::ToBeRun);

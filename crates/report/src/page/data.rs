@@ -17,6 +17,7 @@ use crate::curves::{self, Curves};
 use crate::document::Rows;
 use crate::figures::{Sign, allows};
 use crate::findings::{Sentence, findings};
+use crate::guarantee_card::{CardView, GuaranteeCard};
 use crate::modes;
 use crate::notes;
 use crate::points::Point;
@@ -97,6 +98,8 @@ struct Results<'a> {
     /// Searches for a capacity; empty where the study names no objective.
     capacities: Vec<CapacityView>,
     reference: Option<ReferenceView>,
+    /// What its acknowledgements are worth; null unless the folder is that of a card.
+    card: Option<CardView>,
     machine: Vec<Fact>,
     /// Findings of `pubmark doctor` before the study began.
     #[cfg_attr(
@@ -399,6 +402,7 @@ fn results(report: &Report) -> Results<'_> {
         claims: report.claims().iter().map(claim_view).collect(),
         capacities: capacities(report),
         reference: reference(report),
+        card: GuaranteeCard::of_folder(report).map(|card| card.view()),
         machine: machine(report.environment()),
         doctor: match &report.environment()["doctor"] {
             Value::Null => const { &Value::Array(Vec::new()) },

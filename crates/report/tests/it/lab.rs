@@ -105,6 +105,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         options: Default::default(),
         refusals: Vec::new(),
         limits_reached: Vec::new(),
+        violations: Default::default(),
         settings: None,
         applied: Default::default(),
         window_ns: 1_000_000_000,

@@ -16,6 +16,7 @@ mod html;
 mod lab;
 mod languages;
 mod page;
+mod promise;
 mod questions;
 mod ranking;
 mod records;

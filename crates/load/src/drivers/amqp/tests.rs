@@ -27,8 +27,12 @@ fn tune() -> Vec<u8> {
 }
 
 fn delivery(number: u64, body: &[u8]) -> Vec<u8> {
+    delivery_with(number, body, false)
+}
+
+fn delivery_with(number: u64, body: &[u8], redelivered: bool) -> Vec<u8> {
     let (consumer, exchange, routing_key) = ("c0".into(), DIRECT.into(), "t".into());
-    let mut bytes = word(1, Method::Deliver { consumer, delivery: number, redelivered: false, exchange, routing_key });
+    let mut bytes = word(1, Method::Deliver { consumer, delivery: number, redelivered, exchange, routing_key });
     put_content(&mut bytes, 1, TRANSIENT, body, 4096);
     bytes
 }
@@ -92,6 +96,25 @@ fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
         assert!(names(&said).len() <= 2, "one acknowledgement for each time that bytes came");
         assert!(talk.all_taken());
     }
+}
+
+#[test]
+fn a_redelivery_that_cannot_be_one_is_told() {
+    let settings = plain(1, false, &[]);
+    let told = |spec: ClientSpec, resumes: bool| {
+        let mut talk = connected(&settings, spec, 0);
+        if resumes {
+            talk.session.resume(&settings, &talk.spec);
+        }
+        talk.say_cut(&delivery_with(1, b"x", true), 0).unwrap();
+        let heard = talk.heard();
+        assert_eq!(heard.last(), Some(&message(b"x")));
+        heard.len() > 1
+    };
+    let own = || spec(Role::Subscriber, "t");
+    assert!(told(own(), false));
+    assert!(!told(own(), true), "an earlier delivery may have been lost");
+    assert!(!told(ClientSpec { group: Some("g".into()), ..own() }, false), "another of the group may have had it");
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! Rankings at a promise: a server that keeps sessions, and one that forgets them, while the subscribers' link is cut.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::Value;
+
+const STUDY: &str = r#"title = "Promises"
+[workload]
+pairs = 1
+rate = 100
+qos = 1
+durable = true
+duration = "2s"
+[run]
+repeats = 2
+[axes]
+system = ["forgetful", "mosquitto"]
+[parts.load]
+fault = ["none"]
+[parts.cut]
+fault = ["cut link at 500ms for 500ms"]
+"#;
+
+/// Returns a place with the study, and with the system `forgetful`: the scripted peer, which keeps no sessions.
+fn place() -> Place {
+    let place = Place::new();
+    let file = format!(
+        r#"title = "Forgetful"
+about = "the scripted peer"
+licence = "MIT"
+homepage = "https://example.org"
+driver = "mqtt"
+patterns = ["pairs"]
+lossless = ["pairs"]
+qos = [1]
+durable = true
+
+[server]
+endpoint = "mqtt://{{address}}:{{port}}"
+command = ["sh", "-c", "sleep 1000000 | '{}' peer --protocol mqtt --port {{port}}"]
+"#,
+        env!("CARGO_BIN_EXE_pubmark")
+    );
+    std::fs::create_dir(place.path("systems")).unwrap();
+    std::fs::write(place.path("systems/forgetful.toml"), file).unwrap();
+    place.study(STUDY);
+    place
+}
+
+fn refused(place: &Place, arguments: &[&str], says: &[&str]) {
+    let output = place.run(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    for text in says {
+        assert!(stderr(&output).contains(text), "should say {text:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
+    let place = place();
+    let output = place.run(&["run", "study.toml", "--promise", "survives cut link", "--out", "r", "--json", "-q"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "a busy machine: {}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of_cut = |run: &&Value| run["system"] == "forgetful" && run["cell"]["part"] == "cut";
+    let records = place.records("r");
+    let sum = |name: &str| records.iter().filter(of_cut).map(|run| run["counts"][name].as_u64().unwrap()).sum::<u64>();
+    let (lost, acked) = (sum("acked_lost"), sum("acked"));
+    assert!(lost > 0 && lost < acked, "{lost} of {acked}");
+    let broken = &told["promise"]["broken"];
+    assert_eq!(broken, &serde_json::json!([{"system": "forgetful", "acked_lost": lost, "acked": acked}]), "{told:#}");
+    assert_eq!(told["promise"]["kept"], serde_json::json!(["mosquitto"]));
+    let verdict = |told: &Value, system: &str| {
+        let rows = told["summary"].as_array().or(told.as_array()).unwrap().iter();
+        let mut own = rows.filter(|row| row["system"] == system && row["part"] == "load");
+        own.next().unwrap()["verdict"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(verdict(&told, "forgetful"), "left out");
+    let report = place.run(&["report", "r", "-q"]);
+    assert!(
+        stdout(&report).contains(&format!("forgetful ({lost} of {acked} acknowledged messages lost)")),
+        "{}",
+        stdout(&report)
+    );
+
+    // Without the promise it is ranked; the runs of the first folder test it for the second.
+    let only = ["--only", "part=load", "--set", "repeats=1", "--out", "s", "-q"];
+    place.run(&[&["run", "study.toml"][..], &only].concat());
+    let plain: Value = serde_json::from_slice(&place.run(&["report", "s", "--json", "-q"]).stdout).unwrap();
+    assert_ne!(verdict(&plain, "forgetful"), "left out");
+    let promise = ["report", "s", "--promise", "survives cut link", "--json", "-q"];
+    refused(&place, &promise, &["no run here tests `survives cut link`", "pubmark card SYSTEM", "--cards DIR"]);
+    let with_card = place.run(&[&promise[..], &["--cards", "r"]].concat());
+    let with_card: Value = serde_json::from_slice(&with_card.stdout).unwrap();
+    assert_eq!(verdict(&with_card, "forgetful"), "left out");
+    place.assert_swept();
+}
+
+#[test]
+fn a_promise_that_is_none_or_that_nothing_tests_is_refused_before_anything_starts() {
+    let place = place();
+    let all = ["survives cut link", "survives freeze", "survives kill", "survives power cut"];
+    refused(&place, &["run", "study.toml", "--promise", "survives flood", "--out", "r"], &all);
+    let untested = ["no cell tests `survives kill`", "kill server at 2s for 1s"];
+    refused(&place, &["run", "study.toml", "--promise", "survives kill", "--out", "r"], &untested);
+    refused(&place, &["bench", "mosquitto", "--set", "promise=survives kill", "--out", "r"], &untested);
+    refused(&place, &["report", "r", "--cards", "s"], &["--promise"]);
+    assert!(!place.path("r").exists());
+}

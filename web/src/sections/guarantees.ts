@@ -1,0 +1,37 @@
+import type { Section } from "../context";
+import { h, type Child } from "../dom";
+import { NONE, quantity } from "../format";
+import { plainTable } from "../table";
+import { clean } from "../text";
+import { badge } from "../words";
+
+const number = (label: string) => ({ label, numeric: true as const });
+const count = (value: number | null): string => (value === null ? NONE : value.toLocaleString("en"));
+
+/** What a system's acknowledgements are worth: a row for each event and quality of service. */
+export const guarantees: Section = {
+  id: "guarantees",
+  title: "Guarantee card",
+  shown: "whole",
+  has: ({ result }) => (result.card?.rows.length ?? 0) > 0,
+  render({ result }) {
+    const rows = (result.card?.rows ?? []).map((row): Child[] => [
+      row.what,
+      count(row.qos),
+      count(row.acked),
+      row.acked_lost ? badge(count(row.acked_lost), "bad") : count(row.acked_lost),
+      count(row.lost),
+      count(row.duplicated),
+      count(row.reordered),
+      row.outage_ns === null ? NONE : quantity(row.outage_ns, "ns"),
+      h("div", { class: "prose" }, row.remarks.map((remark) => h("div", null, clean(remark, 400)))),
+    ]);
+    const heads = ["QoS", "acknowledged", "of these lost", "lost", "twice", "out of order", "outage"].map(number);
+    return h(
+      "div",
+      null,
+      h("p", { class: "muted" }, "Outage: the longest silence of a subscriber with the fault in it."),
+      plainTable("What happened, and what became of the messages", ["what happened", ...heads, "remark"], rows),
+    );
+  },
+};
