@@ -64,7 +64,7 @@ fn systems_carry_messages_of_a_file_and_of_a_template() {
     }
 }
 
-/// The folder of results has the messages: the study can be continued without the file.
+/// The study in the folder of results has the messages: it can be run without the file.
 #[test]
 fn a_study_keeps_the_messages_of_its_file() {
     let place = Place::new();
@@ -75,12 +75,13 @@ fn a_study_keeps_the_messages_of_its_file() {
          [axes]\nsystem = [\"mock\"]\n",
     );
     let output = place.run(&["run", "study.toml", "--out", "r"]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    // The window has too few messages for a 99th percentile, which the exit code says.
+    assert_eq!(place.records("r").len(), 1, "{}", stderr(&output));
     std::fs::remove_file(place.path("lines.txt")).unwrap();
     let resolved = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
     assert!(resolved.contains("[payloads]") && resolved.contains("plain"), "{resolved}");
-    let output = place.run(&["run", "--resume", "r"]);
-    assert!(output.status.success(), "{}", stderr(&output) + &stdout(&output));
+    let output = place.run(&["run", "r/study.toml", "--out", "again"]);
+    assert_eq!(place.records("again").len(), 1, "{}", stderr(&output) + &stdout(&output));
 }
 
 #[test]

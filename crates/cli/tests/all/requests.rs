@@ -129,9 +129,6 @@ fn answers_that_are_all_late_are_delivered_and_timed_out() {
     let [offered, expected, delivered, lost, duplicated] = counts(&record);
     assert_eq!((expected, delivered, lost + duplicated), (offered, offered, 0), "{}", record["counts"]);
     assert_eq!(count(&record, "timed_out"), delivered);
-    let gate = ["--require", "timed_out == 0", "--out", "g"];
-    let output = place.run(&[&["bench"], &load[..], &ASKS, &["--duration", "1s", "--repeats", "1"], &gate].concat());
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 
 #[test]

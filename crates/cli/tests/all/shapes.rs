@@ -4,7 +4,7 @@
 //! |---|---|
 //! | flows, ramp | `flows` |
 //! | slow, backlog | `consume` |
-//! | churn | `churn` |
+//! | churn | `churn` (streams have none) |
 //! | trace | `replays` |
 //! | sizes | `payload_sizes` |
 //! | topics; headers; requests | `topics`; `messages`; `requests` (the other protocols have none) |
@@ -39,7 +39,7 @@ type Row = (&'static str, &'static [&'static str], &'static [Column]);
 const TABLE: [Row; 9] = [
     ("slow", &["--set", "consume=60"], &[JETSTREAM, STREAMS]),
     ("backlog", &["--set", "consume=steps 1000000 0.001 1000000 each 400ms"], &[JETSTREAM, STREAMS]),
-    ("churn", &["--set", "churn=20/s"], &[KAFKA, ZENOH, JETSTREAM, STREAMS]),
+    ("churn", &["--set", "churn=20/s"], &[ZENOH]),
     ("trace", &["--trace", "trace.csv"], &[KAFKA, ZENOH, JETSTREAM, STREAMS]),
     ("ramp", &["--rate", "ramp 50 to 150 in 1s"], &[JETSTREAM, STREAMS]),
     ("sizes", &["--payload", "uniform 64B to 4KiB"], &[JETSTREAM, STREAMS]),
@@ -58,8 +58,8 @@ fn numbers(rate: &str) -> std::ops::Range<u64> {
 /// Makes a run of a cell. Returns the counts that differ from the right ones, in words.
 fn play((shape, arguments, _): &Row, (name, scheme, qos): Column) -> Option<String> {
     let place = Place::new();
-    let rows = (0..200).map(|row| format!("{},256\n", f64::from(row) / 100.0));
-    std::fs::write(place.path("trace.csv"), format!("time_s,bytes\n{}", rows.collect::<String>())).unwrap();
+    let rows = (0..200).map(|row| format!("{:.2},a,256\n", f64::from(row) / 100.0));
+    std::fs::write(place.path("trace.csv"), format!("time,flow,size\n{}", rows.collect::<String>())).unwrap();
     std::fs::write(place.path("lines.txt"), "one\n{\"two\": 2}\nthr\u{e9}e\n").unwrap();
     // Some servers answer each message at QoS 1, so that none is lost without an answer.
     let lose = if qos == "1" { "swallow" } else { "lose" };

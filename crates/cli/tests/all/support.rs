@@ -172,7 +172,8 @@ pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     all.extend(["--json", "--repeats", "1", "--out", "r"]);
     for (name, value) in [("--warmup", "200ms"), ("--duration", "1s"), ("--rate", "200"), ("--payload", "256B")] {
         let of_trace = ["--rate", "--payload"].contains(&name) && arguments.contains(&"--trace");
-        let has_bodies = name == "--payload" && arguments.iter().any(|set| BODIES.iter().any(|key| set.starts_with(key)));
+        let has_bodies =
+            name == "--payload" && arguments.iter().any(|set| BODIES.iter().any(|key| set.starts_with(key)));
         if !arguments.contains(&name) && !of_trace && !has_bodies {
             all.extend([name, value]);
         }

@@ -25,8 +25,15 @@ pub struct PayloadBodies(Arc<Source>);
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     /// Message i of each publisher has line i, and the first follows the last. There are none in a record.
-    Lines { file: String, lines: Vec<String> },
-    Template { text: String, parts: Vec<Part>, bytes: usize },
+    Lines {
+        file: String,
+        lines: Vec<String>,
+    },
+    Template {
+        text: String,
+        parts: Vec<Part>,
+        bytes: usize,
+    },
 }
 
 /// A part of a template.
@@ -297,7 +304,8 @@ mod tests {
         let lines = PayloadBodies::of_lines("f", "one\nthree\r\n").unwrap();
         assert_eq!([0, 1, 2].map(|i| message(&lines, i)[36..].to_vec()), [&b"one"[..], b"three", b"one"]);
         assert_eq!(lines.all_message_bytes().collect::<Vec<_>>(), [39, 41]);
-        let template = PayloadBodies::of_template(r#"{"id": {sequence}, "at": {time}, "key": "{key}", "{x}"}"#).unwrap();
+        let template =
+            PayloadBodies::of_template(r#"{"id": {sequence}, "at": {time}, "key": "{key}", "{x}"}"#).unwrap();
         let wanted = r#"{"id":          5, "at":                  123, "key": "0000000007", "{x}"}"#;
         assert_eq!(message(&template, 5)[36..], *wanted.as_bytes());
         assert_eq!(message(&template, u32::MAX).len(), message(&template, 0).len());
@@ -307,7 +315,9 @@ mod tests {
             let mut sound = message(&bodies, 3);
             for at in 32..sound.len() {
                 sound[at] ^= 1;
-                assert!(!bodies.is_in(&header(3), &sound, false) && (at < 36) == bodies.is_in(&header(3), &sound, true));
+                assert!(
+                    !bodies.is_in(&header(3), &sound, false) && (at < 36) == bodies.is_in(&header(3), &sound, true)
+                );
                 sound[at] ^= 1;
             }
             assert!(bodies.is_in(&header(3), &sound, false) && !bodies.is_in(&header(4), &sound[..38], false));

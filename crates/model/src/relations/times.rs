@@ -79,7 +79,9 @@ pub fn arrival_times(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) 
     let legs = [&of.request_latency, &of.reply_latency, &of.replier_time];
     let legs = legs.map(|times| times.as_ref().map_or(0, Histogram::count));
     hold(legs[0] <= latency && legs.iter().all(|count| *count == legs[0]), || {
-        format!("`request_latency`, `reply_latency` and `replier_time` have {legs:?} times, but `latency` has {latency}")
+        format!(
+            "`request_latency`, `reply_latency` and `replier_time` have {legs:?} times, but `latency` has {latency}"
+        )
     })
 }
 

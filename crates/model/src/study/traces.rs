@@ -2,10 +2,10 @@
 
 use super::Study;
 use super::parse::Parser;
+use super::payloads::{BODIES, BODIES_REPLACE};
 use crate::diagnostic::Diagnostic;
 use crate::document::Table;
 use crate::profile::trace::TraceFile;
-use super::payloads::{BODIES, BODIES_REPLACE};
 use crate::setting::{Key, Settings, as_typed, key};
 use crate::workload::resolve::WorkloadFiles;
 

@@ -260,7 +260,8 @@ impl Workload {
             None => (payload.sizes(files.sizes), None),
         };
         let sized = rate.trace().filter(|trace| trace.is_sized()).map(|trace| trace.rows().most_bytes());
-        let most_bytes = of_bodies.or(sized).or(payload_sizes.as_ref().map(PayloadSizes::most_bytes)).or(payload.most_bytes());
+        let most_bytes =
+            of_bodies.or(sized).or(payload_sizes.as_ref().map(PayloadSizes::most_bytes)).or(payload.most_bytes());
         let payload_bytes = most_bytes.unwrap_or_else(|| {
             errors.push(WorkloadError::NoSizes(payload));
             0

@@ -3,8 +3,8 @@
 use super::requests::{OpenRequests, PendingAnswers};
 use crate::clock;
 use crate::outcome::ThreadOutcome;
-use crate::reply_times::ReplyStamp;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
+use crate::reply_times::ReplyStamp;
 use crate::session::{Copies, MessageRefusal};
 use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
