@@ -102,7 +102,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let named = !cell.flows.is_empty();
     if named {
         let own = record.flows.iter_mut().zip(united.iter().zip(&flows));
-        own.for_each(|(told, (figures, flow))| told.own = Some(Box::new(figures.own(flow.workload.clone()))));
+        own.for_each(|(told, (figures, flow))| told.own = Some(Box::new(figures.own(flow.workload.recorded()))));
     } else {
         let each = results.iter().flat_map(|result| &result.flows).flat_map(|flow| &flow.subscribers);
         record.subscribers = each.take(OWN_FIGURES_MAX as usize).cloned().collect();

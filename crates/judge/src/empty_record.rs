@@ -14,7 +14,7 @@ use serde_json::Map;
 use std::collections::BTreeMap;
 
 fn blank_flow(Flow { name, workload }: Flow) -> FlowRecord {
-    FlowRecord { name, own: Some(Box::new(OwnFigures::blank(workload))), ..FlowRecord::default() }
+    FlowRecord { name, own: Some(Box::new(OwnFigures::blank(workload.recorded()))), ..FlowRecord::default() }
 }
 
 /// Returns an empty record of a run, with all that is known before the run.
@@ -29,7 +29,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         system: cell.system.name.clone(),
         versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
         started,
-        workload: cell.workload.clone(),
+        workload: cell.workload.recorded(),
         options: recorded(&cell.options, secret),
         settings: system.and_then(|system| Tuning::of(system, cell.settings, &cell.options, &cell.workload)),
         applied: Map::new(),

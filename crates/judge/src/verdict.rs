@@ -177,11 +177,9 @@ fn early(negative: u64) -> Option<Found> {
 /// Names the sizes of messages, if they vary.
 fn varied_sizes(record: &RunRecord) -> Option<String> {
     let (text, mean) = (record.workload.sizes_text()?, record.workload.mean_payload_bytes());
-    let key = if record.workload.payload_sizes.is_some() { "payload" } else { "trace" };
-    Some(format!(
-        "sizes of messages varied, as requested: `{key} = {}`, {mean:.0} B on average",
-        text.trim_start_matches("trace ")
-    ))
+    let named = ["payload_file", "trace"].iter().find_map(|key| Some((*key, text.strip_prefix(key)?.trim_start())));
+    let (key, value) = named.unwrap_or(("payload", &text));
+    Some(format!("sizes of messages varied, as requested: `{key} = {value}`, {mean:.0} B on average"))
 }
 
 /// Names the part of the window in which messages were due, if it is not the whole.

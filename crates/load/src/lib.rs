@@ -14,6 +14,7 @@ mod placement;
 pub mod publisher;
 pub mod refusals;
 pub mod replay;
+mod reply_times;
 pub mod rows;
 pub mod seal;
 pub mod session;

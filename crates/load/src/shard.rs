@@ -113,7 +113,7 @@ impl<'a, S: Session> Shard<'a, S> {
             qos: workload.qos,
             durable: workload.durable,
             reconnect: workload.reconnect,
-            answer_ns: workload.pattern.requests().then_some(workload.drain_ns),
+            answer_ns: workload.pattern.requests().then(|| workload.answer_ns()),
             run: &run,
             payload_bytes: workload.payload_bytes.max(MIN_LEN as u64),
             headers: workload.headers.as_ref(),
@@ -421,6 +421,7 @@ impl<'a, S: Session> Shard<'a, S> {
     /// recorder.
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
+        let ahead_ns = self.context.ahead_ns;
         let Shard {
             connections,
             settings,
@@ -438,7 +439,8 @@ impl<'a, S: Session> Shard<'a, S> {
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Message { payload: message, .. } => {
                 let Some(client) = inbound.clients.get_mut(index) else {
-                    outbound.answers.iter_mut().for_each(|answers| answers.keep(index, message));
+                    let at_ns = now.saturating_add_signed(ahead_ns);
+                    outbound.answers.iter_mut().for_each(|answers| answers.keep(index, message, at_ns));
                     return;
                 };
                 if let Some(requests) = &mut outbound.requests {

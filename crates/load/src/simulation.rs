@@ -269,7 +269,8 @@ fn turn(world: &mut World, publisher: &mut Publisher, way: &Way<'_>, workload: &
             publisher.accepted(now, free);
             if closed_loop {
                 let reply = hearers.iter().find_map(|to| world.carry(from, *to, number, message.clone(), now, 2));
-                let again = reply.unwrap_or(now + workload.drain_ns).max(free);
+                let give_up_ns = now + workload.answer_ns();
+                let again = reply.unwrap_or(give_up_ns).min(give_up_ns).max(free);
                 publisher.refused(again);
                 return Some(again);
             }

@@ -4,19 +4,21 @@
 mod arrivals;
 mod capacity;
 mod late_start;
+mod round_trip;
 mod silence;
 mod sized;
 mod stream;
 mod totals;
 
 use crate::ledger::SeenSequences;
+use crate::reply_times::ReplyTimes;
 use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
 pub use capacity::ledger_capacity;
 pub use late_start::LateStart;
 use pubmark_model::counts::ByteCounts;
-use pubmark_model::header::{END, Header, PROBE};
+use pubmark_model::header::{END, Header, PROBE, SENT_LEN};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::record::CatchUp;
 use pubmark_model::times::TimeFigures;
@@ -42,6 +44,10 @@ struct Expectation {
     latency: bool,
     /// True if each message is for one of several subscribers.
     divided: bool,
+    /// Offset of the replier's times, if answers have them.
+    reply_times_at: Option<usize>,
+    /// Time after the send from which on an answer is late, ns.
+    answer_ns: Ns,
     /// True if arrivals are the answers to messages that this client sent.
     answers: bool,
     stall_ns: Ns,
@@ -76,6 +82,8 @@ pub struct ReceiveRecorder {
     catch_up: Option<CatchUp>,
     /// Instant at which the subscribers were killed, ns.
     crashed_ns: Option<Ns>,
+    /// The replier's times in the message that is counted now.
+    reply_times: Option<ReplyTimes>,
     /// Part of a topic that the next messages come from. Order is checked within each.
     pub part: u32,
 }
@@ -86,6 +94,7 @@ impl ReceiveRecorder {
     pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
         let body_at = workload.body_at(payload);
+        let tells_late = workload.pattern.requests() && workload.least_payload_bytes() >= SENT_LEN as u64;
         let is_checked = workload.verify == Verify::Full && payload > body_at && !workload.sizes_vary();
         let body_crc = is_checked.then(|| crc32c::crc32c(&workload.payload_content.message(payload)[body_at..]));
         ReceiveRecorder {
@@ -100,18 +109,20 @@ impl ReceiveRecorder {
                 // arrives.
                 latency: measures_latency(workload) && !workload.pattern.echoed(),
                 divided: workload.is_divided(),
+                reply_times_at: workload.reply_times_at(),
+                answer_ns: workload.answer_ns(),
                 answers: false,
                 stall_ns: stall_ns(workload, heard),
                 due_after_ns: workload.span.start_ns.max(workload.subscribers_start_ns).unwrap_or(0),
                 due_before_ns: workload.span.end_ns.unwrap_or(Ns::MAX),
             },
-            counts: LedgerCounts::default(),
+            counts: LedgerCounts { late_answers: tells_late.then_some(0), ..LedgerCounts::default() },
             received: 0,
             arrived: 0,
             arrived_before: 0,
             bytes: ByteCounts::default(),
             last_arrival_ns: None,
-            times: Arrivals::new(),
+            times: Arrivals::new(workload.reply_times),
             listened_ns: 0,
             jitter_sum_ns: 0.0,
             jitter_pairs: 0,
@@ -120,6 +131,7 @@ impl ReceiveRecorder {
             too_late: 0,
             catch_up: None,
             crashed_ns: None,
+            reply_times: None,
             part: 0,
         }
     }
@@ -155,11 +167,15 @@ impl ReceiveRecorder {
         };
         // Generator delay is not part of the system's latency.
         let latency = intended.saturating_sub(header.own_lag_ns().unwrap_or(0));
+        let (request_latency, reply_latency, replier_time) = self.legs(header, now);
         let times = TimeFigures {
             latency: Some(latency),
             intended_latency: Some(intended),
             service_latency: header.sent_ns.and_then(|sent| now.checked_sub(sent)),
             receive_lag: (self.listened_ns > 0).then(|| now.saturating_sub(self.listened_ns)),
+            request_latency,
+            reply_latency,
+            replier_time,
             ..TimeFigures::none()
         };
         self.times.record(times, slice);
@@ -291,31 +307,13 @@ impl IncomingStreams {
         if recorder.expect.sized.is_some() {
             return self.arrived_sized(recorder, message, now);
         }
+        let has_times = recorder.note_reply(message);
         let expect = &recorder.expect;
         let is_whole = message.len() == expect.payload && (!expect.seals || is_sealed(message));
         let header = Header::read(message).filter(|_| is_whole);
         let (body_at, body_crc) = (expect.body_at, expect.body_crc);
-        self.take(recorder, header, now, || body_crc.is_none_or(|crc| crc32c::crc32c(&message[body_at..]) == crc));
-    }
-
-    /// Records a message that arrived at `now`, if sizes vary.
-    fn arrived_sized(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
-        let Some(sized) = recorder.expect.sized.take() else { return };
-        let header = sized.header(message);
-        let slot = header.map_or(usize::MAX, |header| header.publisher.wrapping_sub(self.hears.start) as usize);
-        let distinct = |all: &IncomingStreams| all.streams.get(slot).map_or(0, |stream| stream.distinct);
-        let before = (recorder.arrived, distinct(self));
-        self.take(recorder, header, now, || sized.is_sound(message));
-        recorder.expect.sized = Some(sized);
-        let len = message.len() as u64;
-        if recorder.arrived > before.0 {
-            recorder.bytes.arrived += len;
-        }
-        let is_measured =
-            |window: Window| header.is_some_and(|header| window.holds(header.ahead_by(-window.ahead_ns).intended_ns));
-        if distinct(self) > before.1 && !recorder.expect.answers && recorder.window().is_some_and(is_measured) {
-            recorder.bytes.delivered += len;
-        }
+        let is_sound = |crc| has_times && crc32c::crc32c(&message[body_at..]) == crc;
+        self.take(recorder, header, now, || body_crc.is_none_or(is_sound));
     }
 
     /// Counts a message that arrived at `now`. `header` is `None` if the message has the
@@ -380,6 +378,7 @@ impl IncomingStreams {
         }
         let sound = is_sound();
         if measured {
+            recorder.note_late_answer(&header, now);
             recorder.last_arrival_ns = Some(now);
             recorder.counts.corrupted += u64::from(!sound);
         }

@@ -14,6 +14,7 @@ use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
 use crate::placement;
 use crate::publisher::{Marker, Next, Publisher};
+use crate::reply_times::ReplyStamp;
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::usage::paused_within;
 use crate::window::{clock_stride, measures_latency};
@@ -394,10 +395,11 @@ impl ClientThread {
                 Next::Send => match self.socket.send(publisher.message(now))? {
                     Sent::Full => now = clock::now(),
                     Sent::Accepted => {
-                        // A replier answers only this message; an echo may be of an earlier one.
-                        let echoed = workload.pattern.echoed().then(|| publisher.sent() as u32);
+                        // An echo, or an answer after the time limit, may be of an earlier one.
+                        let may_be_other = workload.pattern.echoed() || workload.timeout_ns.is_some();
+                        let awaited = may_be_other.then(|| publisher.sent() as u32);
                         publisher.accepted(now, now);
-                        now = self.await_answer(answers, echoed, control, now + workload.drain_ns)?;
+                        now = self.await_answer(answers, awaited, control, now + workload.answer_ns())?;
                         self.counter.set(publisher.sent());
                         self.counter.lag(publisher.take_own_lag_max());
                     }
@@ -416,13 +418,13 @@ impl ClientThread {
         Ok(publisher)
     }
 
-    /// Waits for an answer, or for the echo of this message, until the deadline, and
-    /// returns its arrival time. An unreadable message counts as the answer. Echoes of
-    /// probes and late echoes are received on the way.
+    /// Waits for an answer, or for the one to this message, until the deadline, and returns
+    /// its arrival time. An unreadable message counts as the answer. Echoes of probes and
+    /// late answers are received on the way.
     fn await_answer(
         &mut self,
         answers: &mut Subscriber,
-        echoed: Option<u32>,
+        awaited: Option<u32>,
         control: &Control,
         deadline_ns: Ns,
     ) -> Result<Ns, DriverError> {
@@ -431,8 +433,8 @@ impl ClientThread {
             let now = clock::now();
             if let Some(answer) = answer {
                 answers.arrived(answer, now);
-                let header = echoed.and_then(|_| Header::read(answer));
-                if header.is_none_or(|header| Some(header.sequence) == echoed) {
+                let header = awaited.and_then(|_| Header::read(answer));
+                if header.is_none_or(|header| Some(header.sequence) == awaited) {
                     return Ok(now);
                 }
             }
@@ -446,6 +448,7 @@ impl ClientThread {
         let control = &context.control;
         let _ = reports.send(ThreadReport::Ready);
         let mut echo = Vec::with_capacity(context.workload.payload_bytes as usize);
+        let stamp = ReplyStamp::of(&context.workload);
         let (mut received, mut drained) = (0, false);
         while !control.silenced() {
             if !drained && control.draining().is_some() {
@@ -455,8 +458,15 @@ impl ClientThread {
             let Some(request) = self.socket.recv()? else { continue };
             echo.clear();
             echo.extend_from_slice(request);
+            let now = || clock::now().saturating_add_signed(context.ahead_ns);
+            if let Some(stamp) = &stamp {
+                stamp.arrived(&mut echo, now());
+            }
             received += 1;
             self.counter.set(received);
+            if let Some(stamp) = &stamp {
+                stamp.sent(&mut echo, now());
+            }
             while self.socket.send(&echo)? == Sent::Full && !control.silenced() {}
         }
         self.outlive(control, Some(reports).filter(|_| !drained));

@@ -47,6 +47,10 @@ pub struct LedgerCounts {
     /// included in `expected`.
     #[serde(default)]
     pub unanswered: u64,
+    /// Answers that arrived later than `timeout` after the send of their request; also in
+    /// `delivered`. `None` if messages are not requests, or if it is not supported by this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_answers: Option<u64>,
 }
 
 impl LedgerCounts {
@@ -60,6 +64,8 @@ impl LedgerCounts {
         self.unidentified = self.unidentified.saturating_add(other.unidentified);
         self.negative = self.negative.saturating_add(other.negative);
         self.unanswered = self.unanswered.saturating_add(other.unanswered);
+        let late = [self.late_answers, other.late_answers].into_iter().flatten();
+        self.late_answers = late.reduce(u64::saturating_add);
     }
 }
 
@@ -149,6 +155,10 @@ pub struct Counts {
     /// message, or the echo was lost. Not included in `lost`.
     #[serde(default)]
     pub unanswered: u64,
+    /// Requests without an answer within `timeout`: those that were lost, and those whose answer
+    /// came later. `None` if messages are not requests, or if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<u64>,
     /// Bytes of the messages that were sent; only if their sizes vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_bytes: Option<u64>,
@@ -197,6 +207,8 @@ impl Counts {
         sum(&mut self.unanswered, other.unanswered);
         self.corrupted = both(self.corrupted, other.corrupted);
         self.acked_lost = both(self.acked_lost, other.acked_lost);
+        let timed_out = [self.timed_out, other.timed_out].into_iter().flatten();
+        self.timed_out = timed_out.reduce(u64::saturating_add);
         self.sent_bytes = both(self.sent_bytes, other.sent_bytes);
         self.delivered_bytes = both(self.delivered_bytes, other.delivered_bytes);
     }

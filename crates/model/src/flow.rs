@@ -30,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 27] = [
+pub const OWN_KEYS: [&str; 30] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -47,9 +47,12 @@ pub const OWN_KEYS: [&str; 27] = [
     "subscribers_start",
     "consume",
     "outstanding",
+    "timeout",
     "churn",
     "payload",
     "payload_content",
+    "payload_file",
+    "payload_template",
     "headers",
     "topics",
     "topic_choice",
@@ -108,6 +111,13 @@ impl StudyFlow {
             (shared.rate, shared.arrival) = (None, None);
         } else if self.settings.rate.is_some() {
             (shared.trace, shared.trace_speed, shared.trace_flow) = (None, None, None);
+        }
+        // So does what says which messages there are.
+        if ["payload_file", "payload_template"].iter().any(|name| self.settings.get(name).is_some()) {
+            (shared.payload, shared.payload_content) = (None, None);
+            (shared.payload_file, shared.payload_template) = (None, None);
+        } else if self.settings.payload.is_some() || self.settings.payload_content.is_some() {
+            (shared.payload_file, shared.payload_template) = (None, None);
         }
         let workload = Workload::resolve_with(&shared.overridden_by(self.settings.clone()), files)?;
         Ok(Flow { name: self.name.clone(), workload })
@@ -173,10 +183,12 @@ impl Cell {
                 subscribers_start_ns: flow.workload.subscribers_start_ns,
                 consume: flow.workload.consume.clone(),
                 outstanding: flow.workload.outstanding,
+                timeout_ns: flow.workload.timeout_ns,
                 churn: flow.workload.churn.clone(),
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),
                 payload_content: flow.workload.payload_content,
+                payload_bodies: flow.workload.payload_bodies.clone(),
                 headers: flow.workload.headers.clone(),
                 topics: flow.workload.topics.clone(),
                 qos: flow.workload.qos,

@@ -8,7 +8,8 @@
 //! | 16–23 | actual send time (`sent`), ns (messages of 24 bytes and more) |
 //! | 24–31 | ready time (`free`), ns (messages of 32 bytes and more) |
 //! | 32–35 | CRC-32C of bytes 0–31, if the run's headers have a checksum ([`crate::workload::Workload::header_checksum`]) |
-//! | 32–, or 36– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
+//! | 32–51, or 36–55 | in answers: what [`REPLY_TIMES_LEN`] says, if the run has it ([`crate::workload::Workload::reply_times`]) |
+//! | rest | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
 
 use pubmark_stats::Random;
 use std::ops::Range;
@@ -23,6 +24,10 @@ pub const SENT_LEN: usize = 24;
 pub const FREE_LEN: usize = 32;
 /// Shortest message that can also carry the checksum of its header, bytes.
 pub const SEALED_LEN: usize = 36;
+
+/// Length of the times that a replier writes at the front of an answer's body, bytes: arrival of the
+/// request (8), send of the answer (8), and the CRC-32C of both (4).
+pub const REPLY_TIMES_LEN: usize = 20;
 
 /// Returns the offset at which the body of a message of this length begins.
 #[inline]

@@ -1,10 +1,12 @@
 //! The size of messages: one for all of them, or a distribution from which each message's size is drawn.
 
+mod bodies;
 mod lognormal;
 mod size_file;
 mod sizes;
 
 use crate::units::{UnitError, format_per_million, format_size, parse_per_million, parse_size};
+pub use bodies::{BodiesError, PayloadBodies, PayloadFiles};
 pub use size_file::SizeFileError;
 pub use sizes::{Class, MessageSizes, PayloadSizes, SizesError};
 use std::collections::BTreeMap;

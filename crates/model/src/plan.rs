@@ -277,7 +277,9 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
         }
         // A library fragments messages.
         Some(Transport::Udp) if workload.payload_bytes > 65_507 && system.agent.built_in() => {
-            return Err(Diagnostic::whole("a UDP datagram carries at most 65,507 bytes")
+            let longest = workload.payload_bodies.as_ref().and_then(|bodies| bodies.longest_line());
+            let line = longest.map(|line| format!("{line}: ")).unwrap_or_default();
+            return Err(Diagnostic::whole(format!("{line}a UDP datagram carries at most 65,507 bytes"))
                 .help("use a smaller payload, or a [[skip]] entry"));
         }
         Some(_) => {}

@@ -198,12 +198,18 @@ keys! {
     consume: Rate = workload::default_consume();
     /// request-reply at a broker: requests of each client that wait for an answer, 1 to 1,000,000
     outstanding: Count<u32, 1, MOST_CLIENTS> = Count(workload::ONE_REQUEST);
+    /// request-reply: longest wait for an answer, `drain` at most; later answers are counted as timed out (`drain`)
+    timeout: Time<{ MILLISECOND }>;
     /// brokers: further clients/s that connect, subscribe and disconnect: 50/s, a rate over time, or none
     churn: Churn = Churn::NONE;
     /// message size with its 16-byte header, 16B to 1GiB, or sizes that vary
     payload: Payload = Payload::Constant(1_024);
     /// body of each message: random (bytes that nothing compresses), zeros, or zeros P% (of each 100 bytes)
     payload_content: PayloadContent = PayloadContent::default();
+    /// file with one message per line, sent in turn behind a header of 36 bytes: a path from the study's folder
+    payload_file: Text;
+    /// text of each message behind a header of 36 bytes, with `{sequence}`, `{time}` or `{key}`
+    payload_template: Text;
     /// MQTT 5, NATS and AMQP: headers of each message, `name: value, name: value` or `3 x 20B`
     headers: MessageHeaders;
     /// brokers: number of topics, from which that of each message is drawn, 1 to 100,000; each pair has its own

@@ -4,6 +4,7 @@ pub(crate) mod axis;
 mod flows;
 mod goal;
 mod parse;
+mod payloads;
 mod questions;
 mod resolve;
 mod sizes;
@@ -19,7 +20,7 @@ use crate::figure::Figure;
 use crate::flow::{ALL, FLOW, StudyFlow};
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
-use crate::payload::SizeFiles;
+use crate::payload::{PayloadFiles, SizeFiles};
 use crate::profile::trace::TraceFiles;
 use crate::promise::Promise;
 use crate::question::AskedQuestions;
@@ -112,6 +113,8 @@ pub struct Study {
     pub sizes: SizeFiles,
     /// The traces that it replays.
     pub traces: TraceFiles,
+    /// The files of messages that it sends.
+    pub payloads: PayloadFiles,
     /// The axes to combine; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.

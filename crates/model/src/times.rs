@@ -100,6 +100,14 @@ times! {
     /// From the due time until the server's acknowledgement reached the publisher, less the generator
     /// delay. Null where nothing is acknowledged.
     ack_latency = "ack_latency_ns" by Publisher, one way false;
+    /// From a requester's send to the request's arrival at the replier. Null if repliers do not
+    /// report their times, as for the next two.
+    request_latency = "request_latency_ns" by Subscriber, one way true;
+    /// From a replier's send to the answer's arrival at the requester.
+    reply_latency = "reply_latency_ns" by Subscriber, one way true;
+    /// The replier's own time, from the request's arrival until the answer was sent. Together with
+    /// the two before it, it is the service latency.
+    replier_time = "replier_time_ns" by Subscriber, one way false;
 }
 
 impl<'a, T> TimeFigures<Vec<&'a T>> {

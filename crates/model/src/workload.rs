@@ -3,11 +3,11 @@
 pub mod resolve;
 
 use crate::churn::Churn;
-use crate::header::{MIN_LEN, SEALED_LEN, SENT_LEN, body_at};
+use crate::header::{FREE_LEN, MIN_LEN, REPLY_TIMES_LEN, SEALED_LEN, SENT_LEN, body_at};
 use crate::message_headers::MessageHeaders;
 pub use crate::pattern::Pattern;
 use crate::pattern::Topics;
-use crate::payload::{MessageSizes, PayloadSizes};
+use crate::payload::{MessageSizes, PayloadBodies, PayloadSizes};
 use crate::payload_content::PayloadContent;
 pub use crate::pin::Pin;
 use crate::profile::Profile;
@@ -304,6 +304,9 @@ pub struct Workload {
     /// Requests of each requester that wait for an answer at most; sent to agents if it is not 1.
     #[serde(default = "one_request", skip_serializing_if = "is_one_request")]
     pub outstanding: u32,
+    /// Longest wait for an answer, ns, 1 ms or more and `drain_ns` at most; `None`: `drain_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ns: Option<Ns>,
     /// Clients per second that connect, subscribe to a topic of their own and disconnect, beside those that are
     /// measured; sent to agents if there are any.
     #[serde(default = "no_churn", skip_serializing_if = "Churn::is_none")]
@@ -316,6 +319,9 @@ pub struct Workload {
     /// The content of bodies; sent to agents if it is not `random`.
     #[serde(default, skip_serializing_if = "PayloadContent::is_random")]
     pub payload_content: PayloadContent,
+    /// The bodies of messages, if they are lines of a file or a template. Records have no lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_bodies: Option<PayloadBodies>,
     /// The headers of each message, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<MessageHeaders>,
@@ -365,6 +371,10 @@ pub struct Workload {
     /// bodies are checked, messages are long enough, and all agents of the run support it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub header_checksum: bool,
+    /// True if repliers write their times into answers. Not a key of a study: it is set if messages
+    /// are long enough, both ends are on one host, and all agents of the run support it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reply_times: bool,
     /// Processes per side, over which its clients are spread; at most its number of clients.
     /// Omitted if it is one.
     #[serde(default = "one_agent", skip_serializing_if = "is_one_agent")]
@@ -394,7 +404,28 @@ impl Workload {
     /// Returns the offset of the body that the receivers of a message of this length check.
     #[inline]
     pub fn body_at(&self, len: usize) -> usize {
-        if self.header_checksum { SEALED_LEN } else { body_at(len) }
+        match self.reply_times_at() {
+            Some(at) => at + REPLY_TIMES_LEN,
+            None if self.header_checksum => SEALED_LEN,
+            None => body_at(len),
+        }
+    }
+
+    /// Returns the offset of the replier's times in answers, if repliers write them.
+    pub fn reply_times_at(&self) -> Option<usize> {
+        self.reply_times.then_some(if self.header_checksum { SEALED_LEN } else { FREE_LEN })
+    }
+
+    /// True if repliers should write their times into answers, if all agents support it: there are
+    /// requests, and there is room.
+    pub fn wants_reply_times(&self) -> bool {
+        let is_pattern = self.payload_bodies.is_none();
+        is_pattern && self.pattern.requests() && self.least_payload_bytes() >= (SEALED_LEN + REPLY_TIMES_LEN) as u64
+    }
+
+    /// Returns the longest wait for an answer, ns.
+    pub fn answer_ns(&self) -> Ns {
+        self.timeout_ns.unwrap_or(self.drain_ns)
     }
 
     /// Returns the length of the shortest message, bytes. Probes and end markers have it.
@@ -420,6 +451,9 @@ impl Workload {
 
     /// Returns the length of each message; `None` if all have the same.
     pub fn message_sizes(&self) -> Option<MessageSizes> {
+        if let Some(bodies) = &self.payload_bodies {
+            return Some(MessageSizes::of_bodies(bodies.clone()));
+        }
         let of_trace = self.sized_trace().map(MessageSizes::of_trace);
         let sizes = of_trace.or_else(|| Some(MessageSizes::new(self.payload_sizes.clone()?, self.seed)));
         sizes.map(|sizes| sizes.with_content(self.payload_content))
@@ -439,6 +473,13 @@ impl Workload {
     pub fn sizes_text(&self) -> Option<String> {
         let of_trace = self.sized_trace().map(ToString::to_string);
         of_trace.or_else(|| self.payload_sizes.as_ref().map(|sizes| sizes.text().to_owned()))
+    }
+
+    /// Returns the workload as a record has it.
+    #[must_use]
+    pub fn recorded(&self) -> Workload {
+        let payload_bodies = self.payload_bodies.as_ref().map(PayloadBodies::recorded);
+        Workload { payload_bodies, ..self.clone() }
     }
 
     /// Returns the workload for an agent, which reads the rows of a trace from this file.

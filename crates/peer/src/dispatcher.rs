@@ -1,5 +1,6 @@
 //! Decides about each message, by the script. The time is passed in, and there is no socket: tests run in virtual time.
 
+use crate::delay::Span;
 use crate::routes::{Address, KeptAddress};
 use crate::script::PeerScript;
 use crate::speech::PublisherAnswer;
@@ -7,7 +8,7 @@ use crate::tally::PeerTally;
 use pubmark_model::header::{Header, MAX_SEQUENCE, PROBE};
 use pubmark_model::units::Ns;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// A message that waits for its due time.
@@ -73,6 +74,8 @@ pub struct Dispatcher {
     waiting_bytes: usize,
     /// Instant at which the server has served all messages so far.
     served_ns: Ns,
+    /// Requests so far, by publisher and sequence, if answers are delayed.
+    asked: HashSet<(u32, u32)>,
     /// Counts of its actions.
     pub tally: PeerTally,
 }
@@ -88,6 +91,7 @@ impl Dispatcher {
             made: 0,
             waiting_bytes: 0,
             served_ns: 0,
+            asked: HashSet::new(),
             tally: PeerTally::default(),
         }
     }
@@ -158,6 +162,11 @@ impl Dispatcher {
         // A server also takes messages by the time of their sending, so that the order is known beforehand.
         let delay_ns = delay_ns.or(script.service.map(|_| 0));
         let mut at_ns = delay_ns.map_or(now, |delay_ns| sent_ns.saturating_add(delay_ns));
+        if let Some(Span(delay_ns)) = script.answer_delay
+            && !self.asked.insert((publisher, sequence))
+        {
+            at_ns = now.saturating_add(delay_ns);
+        }
         if script.ordered {
             at_ns = at_ns.max(line.last_ns);
         }

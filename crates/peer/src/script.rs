@@ -185,6 +185,9 @@ pub struct PeerScript {
     /// Time from the sending of a message until it is passed on, or from its intended time if it has no other. At once
     /// by default.
     pub delay: Option<Delay>,
+    /// Time from the arrival of an answer until it is passed on: the second message of the same publisher and sequence
+    /// is the answer to the first. At once by default.
+    pub answer_delay: Option<Span>,
     /// True if no message passes an earlier one of the same publisher.
     pub ordered: bool,
     /// Rate, messages per second, of a server that takes all messages one after the other, each for the same time.

@@ -155,6 +155,8 @@ pub struct Leader<'a> {
     leaves_offsets: bool,
     /// True if an agent does not support the checksum in the message header.
     leaves_headers: bool,
+    /// True if an agent's repliers do not write their times into answers.
+    leaves_reply_times: bool,
     reached: Option<Vec<Reached>>,
     flows: Vec<Flow>,
     /// By flow.
@@ -209,6 +211,7 @@ impl<'a> Leader<'a> {
             hellos: vec![None; count],
             leaves_offsets: false,
             leaves_headers: false,
+            leaves_reply_times: false,
             reached: None,
             bound: flows.iter().map(|_| BoundEndpoints::default()).collect(),
             ready_by_ns: 0,
@@ -420,6 +423,7 @@ impl<'a> Leader<'a> {
                 }
                 self.leaves_offsets |= !hello.features.clock_offset;
                 self.leaves_headers |= !hello.features.header_checksum;
+                self.leaves_reply_times |= !hello.features.reply_times;
                 self.hellos[from] = Some(*hello);
                 if self.awaited.cross_off(from) {
                     (self.phase, self.deadline_ns) = (Phase::Deploying, None);
@@ -495,6 +499,15 @@ impl<'a> Leader<'a> {
         !self.leaves_offsets
     }
 
+    /// Returns whether repliers of a flow can write their times into answers, on the requesters' clock.
+    fn has_reply_times(&self, flow: usize) -> bool {
+        let agents = self.agents.iter().zip(&self.brief.seats).filter(|(agent, _)| agent.flow == flow);
+        let mut hosts = agents.map(|(_, seat)| &seat.host);
+        let first = hosts.next();
+        let is_one_host = hosts.all(|host| Some(host) == first);
+        is_one_host && !self.leaves_reply_times && !self.brief.timeless()
+    }
+
     /// Returns the command that prepares an agent; `members` agents connect at once.
     fn prepared(&self, index: usize, members: u32) -> Prepare {
         let Brief { cell, system, place, .. } = &self.brief;
@@ -516,6 +529,7 @@ impl<'a> Leader<'a> {
                 name: name.clone(),
                 workload: Workload {
                     header_checksum: workload.wants_header_checksum() && !self.leaves_headers,
+                    reply_times: workload.wants_reply_times() && self.has_reply_times(agent.flow),
                     ..workload.of_repeat(place.repeat).with_trace_file(&trace_file(&seat.scratch, agent.flow))
                 },
             }],

@@ -2,7 +2,7 @@
 
 use pubmark_files::{Links, open, read_text};
 use pubmark_import::trace::{TraceError, TraceFormat, TraceReader};
-use pubmark_model::payload::{SizeFileError, read_sizes};
+use pubmark_model::payload::{BodiesError, PayloadBodies, SizeFileError, read_sizes};
 use pubmark_model::printable::hexadecimal;
 use pubmark_model::profile::trace::{TraceFile, TraceRows};
 use pubmark_model::study::Study;
@@ -35,6 +35,9 @@ pub enum StudyFileError {
     /// The file has no sizes.
     #[error(transparent)]
     Sizes(#[from] SizeFileError),
+    /// The file has no messages.
+    #[error(transparent)]
+    Bodies(#[from] BodiesError),
     /// The file is no trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -63,6 +66,12 @@ pub fn load(study: &mut Study, folder: &Path) -> Result<(), StudyFileError> {
         let text = text.map_err(|source| unreadable("payload = \"file ", &name, source))?;
         let sizes = read_sizes(&name, &text)?;
         study.sizes.insert(name, sizes);
+    }
+    for name in study.missing_payloads() {
+        let text = read_text(&folder.join(&name), Links::Follow);
+        let text = text.map_err(|source| unreadable("payload_file = \"", &name, source))?;
+        let bodies = PayloadBodies::of_lines(&name, &text)?;
+        study.payloads.insert(name, bodies);
     }
     let (traces, flows) = study.missing_traces();
     for name in traces {

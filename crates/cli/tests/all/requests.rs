@@ -62,6 +62,75 @@ fn a_stall_of_the_server_is_in_the_round_trip() {
     }
 }
 
+/// Requests take 1 ms in the server, and answers 3 ms: each leg has its own, and all are the round trip.
+#[test]
+fn a_round_trip_is_split_into_request_replier_and_answer() {
+    const SCRIPT: &str = "delay = { fixed = \"1ms\" }\nanswer_delay = \"3ms\"";
+    const LEGS: [&str; 3] = ["request_latency_ns", "replier_time_ns", "reply_latency_ns"];
+    for (protocol, more) in [
+        ("mqtt", &["--set", "outstanding=1000"][..]),
+        ("mqtt", &["--qos", "1", "--payload", "uniform 64B to 1KiB", "--set", "verify=full"]),
+        ("nats", &["--set", "outstanding=1000"]),
+        ("amqp", &["--qos", "1"]),
+        ("redis", &[]),
+    ] {
+        let place = Place::new();
+        let peer = Peer::start(&place, protocol, SCRIPT);
+        let record = bench(&place, &[&[peer.endpoint.as_str(), "--rate", "100"], more].concat());
+        assert_eq!(counts(&record), [200, 200, 200, 0, 0], "{protocol} {more:?}");
+        assert_eq!(record["counts"]["corrupted"], 0, "{protocol} {more:?}");
+        let of = |name: &str, figure: &str| record[name][figure].as_f64().unwrap_or_else(|| panic!("{name}: {record}"));
+        assert_eq!(LEGS.map(|leg| of(leg, "count")), [200.0; 3], "{protocol} {more:?}");
+        // A histogram's bucket may begin 0.1 % before the values in it.
+        assert!(of(LEGS[0], "min") >= 0.999e6 && of(LEGS[2], "min") >= 2.997e6, "{protocol}: {record}");
+        assert!(of(LEGS[0], "p50") < of(LEGS[2], "p50"), "{protocol}: {} {}", record[LEGS[0]], record[LEGS[2]]);
+        let (sum, whole) = (LEGS.iter().map(|leg| of(leg, "mean")).sum::<f64>(), of("service_latency_ns", "mean"));
+        assert!((sum - whole).abs() <= whole / 250.0, "{protocol}: {sum} {whole}");
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
+/// Every tenth request of each requester is lost. The answers to all requests that come in the server's stall of 300 ms
+/// arrive after the limit of 100 ms: they are late, and not lost.
+#[test]
+fn requests_that_time_out_are_counted_apart_from_those_that_are_lost() {
+    const LOST: &str = "lose = { every = 10 }";
+    const STALLED: &str = "[[stall]]\nfrom = \"500ms\"\nfor = \"300ms\"";
+    let timeout = ["--rate", "100", "--set", "timeout=100ms", "--set", "drain=1s"];
+    for (protocol, outstanding) in [("mqtt", "1000"), ("nats", "1000"), ("amqp", "1000"), ("redis", "1")] {
+        let place = Place::new();
+        let outstanding = format!("outstanding={outstanding}");
+        for (script, lost) in [(LOST, 20), (STALLED, 0)] {
+            let peer = Peer::start(&place, protocol, script);
+            let record = bench(&place, &[&[&peer.endpoint, "--set", &outstanding], &timeout[..]].concat());
+            let what = format!("{protocol}: {}", record["counts"]);
+            assert_eq!(counts(&record), [200, 200, 200 - lost, lost, 0], "{what}");
+            let (found, is_ahead) = (count(&record, "timed_out"), protocol != "redis");
+            // By the schedule, 20 messages of each requester are sent more than 100 ms before the stall's end.
+            match lost {
+                0 if is_ahead => assert!((30..=60).contains(&found), "{what}"),
+                0 => assert!(found >= 2, "in turn, the next request waits: {what}"),
+                _ => assert_eq!(found, lost, "{what}"),
+            }
+            std::fs::remove_dir_all(place.path("r")).unwrap();
+        }
+        place.assert_swept();
+    }
+}
+
+/// Answers take 300 ms, and each is awaited for 100 ms.
+#[test]
+fn answers_that_are_all_late_are_delivered_and_timed_out() {
+    let place = Place::new();
+    let peer = Peer::start(&place, "nats", "answer_delay = \"300ms\"");
+    let load = [peer.endpoint.as_str(), "--rate", "100", "--set", "timeout=100ms", "--set", "outstanding=8"];
+    let record = bench(&place, &load);
+    let [offered, expected, delivered, lost, duplicated] = counts(&record);
+    assert_eq!((expected, delivered, lost + duplicated), (offered, offered, 0), "{}", record["counts"]);
+    assert_eq!(count(&record, "timed_out"), delivered);
+}
+
 #[test]
 fn brokers_answer_by_their_own_idioms() {
     for (system, more) in [
@@ -134,12 +203,19 @@ fn what_requests_cannot_be_is_refused_before_the_run() {
         (&["mosquitto", "--durable"], "`durable` has no meaning in pattern `request-reply`"),
         (&["mosquitto", "--set", "options.retain=true"], "would be answered again and again"),
         (&["nats", "--set", "outstanding=0"], "outstanding"),
+        (&["nats", "--set", "timeout=11s"], "`timeout` is longer than `drain`, which is 10s"),
+        (&["nats", "--set", "timeout=0s"], "timeout"),
+        (&["zeromq-python", "--transport", "tcp", "--set", "timeout=1s"], "requests with a time limit: `timeout`"),
         (&["mosquitto", "--qos", "1", "--fault", "cut link at 200ms for 100ms"], "does not send its answers again"),
     ] {
         let output = place.run(&[&["bench"], arguments, &ASKS[..], &["--duration", "1s", "--out", "r"]].concat());
         let said = stderr(&output) + &stdout(&output);
         assert!(!output.status.success() && said.contains(says), "{arguments:?}: {said}");
     }
-    let output = place.run(&["bench", "nats", "--set", "outstanding=2", "--duration", "1s", "--out", "r"]);
-    assert!(stderr(&output).contains("`outstanding` has no meaning in pattern `pairs`"), "{}", stderr(&output));
+    for set in ["outstanding=2", "timeout=1s"] {
+        let output = place.run(&["bench", "nats", "--set", set, "--duration", "1s", "--out", "r"]);
+        let (key, _) = set.split_once('=').unwrap();
+        let says = format!("`{key}` has no meaning in pattern `pairs`");
+        assert!(stderr(&output).contains(&says), "{}", stderr(&output));
+    }
 }

@@ -163,6 +163,9 @@ pub struct Benched {
     pub said: String,
 }
 
+/// Settings of the messages of a file or a template, which have sizes of their own.
+const BODIES: [&str; 2] = ["payload_file=", "payload_template="];
+
 /// Returns the arguments of a short run, with these additional ones.
 pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["bench"];
@@ -170,7 +173,9 @@ pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     all.extend(["--json", "--repeats", "1", "--out", "r"]);
     for (name, value) in [("--warmup", "200ms"), ("--duration", "1s"), ("--rate", "200"), ("--payload", "256B")] {
         let of_trace = ["--rate", "--payload"].contains(&name) && arguments.contains(&"--trace");
-        if !arguments.contains(&name) && !of_trace {
+        let has_bodies =
+            name == "--payload" && arguments.iter().any(|set| BODIES.iter().any(|key| set.starts_with(key)));
+        if !arguments.contains(&name) && !of_trace && !has_bodies {
             all.extend([name, value]);
         }
     }

@@ -56,6 +56,7 @@ impl UnitedFlow {
         let undelivered = refused_copies(&counts, workload.qos, results, &missing);
         counts.expected = counts.expected.saturating_sub(undelivered);
         counts.lost = counts.lost.saturating_sub(undelivered);
+        counts.timed_out = ledger.late_answers.map(|late| late.saturating_add(counts.lost));
         counts.late = times.latency.as_ref().map_or(0, |latency| late(latency, workload.late_after_ns));
         let mut pacing: Option<PacingFigures> = None;
         results.iter().filter_map(|result| result.pacing).for_each(|one| pacing.get_or_insert_default().add(&one));

@@ -198,7 +198,8 @@ mod tests {
             judged("cut power of server at 5s for 1s", |record| {
                 let (at_ns, until_ns) = (Some(5 * SECOND), Some(6 * SECOND));
                 let (what, who, host, member, peer, note) = (Act::CutPower, Target::Server, None, None, None, None);
-                record.fault_log = vec![FaultEvent { what, who, host, member, peer, at_ns, until_ns, listens_ns, note }];
+                record.fault_log =
+                    vec![FaultEvent { what, who, host, member, peer, at_ns, until_ns, listens_ns, note }];
                 record.series.slice_ns = SECOND;
                 record.series.delivered = vec![100, 100, 100, 100, 100, 0, 0, after, 0, 0];
                 record.counts.delivered = 500 + after;

@@ -55,7 +55,7 @@ impl Marker {
 pub(super) fn cut<'a>(sizes: &MessageSizes, header: &Header, buffer: &'a mut [u8]) -> &'a mut [u8] {
     let len = sizes.bytes(header.publisher, header.sequence).min(buffer.len());
     let message = &mut buffer[..len];
-    sizes.restore_short_body(message);
+    sizes.restore_body(header, message);
     message
 }
 

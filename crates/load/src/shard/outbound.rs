@@ -72,6 +72,9 @@ impl<S: Session> Shard<'_, S> {
         if given_up_ns < Ns::MAX {
             return given_up_ns;
         }
+        if let Some(later_ns) = self.await_late_answers(now) {
+            return later_ns;
+        }
         self.say_sent();
         self.await_acknowledgements(now);
         if self.role == Role::Requester { Ns::MAX } else { self.mark(END, now) }

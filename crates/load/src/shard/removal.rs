@@ -52,7 +52,7 @@ pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Ve
         qos: workload.qos,
         durable: workload.durable,
         reconnect: workload.reconnect,
-        answer_ns: workload.pattern.requests().then_some(workload.drain_ns),
+        answer_ns: workload.pattern.requests().then(|| workload.answer_ns()),
         run,
         payload_bytes: workload.payload_bytes,
         headers: workload.headers.as_ref(),

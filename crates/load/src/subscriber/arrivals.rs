@@ -35,10 +35,14 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Makes empty histograms.
-    pub fn new() -> Arrivals {
+    /// Makes empty histograms; those of the legs of a round trip only if repliers report their times.
+    pub fn new(has_legs: bool) -> Arrivals {
+        let mut times = TimeFigures::of(Role::Subscriber);
+        if !has_legs {
+            (times.request_latency, times.reply_latency, times.replier_time) = (None, None, None);
+        }
         Arrivals {
-            times: TimeFigures::of(Role::Subscriber),
+            times,
             slices: Vec::new(),
             aside: [Aside { times: [NONE; TIMES], headline: NONE, slice: 0 }; TOGETHER],
             aside_count: 0,
@@ -103,7 +107,7 @@ mod tests {
         fn nothing_that_is_put_aside_is_lost(
             times in proptest::collection::vec((0u64..5_000_000, proptest::option::of(0u64..9_000), 0usize..5), 0..300),
         ) {
-            let mut arrivals = Arrivals::new();
+            let mut arrivals = Arrivals::new(true);
             arrivals.slice(3);
             let mut wanted = TimeFigures::of(Role::Subscriber);
             let mut slices = [Histogram::coarse(), Histogram::coarse(), Histogram::coarse()];

@@ -1,8 +1,11 @@
 //! What arrives if the sizes of messages vary.
 
+use super::{IncomingStreams, ReceiveRecorder};
 use crate::seal::is_sealed;
-use pubmark_model::header::{END, Header, MIN_LEN, SEALED_LEN, body_at};
+use crate::window::Window;
+use pubmark_model::header::{END, Header, MIN_LEN, body_at};
 use pubmark_model::payload::MessageSizes;
+use pubmark_model::units::Ns;
 use pubmark_model::workload::{Verify, Workload};
 
 /// The length and the body that each message should have.
@@ -14,6 +17,8 @@ pub(super) struct SizedMessages {
     seals: bool,
     /// The longest message, of which each has the beginning; empty if bodies are not checked.
     longest: Vec<u8>,
+    /// Offset of bodies; `None` if it depends on the length.
+    body_at: Option<usize>,
 }
 
 impl SizedMessages {
@@ -25,6 +30,7 @@ impl SizedMessages {
             sizes,
             marker_len: workload.least_payload_bytes().max(MIN_LEN as u64) as usize,
             seals: workload.header_checksum,
+            body_at: (workload.header_checksum || workload.reply_times).then(|| workload.body_at(0)),
             longest: workload.payload_content.message(checked),
         }))
     }
@@ -40,10 +46,39 @@ impl SizedMessages {
         (message.len() == len && (!self.seals || is_sealed(message))).then_some(header)
     }
 
-    /// True if the body of a message is as it was sent, or is not checked.
+    /// True if the body of a message is as it was sent, or is not checked. `has_times` is false if a
+    /// replier's times are missing or damaged.
     #[inline]
-    pub(super) fn is_sound(&self, message: &[u8]) -> bool {
-        let from = if self.seals { SEALED_LEN } else { body_at(message.len()) };
-        self.longest.get(from..message.len()).is_none_or(|body| *body == message[from..])
+    pub(super) fn is_sound(&self, header: &Header, message: &[u8], has_times: bool) -> bool {
+        if let Some(bodies) = self.sizes.bodies() {
+            return self.longest.is_empty() || bodies.is_in(header, message, self.seals);
+        }
+        let from = self.body_at.unwrap_or_else(|| body_at(message.len()));
+        let body = self.longest.get(from..message.len());
+        body.is_none_or(|body| has_times && *body == message[from..])
+    }
+}
+
+impl IncomingStreams {
+    /// Records a message that arrived at `now`, if sizes vary.
+    pub(super) fn arrived_sized(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
+        let has_times = recorder.note_reply(message);
+        let Some(sized) = recorder.expect.sized.take() else { return };
+        let header = sized.header(message);
+        let slot = header.map_or(usize::MAX, |header| header.publisher.wrapping_sub(self.hears.start) as usize);
+        let distinct = |all: &IncomingStreams| all.streams.get(slot).map_or(0, |stream| stream.distinct);
+        let before = (recorder.arrived, distinct(self));
+        let is_sound = || header.is_none_or(|header| sized.is_sound(&header, message, has_times));
+        self.take(recorder, header, now, is_sound);
+        recorder.expect.sized = Some(sized);
+        let len = message.len() as u64;
+        if recorder.arrived > before.0 {
+            recorder.bytes.arrived += len;
+        }
+        let is_measured =
+            |window: Window| header.is_some_and(|header| window.holds(header.ahead_by(-window.ahead_ns).intended_ns));
+        if distinct(self) > before.1 && !recorder.expect.answers && recorder.window().is_some_and(is_measured) {
+            recorder.bytes.delivered += len;
+        }
     }
 }

@@ -84,6 +84,9 @@ times! {
     "own_lag", "own_lag ", "generator delay", "generator delay: how late the load generator itself sent";
     "receive_lag", "receive_lag ", "receive lag", "upper bound of the wait for the busy receiving loop of the load generator";
     "ack_latency", "ack_latency ", "time to acknowledgement", "time from due until the publisher had the server's acknowledgement, without the generator delay";
+    "request_latency", "request ", "request latency", "time from a requester's send to the replier's receipt";
+    "reply_latency", "reply ", "reply latency", "time from a replier's send to the requester's receipt";
+    "replier_time", "replier_time ", "replier's own time", "time from a replier's receipt of a request until it sent the answer";
 }
 
 /// A table of numbers: the constant, the key, other names, the part of a run that it describes, the
@@ -329,6 +332,10 @@ numbers! {
     UNANSWERED = "unanswered" [] Flow Counts Count LOWER, "unanswered",
         number(|run| count(run.counts.unanswered).filter(|_| run.workload.pattern.echoed())),
         "fan-out-echo messages without an echo";
+    /// Requests without an answer in time.
+    TIMED_OUT = "timed_out" [] Flow Counts Count LOWER, "timed out",
+        number(|run| count(run.counts.timed_out?)),
+        "requests without an answer within `timeout`: answered later, or lost";
     /// Damaged arrivals. Older records have 0 here if bodies were not checked.
     CORRUPTED = "corrupted" [] Flow Counts Count LOWER, "corrupted",
         number(|run| count(run.counts.corrupted.filter(|_| run.workload.checks_bodies())?)),

@@ -1,6 +1,7 @@
 //! Sizes of messages as classes, and the size of each message.
 
-use crate::header::{FREE_LEN, SENT_LEN};
+use super::bodies::PayloadBodies;
+use crate::header::{FREE_LEN, Header, SENT_LEN};
 use crate::payload_content::PayloadContent;
 use crate::profile::trace::TraceRate;
 use crate::weights::Weights;
@@ -154,6 +155,7 @@ pub struct MessageSizes {
 enum Sizes {
     Drawn { sizes: PayloadSizes, seed: u64 },
     Trace(Box<TraceRate>),
+    Bodies(PayloadBodies),
 }
 
 impl MessageSizes {
@@ -167,6 +169,17 @@ impl MessageSizes {
         MessageSizes::of(Sizes::Trace(Box::new(trace.clone())))
     }
 
+    /// Makes the sizes of messages with these bodies.
+    pub fn of_bodies(bodies: PayloadBodies) -> MessageSizes {
+        MessageSizes::of(Sizes::Bodies(bodies))
+    }
+
+    /// Returns the bodies of messages, if they are not a pattern.
+    #[inline]
+    pub fn bodies(&self) -> Option<&PayloadBodies> {
+        if let Sizes::Bodies(bodies) = &self.sizes { Some(bodies) } else { None }
+    }
+
     fn of(sizes: Sizes) -> MessageSizes {
         MessageSizes { sizes, short_body: [0; FREE_LEN - SENT_LEN] }.with_content(PayloadContent::default())
     }
@@ -178,9 +191,13 @@ impl MessageSizes {
         self
     }
 
-    /// Restores the body of a message that is too short for a ready time, after a longer one was written in its place.
+    /// Writes the body of a message, in whose place another one was written. Of a pattern only that of a message that
+    /// is too short for a ready time differs.
     #[inline]
-    pub fn restore_short_body(&self, message: &mut [u8]) {
+    pub fn restore_body(&self, header: &Header, message: &mut [u8]) {
+        if let Sizes::Bodies(bodies) = &self.sizes {
+            return bodies.write(header, message);
+        }
         if message.len() < FREE_LEN && message.len() > SENT_LEN {
             let body = &mut message[SENT_LEN..];
             body.copy_from_slice(&self.short_body[..body.len()]);
@@ -196,6 +213,7 @@ impl MessageSizes {
         let (sizes, seed) = match &self.sizes {
             Sizes::Drawn { sizes, seed } => (sizes, seed),
             Sizes::Trace(trace) => return trace.bytes(publisher, sequence),
+            Sizes::Bodies(bodies) => return bodies.message_bytes(sequence),
         };
         let state = Random((seed ^ (u64::from(publisher) << 32)).wrapping_add(GAMMA)).bits();
         let draw = Random(state.wrapping_add(GAMMA.wrapping_mul(u64::from(sequence)))).bits();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::header::Header;
 use crate::payload_content::PayloadContent;
 use crate::setting::Settings;
 use crate::workload::Workload;
@@ -208,11 +209,12 @@ proptest! {
 
 #[test]
 fn a_short_message_after_a_longer_one_has_its_own_body() {
+    let header = Header { intended_ns: 0, publisher: 0, sequence: 0, sent_ns: None, free_ns: None };
     for content in ["random", "zeros", "zeros 75%"].map(|text| PayloadContent::parse(text).unwrap()) {
         let sizes = MessageSizes::new(sizes("uniform 16B to 40B"), 1).with_content(content);
         for len in 16..40 {
             let mut buffer = [0xffu8; 40];
-            sizes.restore_short_body(&mut buffer[..len]);
+            sizes.restore_body(&header, &mut buffer[..len]);
             let is_restored = (25..32).contains(&len);
             let wanted =
                 if is_restored { content.message(len)[24..].to_vec() } else { vec![0xff; len.saturating_sub(24)] };

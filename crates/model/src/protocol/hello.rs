@@ -84,12 +84,20 @@ pub struct Features {
     /// True if its requesters at a broker send `outstanding` requests before they have an answer.
     /// Minimum: false.
     pub outstanding: bool,
+    /// True if its requesters wait for an answer as long as `timeout_ns`, and count those that come
+    /// later. Minimum: false, with `drain_ns`.
+    pub timeout: bool,
+    /// True if its repliers write their times into answers, and its requesters read them. Minimum:
+    /// false.
+    pub reply_times: bool,
     /// True if its messages have the sizes of `payload_sizes`. Minimum: false.
     pub payload_sizes: bool,
     /// True if it draws the topic of each message from `topics`, and subscribes as that says. Minimum: false.
     pub topics: bool,
     /// True if its messages carry `headers`. Minimum: false.
     pub headers: bool,
+    /// True if bodies are those of `payload_bodies`. Minimum: false.
+    pub payload_bodies: bool,
     /// True if bodies follow `payload_content`. Minimum: false.
     pub payload_content: bool,
     /// True if the agent with subscriber 0 plays the clients of `churn` as well. Minimum: false.
@@ -125,9 +133,12 @@ impl Default for Features {
             span: false,
             subscribers_start: false,
             outstanding: false,
+            timeout: false,
+            reply_times: false,
             payload_sizes: false,
             topics: false,
             headers: false,
+            payload_bodies: false,
             payload_content: false,
             churn: false,
             row_bytes: None,
@@ -157,12 +168,16 @@ const SPAN: &str = "span";
 const SUBSCRIBERS_START: &str = "subscribers_start";
 /// Requesters send more requests before they have an answer.
 const OUTSTANDING: &str = "outstanding";
+/// Requesters have a time limit for answers that is not the drain.
+const TIMEOUT: &str = "timeout";
 /// Messages have different sizes.
 const PAYLOAD_SIZES: &str = "payload_sizes";
 /// Each message has one of several topics.
 const TOPICS: &str = "topics";
 /// Messages have headers.
 const HEADERS: &str = "headers";
+/// Bodies are lines of a file, or a template.
+const PAYLOAD_BODIES: &str = "payload_bodies";
 /// Bodies are not random.
 const PAYLOAD_CONTENT: &str = "payload_content";
 /// Clients come and go.
@@ -238,15 +253,18 @@ impl Features {
         let flag = |has: bool, word| if has { words(&[word]) } else { Vec::new() };
         let (tree_sizes, consume) = (flag(self.tree_sizes, TREE_SIZES), flag(self.consume, CONSUME));
         let (span, outstanding) = (flag(self.span, SPAN), flag(self.outstanding, OUTSTANDING));
+        let timeout = flag(self.timeout, TIMEOUT);
         let is_part = !workload.span.is_whole();
         let starts_late = workload.subscribers_start_ns.is_some();
         let subscribers_start = flag(self.subscribers_start, SUBSCRIBERS_START);
         let (payload_sizes, churn) = (flag(self.payload_sizes, PAYLOAD_SIZES), flag(self.churn, CHURN));
         let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
         let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
+        let payload_bodies = flag(self.payload_bodies, PAYLOAD_BODIES);
+        let written = workload.payload_bodies.is_some();
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
         let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 17] = [
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 19] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -259,6 +277,8 @@ impl Features {
             ("messages in a part of the window:", is_part.then_some(SPAN), &span),
             ("subscribers that start late:", starts_late.then_some(SUBSCRIBERS_START), &subscribers_start),
             ("several requests at a time:", workload.asks_ahead().then_some(OUTSTANDING), &outstanding),
+            ("requests with a time limit:", workload.timeout_ns.and(Some(TIMEOUT)), &timeout),
+            ("`payload_file` or `payload_template`:", written.then_some(PAYLOAD_BODIES), &payload_bodies),
             ("messages whose sizes vary:", varies.then_some(PAYLOAD_SIZES), &payload_sizes),
             ("messages to several topics:", draws.then_some(TOPICS), &topics),
             ("messages with headers:", headed.then_some(HEADERS), &headers),
@@ -354,6 +374,12 @@ mod tests {
         let many = workload(&[("topics", "10")]);
         assert_eq!(least.lack(&[&many]).map(|lack| lack.wanted), Some("topics".to_owned()));
         assert_eq!(Features { topics: true, ..Features::default() }.lack(&[&many]), None);
+        let timed = workload(&[("pattern", "request-reply"), ("timeout", "1s")]);
+        let asks = Features { patterns: words(&["request-reply"]), ..Features::default() };
+        assert_eq!(asks.lack(&[&timed]).map(|lack| lack.wanted), Some("timeout".to_owned()));
+        assert_eq!(Features { timeout: true, ..asks }.lack(&[&timed]), None);
+        let filled = workload(&[("payload_template", "{key}")]);
+        assert_eq!(least.lack(&[&filled]).map(|lack| lack.wanted), Some("payload_bodies".to_owned()));
         for (key, value) in [("headers", "a: b"), ("payload_content", "zeros")] {
             assert_eq!(least.lack(&[&workload(&[(key, value)])]).map(|lack| lack.wanted), Some(key.to_owned()));
         }

@@ -89,6 +89,8 @@ pub fn delivered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resu
     let unanswered = ledger.unanswered;
     let asked = if part.workload.pattern.echoed() { own } else { 0 };
     hold(unanswered <= asked, || format!("`unanswered` is {unanswered}, but it asked for {asked} echoes"))?;
+    let late = ledger.late_answers.unwrap_or(0);
+    hold(late <= delivered, || format!("`late_answers` is {late}, but `delivered` is {delivered}"))?;
     let (reordered, most) = (ledger.reordered, delivered.saturating_add(asked).saturating_add(ledger.unidentified));
     hold(reordered <= most, || format!("`reordered` is {reordered}, but only {most} messages came"))
 }

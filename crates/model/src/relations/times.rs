@@ -74,7 +74,15 @@ pub fn arrival_times(_: &Part<'_>, _: &FlowResult, histograms: &FlowHistograms) 
     let service = histograms.count(|times| &times.service_latency);
     hold(service <= latency, || format!("`service_latency` has {service} times, but `latency` has {latency}"))?;
     let receive = histograms.count(|times| &times.receive_lag);
-    hold(receive <= latency, || format!("`receive_lag` has {receive} times, but `latency` has {latency}"))
+    hold(receive <= latency, || format!("`receive_lag` has {receive} times, but `latency` has {latency}"))?;
+    let of = &histograms.times;
+    let legs = [&of.request_latency, &of.reply_latency, &of.replier_time];
+    let legs = legs.map(|times| times.as_ref().map_or(0, Histogram::count));
+    hold(legs[0] <= latency && legs.iter().all(|count| *count == legs[0]), || {
+        format!(
+            "`request_latency`, `reply_latency` and `replier_time` have {legs:?} times, but `latency` has {latency}"
+        )
+    })
 }
 
 /// Checks that each message that was sent in the window has a send lag, and a generator delay if

@@ -80,6 +80,7 @@ impl Study {
             flows: Vec::new(),
             sizes: BTreeMap::new(),
             traces: BTreeMap::new(),
+            payloads: BTreeMap::new(),
             axes: Vec::new(),
             parts: Vec::new(),
             skips: Vec::new(),
@@ -145,6 +146,7 @@ impl Parser<'_> {
                 "transports" => self.transports(table),
                 "sizes" => self.sizes(table),
                 "traces" => self.traces(table),
+                "payloads" => self.payloads(table),
                 "axes" => {
                     let axes = self.axes(table, "");
                     self.study.axes.extend(axes);

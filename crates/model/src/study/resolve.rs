@@ -69,7 +69,7 @@ impl Parser<'_> {
         for index in 0..self.study.claims.len() {
             self.study.claims[index].narrowed = !self.misplaced(&self.study.claims[index]).is_empty();
         }
-        let (warmup, unset) = (self.study.settings.warmup, self.replaced_by_traces());
+        let (warmup, unset) = (self.study.settings.warmup, self.replaced_by_files());
         let mut settings = std::mem::take(&mut self.study.settings).with_defaults();
         if self.leaves_warmup_open() {
             settings.warmup = warmup;

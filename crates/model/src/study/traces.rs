@@ -2,6 +2,7 @@
 
 use super::Study;
 use super::parse::Parser;
+use super::payloads::{BODIES, BODIES_REPLACE};
 use crate::diagnostic::Diagnostic;
 use crate::document::Table;
 use crate::profile::trace::TraceFile;
@@ -17,7 +18,7 @@ const REPLACED: [&str; 3] = ["rate", "arrival", "payload"];
 
 impl Study {
     /// Returns the values of a key of flows, wherever the study sets it.
-    fn values_of<'s>(&'s self, name: &'s str) -> impl Iterator<Item = String> + 's {
+    pub(super) fn values_of<'s>(&'s self, name: &'s str) -> impl Iterator<Item = String> + 's {
         let of_settings = move |settings: &Settings| key(name).and_then(|key| key.value(settings));
         let own = of_settings(&self.settings).into_iter();
         let of_flows = self.flows.iter().filter_map(move |flow| of_settings(&flow.settings));
@@ -40,7 +41,7 @@ impl Study {
 
     /// Returns the contents of the files that its settings name.
     pub(crate) fn files(&self) -> WorkloadFiles<'_> {
-        WorkloadFiles { sizes: &self.sizes, traces: &self.traces }
+        WorkloadFiles { sizes: &self.sizes, traces: &self.traces, payloads: &self.payloads }
     }
 
     /// Returns the table of traces.
@@ -50,13 +51,14 @@ impl Study {
 }
 
 impl Parser<'_> {
-    /// Returns the keys that keep no default, because the study replays a trace and does not set them.
-    pub(super) fn replaced_by_traces(&self) -> Vec<&'static Key> {
-        if self.study.values_of(TRACE).next().is_none() {
-            return Vec::new();
-        }
+    /// Returns the keys that keep no default, because the study does not set them and names a trace or messages of
+    /// its own.
+    pub(super) fn replaced_by_files(&self) -> Vec<&'static Key> {
+        let is_set = |name: &&str| self.study.values_of(name).next().is_some();
+        let of_trace = REPLACED.iter().filter(|_| is_set(&TRACE));
+        let of_bodies = BODIES_REPLACE.iter().filter(|_| BODIES.iter().any(|name| is_set(name)));
         let is_unset = |key: &&Key| key.value(&self.study.settings).is_none();
-        REPLACED.iter().filter_map(|name| key(name)).filter(is_unset).collect()
+        of_trace.chain(of_bodies).filter_map(|name| key(name)).filter(is_unset).collect()
     }
 
     /// Reads the hashes of traces from a resolved study.

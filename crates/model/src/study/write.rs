@@ -97,6 +97,7 @@ impl Study {
         insert_table(&mut out, "flows", flows.collect());
         insert_table(&mut out, "sizes", self.sizes_table());
         insert_table(&mut out, "traces", self.traces_table());
+        insert_table(&mut out, "payloads", self.payloads_table());
         let transports = self.transports.iter().map(|(system, transport)| (system.clone(), transport.word().into()));
         insert_table(&mut out, "transports", transports.collect());
         out.insert("axes".into(), axes(&self.axes).into());

@@ -4,7 +4,7 @@ use super::{Arrival, DueSpan, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, 
 use crate::draw::Choice;
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
-use crate::payload::{Payload, PayloadSizes, SizeFiles};
+use crate::payload::{BodiesError, Class, Payload, PayloadBodies, PayloadFiles, PayloadSizes, SizeFiles, SizesError};
 use crate::profile::Profile;
 use crate::profile::trace::{ONCE, TraceFiles, TraceRate};
 use crate::setting::{SettingError, Settings, Speed, Text, Time, WINDOW};
@@ -68,8 +68,11 @@ pub enum WorkloadError {
     #[error("`subscribers_start` {0}")]
     SubscribersStart(String),
     /// There are no requests.
-    #[error("`outstanding` has no meaning in pattern `{0}`: leave it out, or write `pattern = \"request-reply\"`")]
-    NoRequests(Pattern),
+    #[error("`{0}` has no meaning in pattern `{1}`: leave it out, or write `pattern = \"request-reply\"`")]
+    NoRequests(&'static str, Pattern),
+    /// The last answers would have less time than the others.
+    #[error("`timeout` is longer than `drain`, which is {0}: write at most that, or a longer `drain`")]
+    TimeoutBeyondDrain(String),
     /// Answers that nobody waits for any more would be kept.
     #[error("`durable` has no meaning in pattern `{0}`: leave it out")]
     DurableRequests(Pattern),
@@ -100,6 +103,18 @@ pub enum WorkloadError {
     /// The file of sizes was not read.
     #[error("`payload = \"{0}\"`: only a study with its file can name a file of sizes")]
     NoSizes(Payload),
+    /// A template cannot be sent.
+    #[error("payload_template: {0}")]
+    Template(#[from] BodiesError),
+    /// The lines of a file have too many sizes.
+    #[error("payload_file: {0}")]
+    LineSizes(#[from] SizesError),
+    /// The file of messages was not read.
+    #[error("`payload_file = \"{0}\"`: only a study with its file can name a file of messages")]
+    NoMessages(String),
+    /// Two keys say which messages there are.
+    #[error("`{0}` and `{1}` exclude each other: leave one of them out")]
+    TwoPayloads(&'static str, &'static str),
     /// The trace was not read.
     #[error("`trace = \"{0}\"`: only a study with its file can name a trace")]
     NoTrace(String),
@@ -177,6 +192,8 @@ pub struct WorkloadFiles<'a> {
     pub sizes: &'a SizeFiles,
     /// Traces.
     pub traces: &'a TraceFiles,
+    /// Files of messages.
+    pub payloads: &'a PayloadFiles,
 }
 
 /// All errors of a workload.
@@ -208,8 +225,8 @@ impl Workload {
 
     /// Resolves settings, with defaults for those that are unset; returns all errors at once.
     pub fn resolve(settings: &Settings) -> Result<Workload, WorkloadErrors> {
-        let (sizes, traces) = (SizeFiles::new(), TraceFiles::new());
-        Workload::resolve_with(settings, WorkloadFiles { sizes: &sizes, traces: &traces })
+        let (sizes, traces, payloads) = (SizeFiles::new(), TraceFiles::new(), PayloadFiles::new());
+        Workload::resolve_with(settings, WorkloadFiles { sizes: &sizes, traces: &traces, payloads: &payloads })
     }
 
     /// Resolves settings, like [`Workload::resolve`], which may name these files.
@@ -241,9 +258,14 @@ impl Workload {
             errors.push(WorkloadError::ChurnWithoutEnd);
         }
         let payload = settings.payload();
-        let payload_sizes = payload.sizes(files.sizes);
+        let payload_bodies = bodies(settings, files.payloads, &mut errors);
+        let (payload_sizes, of_bodies) = match &payload_bodies {
+            Some(bodies) => sizes_of(bodies, &mut errors),
+            None => (payload.sizes(files.sizes), None),
+        };
         let sized = rate.trace().filter(|trace| trace.is_sized()).map(|trace| trace.rows().most_bytes());
-        let most_bytes = sized.or(payload_sizes.as_ref().map(PayloadSizes::most_bytes)).or(payload.most_bytes());
+        let most_bytes =
+            of_bodies.or(sized).or(payload_sizes.as_ref().map(PayloadSizes::most_bytes)).or(payload.most_bytes());
         let payload_bytes = most_bytes.unwrap_or_else(|| {
             errors.push(WorkloadError::NoSizes(payload));
             0
@@ -261,10 +283,12 @@ impl Workload {
             subscribers_start_ns: settings.subscribers_start.map(|time| time.0),
             consume: settings.consume(),
             outstanding: settings.outstanding().0,
+            timeout_ns: settings.timeout.map(|timeout| timeout.0),
             churn: settings.churn(),
             payload_bytes,
             payload_sizes,
             payload_content: settings.payload_content(),
+            payload_bodies,
             headers: settings.headers.clone(),
             topics: topics(settings, subscribers, &mut errors),
             qos: settings.qos().0,
@@ -282,6 +306,7 @@ impl Workload {
             receive: settings.receive(),
             verify: Verify::Header,
             header_checksum: false,
+            reply_times: false,
             agents: settings.agents.map_or(1, |agents| agents.0),
             pin: settings.pin(),
             max_send_lag_ns: settings.max_send_lag().0,
@@ -349,6 +374,41 @@ impl Workload {
     }
 }
 
+/// Returns the bodies of messages, if a file or a template says them.
+fn bodies(settings: &Settings, files: &PayloadFiles, errors: &mut Vec<WorkloadError>) -> Option<PayloadBodies> {
+    let (key, bodies) = match (&settings.payload_file, &settings.payload_template) {
+        (None, None) => return None,
+        (Some(_), Some(_)) => {
+            errors.push(WorkloadError::TwoPayloads("payload_file", "payload_template"));
+            return None;
+        }
+        (Some(Text(name)), None) => {
+            let found = files.get(name).cloned();
+            ("payload_file", found.ok_or_else(|| WorkloadError::NoMessages(name.clone())))
+        }
+        (None, Some(Text(text))) => {
+            ("payload_template", PayloadBodies::of_template(text).map_err(WorkloadError::Template))
+        }
+    };
+    let others =
+        [(settings.payload.is_some(), "payload"), (settings.payload_content.is_some(), "payload_content")].into_iter();
+    errors.extend(others.filter(|(is_set, _)| *is_set).map(|(_, other)| WorkloadError::TwoPayloads(key, other)));
+    bodies.map_err(|error| errors.push(error)).ok()
+}
+
+/// Returns the sizes of messages with these bodies, if they differ, and the largest, bytes.
+fn sizes_of(bodies: &PayloadBodies, errors: &mut Vec<WorkloadError>) -> (Option<PayloadSizes>, Option<u64>) {
+    let mut counts = std::collections::BTreeMap::new();
+    bodies.all_message_bytes().for_each(|bytes| *counts.entry(bytes).or_insert(0) += 1);
+    let most_bytes = counts.keys().next_back().copied();
+    if bodies.lines().is_none() {
+        return (None, most_bytes);
+    }
+    let classes = counts.into_iter().map(|(bytes, weight)| Class { weight, least: bytes, most: bytes });
+    let sizes = PayloadSizes::new(bodies.text(), classes.collect());
+    (sizes.map_err(|error| errors.push(error.into())).ok(), most_bytes)
+}
+
 /// Returns the trace that settings replay, if they do.
 fn trace_rate(
     settings: &Settings,
@@ -374,7 +434,7 @@ fn trace_rate(
         let (file, known) = (name.clone(), rows.flows().join(", "));
         errors.push(WorkloadError::TraceFlow { file, flow: flow.to_owned(), known });
     }
-    let sized = settings.payload.is_none();
+    let sized = settings.payload.is_none() && settings.payload_file.is_none() && settings.payload_template.is_none();
     if let Some((line, bytes)) = rows.short().filter(|_| sized) {
         errors.push(WorkloadError::TraceSize { file: name.clone(), line, bytes });
     }
@@ -389,10 +449,14 @@ fn meaningless(settings: &Settings) -> impl Iterator<Item = WorkloadError> {
     let consumes_and_answers = settings.consume() != Rate::Max && pattern.round_trip();
     let asks_ahead = settings.outstanding().0 != ONE_REQUEST && !pattern.requests();
     let is_durable = settings.durable() && pattern.requests();
+    let drain_ns = settings.drain().0;
+    let is_beyond = settings.timeout.is_some_and(|timeout| timeout.0 > drain_ns) && pattern.requests();
     let all = [
         (is_at_max, WorkloadError::ArrivalAtMax(arrival)),
         (consumes_and_answers, WorkloadError::ConsumesAndAnswers(pattern)),
-        (asks_ahead, WorkloadError::NoRequests(pattern)),
+        (asks_ahead, WorkloadError::NoRequests("outstanding", pattern)),
+        (settings.timeout.is_some() && !pattern.requests(), WorkloadError::NoRequests("timeout", pattern)),
+        (is_beyond, WorkloadError::TimeoutBeyondDrain(format_time(drain_ns))),
         (is_durable, WorkloadError::DurableRequests(pattern)),
     ];
     all.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, error)| error)

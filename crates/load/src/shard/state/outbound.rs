@@ -4,6 +4,7 @@ use super::requests::{OpenRequests, PendingAnswers};
 use crate::clock;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
+use crate::reply_times::ReplyStamp;
 use crate::session::{Copies, MessageRefusal};
 use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
@@ -89,8 +90,8 @@ impl Outbound {
             bytes: Vec::new(),
             frames: Frames::default(),
             recorder: None,
-            requests: asks.then(|| OpenRequests::new(count, workload.outstanding as usize, workload.drain_ns)),
-            answers: answers.then(|| PendingAnswers::new(count)),
+            requests: asks.then(|| OpenRequests::new(count, workload.outstanding as usize, workload.answer_ns())),
+            answers: answers.then(|| PendingAnswers::new(count, ReplyStamp::of(workload))),
             setup: ProbeAnswers::default(),
             window: None,
             quantum_ns: workload.pacing_quantum_ns,

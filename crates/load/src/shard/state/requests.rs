@@ -1,5 +1,6 @@
 //! Requests that wait for their answers, and answers that wait for room.
 
+use crate::reply_times::ReplyStamp;
 use pubmark_model::units::Ns;
 use std::collections::VecDeque;
 
@@ -11,13 +12,15 @@ pub struct OpenRequests {
     answer_ns: Ns,
     /// Their sequences, rising, by requester.
     open: Vec<VecDeque<u32>>,
+    /// Instant of the last request, ns; 0 if there is none.
+    last_ns: Ns,
     /// Instants at which requesters give up, in order: one for each request that was sent.
     until: VecDeque<(Ns, u32, u32)>,
 }
 
 impl OpenRequests {
     pub fn new(requesters: usize, most: usize, answer_ns: Ns) -> OpenRequests {
-        OpenRequests { most, answer_ns, open: vec![VecDeque::new(); requesters], until: VecDeque::new() }
+        OpenRequests { most, answer_ns, last_ns: 0, open: vec![VecDeque::new(); requesters], until: VecDeque::new() }
     }
 
     /// True if the requester has to wait for an answer before its next request.
@@ -30,6 +33,7 @@ impl OpenRequests {
     #[inline]
     pub fn sent(&mut self, index: usize, sequence: u32, now: Ns) {
         self.open[index].push_back(sequence);
+        self.last_ns = now;
         self.until.push_back((now + self.answer_ns, index as u32, sequence));
     }
 
@@ -61,6 +65,11 @@ impl OpenRequests {
         None
     }
 
+    /// Returns the instant of the last request, ns; 0 if there is none.
+    pub fn last_ns(&self) -> Ns {
+        self.last_ns
+    }
+
     /// Returns when a requester gives up next; `None` if all have their answers.
     pub fn next_ns(&self) -> Option<Ns> {
         self.until.front().map(|(until, _, _)| *until)
@@ -75,25 +84,39 @@ pub struct PendingAnswers {
     spare: Vec<Vec<u8>>,
     /// Requests that have arrived.
     pub requests: u64,
+    /// Writes the times of this side into answers, if they have them.
+    stamp: Option<ReplyStamp>,
 }
 
 impl PendingAnswers {
-    pub fn new(repliers: usize) -> PendingAnswers {
-        PendingAnswers { waiting: vec![VecDeque::new(); repliers], ..PendingAnswers::default() }
+    pub fn new(repliers: usize, stamp: Option<ReplyStamp>) -> PendingAnswers {
+        PendingAnswers { waiting: vec![VecDeque::new(); repliers], stamp, ..PendingAnswers::default() }
     }
 
-    /// Keeps a request, which is its own answer.
-    pub fn keep(&mut self, index: usize, message: &[u8]) {
+    /// Keeps a request, which is its own answer. It arrived at `arrived_ns`, on the clock of instants in messages.
+    pub fn keep(&mut self, index: usize, message: &[u8], arrived_ns: Ns) {
         let mut answer = self.spare.pop().unwrap_or_default();
         answer.clear();
         answer.extend_from_slice(message);
+        self.stamp.iter().for_each(|stamp| stamp.arrived(&mut answer, arrived_ns));
         self.waiting[index].push_back(answer);
         self.requests += 1;
     }
 
-    /// Returns the next answer of a replier.
-    pub fn next(&self, index: usize) -> Option<&[u8]> {
-        self.waiting[index].front().map(Vec::as_slice)
+    /// Returns the next answer of a replier, which tries to send it at the instant that `now` returns.
+    pub fn next(&mut self, index: usize, now: impl FnOnce() -> Ns) -> Option<&[u8]> {
+        let answer = self.waiting[index].front_mut()?;
+        if let Some(stamp) = &self.stamp {
+            stamp.sent(answer, now());
+        }
+        Some(answer)
+    }
+
+    /// Notes that there is no room for the answers of a replier: from now on they wait because of the system.
+    pub fn wait(&mut self, index: usize, now: Ns) {
+        let Some(stamp) = &self.stamp else { return };
+        // Those that waited before have their time, and are the first.
+        let _ = self.waiting[index].iter_mut().rev().all(|answer| stamp.sent(answer, now));
     }
 
     /// Removes it, now that it is sent.
