@@ -124,7 +124,14 @@ impl Meeting {
     /// Returns the address for agents.
     pub fn address(&self) -> ServerAddress {
         let (endpoint, run) = (self.endpoint.clone(), "conformance".to_owned());
-        ServerAddress { endpoint, members: Vec::new(), discovery: Vec::new(), run, sources: Vec::new(), connect_per_s: 1_000 }
+        ServerAddress {
+            endpoint,
+            members: Vec::new(),
+            discovery: Vec::new(),
+            run,
+            sources: Vec::new(),
+            connect_per_s: 1_000,
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::lines::{
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
     GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
     Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, Request,
-    RequestLine, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
-    TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
+    RequestLine, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents,
+    TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::log;
 use crate::machine::{self, Ticks};

@@ -182,7 +182,9 @@ pub enum FaultError {
     )]
     Member(String),
     /// The words after `link` name no two members.
-    #[error("`{0}`: write `cut link 1-2 at … for …` with the numbers of two members, from 1, or `cut link leader at … for …`")]
+    #[error(
+        "`{0}`: write `cut link 1-2 at … for …` with the numbers of two members, from 1, or `cut link leader at … for …`"
+    )]
     Between(String),
     /// Only a server is restarted, and that takes the time that it takes.
     #[error("`{0}`: write `restart server at 5s`, `restart server leader at 5s` or `restart server rolling at 5s`")]

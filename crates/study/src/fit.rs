@@ -87,7 +87,11 @@ fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
 /// Returns why a cell's server cannot have a disk of its own here, whose power is cut, or which is filled.
 fn no_disk(cell: &Cell) -> Option<String> {
     let why = Some(cell).filter(|cell| cell.faults.needs_disk()).and_then(|_| disk::missing())?;
-    let what = if cell.faults.cuts_power() { "power of its server cannot be cut" } else { "disk of its server cannot be filled" };
+    let what = if cell.faults.cuts_power() {
+        "power of its server cannot be cut"
+    } else {
+        "disk of its server cannot be filled"
+    };
     Some(format!("the {what}: {why}"))
 }
 

@@ -236,7 +236,10 @@ fn three_replicas_outlive_a_leader_that_is_cut_off() {
     let pair = ["--pairs", "1", "--duration", "8s", "--fault", "cut link 1-3 at 2s for 2s"];
     let bench = Place::new().bench(&[&NATS[..], &["options.replicas=3"], &AGAIN[..], &pair].concat());
     nothing_acknowledged_is_lost(&bench);
-    assert_eq!((&bench.record["fault_log"][0]["member"], &bench.record["fault_log"][0]["peer"]), (&1.into(), &3.into()));
+    assert_eq!(
+        (&bench.record["fault_log"][0]["member"], &bench.record["fault_log"][0]["peer"]),
+        (&1.into(), &3.into())
+    );
 }
 
 /// Returns the names of this machine's interfaces to the members below a coordinator.
@@ -321,7 +324,8 @@ fn a_power_cut_of_one_member_loses_nothing_that_was_acknowledged() {
         return;
     }
     let synced = ["options.replicas=3", "--set", "options.sync_interval=always"];
-    let cut = ["--pairs", "2", "--rate", "50", "--duration", "20s", "--fault", "cut power of server leader at 3s for 5s"];
+    let cut =
+        ["--pairs", "2", "--rate", "50", "--duration", "20s", "--fault", "cut power of server leader at 3s for 5s"];
     let bench = Place::new().bench(&[&NATS[..], &synced, &AGAIN[..], &cut].concat());
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("cut_power".to_owned(), Some(member(&bench)), true, true)]);

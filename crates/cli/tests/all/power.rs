@@ -210,7 +210,8 @@ fn a_power_that_cannot_be_cut_is_said_before_anything_starts() {
     let bench = |arguments: &[&str]| place.command(&[&["bench"], arguments, &fault[..]].concat());
     refused(2, &mut bench(&["mqtt://127.0.0.1:1"]), &["not started by pubmark"]);
     refused(2, &mut bench(&["zeromq"]), &["has no server"]);
-    let fill = ["--fault", "fill disk of server at 1s for 1s", "--duration", "5s", "--set", "options.deployment=container"];
+    let fill =
+        ["--fault", "fill disk of server at 1s for 1s", "--duration", "5s", "--set", "options.deployment=container"];
     refused(2, &mut place.command(&[&["bench", "mosquitto"][..], &fill].concat()), &["lies in a container"]);
     let contained = ["mosquitto", "--set", "options.deployment=container"];
     refused(2, &mut bench(&contained), &["lies in a container", "deployment = \"native\"", "kill server"]);

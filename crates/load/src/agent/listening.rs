@@ -55,7 +55,7 @@ pub fn overhear(
     let server = ServerAddress {
         endpoint: url.to_owned(),
         members: Vec::new(),
-            discovery: Vec::new(),
+        discovery: Vec::new(),
         run: name.to_owned(),
         sources: Vec::new(),
         connect_per_s: 1,

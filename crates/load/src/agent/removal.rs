@@ -55,7 +55,7 @@ pub fn list(leftovers: &Leftovers) -> Result<Vec<Leftover>, LeftoversError> {
 pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
     let server = ServerAddress {
         members: Vec::new(),
-            discovery: Vec::new(),
+        discovery: Vec::new(),
         endpoint: endpoint(leftovers).to_owned(),
         run: leftovers.run.clone(),
         sources: Vec::new(),

@@ -96,7 +96,9 @@ impl Session for Redis {
         }
         let (endpoint, options) = (terms.endpoint, terms.options);
         if terms.qos == 0 && options.number("wait_replicas") > 0 {
-            return Err("channels have no replicas that could be waited for: leave wait_replicas out, or write qos = 1".into());
+            return Err(
+                "channels have no replicas that could be waited for: leave wait_replicas out, or write qos = 1".into(),
+            );
         }
         let three = match options.number("resp") {
             2 => false,

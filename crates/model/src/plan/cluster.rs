@@ -63,8 +63,9 @@ pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Op
 
 /// Checks the options of Redis about its replicas and Sentinels.
 fn can_follow(system: &System, options: &Options, members: u32) -> Result<(), Diagnostic> {
-    let refuse =
-        |why: String, help: &str| Err(Diagnostic::whole(format!("members: {} {why}", system.name)).help(help.to_owned()));
+    let refuse = |why: String, help: &str| {
+        Err(Diagnostic::whole(format!("members: {} {why}", system.name)).help(help.to_owned()))
+    };
     let (waited, quorum) = (options.number(WAIT_REPLICAS), options.number(QUORUM));
     let cluster = system.server.as_ref().and_then(|server| server.cluster.as_ref());
     if !options.contains_key("endpoint") && waited >= u64::from(members) && waited > 0 {
@@ -76,7 +77,10 @@ fn can_follow(system: &System, options: &Options, members: u32) -> Result<(), Di
     }
     if members > 1 && cluster.is_some_and(|cluster| !cluster.discovery.is_empty()) {
         if quorum > u64::from(members) {
-            return refuse(format!("has {members} of them, and {QUORUM} = {quorum} never agree"), "set a smaller quorum");
+            return refuse(
+                format!("has {members} of them, and {QUORUM} = {quorum} never agree"),
+                "set a smaller quorum",
+            );
         }
         if options.number(RESP) == 2 {
             return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");
@@ -117,7 +121,10 @@ pub fn can_part(
         let refuse = |why: &str, help: &str| Err(cannot(fault, system, why, help));
         let of_cluster = system.server.as_ref().and_then(|server| server.cluster.as_ref());
         if of_cluster.is_none() || options.contains_key("endpoint") {
-            return refuse("pubmark starts no members of it", "name a host, or cut the link of clients: `cut link at …`");
+            return refuse(
+                "pubmark starts no members of it",
+                "name a host, or cut the link of clients: `cut link at …`",
+            );
         }
         has_member(fault, system, members)?;
         if !of_cluster.is_some_and(|cluster| cluster.cut_links) {

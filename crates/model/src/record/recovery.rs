@@ -69,9 +69,8 @@ fn outages(record: &RunRecord) -> Vec<Outage> {
         fault.for_ns.filter(|_| (fault.what, fault.who) == (event.what, event.who))
     };
     let of_server = |event: &FaultEvent| {
-        let stops =
-            matches!(event.what, Act::Stop | Act::Kill | Act::CutPower | Act::FillDisk | Act::Restart)
-                && event.who == Target::Server;
+        let stops = matches!(event.what, Act::Stop | Act::Kill | Act::CutPower | Act::FillDisk | Act::Restart)
+            && event.who == Target::Server;
         stops || event.what == Act::Cut
     };
     let events = record.fault_log.iter().enumerate().filter(|(_, event)| of_server(event));
