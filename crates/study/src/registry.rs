@@ -306,6 +306,7 @@ mod tests {
                 let places = Places {
                     member: 1,
                     members: Vec::new(),
+                    addresses: Vec::new(),
                     program: String::new(),
                     ports: server.ports().into_iter().zip(11_000..).collect(),
                     dir: "/run/x".into(),
