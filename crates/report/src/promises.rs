@@ -79,9 +79,8 @@ pub(crate) fn tests<'a>(
     runs: impl Iterator<Item = (&'a RunRecord, &'a CellResult)>,
 ) -> Vec<PromiseTest> {
     // Others on the machine make no server forget what it has acknowledged.
-    let is_reliable = |run: &RunRecord| {
-        run.error.is_none() && against_counts(run).all(|found| found.reason == Reason::NoisyMachine)
-    };
+    let is_reliable =
+        |run: &RunRecord| run.error.is_none() && against_counts(run).all(|found| found.reason == Reason::NoisyMachine);
     let tested = runs.filter(|(run, result)| {
         result.is_whole()
             && Promise::tested_by(&result.cell.faults) == Some(promise)
