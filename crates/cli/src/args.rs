@@ -267,7 +267,7 @@ Examples:
   pubmark report results/before results/after --out both.html
   pubmark report results/slow-rates results/fast-rates --join
   pubmark report results/brokers --where 'p99 < 20ms and server_memory < 100MB'
-  pubmark report results/brokers --promise 'survives kill' --cards results/card-nats-*")]
+  pubmark report results/brokers --promise 'survives kill'")]
 pub struct ReportArgs {
     /// Results folders; the page shows several side by side.
     #[arg(required = true, value_name = "DIR")]

@@ -415,6 +415,21 @@ mod tests {
     }
 
     #[test]
+    fn bytes_written_are_those_of_all_processes_and_unknown_if_one_hides_them() {
+        let edge = |list: &[(i32, Option<u64>)]| {
+            let counters = |(pid, written_bytes)| (pid, Counters { written_bytes, ..Counters::default() });
+            let counters = list.iter().copied().map(counters).collect();
+            let (disks, threads) = (Disks::new(), BTreeMap::new());
+            Edge { at: 0, done: 0, group: None, throttled_ns: 0, disks, counters, threads }
+        };
+        let began = edge(&[(1, Some(100)), (2, Some(7))]);
+        let written = |ended: &Edge| spent(&began, ended).written_bytes;
+        assert_eq!(written(&edge(&[(1, Some(150)), (3, Some(4_096))])), Some(50 + 4_096), "a new one counts in full");
+        assert_eq!(written(&edge(&[(1, Some(150)), (2, None)])), None);
+        assert_eq!((written(&began), written(&edge(&[]))), (Some(0), None));
+    }
+
+    #[test]
     fn the_busiest_thread_is_told_apart_from_the_others() {
         let threads = |list: &[(i32, Ns)]| list.iter().copied().collect::<BTreeMap<i32, Ns>>();
         let began = threads(&[(1, 50), (2, 900)]);
