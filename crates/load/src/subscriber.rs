@@ -5,6 +5,7 @@ mod arrivals;
 mod round_trip;
 mod silence;
 mod sized;
+mod sized_arrival;
 mod stream;
 mod totals;
 
