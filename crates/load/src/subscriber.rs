@@ -7,6 +7,7 @@ mod late_start;
 mod round_trip;
 mod silence;
 mod sized;
+mod sized_arrival;
 mod stream;
 mod totals;
 

@@ -7,13 +7,16 @@
 //! | churn | `churn` (streams have none) |
 //! | trace | `replays` |
 //! | sizes | `payload_sizes` |
+//! | shared | `known_answers::streams` (the peer shares nothing out but partitions) |
 //! | topics; headers; requests | `topics`; `messages`; `requests` (the other protocols have none) |
 
 use crate::known_answers::Peer;
 use crate::support::{Place, count, stderr, stdout};
+use pubmark_model::schedule::Schedule;
 use pubmark_model::units::MILLISECOND;
 use pubmark_model::workload::Workload;
 use serde_json::Value;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::thread;
 
@@ -43,22 +46,30 @@ const TABLE: [Row; 9] = [
     ("trace", &["--trace", "trace.csv"], &[KAFKA, ZENOH, JETSTREAM, STREAMS]),
     ("ramp", &["--rate", "ramp 50 to 150 in 1s"], &[JETSTREAM, STREAMS]),
     ("sizes", &["--payload", "uniform 64B to 4KiB"], &[JETSTREAM, STREAMS]),
-    ("shared", &["--pattern", "pipeline"], &[MQTT, NATS, AMQP, KAFKA, JETSTREAM, STREAMS]),
+    ("shared", &["--pattern", "pipeline", "--set", "options.partitions=2"], &[KAFKA]),
     ("lines", &["--set", LINES], &[MQTT, NATS, REDIS, AMQP, KAFKA, ZENOH, JETSTREAM, STREAMS]),
     ("flows", &["--flow", "a: pairs=2", "--flow", "b: pairs=2, payload=64B"], &[JETSTREAM, STREAMS]),
 ];
 
-/// Returns the numbers of the messages of the window, from 0.
-fn numbers(rate: &str) -> std::ops::Range<u64> {
-    let workload = Workload::of([("rate", rate)]).unwrap();
-    let profile = workload.rate.profile().unwrap();
-    profile.due_before(200 * MILLISECOND)..profile.due_before(1_200 * MILLISECOND)
+/// Returns the numbers of a publisher's messages of the window, from 0.
+fn numbers(rate: &str, publisher: u32) -> Range<u64> {
+    let workload = Workload::of([("rate", rate), ("pairs", "2")]).unwrap();
+    let mut schedule = Schedule::of(&workload, workload.rate.profile().unwrap(), publisher);
+    let mut due_before = 0;
+    let [from, to] = [200, 1_200].map(|ms| {
+        while schedule.due() < ms * MILLISECOND {
+            schedule.advance();
+            due_before += 1;
+        }
+        due_before
+    });
+    from..to
 }
 
 /// Makes a run of a cell. Returns the counts that differ from the right ones, in words.
 fn play((shape, arguments, _): &Row, (name, scheme, qos): Column) -> Option<String> {
     let place = Place::new();
-    let rows = (0..200).map(|row| format!("{:.2},a,256\n", f64::from(row) / 100.0));
+    let rows = (0..400).map(|row| format!("{:.3},a,256\n", f64::from(row) / 200.0));
     std::fs::write(place.path("trace.csv"), format!("time,flow,size\n{}", rows.collect::<String>())).unwrap();
     std::fs::write(place.path("lines.txt"), "one\n{\"two\": 2}\nthr\u{e9}e\n").unwrap();
     // Some servers answer each message at QoS 1, so that none is lost without an answer.
@@ -74,10 +85,9 @@ fn play((shape, arguments, _): &Row, (name, scheme, qos): Column) -> Option<Stri
         1 => place.measure(&[&all[..], clients].concat()),
         _ => together(&place, &all),
     };
-    let numbers = numbers(rate);
-    let lost = numbers.clone().filter(|number| (number + 1).is_multiple_of(7)).count() as u64;
-    let offered = numbers.end - numbers.start;
-    let wanted = [2 * offered, 2 * (offered - lost), 2 * lost, 1, 0].map(|count| count * flows);
+    let all = || (0..2).flat_map(|publisher| numbers(rate, publisher));
+    let (offered, lost) = (all().count() as u64, all().filter(|number| (number + 1).is_multiple_of(7)).count() as u64);
+    let wanted = [offered, offered - lost, lost, 1, 0].map(|count| count * flows);
     let found = ["expected", "delivered", "lost", "duplicated", "corrupted"].map(|name| count(&record, name));
     drop(peer);
     place.assert_swept();

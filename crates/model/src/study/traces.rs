@@ -56,7 +56,7 @@ impl Parser<'_> {
     pub(super) fn replaced_by_files(&self) -> Vec<&'static Key> {
         let is_set = |name: &&str| self.study.values_of(name).next().is_some();
         let of_trace = REPLACED.iter().filter(|_| is_set(&TRACE));
-        let of_bodies = BODIES_REPLACE.iter().filter(|_| BODIES.iter().any(|name| is_set(name)));
+        let of_bodies = BODIES_REPLACE.iter().filter(|_| BODIES.iter().any(&is_set));
         let is_unset = |key: &&Key| key.value(&self.study.settings).is_none();
         of_trace.chain(of_bodies).filter_map(|name| key(name)).filter(is_unset).collect()
     }
