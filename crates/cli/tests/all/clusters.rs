@@ -127,21 +127,33 @@ fn heavy_run(system: &str, options: &[&str], fault: &str) -> Benched {
     Place::new().bench(&all)
 }
 
+const KAFKA: [&str; 5] = [
+    "options.members=3",
+    "options.replicas=3",
+    "options.min_insync=2",
+    "options.session_timeout_ms=3000",
+    "options.heartbeat_ms=500",
+];
+
 #[test]
 fn kafka_elects_another_leader() {
     if !wanted("clusters::kafka_elects_another_leader") {
         return;
     }
-    let options = [
-        "options.members=3",
-        "options.replicas=3",
-        "options.min_insync=2",
-        "options.session_timeout_ms=3000",
-        "options.heartbeat_ms=500",
-    ];
-    let bench = heavy_run("kafka", &options, "kill server leader at 3s for 10s");
+    let bench = heavy_run("kafka", &KAFKA, "kill server leader at 3s for 10s");
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
+}
+
+#[test]
+fn kafka_outlives_a_leader_that_is_cut_off() {
+    let test = "clusters::kafka_outlives_a_leader_that_is_cut_off";
+    if !wanted(test) || !can_part(test) {
+        return;
+    }
+    let bench = heavy_run("kafka", &KAFKA, "cut link leader at 3s for 6s");
+    nothing_acknowledged_is_lost(&bench);
+    assert_eq!(faults(&bench), [("cut".to_owned(), Some(member(&bench)), true, true)]);
 }
 
 #[test]
