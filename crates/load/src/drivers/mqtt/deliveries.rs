@@ -110,8 +110,8 @@ mod tests {
     fn broken(deliveries: &mut Deliveries, version: Version, list: &[(u16, u32, bool)]) -> Vec<Option<&'static str>> {
         let check = |(id, sequence, dup): &(u16, u32, bool)| {
             let mut payload = [0; 16];
-            Header { intended_ns: 1, publisher: 7, sequence: *sequence, sent_ns: None, free_ns: None }
-                .write(&mut payload);
+            let header = Header { intended_ns: 1, publisher: 7, sequence: *sequence, sent_ns: None, free_ns: None };
+            assert!(header.write(&mut payload));
             let publish = Publish { dup: *dup, ..Publish::plain(Qos::AtLeastOnce, *id, "t", &payload) };
             deliveries.check(version, &publish, false)
         };
