@@ -90,5 +90,5 @@ fn runs_that_say_nothing_of_the_promise_test_nothing() {
         (&["alpha".to_owned(), "beta".to_owned()][..], &["gamma".to_owned()][..])
     );
     assert_eq!(word(&report, "alpha"), "winner", "who was not tested is ranked, and named");
-    assert!(report.markdown_whole().contains("Not tested for `survives freeze`: alpha, beta."));
+    assert!(report.terminal_whole(200, false).contains("Not tested for `survives freeze`: alpha, beta."));
 }

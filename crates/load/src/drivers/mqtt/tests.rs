@@ -103,6 +103,7 @@ impl Client {
                 SessionEvent::Message { payload, .. } => Said::Message(payload.to_vec()),
                 SessionEvent::Acknowledged(sequence) => Said::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => Said::Refused(sequence, refusal.to_string()),
+                SessionEvent::Violation(statement) => panic!("{statement}"),
                 SessionEvent::Blocked(_) | SessionEvent::Unblocked | SessionEvent::Part(_) => {
                     panic!("MQTT has no words for that")
                 }
