@@ -104,7 +104,7 @@ mod tests {
         for bit in 36 * 8..56 * 8 {
             for is_request in [true, false] {
                 let mut message = workload.longest_message();
-                let mut damage = |message: &mut [u8], now: bool| message[bit / 8] ^= u8::from(now) << (bit % 8);
+                let damage = |message: &mut [u8], now: bool| message[bit / 8] ^= u8::from(now) << (bit % 8);
                 damage(&mut message, is_request);
                 stamp.arrived(&mut message, 7);
                 stamp.sent(&mut message, 9);
