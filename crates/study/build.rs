@@ -46,13 +46,15 @@ fn main() {
     let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     std::fs::write(to.join("carried"), packed.finish().expect("memory")).expect("cargo's own folder");
     text += "];\n\nconst PACKED: &[u8] = include_bytes!(concat!(env!(\"OUT_DIR\"), \"/carried\"));\n";
-    text += "\n/// The studies, by name.\npub const STUDIES: &[Included] = &[\n";
+    text += "\n/// The studies, by name.\npub const STUDIES: &[IncludedStudy] = &[\n";
     for folder in entries(&studies).iter().filter(|path| path.join("study.toml").exists()) {
         let reference = folder.join("reference.csv");
         let reference = if reference.exists() { format!("Some(include_str!({reference:?}))") } else { "None".into() };
         let (name, study) = (name(folder), folder.join("study.toml"));
-        let _ =
-            writeln!(text, "    Included {{ name: {name:?}, text: include_str!({study:?}), reference: {reference} }},");
+        let _ = writeln!(
+            text,
+            "    IncludedStudy {{ name: {name:?}, text: include_str!({study:?}), reference: {reference} }},"
+        );
     }
     text += "];\n";
     for folder in [systems, studies].iter().chain(&watched) {

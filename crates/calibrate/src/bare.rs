@@ -10,6 +10,6 @@ mod receive;
 mod send;
 
 pub use flood::flood;
-pub use plan::{All, Go, LoopPlan, LoopResult, Ready};
+pub use plan::{All, LoopPlan, LoopResult, LoopStart, Ready};
 pub use receive::receive;
 pub use send::send;

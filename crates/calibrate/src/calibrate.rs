@@ -1,7 +1,7 @@
 //! Runs all measurements one after the other.
 
 use crate::helper::Helper;
-use crate::sink::{Listening, Taken};
+use crate::sink::{Listening, SinkCounts};
 use pubmark_host::machine::Ticks;
 use pubmark_host::scratch::Scratch;
 use pubmark_host::{clock, machine};
@@ -76,8 +76,8 @@ impl<'a> Calibrator<'a> {
     }
 
     /// Ends a sink, and adds remarks on what it could not take.
-    pub(crate) fn drained(&mut self, sink: Helper) -> Result<Taken, RunError> {
-        let taken: Taken = sink.end(PATIENCE)?;
+    pub(crate) fn drained(&mut self, sink: Helper) -> Result<SinkCounts, RunError> {
+        let taken: SinkCounts = sink.end(PATIENCE)?;
         if taken.refused + taken.broken > 0 {
             self.remarks
                 .push(format!("the sink could not take {} connections and ended {}", taken.refused, taken.broken));

@@ -1,6 +1,6 @@
 //! Cost of a message: agents and bare loops, in turn, through one relay.
 
-use crate::bare::{All, Go, LoopResult, Ready};
+use crate::bare::{All, LoopResult, LoopStart, Ready};
 use crate::calibrate::{Calibrator, PATIENCE};
 use crate::helper::Helper;
 use crate::ours::{AgentLoad, DRAIN, cpu_s, default_quantum_ns};
@@ -132,7 +132,7 @@ impl Calibrator<'_> {
         let _: Ready = receiver.hear(PATIENCE, self.interrupt)?;
         let mut sender = self.bare("send", endpoint, &run, total)?;
         let _: Ready = sender.hear(PATIENCE, self.interrupt)?;
-        let go = Go { start_ns: clock::now() + LEAD };
+        let go = LoopStart { start_ns: clock::now() + LEAD };
         receiver.tell(&go);
         sender.tell(&go);
         let within = PATIENCE + Duration::from_nanos(WARMUP + WINDOW);

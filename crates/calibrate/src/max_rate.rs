@@ -1,13 +1,13 @@
 //! The rate of one sender that only the kernel limits.
 
-use crate::bare::{Go, LoopResult, Ready};
+use crate::bare::{LoopResult, LoopStart, Ready};
 use crate::calibrate::{Calibrator, PATIENCE, per_s};
 use crate::cost::address;
 use crate::ours::{AgentLoad, DRAIN};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use pubmark_host::{clock, machine};
-use pubmark_judge::calibration::{Compared, Unthrottled};
+use pubmark_judge::calibration::{Compared, UnthrottledRate};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Rate;
 use pubmark_study::context::RunError;
@@ -56,7 +56,7 @@ impl Drop for Bound {
 
 impl Calibrator<'_> {
     /// Measures agents and the bare loop, by length of the message.
-    pub(crate) fn unthrottled(&mut self) -> Result<Vec<Unthrottled>, RunError> {
+    pub(crate) fn unthrottled(&mut self) -> Result<Vec<UnthrottledRate>, RunError> {
         let usable = machine::usable_cpus();
         let cpus = (usable.len() > 1).then(|| (usable[0], usable[usable.len() - 1]));
         let mut all = Vec::new();
@@ -79,7 +79,7 @@ impl Calibrator<'_> {
                 }
             }
             let bytes = |figures: &[f64]| figures.iter().map(|per_s| per_s * payload_bytes as f64).collect();
-            all.push(Unthrottled {
+            all.push(UnthrottledRate {
                 connections: CONNECTIONS,
                 payload_bytes,
                 pinned,
@@ -139,7 +139,7 @@ impl Calibrator<'_> {
         }
         let mut sender = self.helper(&arguments)?;
         let _: Ready = sender.hear(PATIENCE, self.interrupt)?;
-        sender.tell(&Go { start_ns: clock::now() + LEAD });
+        sender.tell(&LoopStart { start_ns: clock::now() + LEAD });
         let done: LoopResult = sender.hear(PATIENCE + Duration::from_nanos(WARMUP + WINDOW), self.interrupt)?;
         Ok(per_s(done.messages, done.wall_ns))
     }

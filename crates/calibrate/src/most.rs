@@ -2,7 +2,7 @@
 
 use crate::calibrate::Calibrator;
 use crate::ours::{AgentLoad, DRAIN};
-use pubmark_judge::calibration::{Attempt, Most};
+use pubmark_judge::calibration::{Attempt, HighestRate};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_study::context::RunError;
@@ -26,13 +26,13 @@ const WARMUP: Ns = 200 * MILLISECOND;
 
 impl Calibrator<'_> {
     /// Doubles the rate until it is missed, and then halves the gap.
-    pub(crate) fn most(&mut self) -> Result<Most, RunError> {
-        let mut most = Most {
+    pub(crate) fn most(&mut self) -> Result<HighestRate, RunError> {
+        let mut most = HighestRate {
             connections: CONNECTIONS,
             payload_bytes: PAYLOAD_BYTES,
             shards: 1,
             bound_ns: BOUND,
-            ..Most::default()
+            ..HighestRate::default()
         };
         let (mut kept, mut missed, mut rate) = (0, None, FIRST);
         while missed.is_none() && rate <= LAST {
@@ -54,7 +54,7 @@ impl Calibrator<'_> {
     }
 
     /// Returns whether a rate is kept in any attempt.
-    fn keeps(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
+    fn keeps(&mut self, per_s: u64, most: &mut HighestRate) -> Result<bool, RunError> {
         for _ in 0..ATTEMPTS {
             if self.offer(per_s, most)? {
                 return Ok(true);
@@ -64,7 +64,7 @@ impl Calibrator<'_> {
     }
 
     /// Returns whether a rate is kept in this attempt.
-    fn offer(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
+    fn offer(&mut self, per_s: u64, most: &mut HighestRate) -> Result<bool, RunError> {
         (self.say)(&format!("the most that can be offered: {per_s} messages/s?"));
         let (sink, endpoint) = self.sink(u64::from(CONNECTIONS))?;
         let load = AgentLoad {

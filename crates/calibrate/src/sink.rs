@@ -3,7 +3,7 @@
 
 mod guest;
 
-use guest::Guest;
+use guest::SinkClient;
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -40,7 +40,7 @@ pub struct Listening {
 
 /// Counts of what a sink took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct SinkCounts {
     /// Connections that were opened to it.
     pub connections: u64,
     /// Bytes, including handshakes.
@@ -54,9 +54,9 @@ pub struct Taken {
     pub broken: u64,
 }
 
-impl Taken {
+impl SinkCounts {
     /// Adds the counts of another process of the sink.
-    pub fn add(&mut self, other: &Taken) {
+    pub fn add(&mut self, other: &SinkCounts) {
         self.connections += other.connections;
         self.bytes += other.bytes;
         self.messages += other.messages;
@@ -92,14 +92,14 @@ struct Sink {
     epoll: OwnedFd,
     listener: TcpListener,
     /// Indexed by the number of their descriptor.
-    guests: Vec<Option<Guest>>,
+    guests: Vec<Option<SinkClient>>,
     buffer: Vec<u8>,
     answers: Vec<u8>,
-    taken: Taken,
+    taken: SinkCounts,
 }
 
 /// Takes what arrives until `input` ends; what had arrived by then is counted.
-pub fn serve(listener: TcpListener, input: impl AsFd) -> io::Result<Taken> {
+pub fn serve(listener: TcpListener, input: impl AsFd) -> io::Result<SinkCounts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
     epoll::add(&epoll, &input, epoll::EventData::new_u64(INPUT), epoll::EventFlags::IN)?;
@@ -109,7 +109,7 @@ pub fn serve(listener: TcpListener, input: impl AsFd) -> io::Result<Taken> {
         guests: Vec::new(),
         buffer: vec![0; READ_BYTES],
         answers: Vec::new(),
-        taken: Taken::default(),
+        taken: SinkCounts::default(),
     };
     let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
     loop {
@@ -162,7 +162,7 @@ impl Sink {
             if self.guests.len() <= index {
                 self.guests.resize_with(index + 1, || None);
             }
-            self.guests[index] = Some(Guest::new(stream.into()));
+            self.guests[index] = Some(SinkClient::new(stream.into()));
             self.taken.connections += 1;
         }
     }
@@ -196,7 +196,7 @@ impl Sink {
     }
 
     /// Reads what is there.
-    fn finish(mut self) -> Taken {
+    fn finish(mut self) -> SinkCounts {
         let until = clock::now() + LAST;
         self.accept();
         for index in 0..self.guests.len() {

@@ -27,16 +27,16 @@ const UNMEASURED: Ns = 40 * MILLISECOND;
 type Ways = Arc<Mutex<Vec<(Ns, Ns)>>>;
 
 /// A bare pair that runs until it is dropped.
-pub struct Bare {
+pub struct BarePair {
     ways: Ways,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Bare {
+impl BarePair {
     /// Starts the pair. If sockets cannot be opened, it measures nothing.
-    pub fn start() -> Bare {
-        let mut bare = Bare { ways: Ways::default(), stop: Arc::default(), threads: Vec::new() };
+    pub fn start() -> BarePair {
+        let mut bare = BarePair { ways: Ways::default(), stop: Arc::default(), threads: Vec::new() };
         bare.threads = bare.play().unwrap_or_default();
         bare
     }
@@ -66,15 +66,15 @@ impl Bare {
 
     /// Returns the allowed delay of messages sent between these instants, to an agent that waited this long for a
     /// processor meanwhile.
-    pub fn between(&self, from_ns: Ns, to_ns: Ns, waited_ns: Ns) -> Late {
+    pub fn between(&self, from_ns: Ns, to_ns: Ns, waited_ns: Ns) -> AllowedDelay {
         let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let within = ways.iter().filter(|(sent, _)| (from_ns..to_ns).contains(sent)).map(|(_, way)| *way);
         let starved = waited_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64;
-        Late { starved, ..Late::of(within.collect()) }
+        AllowedDelay { starved, ..AllowedDelay::of(within.collect()) }
     }
 }
 
-impl Drop for Bare {
+impl Drop for BarePair {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
@@ -83,7 +83,7 @@ impl Drop for Bare {
 
 /// Allowed delay of messages, derived from the times of bare ones.
 #[derive(Clone, Debug, Default)]
-pub struct Late {
+pub struct AllowedDelay {
     ways: Vec<Ns>,
     /// Share of the time that the agent waited for a processor.
     starved: f64,
@@ -97,11 +97,11 @@ const QUANTILES: [(f64, f64); 4] = [(0.0, f64::MAX), (0.1, BLURRED), (0.25, 0.15
 /// Share of waiting for a processor beyond which an agent is slow in all its work.
 const BLURRED: f64 = 0.3;
 
-impl Late {
+impl AllowedDelay {
     /// Derives the delays from these times of bare messages.
-    pub fn of(mut ways: Vec<Ns>) -> Late {
+    pub fn of(mut ways: Vec<Ns>) -> AllowedDelay {
         ways.sort_unstable();
-        Late { ways, starved: 0.0 }
+        AllowedDelay { ways, starved: 0.0 }
     }
 
     /// Returns the quantiles that can be compared.
@@ -130,7 +130,7 @@ impl Late {
     }
 }
 
-impl fmt::Display for Late {
+impl fmt::Display for AllowedDelay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = (self.starved * 100.0).round();
         write!(f, "by what bare messages took; the machine let it wait for a processor {percent} % of the time")
@@ -143,20 +143,20 @@ mod tests {
 
     #[test]
     fn a_time_may_be_a_millisecond_later_and_three_times_what_a_bare_one_is() {
-        let late = Late::of((1..=100).rev().map(|way| way * 1_000).collect());
+        let late = AllowedDelay::of((1..=100).rev().map(|way| way * 1_000).collect());
         assert_eq!((late.at(0.0), late.at(0.5), late.at(1.0)), (1_003_000, 1_153_000, 1_300_000));
         assert_eq!(late.single(), 41_300_000);
-        assert_eq!(Late::default().at(0.5), UNMEASURED);
+        assert_eq!(AllowedDelay::default().at(0.5), UNMEASURED);
         assert_eq!(late.quantiles().collect::<Vec<_>>(), [0.0, 0.1, 0.25, 0.5]);
-        let busy = Late { starved: 0.2, ..late };
+        let busy = AllowedDelay { starved: 0.2, ..late };
         assert_eq!((busy.quantiles().collect::<Vec<_>>(), busy.at(0.0)), (vec![0.0, 0.1], 1_003_000));
-        let busier = Late { starved: 0.9, ..busy };
+        let busier = AllowedDelay { starved: 0.9, ..busy };
         assert_eq!((busier.quantiles().collect::<Vec<_>>(), busier.at(0.0)), (vec![0.0], 3_003_000));
     }
 
     #[test]
     fn the_pair_measures_what_was_sent_meanwhile() {
-        let (bare, from) = (Bare::start(), clock::now());
+        let (bare, from) = (BarePair::start(), clock::now());
         let measured = || bare.between(from, clock::now(), 0).ways.len() >= 3;
         while !measured() {
             thread::yield_now();

@@ -1,9 +1,9 @@
 //! Results of an agent so far: several cases check one conversation.
 
 use crate::receiving::{Playback, Received};
-use crate::sending::{Sending, SentOut};
-use crate::subject::Subject;
-use crate::wrong::Wrong;
+use crate::sending::{ScriptOutcome, Sending};
+use crate::subject::TestedAgent;
+use crate::wrong::CaseFailure;
 use pubmark_model::protocol::FlowResult;
 use pubmark_model::workload::Workload;
 use std::cell::RefCell;
@@ -23,25 +23,25 @@ pub enum Played {
 }
 
 /// Plays a script with a subject, and passes the result on.
-type Play = Box<dyn FnOnce(&Subject<'_>) + Send>;
+type Play = Box<dyn FnOnce(&TestedAgent<'_>) + Send>;
 
 /// An agent on one transport, with the results of what it has played there.
 pub struct Bench<'a> {
-    subject: Subject<'a>,
-    sent: Once<SentOut>,
+    subject: TestedAgent<'a>,
+    sent: Once<ScriptOutcome>,
     received: Once<Received>,
 }
 
 impl<'a> Deref for Bench<'a> {
-    type Target = Subject<'a>;
-    fn deref(&self) -> &Subject<'a> {
+    type Target = TestedAgent<'a>;
+    fn deref(&self) -> &TestedAgent<'a> {
         &self.subject
     }
 }
 
 impl<'a> Bench<'a> {
     /// Returns a bench without results.
-    pub fn new(subject: Subject<'a>) -> Bench<'a> {
+    pub fn new(subject: TestedAgent<'a>) -> Bench<'a> {
         Bench { subject, sent: Once::default(), received: Once::default() }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Bench<'a> {
         &self,
         scope: &'s Scope<'s, '_>,
         played: Vec<Played>,
-        subject: impl Fn() -> Subject<'s> + Send + 's,
+        subject: impl Fn() -> TestedAgent<'s> + Send + 's,
     ) {
         let mut plays: Vec<Play> = Vec::new();
         for played in played {
@@ -66,17 +66,20 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns what the agent sent for this script; it is played once.
-    pub fn sends(&self, sending: &'static Sending) -> Result<Rc<SentOut>, Wrong> {
+    pub fn sends(&self, sending: &'static Sending) -> Result<Rc<ScriptOutcome>, CaseFailure> {
         self.sent.get(sending.name, || sending.play(self))
     }
 
     /// Returns the agent's result for this script; it is played once.
-    pub fn receives(&self, script: &'static Playback) -> Result<Rc<Received>, Wrong> {
+    pub fn receives(&self, script: &'static Playback) -> Result<Rc<Received>, CaseFailure> {
         self.received.get(script.name, || script.play(self))
     }
 
     /// Calls `look` with each result so far and the name of its script.
-    pub fn results(&self, look: impl Fn(&str, &FlowResult, &Workload) -> Result<(), Wrong>) -> Result<(), Wrong> {
+    pub fn results(
+        &self,
+        look: impl Fn(&str, &FlowResult, &Workload) -> Result<(), CaseFailure>,
+    ) -> Result<(), CaseFailure> {
         for (name, played) in self.sent.kept.borrow().iter() {
             played.iter().try_for_each(|out| look(name, &out.result, &out.workload))?;
         }
@@ -89,8 +92,8 @@ impl<'a> Bench<'a> {
 
 /// Results by script name, finished and in progress.
 struct Once<T> {
-    kept: RefCell<BTreeMap<&'static str, Result<Rc<T>, Wrong>>>,
-    begun: RefCell<BTreeMap<&'static str, Receiver<Result<T, Wrong>>>>,
+    kept: RefCell<BTreeMap<&'static str, Result<Rc<T>, CaseFailure>>>,
+    begun: RefCell<BTreeMap<&'static str, Receiver<Result<T, CaseFailure>>>>,
 }
 
 impl<T> Default for Once<T> {
@@ -101,7 +104,11 @@ impl<T> Default for Once<T> {
 
 impl<T: Send + 'static> Once<T> {
     /// Prepares a script to be played elsewhere, and keeps its result here.
-    fn begun(&self, name: &'static str, play: impl Fn(&Subject<'_>) -> Result<T, Wrong> + Send + 'static) -> Play {
+    fn begun(
+        &self,
+        name: &'static str,
+        play: impl Fn(&TestedAgent<'_>) -> Result<T, CaseFailure> + Send + 'static,
+    ) -> Play {
         let (played, comes) = channel();
         self.begun.borrow_mut().insert(name, comes);
         // The receiver is gone if the suite has ended.
@@ -109,11 +116,11 @@ impl<T: Send + 'static> Once<T> {
     }
 
     /// Returns the result of a script. The first call gets its error; later calls are told that it failed.
-    fn get(&self, name: &'static str, play: impl FnOnce() -> Result<T, Wrong>) -> Result<Rc<T>, Wrong> {
+    fn get(&self, name: &'static str, play: impl FnOnce() -> Result<T, CaseFailure>) -> Result<Rc<T>, CaseFailure> {
         if let Some(known) = self.kept.borrow().get(name) {
             return known.clone().map_err(|wrong| match wrong {
-                Wrong::Did(_) => {
-                    Wrong::NotTried(format!("the conversation `{name}` did not come to its end, see above"))
+                CaseFailure::Did(_) => {
+                    CaseFailure::NotTried(format!("the conversation `{name}` did not come to its end, see above"))
                 }
                 other => other,
             });

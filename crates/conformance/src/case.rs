@@ -1,11 +1,11 @@
 //! Conformance cases and their outcomes.
 
 use crate::bench::Bench;
-use crate::wrong::Wrong;
+use crate::wrong::CaseFailure;
 
 /// Requirements of a case beside the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum CaseNeeds {
     /// Messages of the protocol only; any transport.
     Words,
     /// Sockets on the other side, across processes.
@@ -27,9 +27,9 @@ pub struct Case {
     /// Expected behaviour.
     pub due: &'static str,
     /// Requirement of the case.
-    pub needs: Needs,
+    pub needs: CaseNeeds,
     /// Runs the case.
-    pub run: fn(&Bench<'_>) -> Result<(), Wrong>,
+    pub run: fn(&Bench<'_>) -> Result<(), CaseFailure>,
 }
 
 /// Returns a case that needs sockets on the other side.
@@ -37,14 +37,14 @@ pub const fn of_sockets(
     name: &'static str,
     sent: &'static str,
     due: &'static str,
-    run: fn(&Bench<'_>) -> Result<(), Wrong>,
+    run: fn(&Bench<'_>) -> Result<(), CaseFailure>,
 ) -> Case {
-    Case { name, sent, due, needs: Needs::Sockets, run }
+    Case { name, sent, due, needs: CaseNeeds::Sockets, run }
 }
 
 /// Observed behaviour of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum ObservedBehaviour {
     /// As expected.
     AsDue,
     /// Different; the text describes it.
@@ -63,5 +63,5 @@ pub struct Outcome {
     /// Expected behaviour.
     pub due: &'static str,
     /// Observed behaviour.
-    pub came: Came,
+    pub came: ObservedBehaviour,
 }

@@ -1,9 +1,9 @@
 //! Elements of a conversation beside its commands: stops at known instants, and the one flow of a result.
 
-use crate::wrong::Wrong;
+use crate::wrong::CaseFailure;
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
-use pubmark_host::conversation::Talk;
+use pubmark_host::conversation::AgentConversation;
 use pubmark_model::protocol::{AgentResult, FlowResult};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::thread;
@@ -34,7 +34,7 @@ impl Stop {
 }
 
 /// Stops an agent's process, in a window that begins at `window_ns`. Returns start and end of the stop.
-pub fn pause(talk: &Talk, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
+pub fn pause(talk: &AgentConversation, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
     thread::sleep(until(window_ns + stop.at_ns));
     talk.signal(Signal::SIGSTOP);
     let from_ns = clock::now();
@@ -45,10 +45,10 @@ pub fn pause(talk: &Talk, window_ns: Ns, stop: Stop) -> (Ns, Ns) {
 }
 
 /// Returns the only flow of a result.
-pub fn only(result: &AgentResult) -> Result<FlowResult, Wrong> {
+pub fn only(result: &AgentResult) -> Result<FlowResult, CaseFailure> {
     match result.flows.as_slice() {
         [flow] => Ok(flow.clone()),
-        flows => Err(Wrong::did(format!("it was told to play one flow, and its result has {}", flows.len()))),
+        flows => Err(CaseFailure::did(format!("it was told to play one flow, and its result has {}", flows.len()))),
     }
 }
 

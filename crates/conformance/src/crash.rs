@@ -2,11 +2,11 @@
 
 use crate::course::{LEAD, only, until};
 use crate::order::{clients, prepare, workload};
-use crate::server::Meeting;
-use crate::subject::Subject;
-use crate::wrong::Wrong;
+use crate::server::TestServer;
+use crate::subject::TestedAgent;
+use crate::wrong::CaseFailure;
 use pubmark_host::clock;
-use pubmark_host::conversation::Talk;
+use pubmark_host::conversation::AgentConversation;
 use pubmark_model::protocol::{Command, FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Workload;
@@ -33,7 +33,7 @@ const BURSTS: &[(&str, &str)] =
 const SILENCE: Ns = 600 * MILLISECOND;
 
 /// Outcome of killed clients.
-pub struct Crashed {
+pub struct CrashOutcome {
     /// Workload of the clients.
     pub workload: Workload,
     /// Totals that the publishers report.
@@ -50,14 +50,14 @@ pub struct Crashed {
 
 /// The server, and its events so far.
 struct Witness {
-    meeting: Meeting,
+    meeting: TestServer,
     events: Receiver<ClientEvent>,
     seen: Vec<ClientEvent>,
 }
 
 impl Witness {
-    fn start(bench: &Subject<'_>, script: &str) -> Result<Witness, Wrong> {
-        let (meeting, events) = Meeting::watched(bench.driver, script)?;
+    fn start(bench: &TestedAgent<'_>, script: &str) -> Result<Witness, CaseFailure> {
+        let (meeting, events) = TestServer::watched(bench.driver, script)?;
         Ok(Witness { meeting, events, seen: Vec::new() })
     }
 
@@ -73,7 +73,7 @@ impl Witness {
 
     /// Waits after a kill of clients of this kind. Returns the number of events when messages in flight had arrived.
     /// The clients' connections have more time to end.
-    fn settle(&mut self, talk: &mut Talk, kind: fn(&ClientAct) -> bool) -> Result<usize, Wrong> {
+    fn settle(&mut self, talk: &mut AgentConversation, kind: fn(&ClientAct) -> bool) -> Result<usize, CaseFailure> {
         talk.silent(SETTLED)?;
         let by_then = self.look().len();
         let deadline = Instant::now() + ENDED;
@@ -106,9 +106,9 @@ pub fn subscribes(act: &ClientAct) -> bool {
 
 /// Returns the workload, with acknowledgements if the system has them; returns an error if the agent does not support
 /// it.
-fn of(bench: &Subject<'_>, settings: &[(&'static str, &'static str)]) -> Result<Workload, Wrong> {
+fn of(bench: &TestedAgent<'_>, settings: &[(&'static str, &'static str)]) -> Result<Workload, CaseFailure> {
     if let Some(lack) = bench.features.lack_of_crash() {
-        return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
+        return Err(CaseFailure::NotTried(format!("by its `hello` it {lack}")));
     }
     let acknowledged = bench.system.is_some_and(|system| system.qos.contains(&1));
     let qos = ("qos", if acknowledged { "1" } else { "0" });
@@ -116,10 +116,10 @@ fn of(bench: &Subject<'_>, settings: &[(&'static str, &'static str)]) -> Result<
 }
 
 /// Kills publishers in the middle of the window.
-pub fn of_publishers(bench: &Subject<'_>) -> Result<Crashed, Wrong> {
+pub fn of_publishers(bench: &TestedAgent<'_>) -> Result<CrashOutcome, CaseFailure> {
     let workload = of(bench, &[("pattern", "fan-out"), ("duration", "900ms")])?;
     let mut witness = Witness::start(bench, &format!("lose = {{ every = {LOST_EVERY} }}"))?;
-    let mut talk = Talk::greeted(bench.sending)?;
+    let mut talk = AgentConversation::greeted(bench.sending)?;
     let publishers = clients(&workload, Role::Publisher, &[], &[]);
     talk.prepare(witness.order(prepare(bench, &workload, publishers, &talk.scratch)))?;
     talk.ready()?;
@@ -136,14 +136,15 @@ pub fn of_publishers(bench: &Subject<'_>) -> Result<Crashed, Wrong> {
     let seen = witness.look().to_vec();
     let result = only(&talk.stop()?)?;
     talk.exit()?;
-    Ok(Crashed { workload, totals, result, drained_after, seen, by_then })
+    Ok(CrashOutcome { workload, totals, result, drained_after, seen, by_then })
 }
 
 /// Kills subscribers in a silence, while pubmark's own publisher goes on.
-pub fn of_subscribers(bench: &Subject<'_>) -> Result<Crashed, Wrong> {
+pub fn of_subscribers(bench: &TestedAgent<'_>) -> Result<CrashOutcome, CaseFailure> {
     let workload = of(bench, BURSTS)?;
     let mut witness = Witness::start(bench, "")?;
-    let (mut sender, mut hearer) = (Talk::greeted(bench.built_in)?, Talk::greeted(bench.receiving)?);
+    let (mut sender, mut hearer) =
+        (AgentConversation::greeted(bench.built_in)?, AgentConversation::greeted(bench.receiving)?);
     for (talk, role) in [(&mut hearer, Role::Subscriber), (&mut sender, Role::Publisher)] {
         let order = prepare(bench, &workload, clients(&workload, role, &[], &[]), &talk.scratch);
         talk.prepare(witness.order(order))?;
@@ -167,5 +168,5 @@ pub fn of_subscribers(bench: &Subject<'_>) -> Result<Crashed, Wrong> {
     sender.stop()?;
     sender.exit()?;
     hearer.exit()?;
-    Ok(Crashed { workload, totals, result, drained_after, seen, by_then })
+    Ok(CrashOutcome { workload, totals, result, drained_after, seen, by_then })
 }

@@ -1,8 +1,8 @@
 //! Checks histograms of a result against their expected content.
 
-use crate::bare::Late;
+use crate::bare::AllowedDelay;
 use crate::course::Stop;
-use crate::wrong::{Wrong, due};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::protocol::{AgentResult, Features, FlowResult, PackedHistogram, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use pubmark_model::workload::Workload;
@@ -19,7 +19,7 @@ pub const STOP: Duration = Duration::from_millis(400);
 const STOP_SEEN: RangeInclusive<Ns> = 250 * MILLISECOND..=600 * MILLISECOND;
 
 /// Checks that an agent that promises to report its pauses has reported that of [`STOP`].
-pub fn paused(features: &Features, agent: &AgentResult) -> Result<(), Wrong> {
+pub fn paused(features: &Features, agent: &AgentResult) -> Result<(), CaseFailure> {
     let Some(pauses) = pauses(features, agent)? else { return Ok(()) };
     due(pauses.count >= 1 && STOP_SEEN.contains(&pauses.longest_ns), || {
         format!(
@@ -32,7 +32,7 @@ pub fn paused(features: &Features, agent: &AgentResult) -> Result<(), Wrong> {
 }
 
 /// Checks that it has reported these stops: their number, and length and instant of the longest.
-pub fn paused_for(features: &Features, agent: &AgentResult, stops: &[Stop], window_ns: Ns) -> Result<(), Wrong> {
+pub fn paused_for(features: &Features, agent: &AgentResult, stops: &[Stop], window_ns: Ns) -> Result<(), CaseFailure> {
     let Some(pauses) = pauses(features, agent)? else { return Ok(()) };
     let within = |stop: &Stop| stop.length_ns().min(window_ns.saturating_sub(stop.at_ns));
     let Some(longest) = stops.iter().max_by_key(|stop| within(stop)) else { return Ok(()) };
@@ -51,21 +51,23 @@ pub fn paused_for(features: &Features, agent: &AgentResult, stops: &[Stop], wind
     })
 }
 
-fn pauses(features: &Features, agent: &AgentResult) -> Result<Option<Stalls>, Wrong> {
+fn pauses(features: &Features, agent: &AgentResult) -> Result<Option<Stalls>, CaseFailure> {
     match features.pauses {
         false => Ok(None),
-        true => agent.pauses.map(Some).ok_or_else(|| Wrong::did("its `hello` says `pauses`, and its result has none")),
+        true => {
+            agent.pauses.map(Some).ok_or_else(|| CaseFailure::did("its `hello` says `pauses`, and its result has none"))
+        }
     }
 }
 
 /// Reads a histogram of a result.
-pub fn read(name: &str, packed: Option<&PackedHistogram>) -> Result<Histogram, Wrong> {
-    let packed = packed.ok_or_else(|| Wrong::did(format!("`{name}` is null, though there are values for it")))?;
-    packed.read(PackedHistogram::DIGITS).map_err(|error| Wrong::did(format!("`{name}`: {error}")))
+pub fn read(name: &str, packed: Option<&PackedHistogram>) -> Result<Histogram, CaseFailure> {
+    let packed = packed.ok_or_else(|| CaseFailure::did(format!("`{name}` is null, though there are values for it")))?;
+    packed.read(PackedHistogram::DIGITS).map_err(|error| CaseFailure::did(format!("`{name}`: {error}")))
 }
 
 /// Checks that a histogram has this many values.
-pub fn counts(name: &str, histogram: &Histogram, count: u64) -> Result<(), Wrong> {
+pub fn counts(name: &str, histogram: &Histogram, count: u64) -> Result<(), CaseFailure> {
     due(histogram.count() == count, || format!("`{name}` holds {} values, not {count}", histogram.count()))
 }
 
@@ -84,7 +86,7 @@ const QUARTILES: usize = 8;
 /// Checks that a histogram holds these times, none of them shorter. Messages with the same time in their headers form a
 /// group: its quantiles up to the median may be longer by the transit time of bare messages; of a small group only the
 /// minimum is checked. If the machine delayed many, only the first group is checked.
-pub fn holds(name: &str, histogram: &Histogram, truth: &[TimeDue], late: &Late) -> Result<(), Wrong> {
+pub fn holds(name: &str, histogram: &Histogram, truth: &[TimeDue], late: &AllowedDelay) -> Result<(), CaseFailure> {
     counts(name, histogram, truth.len() as u64)?;
     let mut sorted = truth.to_vec();
     sorted.sort_unstable();
@@ -120,7 +122,12 @@ pub fn holds(name: &str, histogram: &Histogram, truth: &[TimeDue], late: &Late) 
 const SPREAD: [f64; 6] = [0.0, 0.25, 0.5, 0.75, 0.9, 1.0];
 
 /// Checks that a histogram holds these times, none of them shorter, and none longer than a single message may be.
-pub fn longer(name: &str, histogram: &Histogram, least: impl Iterator<Item = Ns>, late: &Late) -> Result<(), Wrong> {
+pub fn longer(
+    name: &str,
+    histogram: &Histogram,
+    least: impl Iterator<Item = Ns>,
+    late: &AllowedDelay,
+) -> Result<(), CaseFailure> {
     let mut least: Vec<Ns> = least.collect();
     least.sort_unstable();
     counts(name, histogram, least.len() as u64)?;
@@ -146,7 +153,7 @@ pub fn apart(
     (longer, of_longer): (&str, &Histogram),
     (shorter, of_shorter): (&str, &Histogram),
     wanted_ns: f64,
-) -> Result<(), Wrong> {
+) -> Result<(), CaseFailure> {
     let apart = of_longer.mean() - of_shorter.mean();
     // Each value is rounded by less than a two-thousandth, one way or the other.
     let rounding = of_longer.mean() / 700.0 + 2_000.0;
@@ -162,7 +169,7 @@ pub fn apart(
 const QUANTILES: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0];
 
 /// Checks that no quantile of one histogram is above that of another.
-fn below((lesser, less): (&str, &Histogram), (greater, more): (&str, &Histogram)) -> Result<(), Wrong> {
+fn below((lesser, less): (&str, &Histogram), (greater, more): (&str, &Histogram)) -> Result<(), CaseFailure> {
     counts(lesser, less, more.count())?;
     for quantile in QUANTILES {
         let (least, most) = (less.value_at(quantile.max(1e-9)), more.value_at(quantile.max(1e-9)));
@@ -179,7 +186,7 @@ fn below((lesser, less): (&str, &Histogram), (greater, more): (&str, &Histogram)
 }
 
 /// Checks that the figures of a flow's result agree with each other.
-pub fn agree(flow: &FlowResult, workload: &Workload) -> Result<(), Wrong> {
+pub fn agree(flow: &FlowResult, workload: &Workload) -> Result<(), CaseFailure> {
     let named = &flow.histograms;
     let histogram =
         |name, packed: &Option<PackedHistogram>| packed.as_ref().map(|some| read(name, Some(some))).transpose();
@@ -215,7 +222,7 @@ pub fn agree(flow: &FlowResult, workload: &Workload) -> Result<(), Wrong> {
     for (at, packed) in series.latency.iter().enumerate() {
         let Some(packed) = packed else { continue };
         let of_slice = packed.read(PackedHistogram::SLICE_DIGITS);
-        let of_slice = of_slice.map_err(|error| Wrong::did(format!("`series.latency[{at}]`: {error}")))?.count();
+        let of_slice = of_slice.map_err(|error| CaseFailure::did(format!("`series.latency[{at}]`: {error}")))?.count();
         let arrived = series.delivered.get(at).copied().unwrap_or(0);
         due(workload.pattern.echoed() || of_slice <= arrived, || {
             format!("`series.latency[{at}]` holds {of_slice} values, of {arrived} messages")

@@ -26,6 +26,6 @@ mod suite;
 mod tap;
 mod wrong;
 
-pub use case::{Came, Outcome};
-pub use subject::{Asked, Known};
+pub use case::{ObservedBehaviour, Outcome};
+pub use subject::{CaseParameters, Known};
 pub use suite::{SuiteError, check, names, unseen};

@@ -1,15 +1,15 @@
 //! Conversations with agents on both sides: through a server, or if the other side has no sockets.
 
-use crate::bare::{Bare, Late};
+use crate::bare::{AllowedDelay, BarePair};
 use crate::course::{LEAD, Stop, only, pause, until};
 use crate::figures::STOP;
 use crate::order::{clients, places, prepare, workload};
 use crate::process::waited_ns;
-use crate::server::{Meeting, scripted};
-use crate::subject::Subject;
-use crate::wrong::{Wrong, due};
+use crate::server::{TestServer, scripted};
+use crate::subject::TestedAgent;
+use crate::wrong::{CaseFailure, due};
 use pubmark_host::clock;
-use pubmark_host::conversation::Talk;
+use pubmark_host::conversation::AgentConversation;
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::topology::bind_answers_at;
@@ -18,7 +18,7 @@ use pubmark_model::workload::{Transport, Workload};
 
 /// Agents of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sides {
+pub enum SideAgents {
     /// The tested agent plays both.
     Both,
     /// It sends, and pubmark's own agent receives.
@@ -28,7 +28,7 @@ pub enum Sides {
 }
 
 /// Outcome of a meeting.
-pub struct Met {
+pub struct MeetingOutcome {
     /// Workload of both sides.
     pub workload: Workload,
     /// Totals that the publishers report.
@@ -38,7 +38,7 @@ pub struct Met {
     /// Result of the receiving side; the sender's own in `request-reply`.
     pub receiver: FlowResult,
     /// Allowed delay of a message, from the bare messages of that time.
-    pub late: Late,
+    pub late: AllowedDelay,
 }
 
 /// Side that is stopped (SIGSTOP) a third into the window, for [`STOP`].
@@ -54,7 +54,7 @@ pub enum Stopped {
 
 impl Stopped {
     /// Stops it, if it is this side. The schedule begins at `start_ns`.
-    fn stop(self, talk: &Talk, side: Stopped, workload: &Workload, start_ns: Ns) {
+    fn stop(self, talk: &AgentConversation, side: Stopped, workload: &Workload, start_ns: Ns) {
         if self == side && side != Stopped::Nobody {
             // In the middle between two due times, so that no call is in progress.
             let a_second = workload.rate.profile().map_or(1_000, |rate| rate.per_ks().start() / 1_000);
@@ -65,44 +65,49 @@ impl Stopped {
 }
 
 /// Lets two agents meet; a server, if there is one, follows the script.
-pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
+pub fn meet(
+    bench: &TestedAgent<'_>,
+    settings: &[(&str, &str)],
+    sides: SideAgents,
+    script: &str,
+) -> Result<MeetingOutcome, CaseFailure> {
     meet_stopped(bench, settings, sides, script, Stopped::Nobody)
 }
 
 /// Lets two agents meet, and stops one side for a while.
 pub fn meet_stopped(
-    bench: &Subject<'_>,
+    bench: &TestedAgent<'_>,
     settings: &[(&str, &str)],
-    sides: Sides,
+    sides: SideAgents,
     script: &str,
     stopped: Stopped,
-) -> Result<Met, Wrong> {
+) -> Result<MeetingOutcome, CaseFailure> {
     let workload = workload(bench, settings)?;
     if !bench.patterns.is_empty() && !bench.patterns.contains(&workload.pattern) {
-        return Err(Wrong::NotTried(format!("its system has no `{}`", workload.pattern)));
+        return Err(CaseFailure::NotTried(format!("its system has no `{}`", workload.pattern)));
     }
     if workload.competing() && bench.system.is_some() && scripted(bench.driver) {
-        return Err(Wrong::NotTried("the reference peer has no subscribers that compete".into()));
+        return Err(CaseFailure::NotTried("the reference peer has no subscribers that compete".into()));
     }
-    let server = bench.system.map(|system| Meeting::start(bench.driver, system, script)).transpose()?;
+    let server = bench.system.map(|system| TestServer::start(bench.driver, system, script)).transpose()?;
     let (sends, hears) = match workload.pattern.requests() {
         true => (Role::Requester, Role::Replier),
         false => (Role::Publisher, Role::Subscriber),
     };
     if bench.transport == Some(Transport::Inproc) {
-        due(sides == Sides::Both, || "within a process there is one agent".into())?;
+        due(sides == SideAgents::Both, || "within a process there is one agent".into())?;
         return within(bench, &workload, sends, hears, stopped);
     }
     let (sending, hearing) = match sides {
-        Sides::Both => (bench.sending, bench.receiving),
-        Sides::Sender => (bench.sending, bench.built_in),
-        Sides::Receiver => (bench.built_in, bench.receiving),
+        SideAgents::Both => (bench.sending, bench.receiving),
+        SideAgents::Sender => (bench.sending, bench.built_in),
+        SideAgents::Receiver => (bench.built_in, bench.receiving),
     };
-    let (mut sender, mut hearer) = (Talk::greeted(sending)?, Talk::greeted(hearing)?);
-    let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Meeting::address), ..prepare };
+    let (mut sender, mut hearer) = (AgentConversation::greeted(sending)?, AgentConversation::greeted(hearing)?);
+    let at = |prepare: Prepare| Prepare { server: server.as_ref().map(TestServer::address), ..prepare };
     // The side that binds is prepared first; with a server, the side that subscribes.
     let hears_first = server.is_some() || hears == Role::Replier;
-    let order = |talk: &Talk, role: Role, met: &[String], back: Option<&str>, binds: bool| {
+    let order = |talk: &AgentConversation, role: Role, met: &[String], back: Option<&str>, binds: bool| {
         let count = if role.sends() { workload.publishers } else { workload.subscribers };
         let bind = match binds && server.is_none() {
             true => places(bench, &talk.scratch, count),
@@ -127,7 +132,7 @@ pub fn meet_stopped(
     hearer.ready()?;
     sender.ready()?;
     let waited_before = waited_ns(sender.pid()) + waited_ns(hearer.pid());
-    let (start_ns, bare) = (clock::now() + LEAD, Bare::start());
+    let (start_ns, bare) = (clock::now() + LEAD, BarePair::start());
     sender.begin(start_ns);
     hearer.begin(start_ns);
     stopped.stop(&sender, Stopped::Sender, &workload, start_ns);
@@ -141,12 +146,18 @@ pub fn meet_stopped(
     sender.exit()?;
     hearer.exit()?;
     let receiver = if hears == Role::Replier { sent.clone() } else { heard };
-    Ok(Met { workload, totals, sender: sent, receiver, late: bare.between(start_ns, over, waited) })
+    Ok(MeetingOutcome { workload, totals, sender: sent, receiver, late: bare.between(start_ns, over, waited) })
 }
 
 /// Lets all clients meet in one agent, as between threads of a process.
-fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, stopped: Stopped) -> Result<Met, Wrong> {
-    let mut talk = Talk::greeted(bench.sending)?;
+fn within(
+    bench: &TestedAgent<'_>,
+    workload: &Workload,
+    sends: Role,
+    hears: Role,
+    stopped: Stopped,
+) -> Result<MeetingOutcome, CaseFailure> {
+    let mut talk = AgentConversation::greeted(bench.sending)?;
     let binds = if sends == Role::Requester { hears } else { sends };
     let connects = if binds == sends { hears } else { sends };
     let count = if binds.sends() { workload.publishers } else { workload.subscribers };
@@ -161,7 +172,7 @@ fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, st
     talk.prepare(order)?;
     talk.ready()?;
     let waited_before = waited_ns(talk.pid());
-    let (start_ns, bare) = (clock::now() + LEAD, Bare::start());
+    let (start_ns, bare) = (clock::now() + LEAD, BarePair::start());
     talk.begin(start_ns);
     stopped.stop(&talk, stopped, workload, start_ns);
     let totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(0) + workload.drain_ns)?;
@@ -169,5 +180,5 @@ fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, st
     let late = bare.between(start_ns, clock::now(), waited_ns(talk.pid()).saturating_sub(waited_before));
     let result = only(&talk.stop()?)?;
     talk.exit()?;
-    Ok(Met { workload: workload.clone(), totals, sender: result.clone(), receiver: result, late })
+    Ok(MeetingOutcome { workload: workload.clone(), totals, sender: result.clone(), receiver: result, late })
 }

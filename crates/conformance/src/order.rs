@@ -1,7 +1,7 @@
 //! Creates the orders that an agent plays.
 
-use crate::subject::Subject;
-use crate::wrong::Wrong;
+use crate::subject::TestedAgent;
+use crate::wrong::CaseFailure;
 use pubmark_host::scratch::Scratch;
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
@@ -17,21 +17,21 @@ const USUAL: &[(&str, &str)] =
     &[("rate", "500"), ("payload", "64B"), ("warmup", "100ms"), ("duration", "400ms"), ("drain", "2s"), ("seed", "7")];
 
 /// Returns the usual short workload with these settings.
-pub fn workload(bench: &Subject<'_>, more: &[(&str, &str)]) -> Result<Workload, Wrong> {
+pub fn workload(bench: &TestedAgent<'_>, more: &[(&str, &str)]) -> Result<Workload, CaseFailure> {
     let transport = bench.transport.map(|transport| ("transport", transport.word()));
     let counted = more.iter().any(|(name, _)| *name == "count");
     let usual = USUAL.iter().copied().filter(|(name, _)| !(counted && *name == "duration"));
     let settings = Settings::of(usual.chain(more.iter().copied()).chain(transport));
-    let settings = settings.map_err(|error| Wrong::NotTried(error.to_string()))?;
-    let workload = Workload::resolve(&settings).map_err(|errors| Wrong::NotTried(errors.to_string()))?;
+    let settings = settings.map_err(|error| CaseFailure::NotTried(error.to_string()))?;
+    let workload = Workload::resolve(&settings).map_err(|errors| CaseFailure::NotTried(errors.to_string()))?;
     match bench.features.lack(&[&workload]) {
         None => Ok(workload),
-        Some(lack) => Err(Wrong::NotTried(format!("by its `hello` it {lack}"))),
+        Some(lack) => Err(CaseFailure::NotTried(format!("by its `hello` it {lack}"))),
     }
 }
 
 /// Returns the endpoints at which clients bind.
-pub fn places(bench: &Subject<'_>, scratch: &Scratch, count: u32) -> Vec<String> {
+pub fn places(bench: &TestedAgent<'_>, scratch: &Scratch, count: u32) -> Vec<String> {
     (0..count).map(|number| bind_at(bench.transport, scratch.path(), LOOPBACK, number)).collect()
 }
 
@@ -61,7 +61,7 @@ pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[Stri
 }
 
 /// Returns the order.
-pub fn prepare(bench: &Subject<'_>, workload: &Workload, clients: Vec<Client>, scratch: &Scratch) -> Prepare {
+pub fn prepare(bench: &TestedAgent<'_>, workload: &Workload, clients: Vec<Client>, scratch: &Scratch) -> Prepare {
     Prepare {
         driver: bench.driver.to_owned(),
         options: bench.options.clone(),

@@ -18,7 +18,7 @@ const TICK: Ns = 10 * MILLISECOND;
 
 /// Usage of a process at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct UsageAtInstant {
     /// Instant of the reading.
     pub at_ns: Ns,
     /// Processor time of all its threads.
@@ -33,9 +33,9 @@ pub struct Reading {
     pub allowed: Vec<String>,
 }
 
-impl Reading {
+impl UsageAtInstant {
     /// Returns the usage of a process until now; `None` if it has exited.
-    fn of(pid: i32) -> Option<Reading> {
+    fn of(pid: i32) -> Option<UsageAtInstant> {
         let (cpu_ns, stat) = (cpu_ns(pid)?, read_to_string(format!("/proc/{pid}/stat")).ok()?);
         // After the name, which may hold anything; `utime` is the 14th field.
         let fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -48,7 +48,7 @@ impl Reading {
             Some(line.trim().to_owned())
         });
         let allowed = allowed.collect();
-        Some(Reading { at_ns: clock::now(), cpu_ns, user_ns: ticks * TICK, rss_bytes, uss_bytes, allowed })
+        Some(UsageAtInstant { at_ns: clock::now(), cpu_ns, user_ns: ticks * TICK, rss_bytes, uss_bytes, allowed })
     }
 }
 
@@ -63,7 +63,7 @@ pub fn waited_ns(pid: i32) -> Ns {
 
 /// Readings of a process from the start of a window to its end.
 pub struct ProcessWatch {
-    thread: Option<JoinHandle<Vec<Reading>>>,
+    thread: Option<JoinHandle<Vec<UsageAtInstant>>>,
 }
 
 impl ProcessWatch {
@@ -73,7 +73,7 @@ impl ProcessWatch {
             let at = |number: u64| from_ns + (to_ns - from_ns) * number / READINGS;
             let reading = |number| {
                 thread::sleep(crate::course::until(at(number)));
-                Reading::of(pid)
+                UsageAtInstant::of(pid)
             };
             (0..=READINGS).filter_map(reading).collect()
         };
@@ -81,7 +81,7 @@ impl ProcessWatch {
     }
 
     /// Returns its readings when the window is over.
-    pub fn finish(mut self) -> Vec<Reading> {
+    pub fn finish(mut self) -> Vec<UsageAtInstant> {
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }

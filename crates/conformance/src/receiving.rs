@@ -1,14 +1,14 @@
 //! The other side sends by a script, and the agent receives.
 
-use crate::bare::{Bare, Late};
+use crate::bare::{AllowedDelay, BarePair};
 use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::process::waited_ns;
-use crate::subject::Subject;
-use crate::tap::{Answers, Line, SentLine, Tap, Taps};
-use crate::wrong::{Wrong, due};
+use crate::subject::TestedAgent;
+use crate::tap::{Answers, ScriptedMessage, SentLine, Taps, TestSocket};
+use crate::wrong::{CaseFailure, due};
 use pubmark_host::clock;
-use pubmark_host::conversation::Talk;
+use pubmark_host::conversation::AgentConversation;
 use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
@@ -26,7 +26,7 @@ pub struct Playback {
     /// Settings of the workload.
     pub settings: &'static [(&'static str, &'static str)],
     /// Lines of a publisher.
-    pub lines: fn(publisher: u32) -> Vec<Line>,
+    pub lines: fn(publisher: u32) -> Vec<ScriptedMessage>,
     /// Sequences that belong to the window; `sent` is the number that each publisher reports as sent.
     pub window: Range<u64>,
     /// See `window`.
@@ -52,11 +52,11 @@ pub struct Received {
     /// Start of the schedule.
     pub start_ns: Ns,
     /// Allowed delay of a message, from the bare messages of that time.
-    pub late: Late,
+    pub late: AllowedDelay,
     /// Messages sent, by publisher.
     pub said: Vec<Vec<SentLine>>,
     /// Replies, by requester.
-    pub back: Vec<Vec<crate::tap::Heard>>,
+    pub back: Vec<Vec<crate::tap::ArrivedMessage>>,
     /// Result of the flow.
     pub result: FlowResult,
     /// Result of the agent.
@@ -66,7 +66,7 @@ pub struct Received {
     /// Starts and ends of its stops.
     pub stopped: Vec<(Ns, Ns)>,
     /// Error if it was ready before it had received a probe from each publisher.
-    pub early: Option<Wrong>,
+    pub early: Option<CaseFailure>,
     /// Time from the command `drain` until it was drained.
     pub drained_after: Duration,
 }
@@ -102,18 +102,18 @@ impl Received {
 
 impl Playback {
     /// Plays the script to the agent.
-    pub fn play(&self, bench: &Subject<'_>) -> Result<Received, Wrong> {
+    pub fn play(&self, bench: &TestedAgent<'_>) -> Result<Received, CaseFailure> {
         let workload = workload(bench, self.settings)?;
         if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
-            return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
+            return Err(CaseFailure::NotTried(format!("by its `hello` it {lack}")));
         }
         bench.can_shift(self.ahead_ns)?;
-        let ahead = |line: Line| Line { ahead: self.ahead_ns, ..line };
+        let ahead = |line: ScriptedMessage| ScriptedMessage { ahead: self.ahead_ns, ..line };
         let lines = |id| (self.lines)(id).into_iter().map(ahead).collect();
         let shifted = |order| Prepare { clock_offset_ns: self.ahead_ns, ..order };
-        let (bare, first) = (Bare::start(), self.first as usize);
+        let (bare, first) = (BarePair::start(), self.first as usize);
         let mut taps = Taps::load(bench)?;
-        let mut talk = Talk::greeted(bench.receiving)?;
+        let mut talk = AgentConversation::greeted(bench.receiving)?;
         let mut early = None;
         let asks = workload.pattern.requests();
         if asks {
@@ -131,7 +131,7 @@ impl Playback {
                 taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
             }
             // The last of them is silent: an agent that waits for all is not ready yet.
-            let last = taps.all().last().ok_or_else(|| Wrong::NotTried("it has no publisher".into()))?;
+            let last = taps.all().last().ok_or_else(|| CaseFailure::NotTried("it has no publisher".into()))?;
             last.hush(true);
             let absent = if workload.pattern.paired() { first } else { 0 };
             let bound = taps.all().iter().filter_map(|tap| tap.endpoint.clone());
@@ -139,7 +139,7 @@ impl Playback {
             let hears = clients(&workload, Role::Subscriber, &[], &endpoints).split_off(absent);
             let order = prepare(bench, &workload, hears, &talk.scratch);
             talk.prepare(shifted(order))?;
-            early = talk.silent(UNHEARD).err().map(Wrong::from);
+            early = talk.silent(UNHEARD).err().map(CaseFailure::from);
             last.hush(false);
             if early.is_none() {
                 talk.ready()?;
@@ -176,15 +176,15 @@ impl Playback {
         let agent = talk.stop()?;
         let (result, progress) = (only(&agent)?, std::mem::take(&mut talk.progress));
         talk.exit()?;
-        let said = taps.all().iter().map(Tap::said).collect();
+        let said = taps.all().iter().map(TestSocket::said).collect();
         let late = bare.between(start_ns, ended_ns, waited);
-        let back = taps.all().iter().map(Tap::heard).collect();
+        let back = taps.all().iter().map(TestSocket::heard).collect();
         Ok(Received { workload, start_ns, late, said, back, result, agent, progress, stopped, early, drained_after })
     }
 }
 
 /// Waits until the other side has played all its lines, or has found that the agent's clients are gone.
-fn played(taps: &Taps, talk: &mut Talk, start_ns: Ns, killed: bool) -> Result<(), Wrong> {
+fn played(taps: &Taps, talk: &mut AgentConversation, start_ns: Ns, killed: bool) -> Result<(), CaseFailure> {
     let deadline = start_ns + 20 * SECOND;
     for tap in taps.all() {
         while !tap.ended() {

@@ -1,14 +1,14 @@
 //! The agent sends, and the other side records every message.
 
-use crate::bare::{Bare, Late};
+use crate::bare::{AllowedDelay, BarePair};
 use crate::course::{LEAD, Stop, only, pause, until};
 use crate::order::{clients, places, planned, prepare, workload};
-use crate::process::{ProcessWatch, Reading, processor, waited_ns};
-use crate::subject::Subject;
-use crate::tap::{Answers, Heard, Taps, Unanswered, narrowed};
-use crate::wrong::{Wrong, due};
+use crate::process::{ProcessWatch, UsageAtInstant, processor, waited_ns};
+use crate::subject::TestedAgent;
+use crate::tap::{Answers, ArrivedMessage, Taps, Unanswered, narrowed};
+use crate::wrong::{CaseFailure, due};
 use pubmark_host::clock;
-use pubmark_host::conversation::Talk;
+use pubmark_host::conversation::AgentConversation;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
@@ -94,7 +94,7 @@ impl Sending {
 }
 
 /// Outcome of a script.
-pub struct SentOut {
+pub struct ScriptOutcome {
     /// Workload of the agent.
     pub workload: Workload,
     /// See [`Sending::first`].
@@ -108,7 +108,7 @@ pub struct SentOut {
     /// Result of the agent.
     pub agent: AgentResult,
     /// Messages that each socket of the other side received, by subscriber, on this clock.
-    pub heard: Vec<Vec<Heard>>,
+    pub heard: Vec<Vec<ArrivedMessage>>,
     /// True if each socket received a probe before the start; `ended`: an end marker after it.
     pub probed: bool,
     /// See `probed`.
@@ -120,16 +120,16 @@ pub struct SentOut {
     /// Its progress reports, once per second.
     pub progress: Vec<(Ns, Progress)>,
     /// Usage of its process at the window's start, in it, and at its end.
-    pub used: Vec<Reading>,
+    pub used: Vec<UsageAtInstant>,
     /// Allowed delay of a message, from the bare messages of that time.
-    pub late: Late,
+    pub late: AllowedDelay,
     /// The only processor that its publishers may use.
     pub pinned: Option<usize>,
     /// Starts and ends of its stops.
     pub stopped: Vec<(Ns, Ns)>,
 }
 
-impl SentOut {
+impl ScriptOutcome {
     /// Returns start and end of the window.
     pub fn window(&self) -> (Ns, Ns) {
         let from = self.start_ns + self.workload.warmup_ns;
@@ -148,9 +148,10 @@ impl SentOut {
 
     /// Returns the messages of a publisher that a socket received, without probes and end markers, in the order of
     /// arrival.
-    pub fn messages(&self, socket: usize, publisher: u32) -> Vec<&Heard> {
-        let one =
-            |heard: &&Heard| heard.header.is_some_and(|header| header.publisher == publisher && header.sequence < END);
+    pub fn messages(&self, socket: usize, publisher: u32) -> Vec<&ArrivedMessage> {
+        let one = |heard: &&ArrivedMessage| {
+            heard.header.is_some_and(|header| header.publisher == publisher && header.sequence < END)
+        };
         self.heard.get(socket).map(|heard| heard.iter().filter(one).collect()).unwrap_or_default()
     }
 
@@ -162,19 +163,19 @@ impl SentOut {
 
 impl Sending {
     /// Plays the script with the agent as sender.
-    pub fn play(&self, bench: &Subject<'_>) -> Result<SentOut, Wrong> {
+    pub fn play(&self, bench: &TestedAgent<'_>) -> Result<ScriptOutcome, CaseFailure> {
         let workload = workload(bench, self.settings)?;
         if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
-            return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
+            return Err(CaseFailure::NotTried(format!("by its `hello` it {lack}")));
         }
         bench.can_shift(self.ahead_ns)?;
-        let (bare, pinned) = (Bare::start(), self.watched.then(processor).flatten());
+        let (bare, pinned) = (BarePair::start(), self.watched.then(processor).flatten());
         let mut taps = Taps::load(bench)?;
         if self.slow() {
             // Narrow buffers open and close in leaps: slow but steady reading needs wide ones.
             taps.narrow(!matches!(self.reads, Reads::Every(_)));
         }
-        let mut talk = Talk::greeted(bench.sending)?;
+        let mut talk = AgentConversation::greeted(bench.sending)?;
         let bound = self.open(bench, &workload, &mut taps, &mut talk, pinned)?;
         talk.ready()?;
         let probed = wait_for(&taps, PROBE)?;
@@ -220,10 +221,13 @@ impl Sending {
         let (used, late) =
             (watch.map(ProcessWatch::finish).unwrap_or_default(), bare.between(start_ns, over_ns, waited));
         let progress = std::mem::take(&mut talk.progress);
-        let back = |heard: Heard| Heard { header: heard.header.map(|header| header.ahead_by(-self.ahead_ns)), ..heard };
+        let back = |heard: ArrivedMessage| ArrivedMessage {
+            header: heard.header.map(|header| header.ahead_by(-self.ahead_ns)),
+            ..heard
+        };
         let heard = taps.all().iter().map(|tap| tap.heard().into_iter().map(back).collect()).collect();
         talk.exit()?;
-        Ok(SentOut {
+        Ok(ScriptOutcome {
             workload,
             first: self.first,
             start_ns,
@@ -251,14 +255,14 @@ impl Sending {
     /// Gives the agent its order, and opens the other side's sockets. Returns the bound endpoints.
     fn open(
         &self,
-        bench: &Subject<'_>,
+        bench: &TestedAgent<'_>,
         workload: &Workload,
         taps: &mut Taps,
-        talk: &mut Talk,
+        talk: &mut AgentConversation,
         pinned: Option<usize>,
-    ) -> Result<Vec<String>, Wrong> {
+    ) -> Result<Vec<String>, CaseFailure> {
         let first = self.first as usize;
-        let ordered = |clients, talk: &Talk| {
+        let ordered = |clients, talk: &AgentConversation| {
             let order = prepare(bench, workload, clients, &talk.scratch);
             let mut options = order.options;
             if self.slow() {
@@ -317,11 +321,11 @@ impl Sending {
 
 /// Kills its clients. Returns their totals, and a description of what is still alive.
 fn kill(
-    talk: &mut Talk,
+    talk: &mut AgentConversation,
     taps: &Taps,
     bound: &[String],
     drain_ns: Ns,
-) -> Result<(Vec<PublisherTotal>, Option<String>), Wrong> {
+) -> Result<(Vec<PublisherTotal>, Option<String>), CaseFailure> {
     talk.tell(&Command::Crash {});
     let totals = talk.sent(0)?;
     // Messages in flight have arrived by then.
@@ -353,7 +357,7 @@ fn listens(endpoint: &str) -> Option<String> {
 }
 
 /// Waits until each socket receives this sequence. Returns false after the time limit.
-fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, Wrong> {
+fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, CaseFailure> {
     let (began, mut deadline, mut came) = (Instant::now(), Instant::now() + MARKER, 0);
     for tap in taps.all() {
         while !tap.has(sequence) {

@@ -1,7 +1,7 @@
 //! The server of drivers that need one: the reference peer, which treats messages as its script says, or the system's
 //! own.
 
-use crate::wrong::Wrong;
+use crate::wrong::CaseFailure;
 use nix::unistd::pipe;
 use pubmark_host::cache::cache_folder;
 use pubmark_host::scratch::Scratch;
@@ -23,7 +23,7 @@ use std::time::Duration;
 const LISTENING: Duration = Duration::from_secs(5);
 
 /// A server that serves until it is dropped.
-pub struct Meeting {
+pub struct TestServer {
     endpoint: String,
     // Dropping these ends them; the folder last.
     _peer: Option<Peer>,
@@ -47,29 +47,33 @@ pub fn scripted(driver: &str) -> bool {
     speaks(driver).is_some()
 }
 
-fn not_here(error: impl std::fmt::Display) -> Wrong {
-    Wrong::NotTried(format!("there is no server to meet at: {error}"))
+fn not_here(error: impl std::fmt::Display) -> CaseFailure {
+    CaseFailure::NotTried(format!("there is no server to meet at: {error}"))
 }
 
-impl Meeting {
+impl TestServer {
     /// Starts the peer with this script or, if it does not support the driver's protocol, the system's own server,
     /// which follows no script.
-    pub fn start(driver: &str, system: &System, script: &str) -> Result<Meeting, Wrong> {
+    pub fn start(driver: &str, system: &System, script: &str) -> Result<TestServer, CaseFailure> {
         match speaks(driver) {
-            Some(protocol) => Meeting::peer(protocol, script, None),
-            None if script.is_empty() => Meeting::started(system),
+            Some(protocol) => TestServer::peer(protocol, script, None),
+            None if script.is_empty() => TestServer::started(system),
             None => Err(not_here(format!("that of `{driver}` obeys no script"))),
         }
     }
 
     /// Starts the peer with this script. Returns also the events of its clients.
-    pub fn watched(driver: &str, script: &str) -> Result<(Meeting, Receiver<ClientEvent>), Wrong> {
+    pub fn watched(driver: &str, script: &str) -> Result<(TestServer, Receiver<ClientEvent>), CaseFailure> {
         let protocol = speaks(driver).ok_or_else(|| not_here(format!("that of `{driver}` obeys no script")))?;
         let (watch, seen) = channel();
-        Ok((Meeting::peer(protocol, script, Some(watch))?, seen))
+        Ok((TestServer::peer(protocol, script, Some(watch))?, seen))
     }
 
-    fn peer(protocol: PeerProtocol, script: &str, watch: Option<Sender<ClientEvent>>) -> Result<Meeting, Wrong> {
+    fn peer(
+        protocol: PeerProtocol,
+        script: &str,
+        watch: Option<Sender<ClientEvent>>,
+    ) -> Result<TestServer, CaseFailure> {
         let script = PeerScript::parse(script).map_err(not_here)?;
         let (stopped, stop) = pipe().map_err(not_here)?;
         let (tell, told) = channel();
@@ -83,10 +87,10 @@ impl Meeting {
         let thread = thread::Builder::new().name("peer".into()).spawn(run).map_err(not_here)?;
         let endpoint = told.recv_timeout(LISTENING).map_err(not_here)?.map_err(not_here)?;
         let peer = Peer { stop: Some(stop), thread: Some(thread) };
-        Ok(Meeting { endpoint, _peer: Some(peer), _server: None, _scratch: None })
+        Ok(TestServer { endpoint, _peer: Some(peer), _server: None, _scratch: None })
     }
 
-    fn started(system: &System) -> Result<Meeting, Wrong> {
+    fn started(system: &System) -> Result<TestServer, CaseFailure> {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let spec = system.server.as_ref().ok_or_else(|| not_here("the system has none"))?;
         let scratch = Scratch::create().map_err(not_here)?;
@@ -118,7 +122,7 @@ impl Meeting {
         };
         let server = Server::start(&plan).map_err(not_here)?;
         let endpoint = server.endpoint().to_owned();
-        Ok(Meeting { endpoint, _peer: None, _server: Some(Box::new(server)), _scratch: Some(scratch) })
+        Ok(TestServer { endpoint, _peer: None, _server: Some(Box::new(server)), _scratch: Some(scratch) })
     }
 
     /// Returns the address for agents.

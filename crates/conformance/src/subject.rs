@@ -1,7 +1,7 @@
 //! The tested agent, and known facts about its driver.
 
-use crate::server::Meeting;
-use crate::wrong::Wrong;
+use crate::server::TestServer;
+use crate::wrong::CaseFailure;
 use pubmark_host::agent::AgentCommand;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Features, ServerAddress};
@@ -26,7 +26,7 @@ pub struct Known {
 
 /// Parameters of a test.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct CaseParameters {
     /// Driver; by default the agent's first that needs no server, or else its first.
     pub driver: Option<String>,
     /// Transport; by default all of the driver's.
@@ -38,7 +38,7 @@ pub struct Asked {
 }
 
 /// The agent on one transport.
-pub struct Subject<'a> {
+pub struct TestedAgent<'a> {
     /// Command that starts it as the sending side …
     pub sending: &'a AgentCommand,
     /// … and as the receiving side.
@@ -57,11 +57,11 @@ pub struct Subject<'a> {
     pub built_in: &'a AgentCommand,
     /// Features in the agent's hello.
     pub features: Features,
-    /// Server that [`Subject::relay`] has started.
-    pub relay: OnceCell<Meeting>,
+    /// Server that [`TestedAgent::relay`] has started.
+    pub relay: OnceCell<TestServer>,
 }
 
-impl Subject<'_> {
+impl TestedAgent<'_> {
     /// Returns whether it supports a pattern, and its system does.
     pub fn plays(&self, pattern: Pattern) -> bool {
         let of_system = self.patterns.is_empty() || self.patterns.contains(&pattern);
@@ -69,19 +69,19 @@ impl Subject<'_> {
     }
 
     /// Checks that it supports a lead of the clock of instants in messages.
-    pub fn can_shift(&self, ahead_ns: i64) -> Result<(), Wrong> {
+    pub fn can_shift(&self, ahead_ns: i64) -> Result<(), CaseFailure> {
         match ahead_ns == 0 || self.features.clock_offset {
             true => Ok(()),
-            false => Err(Wrong::NotTried("its `hello` does not say `clock_offset`".into())),
+            false => Err(CaseFailure::NotTried("its `hello` does not say `clock_offset`".into())),
         }
     }
 
     /// Returns a server for it that only passes messages on; `None` if it needs none.
-    pub fn relay(&self) -> Result<Option<ServerAddress>, Wrong> {
+    pub fn relay(&self) -> Result<Option<ServerAddress>, CaseFailure> {
         let Some(system) = self.system else { return Ok(None) };
         if self.relay.get().is_none() {
-            let _ = self.relay.set(Meeting::start(self.driver, system, "")?);
+            let _ = self.relay.set(TestServer::start(self.driver, system, "")?);
         }
-        Ok(self.relay.get().map(Meeting::address))
+        Ok(self.relay.get().map(TestServer::address))
     }
 }

@@ -1,14 +1,14 @@
 //! Runs all cases on all transports.
 
 use crate::bench::{Bench, Played};
-use crate::case::{Came, Case, Needs, Outcome};
+use crate::case::{Case, CaseNeeds, ObservedBehaviour, Outcome};
 use crate::cases;
 use crate::server;
-use crate::subject::{Asked, Known, Subject};
+use crate::subject::{CaseParameters, Known, TestedAgent};
 use crate::tap;
-use crate::wrong::Wrong;
+use crate::wrong::CaseFailure;
 use pubmark_host::agent::AgentCommand;
-use pubmark_host::conversation::{ANSWER, Talk};
+use pubmark_host::conversation::{ANSWER, AgentConversation};
 use pubmark_model::protocol::AgentHello;
 use pubmark_model::workload::Transport;
 use std::cell::OnceCell;
@@ -48,13 +48,15 @@ const NO_SOCKETS: &str = "this pubmark has no sockets of";
 
 /// Returns whether the agent's messages were not recorded: none of their times was checked.
 pub fn unseen(outcomes: &[Outcome]) -> bool {
-    outcomes.iter().any(|outcome| matches!(&outcome.came, Came::NotTried(why) if why.starts_with(NO_SOCKETS)))
+    outcomes
+        .iter()
+        .any(|outcome| matches!(&outcome.came, ObservedBehaviour::NotTried(why) if why.starts_with(NO_SOCKETS)))
 }
 
 /// Tests an agent; calls `tell` with each outcome.
 pub fn check(
     (sending, receiving): (&AgentCommand, &AgentCommand),
-    asked: &Asked,
+    asked: &CaseParameters,
     known: &dyn Fn(&str) -> Option<Known>,
     tell: &mut dyn FnMut(&Outcome),
 ) -> Result<Vec<Outcome>, SuiteError> {
@@ -67,8 +69,8 @@ pub fn check(
     if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| means(name, case))) {
         return Err(SuiteError::NoCase(name.clone()));
     }
-    let mut talk = Talk::start(sending).map_err(|error| SuiteError::NotStarted(error.to_string()))?;
-    let greeted = talk.hello(ANSWER).map_err(Wrong::from);
+    let mut talk = AgentConversation::start(sending).map_err(|error| SuiteError::NotStarted(error.to_string()))?;
+    let greeted = talk.hello(ANSWER).map_err(CaseFailure::from);
     drop(talk);
     let hello = match greeted {
         Ok(hello) => hello,
@@ -96,7 +98,7 @@ pub fn check(
         tell(&outcome);
         outcomes.push(outcome);
     };
-    let subject = &|transport| Subject {
+    let subject = &|transport| TestedAgent {
         sending,
         receiving,
         driver: &driver,
@@ -114,12 +116,12 @@ pub fn check(
     // A delay by the machine disappears in a repeat; a fault stays.
     let play = |case: &Case, bench: &Bench<'_>, transport| {
         (0..AGAIN).fold((case.run)(bench), |run, _| match run {
-            Err(Wrong::Did(_)) => (case.run)(&Bench::new(subject(transport))),
+            Err(CaseFailure::Did(_)) => (case.run)(&Bench::new(subject(transport))),
             run => run,
         })
     };
     let words = Bench::new(subject(alone));
-    for case in cases::all().filter(|case| case.needs == Needs::Words && wanted(case)) {
+    for case in cases::all().filter(|case| case.needs == CaseNeeds::Words && wanted(case)) {
         take(outcome(case, None, play(case, &words, alone)));
     }
     for transport in transports {
@@ -135,11 +137,11 @@ pub fn check(
             for case in cases::all().filter(|case| wanted(case)) {
                 let served = of_driver.server.is_some();
                 let run = match (case.needs, served, tap::known(&driver)) {
-                    (Needs::Words, _, _) | (Needs::Sockets, true, _) | (Needs::Peer, false, _) => continue,
-                    (Needs::Peer | Needs::BuiltIn, true, _) if !server::scripted(&driver) => continue,
-                    (Needs::Sockets | Needs::BuiltIn, false, _) if !across(&transport) => continue,
-                    (Needs::Sockets | Needs::BuiltIn, false, false) => {
-                        Err(Wrong::NotTried(format!("{NO_SOCKETS} `{driver}` to be the other side")))
+                    (CaseNeeds::Words, _, _) | (CaseNeeds::Sockets, true, _) | (CaseNeeds::Peer, false, _) => continue,
+                    (CaseNeeds::Peer | CaseNeeds::BuiltIn, true, _) if !server::scripted(&driver) => continue,
+                    (CaseNeeds::Sockets | CaseNeeds::BuiltIn, false, _) if !across(&transport) => continue,
+                    (CaseNeeds::Sockets | CaseNeeds::BuiltIn, false, false) => {
+                        Err(CaseFailure::NotTried(format!("{NO_SOCKETS} `{driver}` to be the other side")))
                     }
                     _ => play(case, &shared, transport),
                 };
@@ -150,11 +152,11 @@ pub fn check(
     Ok(outcomes)
 }
 
-fn outcome(case: &Case, transport: Option<Transport>, run: Result<(), Wrong>) -> Outcome {
+fn outcome(case: &Case, transport: Option<Transport>, run: Result<(), CaseFailure>) -> Outcome {
     let came = match run {
-        Ok(()) => Came::AsDue,
-        Err(Wrong::Did(what)) => Came::Otherwise(what),
-        Err(Wrong::NotTried(why)) => Came::NotTried(why),
+        Ok(()) => ObservedBehaviour::AsDue,
+        Err(CaseFailure::Did(what)) => ObservedBehaviour::Otherwise(what),
+        Err(CaseFailure::NotTried(why)) => ObservedBehaviour::NotTried(why),
     };
     let name = transport.map_or(case.name.to_owned(), |transport| format!("{}/{}", transport.word(), case.name));
     Outcome { case: name, sent: case.sent, due: case.due, came }

@@ -2,8 +2,8 @@
 //! play a script.
 
 use crate::order::planned;
-use crate::subject::Subject;
-use crate::wrong::Wrong;
+use crate::subject::TestedAgent;
+use crate::wrong::CaseFailure;
 use pubmark_host::clock;
 use pubmark_load::drivers::{
     self, socket::Driver, socket::DriverError, socket::Sent, socket::Socket, socket::SocketSpec,
@@ -35,7 +35,7 @@ const NARROW_QUEUE: u64 = 2;
 
 /// A message as it arrived.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct ArrivedMessage {
     /// Instant at which it was read.
     pub at_ns: Ns,
     /// Its header; `None` if it is too short for one.
@@ -48,7 +48,7 @@ pub struct Heard {
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ScriptedMessage {
     /// Time of sending, also in its header, ns from the start.
     pub at: Ns,
     /// Due time in its header, ns from the start; negative before it.
@@ -58,14 +58,14 @@ pub struct Line {
     /// Its sequence number.
     pub sequence: u32,
     /// Flaw of the message.
-    pub flaw: Flaw,
+    pub flaw: MessageFlaw,
     /// Lead of the clock of its instants, ns.
     pub ahead: i64,
 }
 
 /// Flaw of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum MessageFlaw {
     /// No flaw.
     None,
     /// A bit of this byte, or of the last one, is flipped.
@@ -80,10 +80,10 @@ pub enum Flaw {
     FreeTooEarly,
 }
 
-impl Flaw {
+impl MessageFlaw {
     /// Returns whether the message must be measured nevertheless.
     pub fn sound(self) -> bool {
-        matches!(self, Flaw::None | Flaw::FreeTooLate | Flaw::FreeTooEarly)
+        matches!(self, MessageFlaw::None | MessageFlaw::FreeTooLate | MessageFlaw::FreeTooEarly)
     }
 }
 
@@ -99,7 +99,7 @@ pub struct SentLine {
     /// … and the real time of sending: then or later.
     pub went_ns: Ns,
     /// Line of the script.
-    pub line: Line,
+    pub line: ScriptedMessage,
 }
 
 #[derive(Default)]
@@ -110,7 +110,7 @@ struct Shared {
     ended: AtomicBool,
     /// Wait after each message that it reads, ns.
     reads_every_ns: AtomicU64,
-    heard: Mutex<Vec<Heard>>,
+    heard: Mutex<Vec<ArrivedMessage>>,
     said: Mutex<Vec<SentLine>>,
     broken: Mutex<Option<String>>,
 }
@@ -133,11 +133,11 @@ pub struct Taps {
     unbuffered: bool,
     /// Endpoint to which the subscriber of `fan-out-echo` that echoes sends.
     pub answers: Option<String>,
-    taps: Vec<Tap>,
+    taps: Vec<TestSocket>,
 }
 
 /// One socket.
-pub struct Tap {
+pub struct TestSocket {
     /// Endpoint to which others can connect, if it was bound.
     pub endpoint: Option<String>,
     shared: Arc<Shared>,
@@ -156,15 +156,15 @@ pub fn known(driver: &str) -> bool {
     drivers::find(driver).is_some()
 }
 
-fn not_here(error: &DriverError) -> Wrong {
-    Wrong::NotTried(format!("the other side has no such socket: {error}"))
+fn not_here(error: &DriverError) -> CaseFailure {
+    CaseFailure::NotTried(format!("the other side has no such socket: {error}"))
 }
 
 impl Taps {
     /// Loads the sockets of this driver.
-    pub fn load(bench: &Subject<'_>) -> Result<Taps, Wrong> {
+    pub fn load(bench: &TestedAgent<'_>) -> Result<Taps, CaseFailure> {
         let load = drivers::find(bench.driver)
-            .ok_or_else(|| Wrong::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
+            .ok_or_else(|| CaseFailure::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
         let (driver, mut options) = (load(bench.options).map_err(|error| not_here(&error))?, bench.options.clone());
         // When a conversation is over, nobody needs its sockets' unsent messages: they would wait in vain to send them
         // to an agent that has exited.
@@ -190,7 +190,7 @@ impl Taps {
     }
 
     /// Returns the open sockets.
-    pub fn all(&self) -> &[Tap] {
+    pub fn all(&self) -> &[TestSocket] {
         &self.taps
     }
 
@@ -198,18 +198,18 @@ impl Taps {
     /// echoes, answers by these [`Answers`].
     pub fn open(
         &mut self,
-        bench: &Subject<'_>,
+        bench: &TestedAgent<'_>,
         workload: &Workload,
         client: (Role, u32),
         meets: (Option<&str>, &[String]),
-        plays: (Vec<Line>, Answers),
-    ) -> Result<(), Wrong> {
+        plays: (Vec<ScriptedMessage>, Answers),
+    ) -> Result<(), CaseFailure> {
         let ((role, id), (bind, connect), (lines, answers)) = (client, meets, plays);
         let spec = SocketSpec {
             role,
             id,
             pattern: workload.pattern,
-            transport: bench.transport.ok_or_else(|| Wrong::NotTried("there is no transport".into()))?,
+            transport: bench.transport.ok_or_else(|| CaseFailure::NotTried("there is no transport".into()))?,
             payload_bytes: workload.payload_bytes,
             spin: false,
             unthrottled: workload.rate == Rate::Max,
@@ -241,15 +241,15 @@ impl Taps {
             }
         };
         let thread = thread::Builder::new().name(format!("tap {id}")).spawn(play);
-        let thread = thread.map_err(|error| Wrong::NotTried(format!("no thread for the other side: {error}")))?;
-        self.taps.push(Tap { endpoint, shared, thread: Some(thread) });
+        let thread = thread.map_err(|error| CaseFailure::NotTried(format!("no thread for the other side: {error}")))?;
+        self.taps.push(TestSocket { endpoint, shared, thread: Some(thread) });
         Ok(())
     }
 }
 
-impl Tap {
+impl TestSocket {
     /// Returns the messages received so far, including probes and end markers.
-    pub fn heard(&self) -> Vec<Heard> {
+    pub fn heard(&self) -> Vec<ArrivedMessage> {
         kept(&self.shared.heard).clone()
     }
 
@@ -284,9 +284,9 @@ impl Tap {
     }
 
     /// Returns the error of its socket, if any.
-    pub fn broken(&self) -> Result<(), Wrong> {
+    pub fn broken(&self) -> Result<(), CaseFailure> {
         match &*kept(&self.shared.broken) {
-            Some(error) => Err(Wrong::did(format!("the other side's socket met: {error}"))),
+            Some(error) => Err(CaseFailure::did(format!("the other side's socket met: {error}"))),
             None => Ok(()),
         }
     }
@@ -312,7 +312,7 @@ fn take(shared: &Shared, body: &[u8], message: &[u8]) -> Option<Header> {
         true => None,
         false => theirs.iter().zip(ours).position(|(theirs, ours)| theirs != ours).map(|at| from + at),
     };
-    kept(&shared.heard).push(Heard { at_ns, header, length, wrong_at });
+    kept(&shared.heard).push(ArrivedMessage { at_ns, header, length, wrong_at });
     header
 }
 
@@ -412,17 +412,17 @@ fn marker(workload: &Workload, publisher: u32, sequence: u32) -> Vec<u8> {
 }
 
 /// Returns the message of a line, as it is sent now.
-fn message(body: &[u8], publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (Vec<u8>, SentLine) {
+fn message(body: &[u8], publisher: u32, line: ScriptedMessage, start_ns: Ns, now: Ns) -> (Vec<u8>, SentLine) {
     let mut message = body.to_vec();
     let (due_ns, sent_ns) = (start_ns.saturating_add_signed(line.due), start_ns + line.at);
     let own_ns = match line.flaw {
-        Flaw::FreeTooLate | Flaw::FreeTooEarly => 0,
+        MessageFlaw::FreeTooLate | MessageFlaw::FreeTooEarly => 0,
         _ => line.own.min(sent_ns.saturating_sub(due_ns)),
     };
     let (further, free_ns) = match line.flaw {
-        Flaw::Publisher(further) => (further, sent_ns - own_ns),
-        Flaw::FreeTooLate => (0, sent_ns + FREE_OFF),
-        Flaw::FreeTooEarly => (0, due_ns.saturating_sub(FREE_OFF)),
+        MessageFlaw::Publisher(further) => (further, sent_ns - own_ns),
+        MessageFlaw::FreeTooLate => (0, sent_ns + FREE_OFF),
+        MessageFlaw::FreeTooEarly => (0, due_ns.saturating_sub(FREE_OFF)),
         _ => (0, sent_ns - own_ns),
     };
     let header = Header {
@@ -434,12 +434,12 @@ fn message(body: &[u8], publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (V
     };
     let _ = header.ahead_by(line.ahead).write(&mut message);
     match line.flaw {
-        Flaw::Body(at) => {
+        MessageFlaw::Body(at) => {
             let last = message.len() - 1;
             message[at.min(last)] ^= 0x10;
         }
-        Flaw::Length(more) => message.resize(message.len().saturating_add_signed(more), 0),
-        Flaw::None | Flaw::Publisher(_) | Flaw::FreeTooLate | Flaw::FreeTooEarly => {}
+        MessageFlaw::Length(more) => message.resize(message.len().saturating_add_signed(more), 0),
+        MessageFlaw::None | MessageFlaw::Publisher(_) | MessageFlaw::FreeTooLate | MessageFlaw::FreeTooEarly => {}
     }
     (message, SentLine { due_ns, own_ns, sent_ns, went_ns: now, line })
 }
@@ -449,7 +449,7 @@ fn publish(
     shared: &Shared,
     workload: &Workload,
     id: u32,
-    lines: &[Line],
+    lines: &[ScriptedMessage],
 ) -> Result<(), DriverError> {
     let copies = if workload.competing() { workload.subscribers } else { 1 };
     let mark = |socket: &mut dyn Socket, sequence| match shared.quiet.load(Ordering::Acquire) {
@@ -486,7 +486,7 @@ fn request(
     shared: &Shared,
     workload: &Workload,
     id: u32,
-    lines: &[Line],
+    lines: &[ScriptedMessage],
 ) -> Result<(), DriverError> {
     let body = body(workload);
     let mut ask = |message: &[u8]| -> Result<(), DriverError> {

@@ -79,7 +79,7 @@ fn hint(source: &io::Error) -> &'static str {
 }
 
 /// One agent, from its start to its end.
-pub struct Talk {
+pub struct AgentConversation {
     agent: Agent,
     inbox: Inbox,
     /// Its `hello`; empty before it is greeted.
@@ -92,9 +92,9 @@ pub struct Talk {
     pub scratch: Scratch,
 }
 
-impl Talk {
+impl AgentConversation {
     /// Starts the agent.
-    pub fn start(command: &AgentCommand) -> Result<Talk, TalkError> {
+    pub fn start(command: &AgentCommand) -> Result<AgentConversation, TalkError> {
         let started = || {
             let scratch = Scratch::create()?;
             let (outbox, inbox) = inbox();
@@ -102,14 +102,21 @@ impl Talk {
                 (scratch.path().join("agent.log"), Secrets::default().and_variables(&command.environment));
             let listen = into_inbox(0, outbox, &secrets);
             let agent = Agent::start_command(command, "asked", &log, scratch.path(), &secrets, listen)?;
-            Ok(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), answers: None, scratch })
+            Ok(AgentConversation {
+                agent,
+                inbox,
+                hello: AgentHello::default(),
+                progress: Vec::new(),
+                answers: None,
+                scratch,
+            })
         };
         started().map_err(|source| TalkError::NotStarted { command: command.words.join(" "), source })
     }
 
     /// Starts the agent and greets it.
-    pub fn greeted(command: &AgentCommand) -> Result<Talk, TalkError> {
-        let mut talk = Talk::start(command)?;
+    pub fn greeted(command: &AgentCommand) -> Result<AgentConversation, TalkError> {
+        let mut talk = AgentConversation::start(command)?;
         talk.hello(ANSWER)?;
         Ok(talk)
     }

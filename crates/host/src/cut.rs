@@ -31,19 +31,19 @@ echo up
 const LATE: Duration = Duration::from_secs(5);
 
 /// A network that is going down, or is down.
-pub struct Cut {
+pub struct NetworkCut {
     child: Child,
     for_ns: Ns,
     /// Instants at which it went down, and at which it was back.
     seen: Receiver<Ns>,
 }
 
-impl Cut {
+impl NetworkCut {
     /// Takes down the interface that has this address, for `for_ns`.
     ///
     /// # Errors
     /// If there is no such interface, or only this machine can be reached by it.
-    pub fn start(address: &str, for_ns: Ns) -> Result<Cut, HostError> {
+    pub fn start(address: &str, for_ns: Ns) -> Result<NetworkCut, HostError> {
         let look = network::look(address).ok_or_else(|| format!("no network interface has the address {address}"))?;
         if look.interface == "lo" {
             return Err(format!("{address} is on the loopback, which is not cut").into());
@@ -63,7 +63,7 @@ impl Cut {
             }
         };
         thread::Builder::new().name("cut".into()).spawn(hear).map_err(HostError::io("no thread for a cut"))?;
-        Ok(Cut { child, for_ns, seen })
+        Ok(NetworkCut { child, for_ns, seen })
     }
 
     /// Waits until the network is back. Returns when it went down and when it was back.
@@ -87,7 +87,7 @@ impl Cut {
     }
 }
 
-impl Drop for Cut {
+impl Drop for NetworkCut {
     /// Nothing needs to be stopped: the process ends by itself, within its time.
     fn drop(&mut self) {
         let _ = self.child.wait();

@@ -8,11 +8,11 @@ use crate::server::cluster::Cluster;
 use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::mesh::Mesh;
-use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
+use crate::server::sample::{ProcessShare, SampledProcesses, Sampler, ServerUsage};
 use crate::server::watch::ServerWatch;
 use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attachment, password, processes};
 use crate::system_file::SystemFile;
-use crate::usage::Looker;
+use crate::usage::SnapshotTrigger;
 use crate::{install, machine};
 use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
@@ -23,7 +23,7 @@ use pubmark_model::server::{Places, ServerEndpoints, ServerLogin, ServerSpec};
 use pubmark_model::server_reports::ServerReport;
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::watch::Watchee;
+use pubmark_model::watch::ProcessSelector;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +94,7 @@ pub struct MemberAnswer {
 }
 
 /// A host's folders and settings for a server.
-pub struct Here<'a> {
+pub struct HostFolders<'a> {
     /// Folder of the run, absolute; removed with the server.
     pub scratch: &'a Path,
     /// Folder of the logs.
@@ -123,7 +123,7 @@ pub struct External {
     endpoint: String,
     attached: Attached,
     /// Its processes, if they can be seen.
-    watched: Vec<Watched>,
+    watched: Vec<SampledProcesses>,
     sampler: Option<Sampler>,
     usage: Option<ServerUsage>,
 }
@@ -141,7 +141,7 @@ pub struct Started {
     deployment: Deployment,
     version: Option<String>,
     sampler: Option<Sampler>,
-    looker: Option<Looker>,
+    looker: Option<SnapshotTrigger>,
     usage: Option<ServerUsage>,
 }
 
@@ -164,7 +164,7 @@ impl Deployed {
     ///
     /// # Errors
     /// If the named processes are not on this machine.
-    pub fn attach(endpoint: &str, watch: Option<&Watchee>) -> Result<Deployed, HostError> {
+    pub fn attach(endpoint: &str, watch: Option<&ProcessSelector>) -> Result<Deployed, HostError> {
         let (attached, watched) = match watch {
             Some(watchee) => (Attached::Seen, attachment::named(watchee)?),
             None => attachment::find(endpoint),
@@ -174,7 +174,7 @@ impl Deployed {
     }
 
     /// Starts a server.
-    pub fn start(plan: &DeployPlan, here: &Here<'_>) -> Result<Deployed, HostError> {
+    pub fn start(plan: &DeployPlan, here: &HostFolders<'_>) -> Result<Deployed, HostError> {
         let system = &plan.system.0;
         let spec = system
             .server
@@ -262,7 +262,7 @@ impl Deployed {
     }
 
     /// Returns its processes, if they can be seen from here.
-    pub fn watched(&self) -> Vec<Watched> {
+    pub fn watched(&self) -> Vec<SampledProcesses> {
         match self {
             Deployed::Started(started) => {
                 started.members.iter().filter_map(|member| member.server.own_processes()).collect()
@@ -274,7 +274,7 @@ impl Deployed {
 
     /// Samples its usage from the window's beginning to its end. `looker` takes a
     /// snapshot before the server is killed.
-    pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>, looker: Looker) {
+    pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>, looker: SnapshotTrigger) {
         let to_ns = window_ns.map(|window| from_ns.saturating_add(window));
         match self {
             Deployed::Started(started) => {
@@ -303,7 +303,7 @@ impl Deployed {
         let ordered = &mut started.members[place];
         if matches!(order, KeeperOrder::Kill | KeeperOrder::CutPower | KeeperOrder::Terminate) {
             started.sampler.iter().for_each(Sampler::before_kill);
-            started.looker.iter().for_each(Looker::look);
+            started.looker.iter().for_each(SnapshotTrigger::look);
         }
         ordered.server.order(order);
         Ok(())
@@ -497,7 +497,7 @@ fn start_members(
     plan: &DeployPlan,
     system: &System,
     (spec, mesh): (&ServerSpec, Option<&Mesh>),
-    here: &Here<'_>,
+    here: &HostFolders<'_>,
 ) -> Result<(Vec<Member>, Option<Cluster>), HostError> {
     let limits = plan.limits;
     let login = |(user, password): &(String, String)| -> Result<ServerLogin, HostError> {

@@ -1,6 +1,6 @@
 //! Checks this machine for causes of bad measurements, with advice.
 
-use crate::ledger::{self, Abandoned};
+use crate::ledger::{self, EndedRun};
 use crate::quota::Quota;
 use crate::{clock, machine};
 use nix::sys::resource::{Resource, getrlimit};
@@ -23,7 +23,7 @@ pub enum Severity {
 
 /// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkup {
+pub struct DoctorCheck {
     /// Subject of the check.
     pub what: String,
     /// Severity of the finding.
@@ -34,16 +34,16 @@ pub struct Checkup {
     pub mend: Option<String>,
 }
 
-fn good(what: &str, found: impl Into<String>) -> Checkup {
-    Checkup { what: what.to_owned(), severity: Severity::Good, found: found.into(), mend: None }
+fn good(what: &str, found: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { what: what.to_owned(), severity: Severity::Good, found: found.into(), mend: None }
 }
 
-fn finding(what: &str, severity: Severity, found: impl Into<String>, mend: &str) -> Checkup {
-    Checkup { what: what.to_owned(), severity, found: found.into(), mend: Some(mend.to_owned()) }
+fn finding(what: &str, severity: Severity, found: impl Into<String>, mend: &str) -> DoctorCheck {
+    DoctorCheck { what: what.to_owned(), severity, found: found.into(), mend: Some(mend.to_owned()) }
 }
 
 /// Runs all checks.
-pub fn examine() -> Vec<Checkup> {
+pub fn examine() -> Vec<DoctorCheck> {
     vec![
         processors(machine::usable_cpus().len(), machine::cores(), Quota::now()),
         isolated(&machine::isolated_cpus()),
@@ -67,7 +67,7 @@ fn line(path: &str) -> String {
     machine::line(path).unwrap_or_default()
 }
 
-fn processors(usable: usize, cores: u32, quota: Option<Quota>) -> Checkup {
+fn processors(usable: usize, cores: u32, quota: Option<Quota>) -> DoctorCheck {
     let found = format!("{usable} of {cores} usable");
     if let Some(quota) = quota.filter(|quota| quota.cpus < usable as f64) {
         let severity = if quota.cpus < 2.0 { Severity::Bad } else { Severity::Note };
@@ -92,7 +92,7 @@ fn processors(usable: usize, cores: u32, quota: Option<Quota>) -> Checkup {
 
 /// Checks for processors on which nothing else runs, and which only processes bound to
 /// them use.
-fn isolated(isolated: &[usize]) -> Checkup {
+fn isolated(isolated: &[usize]) -> DoctorCheck {
     let list = isolated.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     match isolated.len() {
         0 => good("isolated processors", "none"),
@@ -101,7 +101,7 @@ fn isolated(isolated: &[usize]) -> Checkup {
     }
 }
 
-fn governor(governor: Option<String>) -> Checkup {
+fn governor(governor: Option<String>) -> DoctorCheck {
     match governor {
         None => good("frequency governor", "none to be seen (often so in a virtual machine)"),
         Some(governor) if governor == "performance" => good("frequency governor", governor),
@@ -114,7 +114,7 @@ fn governor(governor: Option<String>) -> Checkup {
     }
 }
 
-fn virtual_machine(is_virtual: bool) -> Checkup {
+fn virtual_machine(is_virtual: bool) -> DoctorCheck {
     if is_virtual {
         return finding(
             "virtual machine",
@@ -143,7 +143,7 @@ fn wake_up() -> Duration {
 }
 
 /// Judges the wake-up delay of a sleeping subscriber, which is added to every latency.
-fn wake_ups(median: Duration) -> Checkup {
+fn wake_ups(median: Duration) -> DoctorCheck {
     /// Costly from here on.
     const DEAR: Duration = Duration::from_micros(30);
     let found = format!("{:.0} µs late at the median", median.as_secs_f64() * 1e6);
@@ -158,7 +158,7 @@ fn wake_ups(median: Duration) -> Checkup {
     good("timer wake-ups", found)
 }
 
-fn load(text: &str, cores: u32) -> Checkup {
+fn load(text: &str, cores: u32) -> DoctorCheck {
     let minute: f64 = text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or_default();
     let found = format!("{minute} over the last minute");
     if minute > 0.2 * f64::from(cores) {
@@ -167,7 +167,7 @@ fn load(text: &str, cores: u32) -> Checkup {
     good("load", found)
 }
 
-fn steal(stat: &str) -> Checkup {
+fn steal(stat: &str) -> DoctorCheck {
     let fields: Vec<u64> = stat
         .lines()
         .next()
@@ -187,7 +187,7 @@ fn steal(stat: &str) -> Checkup {
     good("stolen time", found)
 }
 
-fn clocksource(source: String) -> Checkup {
+fn clocksource(source: String) -> DoctorCheck {
     if ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"].contains(&source.as_str()) {
         return good("clock source", source);
     }
@@ -199,7 +199,7 @@ fn clocksource(source: String) -> Checkup {
     )
 }
 
-fn open_files((soft, hard): (u64, u64)) -> Checkup {
+fn open_files((soft, hard): (u64, u64)) -> DoctorCheck {
     let found = if soft < hard { format!("{soft} (may be raised to {hard})") } else { soft.to_string() };
     if hard < 65_536 {
         return finding(
@@ -217,7 +217,7 @@ fn ports_in_words(range: &str) -> String {
     range.split_whitespace().collect::<Vec<_>>().join(" to ")
 }
 
-fn ports(range: &str) -> Checkup {
+fn ports(range: &str) -> DoctorCheck {
     let range = ports_in_words(range);
     let first: u32 = range.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(32_768);
     if first < 32_000 {
@@ -231,7 +231,7 @@ fn ports(range: &str) -> Checkup {
     good("ephemeral ports", range)
 }
 
-fn congestion(control: String) -> Checkup {
+fn congestion(control: String) -> DoctorCheck {
     if control == "bbr" {
         return finding(
             "congestion control",
@@ -243,7 +243,7 @@ fn congestion(control: String) -> Checkup {
     good("congestion control", control)
 }
 
-fn socket_buffers(most: &str) -> Checkup {
+fn socket_buffers(most: &str) -> DoctorCheck {
     if most.parse::<u64>().is_ok_and(|most| most < 4 << 20) {
         return finding(
             "socket buffers",
@@ -255,14 +255,14 @@ fn socket_buffers(most: &str) -> Checkup {
     good("socket buffers", format!("up to {most} bytes"))
 }
 
-fn swap(swaps: &str) -> Checkup {
+fn swap(swaps: &str) -> DoctorCheck {
     if swaps.lines().count() > 1 {
         return finding("swap", Severity::Note, "on", "sudo swapoff -a, while measuring");
     }
     good("swap", "off")
 }
 
-fn pages(setting: Option<String>) -> Checkup {
+fn pages(setting: Option<String>) -> DoctorCheck {
     let setting = setting.unwrap_or_else(|| "not supported".into());
     if setting.contains("[always]") {
         return finding(
@@ -276,7 +276,7 @@ fn pages(setting: Option<String>) -> Checkup {
 }
 
 /// Reports what killed runs may have left at servers that stay.
-fn left_at_servers(runs: &[Abandoned]) -> Checkup {
+fn left_at_servers(runs: &[EndedRun]) -> DoctorCheck {
     let commands: BTreeSet<String> = runs.iter().map(|run| run.leftovers.command()).collect();
     if runs.is_empty() {
         return good("left at servers", "nothing that is known");

@@ -6,7 +6,7 @@
 //! true offset lies within half of it.
 
 use crate::clock;
-use pubmark_model::host::{ClockOffset, ClockSighting};
+use pubmark_model::host::{ClockOffset, ClockReading};
 use pubmark_model::units::{Ns, SECOND};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -78,9 +78,9 @@ impl Drop for ClockServer {
 ///
 /// # Errors
 /// If there is no answer.
-pub fn compare(own: IpAddr, server: SocketAddr) -> io::Result<ClockSighting> {
+pub fn compare(own: IpAddr, server: SocketAddr) -> io::Result<ClockReading> {
     let socket = open(own, server)?;
-    let (mut best, mut missing) = (None::<ClockSighting>, 0);
+    let (mut best, mut missing) = (None::<ClockReading>, 0);
     for number in 0..EXCHANGES {
         match exchange(&socket, number) {
             Ok(seen) => {
@@ -105,11 +105,11 @@ fn open(own: IpAddr, server: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Returns the sighting with the shorter round trip.
-fn better(best: Option<ClockSighting>, seen: ClockSighting) -> ClockSighting {
+fn better(best: Option<ClockReading>, seen: ClockReading) -> ClockReading {
     best.filter(|best| best.offset.bound_ns <= seen.offset.bound_ns).unwrap_or(seen)
 }
 
-fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockSighting> {
+fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockReading> {
     let mut answer = [0; ANSWER];
     let asked = clock::now();
     socket.send(&number.to_le_bytes())?;
@@ -120,7 +120,7 @@ fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockSighting> {
         // Answers to earlier questions are too late.
         if length == ANSWER && of == number.to_le_bytes() {
             let told = Ns::from_le_bytes(told.try_into().unwrap_or_default());
-            return Ok(ClockSighting { at_ns: heard, offset: ClockOffset::of_exchange(asked, told, heard) });
+            return Ok(ClockReading { at_ns: heard, offset: ClockOffset::of_exchange(asked, told, heard) });
         }
         if heard > asked + WAIT.as_nanos() as Ns {
             return Err(io::ErrorKind::TimedOut.into());
@@ -131,7 +131,7 @@ fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockSighting> {
 /// Compares another clock about once a second of a window, on its own thread.
 pub struct ClockWatch {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<ClockSighting>>>,
+    thread: Option<JoinHandle<Vec<ClockReading>>>,
 }
 
 impl ClockWatch {
@@ -151,11 +151,11 @@ impl ClockWatch {
     }
 
     /// Ends the comparison. Returns the sightings in their order.
-    pub fn finish(mut self) -> Vec<ClockSighting> {
+    pub fn finish(mut self) -> Vec<ClockReading> {
         self.end()
     }
 
-    fn end(&mut self) -> Vec<ClockSighting> {
+    fn end(&mut self) -> Vec<ClockReading> {
         self.stop.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else { return Vec::new() };
         thread.thread().unpark();
@@ -169,7 +169,7 @@ impl Drop for ClockWatch {
     }
 }
 
-fn watch(socket: &UdpSocket, from_ns: Ns, to_ns: Ns, period_ns: Ns, stop: &AtomicBool) -> Vec<ClockSighting> {
+fn watch(socket: &UdpSocket, from_ns: Ns, to_ns: Ns, period_ns: Ns, stop: &AtomicBool) -> Vec<ClockReading> {
     let (mut seen, mut shortest_ns, mut number) = (Vec::new(), Ns::MAX, 0);
     let (mut period_ns, mut due_ns) = (period_ns, from_ns.saturating_add(period_ns / 2));
     while due_ns < to_ns {
@@ -258,7 +258,7 @@ mod tests {
         let seen = watch(&socket, from_ns, from_ns + 10 * STEP, STEP, &AtomicBool::new(false));
         assert!(!seen.is_empty() && seen.len() <= 10, "{seen:?}");
         assert!(seen.is_sorted_by_key(|one| one.at_ns) && seen[0].at_ns >= from_ns + STEP / 2, "{seen:?}");
-        for ClockSighting { at_ns, offset } in seen {
+        for ClockReading { at_ns, offset } in seen {
             // The clock may have jumped while the answer was in transit.
             let sure = at_ns.saturating_sub(2 * offset.bound_ns) >= jumps_ns || at_ns < jumps_ns;
             let truth = if at_ns < jumps_ns { 0 } else { SECOND as i64 };

@@ -22,7 +22,7 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// The content of a folder without hidden files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FolderOnItsWay {
+pub struct PackedFolder {
     /// Digest of all files.
     pub digest: String,
     files: Vec<FileOnItsWay>,
@@ -37,16 +37,16 @@ struct FileOnItsWay {
     bytes: String,
 }
 
-impl FolderOnItsWay {
+impl PackedFolder {
     /// Reads a folder.
     ///
     /// # Errors
     /// If it cannot be read, or is too large to be sent.
-    pub fn read(folder: &Path) -> Result<FolderOnItsWay, HostError> {
+    pub fn read(folder: &Path) -> Result<PackedFolder, HostError> {
         let (mut files, mut left) = (Vec::new(), MOST_BYTES);
         gather(folder, folder, &mut files, &mut left)?;
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(FolderOnItsWay { digest: digest(&files), files })
+        Ok(PackedFolder { digest: digest(&files), files })
     }
 
     /// Stores the folder in its place, all at once.
@@ -174,34 +174,34 @@ mod tests {
         fs::set_permissions(at("agent.sh"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(at("lib/a.py"), "").unwrap();
         fs::write(at("lib/.git/config"), "secret").unwrap();
-        let folder = FolderOnItsWay::read(from.path()).unwrap();
+        let folder = PackedFolder::read(from.path()).unwrap();
         let line = serde_json::to_string(&folder).unwrap();
-        let heard: FolderOnItsWay = serde_json::from_str(&line).unwrap();
+        let heard: PackedFolder = serde_json::from_str(&line).unwrap();
         assert_eq!(heard, folder);
         heard.write(&to.path().join("x")).unwrap();
-        let there = FolderOnItsWay::read(&to.path().join("x")).unwrap();
+        let there = PackedFolder::read(&to.path().join("x")).unwrap();
         assert_eq!((there.digest == folder.digest, there.files.len()), (true, 2), "{line}");
         fs::write(at("lib/a.py"), "x").unwrap();
-        assert_ne!(FolderOnItsWay::read(from.path()).unwrap().digest, folder.digest);
+        assert_ne!(PackedFolder::read(from.path()).unwrap().digest, folder.digest);
     }
 
     #[test]
     fn what_is_damaged_or_leads_out_of_its_folder_is_not_kept() {
         let to = tempfile::tempdir().unwrap();
         let file = |path: &str| FileOnItsWay { path: path.into(), executable: false, bytes: "AA==".into() };
-        let damaged = FolderOnItsWay { digest: "0".into(), files: vec![file("a")] };
+        let damaged = PackedFolder { digest: "0".into(), files: vec![file("a")] };
         assert!(damaged.keep().unwrap_err().to_string().contains("did not arrive as it was sent"));
         for path in ["../a", "/etc/a", "a/../../b"] {
-            let leads_out = FolderOnItsWay { digest: String::new(), files: vec![file(path)] };
+            let leads_out = PackedFolder { digest: String::new(), files: vec![file(path)] };
             assert!(leads_out.write(&to.path().join("x")).is_err(), "{path}");
         }
         let no_base64 = FileOnItsWay { bytes: "A".into(), ..file("a") };
-        let unreadable = FolderOnItsWay { digest: String::new(), files: vec![no_base64] };
+        let unreadable = PackedFolder { digest: String::new(), files: vec![no_base64] };
         assert!(unreadable.write(&to.path().join("y")).is_err());
         let large = to.path().join("large");
         fs::create_dir(&large).unwrap();
         fs::File::create(large.join("a")).unwrap().set_len(MOST_BYTES + 1).unwrap();
-        let said = FolderOnItsWay::read(&large).unwrap_err().to_string();
+        let said = PackedFolder::read(&large).unwrap_err().to_string();
         assert!(said.contains("a folder of its own"), "{said}");
     }
 }

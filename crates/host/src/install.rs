@@ -31,7 +31,7 @@ pub const NATIVE: &str = "native";
 /// The availability of a system on this host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Presence {
+pub enum Availability {
     /// Available, with its version report.
     Here(Map<String, Value>),
     /// Not available, with the reason.
@@ -41,37 +41,37 @@ pub enum Presence {
 }
 
 /// Checks whether a broker can be deployed here, by asking its program for its version.
-pub fn probe(system: &System) -> Presence {
+pub fn probe(system: &System) -> Availability {
     let found = look(system);
     match found {
-        Presence::Here(mut found) => {
+        Availability::Here(mut found) => {
             found.extend(version(system).map(|version| ("version".to_owned(), version.into())));
-            Presence::Here(found)
+            Availability::Here(found)
         }
         other => other,
     }
 }
 
 /// Checks whether the programs of a broker are there, without starting anything.
-pub fn look(system: &System) -> Presence {
+pub fn look(system: &System) -> Availability {
     if let Some(why) = agent_missing(system) {
-        return Presence::Missing(why);
+        return Availability::Missing(why);
     }
     let mut found = Map::new();
     let Some(server) = &system.server else {
         if system.broker() {
-            return Presence::External;
+            return Availability::External;
         }
         let program = agent_programs(system).into_iter().flatten().next();
         found.extend(program.map(|path| ("agent".to_owned(), path.display().to_string().into())));
-        return Presence::Here(found);
+        return Availability::Here(found);
     };
     if let Some(why) = absent(system) {
-        return Presence::Missing(why);
+        return Availability::Missing(why);
     }
     let program = server.command.first().and_then(|word| find_program(&in_cache(system, word)));
     found.extend(program.map(|path| ("program".to_owned(), path.display().to_string().into())));
-    Presence::Here(found)
+    Availability::Here(found)
 }
 
 /// Returns why a system's server cannot be deployed here, with advice; `None` if it can,
@@ -384,7 +384,7 @@ mod tests {
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         assert_eq!(missing(&system, &nothing), None);
         assert_eq!(version(&system).as_deref(), Some("1.2.3"));
-        let Presence::Here(found) = probe(&system) else { panic!("it is here") };
+        let Availability::Here(found) = probe(&system) else { panic!("it is here") };
         assert_eq!((found["version"].as_str(), found["program"].as_str()), (Some("1.2.3"), program.to_str()));
     }
 
@@ -394,7 +394,7 @@ mod tests {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
         };
         let external = broker("[install]\nmanual = \"it is sold\"");
-        assert_eq!(probe(&external), Presence::External);
+        assert_eq!(probe(&external), Availability::External);
         let why = missing(&external, &Options::new()).unwrap();
         assert!(why.contains("it is sold") && why.contains("pubmark bench mqtt://HOST:PORT"), "{why}");
         assert_eq!(missing(&external, &options(&[("endpoint", "mqtt://h")])), None);

@@ -53,14 +53,14 @@ impl LedgerEntry {
 const FOLDER: &str = "leftovers";
 
 /// A run that is over and may have left something.
-pub struct Abandoned {
+pub struct EndedRun {
     /// Path of its file.
     pub path: PathBuf,
     /// Things that it may have left at a server.
     pub leftovers: Leftovers,
 }
 
-impl Abandoned {
+impl EndedRun {
     /// Removes the file, because nothing is left.
     pub fn close(&self) {
         let _ = std::fs::remove_file(&self.path);
@@ -68,15 +68,14 @@ impl Abandoned {
 }
 
 /// Returns the runs whose coordinators are dead and whose files exist, the oldest first.
-pub fn abandoned() -> Vec<Abandoned> {
+pub fn abandoned() -> Vec<EndedRun> {
     state_folder().map_or_else(Vec::new, |folder| abandoned_in(&folder.join(FOLDER)))
 }
 
-fn abandoned_in(folder: &Path) -> Vec<Abandoned> {
+fn abandoned_in(folder: &Path) -> Vec<EndedRun> {
     let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
     let paths = files.take(FILES_MAX).filter_map(|file| Some(file.ok()?.path()));
-    let mut found: Vec<Abandoned> =
-        paths.filter_map(|path| Some(Abandoned { leftovers: read(&path)?, path })).collect();
+    let mut found: Vec<EndedRun> = paths.filter_map(|path| Some(EndedRun { leftovers: read(&path)?, path })).collect();
     found.sort_by(|one, other| one.leftovers.begun.cmp(&other.leftovers.begun));
     found
 }

@@ -3,10 +3,10 @@
 //! their lines are passed on unread.
 
 use crate::deployment::{DeployPlan, MemberAnswer};
-use crate::doctor::Checkup;
+use crate::doctor::DoctorCheck;
 use crate::error::HostError;
-use crate::folder::FolderOnItsWay;
-use crate::install::Presence;
+use crate::folder::PackedFolder;
+use crate::install::Availability;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
 use crate::quota::Quota;
@@ -14,14 +14,14 @@ use crate::server::keeper::KeeperOrder;
 use crate::shape::Shape;
 use crate::system_file::SystemFile;
 use crate::usage::AgentUsed;
-use pubmark_model::host::ClockSighting;
+use pubmark_model::host::ClockReading;
 use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::link::Link;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::server::ServerEndpoints;
 use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::units::Ns;
-use pubmark_model::watch::Watchee;
+use pubmark_model::watch::ProcessSelector;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,7 +77,7 @@ requests! {
         address: IpAddr,
         /// Address at which the other clock answers.
         with: SocketAddr,
-    } -> ClockSighting;
+    } -> ClockReading;
     /// Compares the clock that answers at `with`, about once a second of a window.
     WatchClock {
         /// An address of the host.
@@ -90,11 +90,11 @@ requests! {
         length_ns: Option<Ns>,
     } -> ();
     /// Ends the comparisons with the clock that answers at `with`. Replies the sightings.
-    EndClockWatch { /** Where it answers. */ with: SocketAddr } -> Vec<ClockSighting>;
+    EndClockWatch { /** Where it answers. */ with: SocketAddr } -> Vec<ClockReading>;
     /// Checks the host for causes of bad measurements.
-    Examine {} -> Vec<Checkup>;
+    Examine {} -> Vec<DoctorCheck>;
     /// Checks for each system whether it can be used there. Replies in the same order.
-    FindSystems { /** The systems. */ systems: Vec<SystemFile> } -> Vec<Presence>, within LONG;
+    FindSystems { /** The systems. */ systems: Vec<SystemFile> } -> Vec<Availability>, within LONG;
     /// Replies why a system cannot be used there.
     FindMissing {
         /// The system.
@@ -109,7 +109,7 @@ requests! {
     /// Replies whether a folder of this digest is there.
     HasFolder { /** The digest. */ digest: String } -> bool;
     /// Stores a folder.
-    KeepFolder { /** The folder. */ folder: FolderOnItsWay } -> (), within TRANSFER;
+    KeepFolder { /** The folder. */ folder: PackedFolder } -> (), within TRANSFER;
     /// Starts an agent, which gets the next number.
     StartAgent {
         /// Its name.
@@ -141,7 +141,7 @@ requests! {
         /// URL of the server.
         endpoint: String,
         /// Its processes, if they are named.
-        watch: Option<Watchee>,
+        watch: Option<ProcessSelector>,
     } -> ();
     /// Puts a link before a server. Replies the endpoint for clients.
     PutLink {
@@ -202,7 +202,7 @@ requests! {
     /// Samples the usage of server and agents.
     Watch { /** What is watched, and when. */ window: WatchSpan } -> ();
     /// Replies a snapshot of what the machine has done so far.
-    TakeSnapshot {} -> Look;
+    TakeSnapshot {} -> MachineSnapshot;
     /// Ends the sampling of server and agents.
     EndWatch {} -> Option<UsageSeries>;
     /// Replies what the server and the link used between two instants, or in the window.
@@ -218,7 +218,7 @@ requests! {
         order: KeeperOrder,
     } -> ();
     /// Replies the results of orders since the last time.
-    TakeServerEvents {} -> Happened;
+    TakeServerEvents {} -> OrderResults;
     /// Replies whether every member of the server has joined its cluster.
     HasJoined {} -> bool, within SEARCH;
     /// Finds the number of the member that leads, from 1.
@@ -304,7 +304,7 @@ pub struct Facts {
 
 /// A snapshot of what a machine has done up to an instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Look {
+pub struct MachineSnapshot {
     /// The instant, ns.
     pub at_ns: Ns,
     /// Ticks of the machine's processors.
@@ -319,7 +319,7 @@ pub struct Look {
 
 /// Results of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Happened {
+pub struct OrderResults {
     /// Answers of the members' keepers.
     pub answers: Vec<MemberAnswer>,
     /// True if all members listen.

@@ -2,8 +2,8 @@
 
 use crate::agent::{Agent, AgentCommand};
 use crate::clock;
-use crate::cut::Cut;
-use crate::deployment::{Deployed, Here};
+use crate::cut::NetworkCut;
+use crate::deployment::{Deployed, HostFolders};
 use crate::doctor;
 use crate::error::HostError;
 use crate::exchange::{ClockServer, ClockWatch, compare};
@@ -12,10 +12,10 @@ use crate::install::{self, library};
 use crate::lines::{
     Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
-    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
-    Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, Request,
-    RequestLine, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents,
-    TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
+    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, HasFolder, HasJoined, Install,
+    KeepAwake, KeepFolder, MachineSnapshot, MakeFolder, OpenLink, OrderResults, OrderServer, PutLink, RemoveLeftovers,
+    Request, RequestLine, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent,
+    TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::log;
 use crate::machine::{self, Ticks};
@@ -26,7 +26,7 @@ use crate::removal;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
-use crate::spinner::Awake;
+use crate::spinner::Spinners;
 use crate::standing::StandingServer;
 use crate::usage::{self, UsageWatch};
 use nix::sys::signal::Signal;
@@ -50,11 +50,11 @@ pub struct Local {
     secrets: Secrets,
     listener: AgentLines,
     agents: Vec<Agent>,
-    awake: Option<Awake>,
+    awake: Option<Spinners>,
     time: Option<ClockServer>,
     /// Comparisons with other clocks, by the address at which they answer.
     clocks: BTreeMap<SocketAddr, ClockWatch>,
-    cut: Option<Cut>,
+    cut: Option<NetworkCut>,
     shaped: Vec<Shaped>,
     usage: Option<UsageWatch>,
     /// The interface to sample, and its sampling.
@@ -165,14 +165,14 @@ impl Local {
         Ok(())
     }
 
-    fn snapshot(&mut self) -> Result<Look, HostError> {
-        self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
-        let awake_ns = self.awake.as_ref().map_or(0, Awake::cpu_ns);
+    fn snapshot(&mut self) -> Result<MachineSnapshot, HostError> {
+        self.awake.as_mut().and_then(Spinners::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
+        let awake_ns = self.awake.as_ref().map_or(0, Spinners::cpu_ns);
         let beside_ns = awake_ns.saturating_add(self.deployed.keepers_cpu_ns());
         let own_cpu_ns = clock::process_cpu().saturating_add(beside_ns);
         let (at_ns, ticks, quota) = (clock::now(), Ticks::now(), Quota::now());
         let agents = self.agents.iter().map(|agent| usage::used_by(agent.pid())).collect();
-        Ok(Look { at_ns, ticks, own_cpu_ns, quota, agents })
+        Ok(MachineSnapshot { at_ns, ticks, own_cpu_ns, quota, agents })
     }
 
     fn watch(&mut self, WatchSpan { start_ns, from_ns, length_ns, slice_ns }: WatchSpan) {
@@ -295,7 +295,7 @@ answers!(
     (Deploy, |Deploy { plan }, local, interrupt| {
         let program = local.program();
         let (scratch, logs) = (local.scratch.path(), local.logs.as_path());
-        let here = Here { scratch, logs, program: &program, secrets: &local.secrets, interrupt };
+        let here = HostFolders { scratch, logs, program: &program, secrets: &local.secrets, interrupt };
         local.deployed = Deployed::start(&plan, &here)?;
         Ok(local.deployed.endpoints().unwrap_or_default())
     }),
@@ -324,7 +324,7 @@ answers!(
     (GetLinkExit, |_, local, _| Ok(local.link.as_mut().and_then(Proxy::exit_reason))),
     (GetLinkReport, |_, local, _| Ok(local.link.as_mut().map(Proxy::report))),
     (CutNetwork, |CutNetwork { address, for_ns }, local, _| {
-        local.cut = Some(Cut::start(&address, for_ns)?);
+        local.cut = Some(NetworkCut::start(&address, for_ns)?);
         Ok(())
     }),
     (EndNetworkCut, |_, local, _| local.cut.take().ok_or("its network was not cut")?.back()),
@@ -333,7 +333,7 @@ answers!(
         Ok(())
     }),
     (KeepAwake, |_, local, _| {
-        local.awake = Some(Awake::start()?);
+        local.awake = Some(Spinners::start()?);
         Ok(())
     }),
     (WatchNetwork, |WatchNetwork { address }, local, _| {
@@ -358,7 +358,7 @@ answers!(
     (OrderServer, |OrderServer { member, order }, local, _| local.deployed.order(&member, order)),
     (TakeServerEvents, |_, local, _| {
         let answers = local.deployed.happened();
-        Ok(Happened { answers, listens: local.deployed.is_listening() })
+        Ok(OrderResults { answers, listens: local.deployed.is_listening() })
     }),
     (HasJoined, |_, local, _| Ok(local.deployed.has_joined())),
     (FindLeader, |_, local, _| local.deployed.leader()),

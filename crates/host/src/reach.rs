@@ -2,18 +2,18 @@
 //! host connection.
 
 use crate::deployment::DeployPlan;
-use crate::doctor::Checkup;
+use crate::doctor::DoctorCheck;
 use crate::error::HostError;
-use crate::folder::{FolderOnItsWay, kept_at};
+use crate::folder::{PackedFolder, kept_at};
 use crate::inbox::Outbox;
-use crate::install::{self, Presence};
+use crate::install::{self, Availability};
 use crate::lines::{
     Attach, CheckAddress, CompareClock, CutNetwork, Deploy, EndAgents, EndClockWatch, EndNetworkCut, EndNetworkWatch,
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
-    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, Happened, HasFolder, HasJoined,
-    Install, KeepAwake, KeepFolder, Look, MakeFolder, OpenLink, OrderServer, PutLink, RemoveLeftovers, ServeClock,
-    ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot, TearDown, Tell,
-    Told, Watch, WatchClock, WatchNetwork, WatchSpan,
+    GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, HasFolder, HasJoined, Install,
+    KeepAwake, KeepFolder, MachineSnapshot, MakeFolder, OpenLink, OrderResults, OrderServer, PutLink, RemoveLeftovers,
+    ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
+    TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;
@@ -24,7 +24,7 @@ use crate::shape::Shape;
 use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
 use pubmark_files as files;
-use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
+use pubmark_model::host::{ClockOffset, ClockReading, HostSpec};
 use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::line::JsonLine;
 use pubmark_model::link::Link;
@@ -35,7 +35,7 @@ use pubmark_model::server::ServerEndpoints;
 use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
-use pubmark_model::watch::Watchee;
+use pubmark_model::watch::ProcessSelector;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub struct Host<'a> {
 }
 
 /// Settings of a run that all its hosts share.
-pub struct Wanted<'a, 'w> {
+pub struct SharedRunSettings<'a, 'w> {
     /// Command of the built-in agent, whose first word is `pubmark`.
     pub built_in: &'w [String],
     /// Folder of the logs.
@@ -85,7 +85,7 @@ fn without(secrets: &Secrets, error: HostError) -> HostError {
 
 impl<'a> Host<'a> {
     /// Connects to a host, under this number.
-    pub fn open(spec: &HostSpec, number: usize, wanted: &Wanted<'a, '_>) -> Result<Host<'a>, HostError> {
+    pub fn open(spec: &HostSpec, number: usize, wanted: &SharedRunSettings<'a, '_>) -> Result<Host<'a>, HostError> {
         let (inbox, secrets) = (wanted.inbox.clone(), wanted.secrets.clone());
         let lost = {
             let inbox = inbox.clone();
@@ -161,7 +161,7 @@ impl<'a> Host<'a> {
 
     /// Returns the offset of the clock that answers at `with` from its own, over the
     /// measured network.
-    pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockSighting, HostError> {
+    pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockReading, HostError> {
         self.ask(CompareClock { address: self.address()?, with })
     }
 
@@ -172,7 +172,7 @@ impl<'a> Host<'a> {
     }
 
     /// Returns its sightings of that clock within the window.
-    pub fn clock_seen(&mut self, with: SocketAddr) -> Result<Vec<ClockSighting>, HostError> {
+    pub fn clock_seen(&mut self, with: SocketAddr) -> Result<Vec<ClockReading>, HostError> {
         self.ask(EndClockWatch { with })
     }
 
@@ -194,7 +194,7 @@ impl<'a> Host<'a> {
     }
 
     /// Checks the host for causes of bad measurements.
-    pub fn examine(&mut self) -> Result<Vec<Checkup>, HostError> {
+    pub fn examine(&mut self) -> Result<Vec<DoctorCheck>, HostError> {
         self.ask(Examine {})
     }
 
@@ -241,7 +241,7 @@ impl<'a> Host<'a> {
         if !travels || matches!(self.way, Way::Here(_)) {
             return Ok(SystemFile::of(system));
         }
-        let folder = FolderOnItsWay::read(Path::new(&system.here))?;
+        let folder = PackedFolder::read(Path::new(&system.here))?;
         let here = kept_at(&folder.digest).display().to_string();
         if !self.ask(HasFolder { digest: folder.digest.clone() })? {
             self.ask(KeepFolder { folder })?;
@@ -250,7 +250,7 @@ impl<'a> Host<'a> {
     }
 
     /// Returns which of these systems can be used there.
-    pub fn presences(&mut self, systems: &[&System]) -> Result<Vec<Presence>, HostError> {
+    pub fn presences(&mut self, systems: &[&System]) -> Result<Vec<Availability>, HostError> {
         self.ask(FindSystems { systems: systems.iter().map(|system| SystemFile::of(system)).collect() })
     }
 
@@ -349,7 +349,7 @@ impl<'a> Host<'a> {
     }
 
     /// Attaches to a running server, whose processes may be named.
-    pub fn attach(&mut self, endpoint: &str, watch: Option<&Watchee>) -> Result<(), HostError> {
+    pub fn attach(&mut self, endpoint: &str, watch: Option<&ProcessSelector>) -> Result<(), HostError> {
         let (endpoint, watch) = (endpoint.to_owned(), watch.cloned());
         self.ask(Attach { endpoint, watch })
     }
@@ -427,7 +427,7 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     /// If one does not answer.
-    pub fn look_all(hosts: &mut [Host<'_>]) -> Result<Vec<Look>, HostError> {
+    pub fn look_all(hosts: &mut [Host<'_>]) -> Result<Vec<MachineSnapshot>, HostError> {
         let ask = |host: &mut Host<'_>| match &mut host.way {
             Way::Here(_) => Ok(()),
             Way::There(remote) => remote.say(&TakeSnapshot {}),
@@ -439,12 +439,12 @@ impl<'a> Host<'a> {
         heard.collect::<Vec<_>>().into_iter().collect()
     }
 
-    fn hear_look(&mut self) -> Result<Look, HostError> {
+    fn hear_look(&mut self) -> Result<MachineSnapshot, HostError> {
         let heard = match &mut self.way {
             Way::Here(local) => TakeSnapshot {}.answer(local, self.interrupt),
             Way::There(remote) => remote.hear::<TakeSnapshot>(self.interrupt),
         };
-        heard.map(|look| Look { at_ns: self.clock().ours(look.at_ns), ..look })
+        heard.map(|look| MachineSnapshot { at_ns: self.clock().ours(look.at_ns), ..look })
     }
 
     /// Ends the sampling. Returns what server and agents used, by time.
@@ -465,7 +465,7 @@ impl<'a> Host<'a> {
     }
 
     /// Returns the results of orders since the last call.
-    pub fn happened(&mut self) -> Result<Happened, HostError> {
+    pub fn happened(&mut self) -> Result<OrderResults, HostError> {
         let clock = self.clock();
         let mut happened = self.ask(TakeServerEvents {})?;
         for answer in &mut happened.answers {

@@ -30,7 +30,7 @@ use crate::log;
 use crate::programs::find_program;
 use accounts::Accounts;
 use certificates::Certificates;
-use container::{Engine, EngineError, Named, Network};
+use container::{Engine, EngineError, NamedContainer, Network};
 use exhaustion::LogSearch;
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use keeper_client::{FromKeeper, Kept};
@@ -46,7 +46,7 @@ use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerEndpoints, ServerSpec, TlsFiles};
 use pubmark_model::units::{Ns, SECOND};
-use sample::{Sampler, Watched};
+use sample::{SampledProcesses, Sampler};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,7 +154,7 @@ enum Exit {
 
 /// A container, and its initial state.
 struct Contained {
-    named: Named,
+    named: NamedContainer,
     /// The published port within; `None` if it uses the machine's network.
     within: Option<u16>,
     image: String,
@@ -184,7 +184,7 @@ pub struct ServerEnd {
 
 impl Contained {
     /// Returns how it ended, once its follower has. An engine may notice a little later.
-    fn ended_in_time(&self) -> Option<container::Ended> {
+    fn ended_in_time(&self) -> Option<container::ContainerEnd> {
         let deadline = Instant::now() + ENDING;
         loop {
             let ended = self.named.ended();
@@ -374,7 +374,7 @@ impl Server {
 
     /// Returns its processes for sampling while it runs; `None` if they cannot be seen
     /// from here, like those of a container on an engine's own machine.
-    pub fn own_processes(&self) -> Option<Watched> {
+    pub fn own_processes(&self) -> Option<SampledProcesses> {
         (self.container.is_none() || processes::lives(self.pid)).then(|| self.watched())
     }
 
@@ -422,16 +422,16 @@ impl Server {
     }
 
     /// Returns the processes to sample.
-    pub fn watched(&self) -> Watched {
+    pub fn watched(&self) -> SampledProcesses {
         let accounts = self.group.accounts.clone();
         match self.container {
-            Some(_) => Watched { root: self.pid, accounts, made_anew: true, ..Watched::default() },
-            None => Watched {
+            Some(_) => SampledProcesses { root: self.pid, accounts, made_anew: true, ..SampledProcesses::default() },
+            None => SampledProcesses {
                 root: self.kept.pid(),
                 below_only: true,
                 accounts,
                 disk: self.disk.clone(),
-                ..Watched::default()
+                ..SampledProcesses::default()
             },
         }
     }
@@ -697,7 +697,7 @@ fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangem
         Some(here) => Network::Published { address, here, within: spec.port },
         None => Network::Engine,
     };
-    let named = Named { engine, name: name.clone() };
+    let named = NamedContainer { engine, name: name.clone() };
     let mut files = layout::write_mounts(spec, places, &plan.dir)?;
     if let Some(certificates) = &plan.certificates {
         files.extend(certificates.write_mounts(&plan.dir.join(TLS))?);

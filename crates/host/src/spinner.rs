@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TURNS: u32 = 1_000;
 
 /// The spinners of a run. They end on drop, and with this process in any case.
-pub struct Awake(Child);
+pub struct Spinners(Child);
 
-impl Awake {
+impl Spinners {
     /// Starts a spinner for each processor that this process may use.
-    pub fn start() -> Result<Awake, HostError> {
+    pub fn start() -> Result<Spinners, HostError> {
         // This very program, even if its file has been replaced meanwhile.
         let program = format!("/proc/{}/exe", std::process::id());
         let mut command = Command::new("chrt");
@@ -33,7 +33,7 @@ impl Awake {
                 "awake = true: `chrt` cannot be started ({error}): install util-linux, or set awake = false"
             ))
         })?;
-        Ok(Awake(child))
+        Ok(Spinners(child))
     }
 
     /// Returns the processor time of the spinners, ns.
@@ -48,7 +48,7 @@ impl Awake {
     }
 }
 
-impl Drop for Awake {
+impl Drop for Spinners {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -56,7 +56,7 @@ impl Drop for Awake {
 }
 
 /// Keeps every processor awake until standard input ends or `parent` exits.
-/// [`Awake::start`] starts a process that calls it.
+/// [`Spinners::start`] starts a process that calls it.
 pub fn stay(parent: i32) -> Result<(), HostError> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("no signal at the parent's death: {error}"))?;
     if getppid() != Pid::from_raw(parent) {

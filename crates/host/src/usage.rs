@@ -9,7 +9,7 @@
 
 use crate::clock;
 use crate::server::processes;
-use crate::server::sample::{Watched, cpu_time_of};
+use crate::server::sample::{SampledProcesses, cpu_time_of};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use pubmark_model::record::{UsageOverTime, UsageSeries};
@@ -60,7 +60,7 @@ struct Reading {
 /// Processes whose usage is summed.
 struct Group {
     /// Roots of the processes to find; a control group knows its own.
-    watched: Vec<Watched>,
+    watched: Vec<SampledProcesses>,
     pids: Vec<i32>,
     listed_ns: Ns,
     /// CPU time of each process that was ever seen, as of its last reading.
@@ -71,7 +71,7 @@ struct Group {
 }
 
 impl Group {
-    fn new(watched: Vec<Watched>) -> Group {
+    fn new(watched: Vec<SampledProcesses>) -> Group {
         Group { watched, pids: Vec::new(), listed_ns: 0, cpu_ns: BTreeMap::new(), counted_ns: (0, 0) }
     }
 
@@ -180,9 +180,9 @@ impl Looks {
 
 /// Takes an extra snapshot at once, for callers that know that a process is about to end.
 #[derive(Clone)]
-pub struct Looker(Arc<Mutex<Looks>>);
+pub struct SnapshotTrigger(Arc<Mutex<Looks>>);
 
-impl Looker {
+impl SnapshotTrigger {
     /// Takes a snapshot.
     pub fn look(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).look();
@@ -191,7 +191,7 @@ impl Looker {
 
 /// Samples server and agents on its own thread until it is dropped.
 pub struct UsageWatch {
-    looker: Looker,
+    looker: SnapshotTrigger,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     from_ns: Ns,
@@ -202,15 +202,15 @@ impl UsageWatch {
     /// Starts to sample at the beginning of the warm-up, on CLOCK_MONOTONIC. The window
     /// begins at its end: the edges of the slices are counted from there.
     pub fn start(
-        server: Vec<Watched>,
+        server: Vec<SampledProcesses>,
         agents: impl Iterator<Item = i32>,
         warmup: Range<Ns>,
         slice_ns: Ns,
     ) -> UsageWatch {
         let from_ns = warmup.end;
-        let agents = agents.map(|root| Watched { root, ..Watched::default() }).collect();
+        let agents = agents.map(|root| SampledProcesses { root, ..SampledProcesses::default() }).collect();
         let (server, generator) = (Group::new(server), Group::new(agents));
-        let looker = Looker(Arc::new(Mutex::new(Looks { server, generator, readings: Vec::new() })));
+        let looker = SnapshotTrigger(Arc::new(Mutex::new(Looks { server, generator, readings: Vec::new() })));
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, looks) = (stop.clone(), looker.clone());
         let thread = thread::Builder::new().name("usage".into());
@@ -219,7 +219,7 @@ impl UsageWatch {
     }
 
     /// Returns a handle for a snapshot before something ends.
-    pub fn looker(&self) -> Looker {
+    pub fn looker(&self) -> SnapshotTrigger {
         self.looker.clone()
     }
 
@@ -241,7 +241,7 @@ impl Drop for UsageWatch {
     }
 }
 
-fn watch(looker: &Looker, start_ns: Ns, from_ns: Ns, slice_ns: Ns, stop: &AtomicBool) {
+fn watch(looker: &SnapshotTrigger, start_ns: Ns, from_ns: Ns, slice_ns: Ns, stop: &AtomicBool) {
     clock::exact_timers();
     let mut next = start_ns;
     loop {
@@ -400,8 +400,11 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let group =
-            |pids: &[i32]| Group::new(pids.iter().map(|root| Watched { root: *root, ..Watched::default() }).collect());
+        let group = |pids: &[i32]| {
+            Group::new(
+                pids.iter().map(|root| SampledProcesses { root: *root, ..SampledProcesses::default() }).collect(),
+            )
+        };
         let pid = child.id() as i32;
         let mut looks = Looks { server: group(&[]), generator: group(&[pid]), readings: Vec::new() };
         looks.look();

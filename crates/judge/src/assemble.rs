@@ -17,7 +17,7 @@ use pubmark_model::protocol::{
 };
 use pubmark_model::record::{
     AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
-    Recovery, RunRecord, Untold, Usage, UsageSeries, WireFigures,
+    Recovery, RunRecord, UnsupportedFigure, Usage, UsageSeries, WireFigures,
 };
 use pubmark_model::server_reports::{LinkReport, ServerReport};
 use pubmark_model::system::System;
@@ -227,7 +227,7 @@ pub fn window_of_count(agents: &[AgentReport], from_ns: Ns) -> (Ns, Ns) {
 }
 
 /// Returns the figures that an agent should have measured but does not support.
-fn untold(agent: &AgentReport, workload: &Workload) -> Vec<Untold> {
+fn untold(agent: &AgentReport, workload: &Workload) -> Vec<UnsupportedFigure> {
     let flows = || agent.result.flows.iter();
     let any = |roles: &[Role]| agent.roles.iter().any(|role| roles.contains(role));
     let sent = flows().flat_map(|flow| &flow.publishers).any(|total| total.window_end > total.window_first);
@@ -235,10 +235,10 @@ fn untold(agent: &AgentReport, workload: &Workload) -> Vec<Untold> {
     let late = |flow: &FlowResult| flow.histograms.latency.is_some() && flow.histograms.receive_lag.is_none();
     let by_schedule = workload.rate != Rate::Max;
     let cannot = [
-        (Untold::Pauses, agent.result.pauses.is_none()),
-        (Untold::OwnLag, by_schedule && sent && flows().any(|flow| flow.histograms.own_lag.is_none())),
-        (Untold::ReceiveLag, any(&[Role::Subscriber]) && !workload.pattern.echoed() && flows().any(late)),
-        (Untold::Stalls, hears && flows().any(|flow| flow.stalls.is_none())),
+        (UnsupportedFigure::Pauses, agent.result.pauses.is_none()),
+        (UnsupportedFigure::OwnLag, by_schedule && sent && flows().any(|flow| flow.histograms.own_lag.is_none())),
+        (UnsupportedFigure::ReceiveLag, any(&[Role::Subscriber]) && !workload.pattern.echoed() && flows().any(late)),
+        (UnsupportedFigure::Stalls, hears && flows().any(|flow| flow.stalls.is_none())),
     ];
     cannot.into_iter().filter(|(_, cannot)| *cannot).map(|(what, _)| what).collect()
 }
@@ -346,7 +346,10 @@ mod tests {
         };
         let sends = FlowResult { publishers: vec![total], ..FlowResult::default() };
         let pauses = Some(Stalls::default());
-        assert_eq!(left_open(Role::Publisher, sends.clone(), None, &workload), [Untold::Pauses, Untold::OwnLag]);
+        assert_eq!(
+            left_open(Role::Publisher, sends.clone(), None, &workload),
+            [UnsupportedFigure::Pauses, UnsupportedFigure::OwnLag]
+        );
         let max = Workload { rate: Rate::Max, ..workload.clone() };
         assert_eq!(left_open(Role::Publisher, sends.clone(), pauses, &max), [], "nothing is due at max");
         let own = FlowResult { histograms: TimeFigures { own_lag: packed(), ..TimeFigures::none() }, ..sends };
@@ -356,8 +359,8 @@ mod tests {
             ..FlowResult::default()
         };
         let open = left_open(Role::Subscriber, hears.clone(), pauses, &workload);
-        assert_eq!(open, [Untold::ReceiveLag, Untold::Stalls]);
-        assert_eq!(left_open(Role::Requester, hears, pauses, &workload), [Untold::Stalls]);
+        assert_eq!(open, [UnsupportedFigure::ReceiveLag, UnsupportedFigure::Stalls]);
+        assert_eq!(left_open(Role::Requester, hears, pauses, &workload), [UnsupportedFigure::Stalls]);
         assert_eq!(left_open(Role::Replier, FlowResult::default(), pauses, &workload), []);
     }
 

@@ -70,7 +70,7 @@ pub struct Cost {
 
 /// Unthrottled throughput of one sender into the sink.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Unthrottled {
+pub struct UnthrottledRate {
     /// Number of publishers, each with a connection.
     pub connections: u32,
     /// Bytes of a message.
@@ -113,7 +113,7 @@ pub struct Connected {
 
 /// Highest rate that one agent offers in time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Most {
+pub struct HighestRate {
     /// Number of publishers, each with a connection.
     pub connections: u32,
     /// Bytes of a message.
@@ -161,7 +161,7 @@ pub struct Calibration {
     /// Cost of a message, by rate.
     pub cost: Vec<Cost>,
     /// Unthrottled senders, by size.
-    pub unthrottled: Vec<Unthrottled>,
+    pub unthrottled: Vec<UnthrottledRate>,
     /// Wake-up delays.
     pub wake: Wake,
     /// Idle connections, from few to many.
@@ -169,7 +169,7 @@ pub struct Calibration {
     /// User memory of one more idle connection, bytes: the slope between the first two of `connections`.
     pub bytes_per_connection: f64,
     /// Highest rate that can be offered.
-    pub most: Most,
+    pub most: HighestRate,
     /// Further remarks.
     pub remarks: Vec<String>,
 }

@@ -25,11 +25,11 @@ pub use steady_state::steady_after_ns;
 
 use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_SMALL, OWN_LAG_WITHIN, RECEIVE, touched};
-use finding::{Found, Judge, words};
+use finding::{FigureFinding, Judge, words};
 use pubmark_model::fault::{Fault, Target};
 use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{
-    CatchUp, Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, Untold, Verdict,
+    CatchUp, Component, FigureGroup, Finding, FlowRecord, Note, Reason, RunRecord, UnsupportedFigure, Verdict,
 };
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, format_size, format_time};
@@ -68,7 +68,7 @@ pub fn judge(
     churn::noted(record).into_iter().for_each(|(part, evidence)| judge.note(part, [evidence]));
     let (not_back, exit_reason) = pauses::not_back(record, exit_reason);
     judge.note(Component::Server, not_back);
-    judge.against(Reason::ServerDied, exit_reason.map(Found::all));
+    judge.against(Reason::ServerDied, exit_reason.map(FigureFinding::all));
     match kill::only(record) {
         // A killed client loses no connection: the server ended the lost ones.
         true => judge.against(Reason::ServerDied, disconnected(record)),
@@ -162,15 +162,18 @@ pub fn lower_bound(record: &RunRecord) -> bool {
 }
 
 fn at_limit(record: &RunRecord) -> Vec<String> {
-    let says = |busy: &loops::Busy<'_>| {
+    let says = |busy: &loops::BusyAgent<'_>| {
         format!("{}: the throughput is a lower bound, the server may carry more", busy.words())
     };
     loops::at_limit(record).iter().map(says).collect()
 }
 
-fn early(negative: u64) -> Option<Found> {
+fn early(negative: u64) -> Option<FigureFinding> {
     (negative > 0).then(|| {
-        Found::of(FigureGroup::LATENCY, format!("{negative} messages arrived before they were due: a clock is wrong"))
+        FigureFinding::of(
+            FigureGroup::LATENCY,
+            format!("{negative} messages arrived before they were due: a clock is wrong"),
+        )
     })
 }
 
@@ -226,7 +229,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: 
     let stalled = (stalls.longest_at_ns, stalls.longest_at_ns.saturating_add(stalls.longest_ns));
     let cut = cuts::overlaps(record, stalled);
     let own_ns = record.times.own_lag.as_ref().map_or(0, |own| own.max);
-    let unsure = support::of(record, &[Untold::Pauses, Untold::OwnLag]);
+    let unsure = support::of(record, &[UnsupportedFigure::Pauses, UnsupportedFigure::OwnLag]);
     let of_server = |who: Target| matches!(who, Target::Server | Target::Members);
     let server_faults = record.fault_log.iter().any(|event| of_server(event.who));
     if stood_still {
@@ -238,7 +241,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool, is_noisy: 
     } else if own_ns >= stalls.longest_ns / 2 {
         let evidence = format!("{silence}{times}; generator delay of a publisher: up to {}", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
-        judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
+        judge.against(Reason::GeneratorSaturated, FigureFinding::if_any(pauses::figures(share, record), evidence));
     } else if stalls.longest_ns < SILENCE_OF_OTHERS && !server_faults && is_noisy {
         judge.note(
             Component::Generator,
@@ -271,11 +274,11 @@ pub fn failed(error: &str) -> Verdict {
 }
 
 /// Finds connections that were lost during the run.
-fn disconnected(record: &RunRecord) -> Option<Found> {
+fn disconnected(record: &RunRecord) -> Option<FigureFinding> {
     let connections = record.connections.as_ref()?;
     (connections.lost > 0).then(|| {
         let which = connections.first_loss.as_ref().map_or(String::new(), |first| format!(": {first}"));
-        Found::all(match cuts::only(record) {
+        FigureFinding::all(match cuts::only(record) {
             true => format!("{} connections were lost, of {} clients{which}", connections.lost, connections.opened),
             false => format!("the server ended {} of {} connections{which}", connections.lost, connections.opened),
         })
@@ -283,43 +286,43 @@ fn disconnected(record: &RunRecord) -> Option<Found> {
 }
 
 /// Finds clients that never got a connection: the load differed from the requested one.
-fn unconnected(record: &RunRecord) -> Option<Found> {
+fn unconnected(record: &RunRecord) -> Option<FigureFinding> {
     let connections = record.connections.as_ref()?;
     (connections.opened < connections.wanted).then(|| {
         let met = connections.first_error.as_ref();
         let met = met.map_or(String::new(), |error| format!("; the first attempt that failed: {error}"));
-        Found::all(format!("{} of {} clients got a connection{met}", connections.opened, connections.wanted))
+        FigureFinding::all(format!("{} of {} clients got a connection{met}", connections.opened, connections.wanted))
     })
 }
 
-fn limited(record: &RunRecord) -> Option<Found> {
+fn limited(record: &RunRecord) -> Option<FigureFinding> {
     let deployment = record.deployment.as_ref()?;
     (deployment.oom_kills > 0).then(|| {
         let limit =
             deployment.applied.memory_bytes.map_or(String::new(), |bytes| format!(" (limit: {})", format_size(bytes)));
         let kills = deployment.oom_kills;
-        Found::all(format!("the kernel killed {kills} of the server's processes for want of memory{limit}"))
+        FigureFinding::all(format!("the kernel killed {kills} of the server's processes for want of memory{limit}"))
     })
 }
 
 /// Finds a server that ran out of memory, even if it still runs: its work at that time is incomplete.
-fn exhausted(record: &RunRecord) -> Option<Found> {
+fn exhausted(record: &RunRecord) -> Option<FigureFinding> {
     let line = record.deployment.as_ref()?.out_of_memory.as_ref()?;
-    Some(Found::all(format!("the server said that it had run out of memory: {line}")))
+    Some(FigureFinding::all(format!("the server said that it had run out of memory: {line}")))
 }
 
 /// Finds limits of its own that the server named to a client or in its log.
-fn reached(record: &RunRecord) -> Vec<Found> {
+fn reached(record: &RunRecord) -> Vec<FigureFinding> {
     let logged = record.deployment.as_ref().and_then(|deployment| deployment.limit_reached.as_ref());
     let logged = logged.map(|line| format!("its log says: {line}"));
     let said = record.limits_reached.iter().cloned().chain(logged);
-    said.map(|words| Found::all(format!("the server reached a limit of its own: {words}"))).collect()
+    said.map(|words| FigureFinding::all(format!("the server reached a limit of its own: {words}"))).collect()
 }
 
 /// Finds messages with generator delay. The headline latency does not contain the delay itself; but late messages go
 /// out together, and wait for each other in the system. Messages too short for a ready time have the delay in the
 /// headline as well.
-fn late(record: &RunRecord) -> Option<Found> {
+fn late(record: &RunRecord) -> Option<FigureFinding> {
     let own = record.times.own_lag.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
     let within = record.workload.least_payload_bytes() < FREE_LEN as u64;
@@ -343,23 +346,23 @@ fn late(record: &RunRecord) -> Option<Found> {
         words(bound),
         words(own.max)
     );
-    Found::if_any(figures, evidence)
+    FigureFinding::if_any(figures, evidence)
 }
 
 /// Finds publishers with `pacing = "spin"` whose busy waiting took processors from the measured system. Other kinds of
 /// pacing have a budget for it that leaves enough.
-fn awake(record: &RunRecord) -> Option<Found> {
+fn awake(record: &RunRecord) -> Option<FigureFinding> {
     if record.workload.pacing != Pacing::Spin {
         return None;
     }
     let cores = f64::from(record.machine.cores.max(1));
     let spent = record.pacing?.spent_cores;
     let evidence = format!("publishers kept {spent:.2} of {cores} processors awake, waiting for due times");
-    Found::if_any(touched(AWAKE, spent / cores), evidence)
+    FigureFinding::if_any(touched(AWAKE, spent / cores), evidence)
 }
 
 /// Finds messages that may have waited so long for the busy receiving loop that the wait is part of the quoted latency.
-fn received_late(record: &RunRecord) -> Option<Found> {
+fn received_late(record: &RunRecord) -> Option<FigureFinding> {
     let (lag, latency) = (record.times.receive_lag.as_ref()?, record.times.latency.as_ref()?);
     let part = |pick: fn(&Summary) -> Ns| pick(lag) as f64 > RECEIVE * pick(latency) as f64;
     let mut figures = Vec::new();
@@ -372,5 +375,5 @@ fn received_late(record: &RunRecord) -> Option<Found> {
         words(lag.p50),
         words(lag.p99)
     );
-    Found::if_any(figures, evidence)
+    FigureFinding::if_any(figures, evidence)
 }

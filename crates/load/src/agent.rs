@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use tasks::{Opened, Waker, open};
+use tasks::{OpenedJobs, Waker, open};
 
 /// Time that client threads have to end after a stop, plus [`JOIN_EACH`] for each client.
 const JOIN: Duration = Duration::from_secs(5);
@@ -294,7 +294,7 @@ impl<W: Write> Agent<W> {
         workload: Workload,
         client_count: usize,
         ahead_ns: i64,
-        opened: Opened,
+        opened: OpenedJobs,
     ) -> std::io::Result<Clients> {
         let jobs = opened.jobs;
         let mut clients = Clients {

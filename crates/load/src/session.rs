@@ -15,7 +15,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 /// Settings that all clients of a run share.
-pub struct Terms<'a> {
+pub struct ClientSettings<'a> {
     /// The server, with user and password if the endpoint has them.
     pub endpoint: &'a Endpoint,
     /// Quality of service, 0 to 2.
@@ -71,7 +71,7 @@ pub struct ClientSpec {
     /// True if subscribers subscribe with the protocol's wildcard.
     pub wild: bool,
     /// Topics below `topic`.
-    pub leaves: Leaves,
+    pub leaves: SubTopics,
     /// Group within which subscribers compete.
     pub group: Option<String>,
     /// Number of subscribers in the group; 0 without one.
@@ -91,7 +91,7 @@ impl ClientSpec {
     pub fn hears(&self, separator: char) -> impl Iterator<Item = Cow<'_, str>> {
         let below = move |name: &dyn fmt::Display| Cow::Owned(format!("{}{separator}{name}", self.topic));
         let (share, one) = match self.leaves {
-            Leaves::Share(share) => (Some(share), None),
+            SubTopics::Share(share) => (Some(share), None),
             _ => (None, Some(self.reply.as_ref().filter(|_| self.role == Role::Requester).unwrap_or(&self.topic))),
         };
         let markers = share.map(|_| below(&MARKERS));
@@ -102,10 +102,10 @@ impl ClientSpec {
     /// Returns the topics to which a publisher publishes. If several have the same, only one of them returns any.
     pub fn published(&self, separator: char) -> Vec<String> {
         let (count, markers) = match &self.leaves {
-            Leaves::Turns(count) => (*count, None),
-            Leaves::Drawn { draw, is_first: true } => (draw.count(), Some(MARKERS.to_owned())),
-            Leaves::Drawn { is_first: false, .. } => return Vec::new(),
-            Leaves::None | Leaves::Share(_) => return vec![self.topic.clone()],
+            SubTopics::Turns(count) => (*count, None),
+            SubTopics::Drawn { draw, is_first: true } => (draw.count(), Some(MARKERS.to_owned())),
+            SubTopics::Drawn { is_first: false, .. } => return Vec::new(),
+            SubTopics::None | SubTopics::Share(_) => return vec![self.topic.clone()],
         };
         let leaves = (0..count).map(|number| number.to_string()).chain(markers);
         leaves.map(|leaf| format!("{}{separator}{leaf}", self.topic)).collect()
@@ -115,16 +115,16 @@ impl ClientSpec {
     pub fn longest_bytes(&self) -> usize {
         let digits = |count: u32| count.saturating_sub(1).to_string().len();
         let leaf_bytes = match &self.leaves {
-            Leaves::Turns(count) => 1 + digits(*count),
-            Leaves::Drawn { draw, .. } => 1 + digits(draw.count()).max(MARKERS.len()),
-            Leaves::None | Leaves::Share(_) => 0,
+            SubTopics::Turns(count) => 1 + digits(*count),
+            SubTopics::Drawn { draw, .. } => 1 + digits(draw.count()).max(MARKERS.len()),
+            SubTopics::None | SubTopics::Share(_) => 0,
         };
         self.topic.len() + leaf_bytes
     }
 
     /// Returns the number of topics that the client subscribes to.
     pub fn hears_count(&self) -> u32 {
-        if let Leaves::Share(share) = self.leaves { 1 + share.numbers().len() as u32 } else { 1 }
+        if let SubTopics::Share(share) = self.leaves { 1 + share.numbers().len() as u32 } else { 1 }
     }
 }
 
@@ -133,7 +133,7 @@ pub const MARKERS: &str = "markers";
 
 /// Topics of a client below its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leaves {
+pub enum SubTopics {
     /// None.
     None,
     /// A publisher's, numbered from 0 and used in turn by sequence.
@@ -286,7 +286,7 @@ pub trait Session: Sized + Send {
     }
 
     /// Reads the settings. An error describes the problem and what to do.
-    fn settings(terms: &Terms<'_>) -> Result<Self::Settings, SettingsError>;
+    fn settings(terms: &ClientSettings<'_>) -> Result<Self::Settings, SettingsError>;
 
     /// Makes a client that has not connected yet.
     fn new(settings: &Self::Settings, spec: &ClientSpec) -> Self;

@@ -37,16 +37,16 @@ use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
 use crate::placement;
 use crate::publisher::Outgoing;
-use crate::session::{ClientSpec, Session, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, Session, SessionEvent, SettingsError};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
 pub use assignment::Assignment;
 pub use carrier::{Dial, TlsDial, TlsError, WebSocket, WebSocketDial};
 pub use churn::churn;
-use connection::{Changes, Connection, Loss, State};
+use connection::{Changes, Connection, ConnectionLoss, State};
 pub use errors::{ConnectError, ConnectFailure, ShardError};
 use inbound::LOOK;
-pub use listener::{Hear, Listen, ListenError, ListenTerms, Overheard, listen};
+pub use listener::{Listen, ListenError, ListenTerms, ListenerEvent, ListenerHandler, listen};
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
@@ -108,7 +108,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let workload = &context.workload;
         let Assignment { clients, endpoint, dial, run, connect_per_s, options, spin_cores, counter, .. } = assignment;
         let role = clients.first().map_or(Role::Publisher, |client| client.role);
-        let terms = Terms {
+        let terms = ClientSettings {
             endpoint: &endpoint,
             qos: workload.qos,
             durable: workload.durable,
@@ -420,7 +420,7 @@ impl<'a, S: Session> Shard<'a, S> {
     /// Passes what was read to the session, and the session's events to ledger and
     /// recorder.
     #[inline]
-    fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
+    fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, ConnectionLoss> {
         let ahead_ns = self.context.ahead_ns;
         let Shard {
             connections,

@@ -1,6 +1,6 @@
 //! Topics of publishers and subscribers at a broker.
 
-use crate::session::{ClientSpec, Leaves, Session, SettingsError, TopicShare};
+use crate::session::{ClientSpec, Session, SettingsError, SubTopics, TopicShare};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::Role;
@@ -53,7 +53,7 @@ pub fn visitor<S: Session>(workload: &Workload, prefix: &str, run: &str, number:
         name: format!("pb{run}c{id}"),
         topic: format!("{prefix}pubmark{dot}{run}{dot}churn{dot}{id}"),
         wild: false,
-        leaves: Leaves::None,
+        leaves: SubTopics::None,
         group: None,
         members: 0,
         replays: false,
@@ -85,10 +85,11 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
             let (system, device) = (id / partition, id % partition);
             let devices = workload.tree_devices.max(1);
             let topic = format!("{root}{dot}s{system}{dot}u{}{dot}d{}", device / devices, device % devices);
-            let leaves = Some(workload.tree_parameters).filter(|count| *count > 1).map_or(Leaves::None, Leaves::Turns);
+            let leaves =
+                Some(workload.tree_parameters).filter(|count| *count > 1).map_or(SubTopics::None, SubTopics::Turns);
             (topic, true, leaves)
         }
-        Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, Leaves::None),
+        Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, SubTopics::None),
     };
     ClientSpec {
         role,
@@ -106,18 +107,18 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
 }
 
 /// Returns a client's topic, whether subscribers use a wildcard, and its topics below if the workload draws them.
-fn drawn<S: Session>(workload: &Workload, topic: String, role: Role, id: u32) -> (String, bool, Leaves) {
-    let Some(set) = &workload.topics else { return (topic, false, Leaves::None) };
+fn drawn<S: Session>(workload: &Workload, topic: String, role: Role, id: u32) -> (String, bool, SubTopics) {
+    let Some(set) = &workload.topics else { return (topic, false, SubTopics::None) };
     let (wild, shared) = (!set.is_each(), workload.pattern.topics() == Topics::Shared);
     match role.sends() {
         true => {
             let draw = set.of_publisher(workload.seed, id);
-            (topic, wild, Leaves::Drawn { draw, is_first: !shared || id == 0 })
+            (topic, wild, SubTopics::Drawn { draw, is_first: !shared || id == 0 })
         }
-        false if wild => (format!("{topic}{}{}", S::SEPARATOR, S::REST), true, Leaves::None),
+        false if wild => (format!("{topic}{}{}", S::SEPARATOR, S::REST), true, SubTopics::None),
         false => {
             let (first, step) = if shared { (id, workload.subscribers) } else { (0, 1) };
-            (topic, false, Leaves::Share(TopicShare { first, step, count: set.count() }))
+            (topic, false, SubTopics::Share(TopicShare { first, step, count: set.count() }))
         }
     }
 }
@@ -140,11 +141,11 @@ mod tests {
             let spec = spec::<Nats>(&workload, "", "r", Role::Publisher, 333);
             (spec.topic, spec.leaves)
         };
-        assert_eq!(topic(&[]), ("pubmark.r.s1.u1.d33".into(), Leaves::Turns(10)));
-        assert_eq!(topic(&[("tree_parameters", "1")]).1, Leaves::None);
+        assert_eq!(topic(&[]), ("pubmark.r.s1.u1.d33".into(), SubTopics::Turns(10)));
+        assert_eq!(topic(&[("tree_parameters", "1")]).1, SubTopics::None);
         assert_eq!(
             topic(&[("tree_devices", "20"), ("tree_parameters", "3")]),
-            ("pubmark.r.s1.u6.d13".into(), Leaves::Turns(3))
+            ("pubmark.r.s1.u6.d13".into(), SubTopics::Turns(3))
         );
     }
 
@@ -168,7 +169,10 @@ mod tests {
         for (id, is_first) in [(0, true), (1, false)] {
             let sender =
                 spec(&[&each[..3], &[("publishers", "2"), ("subscribers", "2")]].concat(), Role::Publisher, id);
-            assert!(matches!(sender.leaves, Leaves::Drawn { is_first: first, .. } if first == is_first), "{sender:?}");
+            assert!(
+                matches!(sender.leaves, SubTopics::Drawn { is_first: first, .. } if first == is_first),
+                "{sender:?}"
+            );
             assert_eq!((sender.topic.as_str(), sender.wild), ("pubmark.r.all", false));
         }
     }

@@ -7,7 +7,7 @@ use crate::window::Window;
 use nix::sys::resource::{UsageWho, getrusage};
 use pubmark_model::protocol::{AgentUsage, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::window_usage::{UsageReading, UsageReadings, Used};
+use pubmark_model::window_usage::{UsageReading, UsageReadings, WindowUsage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -136,12 +136,12 @@ fn snapshot() -> Snapshot {
 }
 
 /// Returns what was used between two snapshots.
-fn used(began: &Snapshot, now: &Snapshot) -> Used {
+fn used(began: &Snapshot, now: &Snapshot) -> WindowUsage {
     let cpu_ns = now.cpu.saturating_sub(began.cpu);
     // The split into user and system is the kernel's estimate; the sum is exact.
     let (user, system) = (now.user.saturating_sub(began.user), now.system.saturating_sub(began.system));
     let user_ns = u128::from(cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
-    Used {
+    WindowUsage {
         cpu_ns,
         user_ns: user_ns as Ns,
         voluntary_switches: now.voluntary.saturating_sub(began.voluntary),

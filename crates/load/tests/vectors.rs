@@ -3,7 +3,7 @@
 
 use pubmark_load::seal::seal;
 use pubmark_model::header::{Header, body_at, pattern};
-use pubmark_model::payload::{Class, MessageSizes, PayloadSizes};
+use pubmark_model::payload::{MessageSizes, PayloadSizes, SizeClass};
 use pubmark_model::profile::Profile;
 use pubmark_model::schedule::Schedule;
 use pubmark_model::workload::{Arrival, Workload};
@@ -63,7 +63,7 @@ fn vectors() -> String {
     lines.push(format!("poisson, seed 1, publisher 3, 1000/s: {}", dues(poisson(1, 3, 1_000_000), 4)));
     let seed = 0xfedc_ba98_7654_3210_u64;
     lines.push(format!("poisson, seed {seed}, publisher 1, 2.5/s: {}", dues(poisson(seed, 1, 2_500), 3)));
-    let class = Class { weight: 1, least: 64, most: 4_096 };
+    let class = SizeClass { weight: 1, least: 64, most: 4_096 };
     let sizes = MessageSizes::new(PayloadSizes::new(String::new(), vec![class]).unwrap(), 1);
     let lengths = (0..4).map(|sequence| sizes.bytes(3, sequence).to_string()).collect::<Vec<_>>().join(", ");
     lines.push(format!("lengths of classes [[1, 64, 4096]], seed 1, publisher 3: {lengths}"));

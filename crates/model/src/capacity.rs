@@ -339,23 +339,23 @@ pub struct CapacityAnswer {
 
 /// A capacity search, or one that is replayed from its records.
 #[derive(Clone, Debug)]
-pub struct CapacityClimb {
+pub struct CapacityCourse {
     goal: CapacityGoal,
     search: CapacitySearch,
     steps: Vec<CapacityStep>,
     again: u32,
 }
 
-impl CapacityClimb {
+impl CapacityCourse {
     /// Creates a search without steps.
-    pub fn new(goal: CapacityGoal) -> CapacityClimb {
+    pub fn new(goal: CapacityGoal) -> CapacityCourse {
         let search = CapacitySearch::new(goal.start, goal.within);
-        CapacityClimb { goal, search, steps: Vec::new(), again: 0 }
+        CapacityCourse { goal, search, steps: Vec::new(), again: 0 }
     }
 
     /// Replays a search from its records, in the order in which they were made.
-    pub fn of<'a>(goal: &CapacityGoal, records: impl IntoIterator<Item = &'a RunRecord>) -> CapacityClimb {
-        let mut climb = CapacityClimb::new(goal.clone());
+    pub fn of<'a>(goal: &CapacityGoal, records: impl IntoIterator<Item = &'a RunRecord>) -> CapacityCourse {
+        let mut climb = CapacityCourse::new(goal.clone());
         for record in records {
             climb.note(record);
         }

@@ -6,7 +6,7 @@ mod parser;
 
 use crate::figure::Figure;
 use crate::objective::Objective;
-pub use expression::{Along, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
+pub use expression::{AxisSummary, Dimension, Expression, NamedPlaces, Operator, Proposition, Quantity};
 pub use parser::{ExpressionError, Lookup, Names};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 use crate::login::{HIDDEN, is_plain_path, without_logins};
 use crate::options::Options;
 pub use crate::wire_protocol::Carrier;
-use crate::wire_protocol::{Meaning, Protocol, Scheme};
+use crate::wire_protocol::{ParameterMeaning, Protocol, Scheme};
 use serde_json::Value;
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -197,16 +197,16 @@ impl Endpoint {
         Ok(())
     }
 
-    fn set(&mut self, name: String, value: &str, meaning: &Meaning) -> Result<(), EndpointError> {
+    fn set(&mut self, name: String, value: &str, meaning: &ParameterMeaning) -> Result<(), EndpointError> {
         match *meaning {
-            Meaning::Is(only) if value == only => {}
-            Meaning::Is(only) => return Err(EndpointError::Value { name, wanted: format!("`{only}` here") }),
-            Meaning::Password if self.password.is_some() => return Err(EndpointError::Twice(name)),
-            Meaning::Password => {
+            ParameterMeaning::Is(only) if value == only => {}
+            ParameterMeaning::Is(only) => return Err(EndpointError::Value { name, wanted: format!("`{only}` here") }),
+            ParameterMeaning::Password if self.password.is_some() => return Err(EndpointError::Twice(name)),
+            ParameterMeaning::Password => {
                 self.user.get_or_insert_default();
                 self.password = Some(value.to_owned());
             }
-            Meaning::Option(option, unit) => {
+            ParameterMeaning::Option(option, unit) => {
                 let spec = self.protocol.options().into_iter().find(|spec| spec.name == option);
                 let kind = spec.map_or(crate::options::OptionKind::Text, |spec| spec.kind);
                 let read = kind.read(&format!("{value}{unit}")).ok().filter(|_| !value.is_empty());

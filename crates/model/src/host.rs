@@ -187,7 +187,7 @@ impl ClockOffset {
 
 /// A measurement of a host's clock at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockSighting {
+pub struct ClockReading {
     /// The instant, on that host's own clock, ns.
     #[serde(default)]
     pub at_ns: Ns,

@@ -1,7 +1,7 @@
 //! Options of a system's server or driver: typed, with defaults, all recorded.
 
 use crate::secret_name::is_secret_name;
-use crate::tuning::{Stock, Tuned, Use};
+use crate::tuning::{DefaultValue, RecommendedSetting, Use};
 use crate::units::{format_time, parse_size, parse_time};
 use crate::value::ValueError;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub struct OptionSpec {
     /// Its effect and its cost.
     pub doc: String,
     /// The vendor default and the reason, if the default is a recommended setting.
-    pub tuned: Option<Tuned>,
+    pub tuned: Option<RecommendedSetting>,
     /// True or false if its declaration says whether its value is secret; otherwise its name
     /// decides.
     pub secret: Option<bool>,
@@ -85,7 +85,7 @@ impl OptionSpec {
     /// the vendor default is a value.
     pub fn value(&self, asked: Use) -> Option<Value> {
         match (asked, &self.tuned) {
-            (Use::Stock, Some(Tuned { stock: Stock::Value(stock), .. })) => Some(stock.clone()),
+            (Use::Stock, Some(RecommendedSetting { stock: DefaultValue::Value(stock), .. })) => Some(stock.clone()),
             _ => self.default.clone(),
         }
     }

@@ -8,7 +8,7 @@ mod sizes;
 use crate::units::{UnitError, format_per_million, format_size, parse_per_million, parse_size};
 pub use bodies::{BodiesError, PayloadBodies, PayloadFiles};
 pub use size_file::SizeFileError;
-pub use sizes::{Class, MessageSizes, PayloadSizes, SizesError};
+pub use sizes::{MessageSizes, PayloadSizes, SizeClass, SizesError};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -163,11 +163,12 @@ impl Payload {
         let classes = match self {
             Payload::Constant(_) => return None,
             Payload::File(name) => return files.get(name).cloned(),
-            Payload::Uniform { least, most } => vec![Class { weight: 1, least: *least, most: *most }],
+            Payload::Uniform { least, most } => vec![SizeClass { weight: 1, least: *least, most: *most }],
             Payload::LogNormal { p50, p99, most } => lognormal::classes(*p50, *p99, *most),
-            Payload::Mix(entries) => {
-                entries.iter().map(|(bytes, weight)| Class { weight: *weight, least: *bytes, most: *bytes }).collect()
-            }
+            Payload::Mix(entries) => entries
+                .iter()
+                .map(|(bytes, weight)| SizeClass { weight: *weight, least: *bytes, most: *bytes })
+                .collect(),
         };
         PayloadSizes::new(self.to_string(), classes).ok()
     }

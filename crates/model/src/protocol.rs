@@ -17,7 +17,7 @@ use crate::units::Ns;
 use crate::workload::Workload;
 pub use answer::{NoSuchDriver, UnknownOption};
 pub use churn::ChurnResult;
-pub use hello::{AgentHello, CONSTANT, CUT, Features, Lack, MAX, RECONNECT, SINE, TRACE, VARYING};
+pub use hello::{AgentHello, CONSTANT, CUT, Features, MAX, MissingFeature, RECONNECT, SINE, TRACE, VARYING};
 pub use histograms::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{

@@ -14,9 +14,9 @@ mod recovery;
 pub use crate::catch_up::CatchUp;
 pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
-pub use agent::{AgentIdentity, Untold};
+pub use agent::{AgentIdentity, UnsupportedFigure};
 pub use churn::ChurnFigures;
-pub use faults::{FaultEvent, Prospect, Recovery};
+pub use faults::{BacklogOutlook, FaultEvent, Recovery};
 pub use flow::{FlowRecord, OwnFigures};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
 pub use machines::{CLOCK_SHARE, ClockPair, CpuThrottle, HostShare, MachineLoad};
@@ -497,7 +497,7 @@ pub struct AgentShare {
     pub made: BTreeMap<String, String>,
     /// Figures not supported by this agent, so that their absence is not taken as a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::later::known")]
-    pub cannot_tell: Vec<Untold>,
+    pub cannot_tell: Vec<UnsupportedFigure>,
 }
 
 /// Processors and memory by time slice, from the start of the schedule to the end of the drain. The

@@ -10,7 +10,7 @@ mod times;
 mod usage;
 
 use crate::protocol::{FlowHistograms, FlowResult};
-pub use part::{Against, Contradiction, Part, RunSpan};
+pub use part::{Contradiction, Part, RelationSource, RunSpan};
 pub use usage::SeenUsage;
 
 /// One relation.
@@ -18,7 +18,7 @@ pub struct FigureRelation {
     /// Its name.
     pub name: &'static str,
     /// The source that the result is compared with.
-    pub against: Against,
+    pub against: RelationSource,
     check: fn(&Part<'_>, &FlowResult, &FlowHistograms) -> Result<(), String>,
 }
 
@@ -26,7 +26,7 @@ macro_rules! relations {
     ($($name:literal, $against:ident, $check:expr;)+) => {
         /// All relations.
         pub const RELATIONS: &[FigureRelation] =
-            &[$(FigureRelation { name: $name, against: Against::$against, check: $check }),+];
+            &[$(FigureRelation { name: $name, against: RelationSource::$against, check: $check }),+];
     };
 }
 

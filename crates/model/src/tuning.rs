@@ -49,7 +49,7 @@ impl fmt::Display for Use {
 
 /// Value of a recommended setting under the vendor defaults.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stock {
+pub enum DefaultValue {
     /// The vendor default, canonical.
     Value(Value),
     /// The setting stays as it is, for this reason.
@@ -58,9 +58,9 @@ pub enum Stock {
 
 /// The vendor default of a recommended setting, and the reason for the difference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tuned {
+pub struct RecommendedSetting {
     /// The vendor default.
-    pub stock: Stock,
+    pub stock: DefaultValue,
     /// The reason for the recommended setting.
     pub why: String,
     /// The figures that it influences more than a little: findings about them name it.

@@ -10,7 +10,7 @@ const SHAPE: &str = "`pid 4711`, `process mosquitto` or `container broker`, each
 /// Identification of the processes of a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Watchee {
+pub enum ProcessSelector {
     /// This process, and all its descendants.
     Pid(i32),
     /// All processes of this name, and all their descendants.
@@ -23,7 +23,7 @@ pub enum Watchee {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// Their identification.
-    pub what: Watchee,
+    pub what: ProcessSelector,
     /// Their host; `None` for the server's host.
     pub host: Option<String>,
 }
@@ -48,21 +48,21 @@ impl Watch {
             return Err(unknown());
         }
         let what = match kind {
-            "pid" => Watchee::Pid(name.parse().ok().filter(|pid| *pid > 1).ok_or_else(unknown)?),
-            "process" => Watchee::Process(name.to_owned()),
-            "container" => Watchee::Container(name.to_owned()),
+            "pid" => ProcessSelector::Pid(name.parse().ok().filter(|pid| *pid > 1).ok_or_else(unknown)?),
+            "process" => ProcessSelector::Process(name.to_owned()),
+            "container" => ProcessSelector::Container(name.to_owned()),
             _ => return Err(unknown()),
         };
         Ok(Watch { what, host })
     }
 }
 
-impl fmt::Display for Watchee {
+impl fmt::Display for ProcessSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Watchee::Pid(pid) => write!(f, "pid {pid}"),
-            Watchee::Process(name) => write!(f, "process {name}"),
-            Watchee::Container(name) => write!(f, "container {name}"),
+            ProcessSelector::Pid(pid) => write!(f, "pid {pid}"),
+            ProcessSelector::Process(name) => write!(f, "process {name}"),
+            ProcessSelector::Container(name) => write!(f, "container {name}"),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Usage since the first reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Used {
+pub struct WindowUsage {
     /// CPU time of all threads, ns.
     pub cpu_ns: Ns,
     /// The part in user mode, ns.
@@ -20,10 +20,10 @@ pub struct Used {
     pub written_bytes: Option<u64>,
 }
 
-impl Used {
+impl WindowUsage {
     /// Combines each of its figures with the other's.
-    fn with(&self, other: &Used, make: impl Fn(u64, u64) -> u64) -> Used {
-        Used {
+    fn with(&self, other: &WindowUsage, make: impl Fn(u64, u64) -> u64) -> WindowUsage {
+        WindowUsage {
             cpu_ns: make(self.cpu_ns, other.cpu_ns),
             user_ns: make(self.user_ns, other.user_ns),
             voluntary_switches: make(self.voluntary_switches, other.voluntary_switches),
@@ -40,7 +40,7 @@ pub struct UsageReading {
     pub at_ns: Ns,
     /// Usage up to it.
     #[serde(flatten)]
-    pub used: Used,
+    pub used: WindowUsage,
     /// Number of memory samples up to it.
     pub samples: usize,
 }
@@ -87,7 +87,7 @@ impl UsageReadings {
 }
 
 /// Returns the usage between two instants, interpolated linearly between readings.
-pub fn between(readings: &[UsageReading], from_ns: Ns, to_ns: Ns) -> Used {
+pub fn between(readings: &[UsageReading], from_ns: Ns, to_ns: Ns) -> WindowUsage {
     by(readings, to_ns).with(&by(readings, from_ns), u64::saturating_sub)
 }
 
@@ -97,11 +97,11 @@ pub fn samples_by(readings: &[UsageReading], at_ns: Ns) -> usize {
     readings[..after].last().map_or(0, |reading| reading.samples)
 }
 
-fn by(readings: &[UsageReading], at_ns: Ns) -> Used {
+fn by(readings: &[UsageReading], at_ns: Ns) -> WindowUsage {
     let after = readings.partition_point(|reading| reading.at_ns < at_ns);
     let (Some(next), Some(last)) = (readings.get(after), after.checked_sub(1).map(|at| &readings[at])) else {
         let nearest = readings.get(after).or(readings.last());
-        return nearest.map_or(Used::default(), |reading| reading.used);
+        return nearest.map_or(WindowUsage::default(), |reading| reading.used);
     };
     // An agent may send them in any order.
     let step = u128::from(next.at_ns.saturating_sub(last.at_ns).max(1));
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn reading(at_ns: Ns, cpu_ns: Ns) -> UsageReading {
-        let used = Used {
+        let used = WindowUsage {
             cpu_ns,
             user_ns: cpu_ns / 2,
             voluntary_switches: cpu_ns / 10,
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(used.written_bytes, Some(50));
         assert_eq!(between(&readings, 0, 5_000).cpu_ns, 510, "beyond the readings nothing is known to be used");
         assert_eq!((samples_by(&readings, 399), samples_by(&readings, 400), samples_by(&readings, 50)), (2, 4, 0));
-        assert_eq!(between(&[], 1, 2), Used::default());
+        assert_eq!(between(&[], 1, 2), WindowUsage::default());
     }
 
     /// Any values from an agent are accepted.

@@ -102,7 +102,7 @@ impl UrlPath {
 
 /// Meaning of a parameter in the query of a URL.
 #[derive(Clone, Copy, Debug)]
-pub enum Meaning {
+pub enum ParameterMeaning {
     /// Sets this option, in this unit.
     Option(&'static str, &'static str),
     /// The password.
@@ -121,7 +121,7 @@ struct Traits {
     /// resource.)
     path: Option<UrlPath>,
     /// The parameters of its URLs.
-    parameters: &'static [(&'static str, Meaning)],
+    parameters: &'static [(&'static str, ParameterMeaning)],
     /// The options of its driver, in addition to those of every driver to a server.
     options: fn() -> Vec<OptionSpec>,
 }
@@ -161,7 +161,10 @@ impl Protocol {
                 ],
                 // From the scheme's registration at IANA.
                 path: Some(UrlPath { option: "database", wanted: "the number of a database, as in /0", number: true }),
-                parameters: &[("db", Meaning::Option("database", "")), ("password", Meaning::Password)],
+                parameters: &[
+                    ("db", ParameterMeaning::Option("database", "")),
+                    ("password", ParameterMeaning::Password),
+                ],
                 options: redis,
             },
             Protocol::Amqp => amqp_traits(),
@@ -218,7 +221,7 @@ impl Protocol {
     }
 
     /// Returns the parameters of its URLs.
-    pub fn parameters(self) -> &'static [(&'static str, Meaning)] {
+    pub fn parameters(self) -> &'static [(&'static str, ParameterMeaning)] {
         self.traits().parameters
     }
 
@@ -245,12 +248,12 @@ fn amqp_traits() -> Traits {
             number: false,
         }),
         parameters: &[
-            ("cacertfile", Meaning::Option("tls_ca", "")),
-            ("certfile", Meaning::Option("tls_cert", "")),
-            ("keyfile", Meaning::Option("tls_key", "")),
-            ("heartbeat", Meaning::Option("heartbeat", "s")),
-            ("verify", Meaning::Is("verify_peer")),
-            ("auth_mechanism", Meaning::Is("plain")),
+            ("cacertfile", ParameterMeaning::Option("tls_ca", "")),
+            ("certfile", ParameterMeaning::Option("tls_cert", "")),
+            ("keyfile", ParameterMeaning::Option("tls_key", "")),
+            ("heartbeat", ParameterMeaning::Option("heartbeat", "s")),
+            ("verify", ParameterMeaning::Is("verify_peer")),
+            ("auth_mechanism", ParameterMeaning::Is("plain")),
         ],
         options: amqp,
     }

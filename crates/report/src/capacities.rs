@@ -10,7 +10,7 @@ use crate::recovery_capacity;
 use crate::report::Report;
 use crate::text::clean;
 use crate::words::OPEN;
-use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, LoadAxis, StepOutcome};
+use pubmark_model::capacity::{CapacityAnswer, CapacityCourse, CapacityGoal, LoadAxis, StepOutcome};
 use pubmark_model::cell::label;
 use pubmark_model::flow::{ALL, FLOW};
 use pubmark_model::record::{FlowRecord, RunRecord};
@@ -122,7 +122,7 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
             all.push(CapacityResult {
                 label: label(&axes),
                 axes,
-                climb: CapacityClimb::new(goal.of_axes(&run.cell)),
+                climb: CapacityCourse::new(goal.of_axes(&run.cell)),
                 cells: Vec::new(),
                 is_reference: report.cells()[*cell].is_reference,
                 standing: None,

@@ -4,7 +4,7 @@ use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::{bytes, clean, count, number, time};
 use crate::words::CellVerdict;
 use pubmark_model::capacity::{
-    BoundCause, CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
+    BoundCause, CapacityAnswer, CapacityCourse, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
 use pubmark_stats::{CapacityStanding, median};
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct CapacityResult {
     /// Position on the axes, without the axis that is searched.
     pub(crate) axes: Map<String, Value>,
     /// Its steps, and what they say.
-    pub climb: CapacityClimb,
+    pub climb: CapacityCourse,
     /// The cell of each step, as an index into the report's; empty where the search has
     /// a folder of its own.
     pub(crate) cells: Vec<usize>,

@@ -33,7 +33,7 @@ pub use gate::{Gate, GateError, GateOutcome, GateResult, Threshold};
 pub use gates::{Gates, GatesError};
 pub use history::{History, HistoryFolder, HistoryReader, HistorySeries};
 pub use junit::junit;
-pub use select::{Across, Only, Selection, SelectionError};
+pub use select::{AxisFilter, AxisPair, Selection, SelectionError};
 
 use crate::terminal;
 

@@ -4,7 +4,7 @@
 use crate::analysis::{CellResult, by_cell};
 use crate::axes::axis_value;
 use crate::bound_check::{BoundVerdict, BoundedRuns};
-use crate::compare::Only;
+use crate::compare::AxisFilter;
 use crate::document::{Document, Entry, Head, Mark, Row, table};
 use crate::report::Report;
 use crate::text::clean;
@@ -33,7 +33,7 @@ enum Constraint {
     /// A fact of the system contains this text.
     Fact { name: String, value: String },
     /// The cell lies at this value of an axis: other cells are not looked at.
-    Axis(Only),
+    Axis(AxisFilter),
 }
 
 /// Why constraints cannot be understood.
@@ -80,7 +80,7 @@ impl Constraints {
                     Constraint::Fact { name: name.into(), value: value.into() }
                 }
                 Some((name, value)) if is_axis(name) => {
-                    let only = Only::new(name, value);
+                    let only = AxisFilter::new(name, value);
                     if !report.cells().iter().any(|result| only.holds(result)) {
                         let there = values(report, name);
                         return Err(ConstraintError::Value { name: name.into(), value: value.into(), there });

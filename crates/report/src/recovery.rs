@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::text::{count, counted, time};
 use pubmark_model::fault::Fault;
 use pubmark_model::figure::Figure;
-use pubmark_model::record::Prospect;
+use pubmark_model::record::BacklogOutlook;
 use pubmark_model::units::SECOND;
 
 /// The name of the column with what an outage was longer than asked for.
@@ -56,7 +56,7 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         show => entry(show, result, point),
     };
     let mut table = cells.table(title(&results), &FIGURES, entry);
-    let prospects = report.runs().iter().filter_map(|run| run.recovery?.prospect).collect::<Vec<Prospect>>();
+    let prospects = report.runs().iter().filter_map(|run| run.recovery?.prospect).collect::<Vec<BacklogOutlook>>();
     table.notes = notes(&results, &table.heads, &prospects);
     Some(table)
 }
@@ -88,10 +88,10 @@ fn entry(show: &Show, result: &CellResult, point: &Point) -> Entry {
 }
 
 /// Says what became of the backlogs that were not gone when their windows ended.
-fn outlook(prospects: &[Prospect]) -> String {
-    let window = |prospect: &Prospect| match prospect {
-        Prospect::Shrinks { window_ns } => Some(*window_ns),
-        Prospect::Lasts => None,
+fn outlook(prospects: &[BacklogOutlook]) -> String {
+    let window = |prospect: &BacklogOutlook| match prospect {
+        BacklogOutlook::Shrinks { window_ns } => Some(*window_ns),
+        BacklogOutlook::Lasts => None,
     };
     let lasting = prospects.iter().filter(|prospect| window(prospect).is_none()).count();
     let mut text = match prospects.iter().filter_map(window).max() {
@@ -107,7 +107,7 @@ fn outlook(prospects: &[Prospect]) -> String {
     text
 }
 
-fn notes(shown: &[&CellResult], heads: &[Head], prospects: &[Prospect]) -> Vec<Note> {
+fn notes(shown: &[&CellResult], heads: &[Head], prospects: &[BacklogOutlook]) -> Vec<Note> {
     let named = |name: &str| heads.iter().any(|head| head.name == name);
     let slice = shown.iter().map(|result| result.cell.workload.slice_ns()).max().unwrap_or_default();
     let mut texts = Vec::new();

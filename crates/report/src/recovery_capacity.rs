@@ -5,7 +5,7 @@ use crate::capacity::{CapacityResult, RecoveryHeadroom, show};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
 use pubmark_model::capacity::CapacityStep;
-use pubmark_model::record::Prospect;
+use pubmark_model::record::BacklogOutlook;
 use serde_json::{Map, Value};
 
 /// Longest objective and fault that are shown, characters.
@@ -36,7 +36,8 @@ pub(crate) fn join(all: &mut [CapacityResult]) {
         let headroom = free(with.estimate, without.estimate).filter(|_| !with.lower_bound && !without.lower_bound);
         let range = free(with.hi, without.lo).zip(free(with.lo, without.hi));
         let carried = without.lo.unwrap_or(0.0);
-        let lasts = |step: &&CapacityStep| step.counts && step.prospect == Some(Prospect::Lasts) && step.load < carried;
+        let lasts =
+            |step: &&CapacityStep| step.counts && step.prospect == Some(BacklogOutlook::Lasts) && step.load < carried;
         let lasting = result.climb.steps().iter().filter(lasts).map(|step| step.load).reduce(f64::min);
         let over = result.climb.goal().over;
         let found = RecoveryHeadroom {

@@ -3,7 +3,7 @@
 use crate::lead::hello::{Misfit, can_strike, fits};
 use crate::plan::StudyPlan;
 use pubmark_host::clock;
-use pubmark_host::conversation::{Talk, TalkError};
+use pubmark_host::conversation::{AgentConversation, TalkError};
 use pubmark_host::install;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::fault::{Fault, Target};
@@ -46,7 +46,7 @@ fn greet(system: &System, sends: bool) -> Result<AgentHello, NoHello> {
     let otherwise = |error: TalkError| NoHello::Otherwise(error.to_string());
     let command = install::own_agent(system, sends).map_err(|error| NoHello::Otherwise(error.to_string()))?;
     let patience = Duration::from_nanos(system.agent.start_timeout_ns);
-    let mut talk = Talk::start(&command).map_err(otherwise)?;
+    let mut talk = AgentConversation::start(&command).map_err(otherwise)?;
     let hello = talk.hello(patience).map_err(|error| {
         let key = if let TalkError::Silent { .. } = error { " (start_timeout)" } else { "" };
         let why = format!("`{}`: {error}{key}", command.words.join(" "));
@@ -63,9 +63,9 @@ type Greeting = Result<AgentHello, NoHello>;
 
 /// Hellos of agents: each side of a system is asked once.
 #[derive(Debug, Default)]
-pub struct Greetings(RefCell<BTreeMap<(String, bool), Rc<Greeting>>>);
+pub struct AgentHellos(RefCell<BTreeMap<(String, bool), Rc<Greeting>>>);
 
-impl Greetings {
+impl AgentHellos {
     fn of(&self, system: &System, sends: bool) -> Rc<Greeting> {
         let mut said = self.0.borrow_mut();
         said.entry((system.name.clone(), sends)).or_insert_with(|| Rc::new(greet(system, sends))).clone()
@@ -107,7 +107,7 @@ struct Asked<'a> {
 ///
 /// # Errors
 /// Returns each missing ability once.
-pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<Diagnostic>> {
+pub fn check_agents(plan: &StudyPlan, greetings: &AgentHellos) -> Result<(), Vec<Diagnostic>> {
     let mut asked: BTreeMap<&str, Asked<'_>> = BTreeMap::new();
     // Agents on other hosts are those installed there.
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.placement.local()) {

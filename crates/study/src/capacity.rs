@@ -3,7 +3,7 @@
 
 use crate::plan::StudyPlan;
 use crate::strategy::{Decided, NextRun, Outlook, Strategy, StrategyError, Undecided};
-use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep, StepOutcome};
+use pubmark_model::capacity::{CONFIRMING, CapacityCourse, CapacityGoal, CapacityStep, StepOutcome};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::Place;
@@ -51,7 +51,7 @@ struct Steps<'a> {
 
 /// The search of one cell.
 struct CellSearch {
-    climb: CapacityClimb,
+    climb: CapacityCourse,
     /// Shortest window that shows what follows the cell's faults, ns.
     least_ns: Ns,
     spent_ns: Ns,
@@ -172,7 +172,7 @@ impl CellSearch {
         let faults = Some(&cell.faults).filter(|_| goal.until.is_of_fault());
         CellSearch {
             least_ns: faults.and_then(|faults| goal.until.recovery_window_ns(faults).ok()).unwrap_or(0),
-            climb: CapacityClimb::new(goal),
+            climb: CapacityCourse::new(goal),
             spent_ns: 0,
             overhead_ns: OVERHEAD_GUESS + cell.workload.warmup_ns,
             confirming: 0,

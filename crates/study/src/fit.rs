@@ -1,7 +1,7 @@
 //! Decides which part of a study this machine can measure. The rest is skipped, with the reason that the report shows.
 
 use crate::plan::StudyPlan;
-use crate::survey::{Room, Survey, tool_of};
+use crate::survey::{HostResources, HostSurvey, tool_of};
 use pubmark_host::install;
 use pubmark_host::server::attachment;
 use pubmark_host::server::{disk, mesh};
@@ -41,7 +41,11 @@ pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
 ///
 /// # Errors
 /// If no cell is left; the reasons are returned nevertheless.
-pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
+pub fn leave_out(
+    plan: &mut StudyPlan,
+    missing: Missing<'_>,
+    survey: &HostSurvey,
+) -> (Vec<String>, Result<(), Diagnostic>) {
     let mut found: Vec<Skip> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         let system = &*cell.system;
@@ -76,7 +80,7 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
 }
 
 /// Returns why there is no proxy for a cell's link on its server's host.
-fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
+fn no_proxy(cell: &Cell, survey: &HostSurvey) -> Option<String> {
     match cell.placement.server.reach.is_empty() {
         true => tool_of(cell).and_then(|tool| install::missing_tool(tool)),
         // Another machine's programs are known from the survey only.
@@ -109,7 +113,7 @@ fn apart(system: &System, cell: &Cell) -> Option<String> {
 }
 
 /// Returns why hosts are too small for a cell with a server: the server's and the clients'.
-fn too_large(system: &System, cell: &Cell, survey: &Survey) -> Option<String> {
+fn too_large(system: &System, cell: &Cell, survey: &HostSurvey) -> Option<String> {
     if !system.broker() {
         return None;
     }
@@ -119,8 +123,8 @@ fn too_large(system: &System, cell: &Cell, survey: &Survey) -> Option<String> {
 }
 
 /// Returns why a host is too small for the server that is started there.
-fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
-    let Room { whose, files, cpus, memory_bytes, .. } = room;
+fn too_small_for_server(cell: &Cell, room: &HostResources) -> Option<String> {
+    let HostResources { whose, files, cpus, memory_bytes, .. } = room;
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
     let connections = publishers + subscribers;
     // The proxy has two connections for each client.
@@ -157,12 +161,12 @@ fn linked(cell: &Cell) -> usize {
 }
 
 /// Returns why clients, or the proxy of a link, cannot all connect from their hosts to one address.
-fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
+fn too_few_ports(cell: &Cell, survey: &HostSurvey) -> Option<String> {
     let placement = &cell.placement;
     let sides =
         [(&placement.publishers, cell.workload.publishers), (&placement.subscribers, cell.workload.subscribers)];
     let of_clients = placement.hosts().into_iter().find_map(|host| {
-        let Room { whose, ports, .. } = survey.room(host)?;
+        let HostResources { whose, ports, .. } = survey.room(host)?;
         let on = |(hosts, clients): &(&Vec<HostSpec>, u32)| match hosts.contains(host) {
             true => (*clients as usize).div_ceil(hosts.len()),
             false => 0,
@@ -180,7 +184,7 @@ fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
         ))
     });
     of_clients.or_else(|| {
-        let (linked, Room { whose, ports, .. }) = (linked(cell), survey.room(&placement.server)?);
+        let (linked, HostResources { whose, ports, .. }) = (linked(cell), survey.room(&placement.server)?);
         (linked > ports).then(|| {
             format!(
                 "the proxy of a link on {whose} cannot pass on {linked} connections: it has {ports} ports there (net.ipv4.ip_local_port_range)"
@@ -222,7 +226,7 @@ mod tests {
     fn what_is_too_large_is_left_out_and_the_rest_stays() {
         let most = machine::open_files();
         let mut plan = plan(&format!("system = [\"mosquitto\", \"redis\"]\npairs = [10, {most}]\n"));
-        let words = leave_out(&mut plan, &|_, _| None, &Survey::default()).0;
+        let words = leave_out(&mut plan, &|_, _| None, &HostSurvey::default()).0;
         assert_eq!(words.len(), 1, "{words:?}");
         assert!(words[0].contains("ulimit"), "{words:?}");
         let cells = plan.cells();
@@ -237,7 +241,7 @@ mod tests {
         let words = |files: usize, more: &str| {
             let mut plan = plan(&format!("system = \"mosquitto\"\npairs = 2\n{more}"));
             let facts = Facts { ports: 1_000, files, cpus: vec![0], ..Facts::default() };
-            leave_out(&mut plan, &|_, _| None, &Survey::of_facts(vec![(HostSpec::default(), facts)])).0
+            leave_out(&mut plan, &|_, _| None, &HostSurvey::of_facts(vec![(HostSpec::default(), facts)])).0
         };
         let said = |count: usize, what: &str, needed: usize, files: usize| {
             let whose = "this machine";
@@ -259,7 +263,7 @@ mod tests {
     fn a_missing_system_is_left_out_once_with_its_reason() {
         let mut plan = plan("system = [\"mosquitto\", \"redis\"]\npairs = [1, 2, 3]\n");
         let missing = |system: &System, _: &Cell| (system.name == "redis").then(|| "not installed".to_owned());
-        assert_eq!(leave_out(&mut plan, &missing, &Survey::default()).0, ["not installed"]);
+        assert_eq!(leave_out(&mut plan, &missing, &HostSurvey::default()).0, ["not installed"]);
         let cells = plan.cells();
         assert!(cells.iter().all(|cell| cell.skipped.is_some() == (cell.system.name == "redis")));
     }
@@ -267,7 +271,7 @@ mod tests {
     #[test]
     fn more_processors_than_there_are_cannot_be_given() {
         let mut plan = plan("system = [\"mosquitto\"]\ncpus = [1, 4000]\n");
-        let words = leave_out(&mut plan, &|_, _| None, &Survey::default()).0;
+        let words = leave_out(&mut plan, &|_, _| None, &HostSurvey::default()).0;
         assert!(words.len() == 1 && words[0].contains("4000 processors"), "{words:?}");
     }
 
@@ -284,7 +288,7 @@ mod tests {
             let place = parts.iter().position(|(name, ..)| *name == spec.name).unwrap();
             Facts { ports: ports[place], files: 1_000_000, cpus: vec![0], ..Facts::default() }
         };
-        let survey = Survey::of_facts(specs.iter().map(|spec| (spec.clone(), facts(spec))).collect());
+        let survey = HostSurvey::of_facts(specs.iter().map(|spec| (spec.clone(), facts(spec))).collect());
         leave_out(&mut plan, &|_, _| None, &survey).0
     }
 
@@ -314,7 +318,7 @@ mod tests {
         let clients = |more: &str| {
             let mut plan = plan(&format!("system = \"mosquitto\"\npairs = {most}\n[options.mosquitto]\n{more}"));
             let facts = Facts { ports: most, files: 1_000_000, cpus: vec![0], ..Facts::default() };
-            let survey = Survey::of_facts(vec![(HostSpec::default(), facts)]);
+            let survey = HostSurvey::of_facts(vec![(HostSpec::default(), facts)]);
             leave_out(&mut plan, &|_, _| None, &survey).0
         };
         let elsewhere = "endpoint = \"mqtt://192.0.2.1:1883\"\n";
@@ -328,7 +332,7 @@ mod tests {
     #[test]
     fn a_plan_of_which_nothing_is_left_is_none() {
         let mut plan = plan("system = [\"mosquitto\", \"redis\"]\n");
-        let (words, left) = leave_out(&mut plan, &|_, _| Some("not here".into()), &Survey::default());
+        let (words, left) = leave_out(&mut plan, &|_, _| Some("not here".into()), &HostSurvey::default());
         assert_eq!((words.len(), left.is_err(), plan.extent()), (2, true, (0, 0)));
         assert_eq!(plan.study().skips.len(), 2, "a resumed study has the same cells");
     }

@@ -10,11 +10,11 @@ mod pending;
 mod refusal;
 mod timeout;
 
-use crate::live::{Figures, Live};
+use crate::live::{Figures, LatestReports};
 use assignment::{AgentPlan, BoundEndpoints, connect, patience, pinning};
 use hello::{can_strike, fits, identity};
-pub use location::{Reached, Seat};
-use pending::Roll;
+pub use location::{AgentResources, Reached};
+use pending::MissingAgents;
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Fault;
@@ -49,7 +49,7 @@ pub struct Brief<'a> {
     /// Unique name of the run.
     pub run: String,
     /// By agent: its location.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<AgentResources>,
     /// Secrets that no message may contain.
     pub secrets: Secrets,
     /// Multiple of the usual time from the command to start until the start.
@@ -65,7 +65,7 @@ impl Brief<'_> {
 
 /// Input from an agent.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum AgentInput {
     /// An event of the protocol.
     Event(Event),
     /// A line that is not an event, and why.
@@ -146,10 +146,10 @@ pub struct Leader<'a> {
     /// Instant at which the phase is over, or has failed.
     deadline_ns: Option<Ns>,
     orders: VecDeque<Order>,
-    live: Live,
+    live: LatestReports,
     /// Agents that the phase still waits for.
-    awaited: Roll,
-    unready: Roll,
+    awaited: MissingAgents,
+    unready: MissingAgents,
     hellos: Vec<Option<AgentHello>>,
     /// True if an agent cannot subtract clock offsets from latencies.
     leaves_offsets: bool,
@@ -205,9 +205,9 @@ impl<'a> Leader<'a> {
             phase: Phase::Meeting,
             deadline_ns: None,
             orders: VecDeque::new(),
-            live: Live::new(count),
-            awaited: Roll::default(),
-            unready: Roll::of_all(count),
+            live: LatestReports::new(count),
+            awaited: MissingAgents::default(),
+            unready: MissingAgents::of_all(count),
             hellos: vec![None; count],
             leaves_offsets: false,
             leaves_headers: false,
@@ -282,12 +282,14 @@ impl<'a> Leader<'a> {
         }
         let said = self.hellos.iter_mut().zip(&mut self.results);
         let played = self.agents.iter().zip(&self.brief.seats).zip(said);
-        let report =
-            |((plan, seat), (hello, result)): ((&AgentPlan, &Seat), (&mut Option<AgentHello>, &mut Option<_>))| {
-                let (name, host) = (plan.name.clone(), seat.host.clone());
-                let identity = identity(hello.as_ref()?);
-                Some(AgentReport { name, host, flow: plan.flow, identity, roles: plan.roles(), result: result.take()? })
-            };
+        let report = |((plan, seat), (hello, result)): (
+            (&AgentPlan, &AgentResources),
+            (&mut Option<AgentHello>, &mut Option<_>),
+        )| {
+            let (name, host) = (plan.name.clone(), seat.host.clone());
+            let identity = identity(hello.as_ref()?);
+            Some(AgentReport { name, host, flow: plan.flow, identity, roles: plan.roles(), result: result.take()? })
+        };
         Some(Ok(played.filter_map(report).collect()))
     }
 
@@ -320,32 +322,32 @@ impl<'a> Leader<'a> {
     }
 
     /// Handles input from an agent.
-    pub fn handle(&mut self, from: usize, said: Said, now: Ns) {
+    pub fn handle(&mut self, from: usize, said: AgentInput, now: Ns) {
         if matches!(self.phase, Phase::Over) || self.failed.is_some() {
             return;
         }
         self.heard_ns[from] = Some(now);
         let name = || self.agents[from].name.clone();
         let heard = match said {
-            Said::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
-            Said::Garbage(line) => Err(Refusal::Garbage { agent: name(), line }),
-            Said::Event(Event::Error { message, too_late: true, .. }) if self.phase >= Phase::WarmUp => {
+            AgentInput::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
+            AgentInput::Garbage(line) => Err(Refusal::Garbage { agent: name(), line }),
+            AgentInput::Event(Event::Error { message, too_late: true, .. }) if self.phase >= Phase::WarmUp => {
                 Err(Refusal::TooLate { agent: name(), message })
             }
-            Said::Event(Event::Error { message, fatal, .. }) => {
+            AgentInput::Event(Event::Error { message, fatal, .. }) => {
                 let greeted = self.phase > Phase::Meeting || !self.awaited.is_missing(from);
                 Err(Refusal::of_error(name(), message, (greeted, fatal)))
             }
             // Nothing is sent before the start.
-            Said::Event(event @ Event::Progress(_)) if self.phase < Phase::WarmUp => {
+            AgentInput::Event(event @ Event::Progress(_)) if self.phase < Phase::WarmUp => {
                 Err(self.out_of_turn(from, &event))
             }
-            Said::Event(Event::Progress(progress)) => {
+            AgentInput::Event(Event::Progress(progress)) => {
                 self.orders.extend(self.live.hear(from, progress, now).map(Order::Figures));
                 self.go_on(now);
                 Ok(())
             }
-            Said::Event(event) => self.hear(from, event, now),
+            AgentInput::Event(event) => self.hear(from, event, now),
         };
         if let Err(refusal) = heard {
             self.refuse(refusal);
@@ -479,7 +481,7 @@ impl<'a> Leader<'a> {
             return self.all_ready(now);
         };
         (self.phase, self.deadline_ns) = (Phase::Preparing(wave), Some(self.ready_by_ns));
-        self.awaited = Roll::of(self.agents.iter().map(|agent| agent.wave == wave).collect());
+        self.awaited = MissingAgents::of(self.agents.iter().map(|agent| agent.wave == wave).collect());
         let members = self.awaited.left() as u32;
         let mut told = Vec::new();
         for index in self.awaited.missing().collect::<Vec<_>>() {
@@ -617,7 +619,7 @@ impl<'a> Leader<'a> {
 
     fn await_all(&mut self, phase: Phase, deadline_ns: Ns) {
         (self.phase, self.deadline_ns) = (phase, Some(deadline_ns));
-        self.awaited = Roll::of_all(self.agents.len());
+        self.awaited = MissingAgents::of_all(self.agents.len());
     }
 
     fn tell_all(&mut self, command: &Command) {

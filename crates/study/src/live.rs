@@ -54,7 +54,7 @@ pub enum News {
 }
 
 /// Latest reports of a run's agents.
-pub struct Live {
+pub struct LatestReports {
     agents: Vec<Heard>,
     /// Messages sent and received, over all agents.
     sent: u128,
@@ -81,10 +81,10 @@ const PART: usize = 16;
 /// … and after this time at the latest, ns.
 const STALE: Ns = SECOND / 2;
 
-impl Live {
+impl LatestReports {
     /// Returns the state before the first report of these agents.
-    pub fn new(agents: usize) -> Live {
-        Live { agents: vec![Heard::default(); agents], sent: 0, received: 0, words: 0, made_ns: 0 }
+    pub fn new(agents: usize) -> LatestReports {
+        LatestReports { agents: vec![Heard::default(); agents], sent: 0, received: 0, words: 0, made_ns: 0 }
     }
 
     /// Notes the start of the load, from which rates count.
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn each_agents_rate_is_over_its_own_last_second() {
-        let mut live = Live::new(2);
+        let mut live = LatestReports::new(2);
         live.start(10 * SECOND);
         let first = live.hear(0, said(500, 0, Some(70)), 10 * SECOND + SECOND / 2).unwrap();
         assert_eq!((first.sent, first.sent_per_s, first.received_per_s), (500, 1_000.0, 0.0));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_word_right_behind_another_makes_no_rate() {
-        let mut live = Live::new(1);
+        let mut live = LatestReports::new(1);
         live.start(SECOND);
         live.hear(0, said(100, 0, None), 2 * SECOND);
         let soon = live.hear(0, said(150, 0, Some(9)), 2 * SECOND + MILLISECOND).unwrap();
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn of_many_agents_figures_are_made_for_a_part_of_the_words_and_none_is_older_than_half_a_second() {
-        let mut live = Live::new(1_600);
+        let mut live = LatestReports::new(1_600);
         live.start(SECOND);
         live.hear(0, said(1, 0, None), 2 * SECOND).unwrap();
         let mut made = Vec::new();

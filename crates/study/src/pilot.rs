@@ -3,7 +3,7 @@
 
 use crate::context::{RunContext, RunError, failed};
 use crate::live::News;
-use crate::run::{Made, make};
+use crate::run::{FinishedRecord, make};
 use pubmark_judge::verdict::steady_after_ns;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Script;
@@ -23,7 +23,12 @@ impl Pilots {
     }
 
     /// Makes one run. Makes a pilot before the first run of a cell whose warm-up is not set.
-    pub fn make<'a>(&mut self, cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
+    pub fn make<'a>(
+        &mut self,
+        cell: &Cell,
+        place: Place,
+        context: &mut RunContext<'a>,
+    ) -> Result<FinishedRecord<'a>, RunError> {
         let Some(bound_ns) = cell.workload.warmup_max_ns else { return make(cell, place, context) };
         let known = self.0.iter().find(|(axes, _)| *axes == cell.axes);
         let pilot = match known {

@@ -2,16 +2,16 @@
 
 use crate::ask;
 use crate::lead::hello::identity;
-use pubmark_host::install::{self, Presence, library};
+use pubmark_host::install::{self, Availability, library};
 use pubmark_model::printable::printable;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
 
 /// Tests whether a system can be used: an agent reports its drivers and versions, or loads the library; a broker's
 /// program prints its version.
-pub fn probe(system: &System, agent: &[String]) -> Presence {
+pub fn probe(system: &System, agent: &[String]) -> Availability {
     let server = if system.broker() { install::probe(system) } else { install::look(system) };
-    let Presence::Here(mut found) = server else { return server };
+    let Availability::Here(mut found) = server else { return server };
     let asked = match (system.agent.built_in(), system.broker()) {
         (false, _) => ask_own(system),
         (true, true) => Ok(Map::new()),
@@ -20,9 +20,9 @@ pub fn probe(system: &System, agent: &[String]) -> Presence {
     match asked {
         Ok(said) => {
             found.extend(said);
-            Presence::Here(found)
+            Availability::Here(found)
         }
-        Err(error) => Presence::Missing(error),
+        Err(error) => Availability::Missing(error),
     }
 }
 

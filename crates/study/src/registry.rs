@@ -14,10 +14,10 @@ use pubmark_model::system::System;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
-use user_files::{BroughtFile, RefusedFile, is_path};
+use user_files::{RefusedFile, UserFile, is_path};
 
 /// A study that comes with pubmark.
-pub struct Included {
+pub struct IncludedStudy {
     /// Name that `pubmark run` takes.
     pub name: &'static str,
     /// Text of its `study.toml`.
@@ -88,9 +88,9 @@ fn text_of(name: &str) -> Option<&'static str> {
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     /// The user's files in the folders, including invalid ones.
-    of_folders: Vec<Arc<BroughtFile>>,
+    of_folders: Vec<Arc<UserFile>>,
     /// Files that were named by their paths, with these names.
-    named: Vec<(String, Arc<BroughtFile>)>,
+    named: Vec<(String, Arc<UserFile>)>,
     /// Paths of files that equal a system that comes with pubmark.
     same: Vec<String>,
 }
@@ -107,17 +107,17 @@ impl Registry {
     }
 
     /// Returns the user's files: the first of a name counts.
-    fn files(&self) -> impl Iterator<Item = &BroughtFile> {
+    fn files(&self) -> impl Iterator<Item = &UserFile> {
         self.named.iter().map(|(_, file)| file).chain(&self.of_folders).map(|file| &**file)
     }
 
-    fn file(&self, name: &str) -> Option<&BroughtFile> {
+    fn file(&self, name: &str) -> Option<&UserFile> {
         self.files().find(|file| file.name == name)
     }
 
     /// Returns the user's files, each name once, including invalid ones.
-    pub fn brought(&self) -> Vec<&BroughtFile> {
-        let mut brought: Vec<&BroughtFile> = Vec::new();
+    pub fn brought(&self) -> Vec<&UserFile> {
+        let mut brought: Vec<&UserFile> = Vec::new();
         for file in self.files() {
             if brought.iter().all(|known| known.name != file.name) {
                 brought.push(file);
@@ -184,7 +184,7 @@ impl Registry {
             return Ok(());
         };
         file.system.clone()?;
-        let is_other = |(_, other): &&(String, Arc<BroughtFile>)| other.name == file.name && other.path != file.path;
+        let is_other = |(_, other): &&(String, Arc<UserFile>)| other.name == file.name && other.path != file.path;
         if let Some((_, other)) = self.named.iter().find(is_other) {
             let other = other.path.clone();
             return Err(Arc::new(RefusedFile::Twice { name: file.name, path: file.path, other }));

@@ -28,7 +28,7 @@ use pubmark_model::plan::Place;
 use pubmark_model::protocol::Flow;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::units::Ns;
-pub use tear_down::{Made, TearDown};
+pub use tear_down::{FinishedRecord, TearDown};
 use traces::Traces;
 
 /// Multiples of the usual time until the start: on a busy machine an agent can miss the start, and the run is made
@@ -36,7 +36,7 @@ use traces::Traces;
 const LEAD_FACTORS: [Ns; 3] = [1, 4, 16];
 
 /// Makes one run. Returns before tear-down, so that its record can be stored first.
-pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<Made<'a>, RunError> {
+pub fn make<'a>(cell: &Cell, place: Place, context: &mut RunContext<'a>) -> Result<FinishedRecord<'a>, RunError> {
     let [usual, longer @ ..] = LEAD_FACTORS;
     let mut made = make_with(cell, place, context, usual);
     for factor in longer {
@@ -53,7 +53,7 @@ fn make_with<'a>(
     place: Place,
     context: &mut RunContext<'a>,
     lead_factor: Ns,
-) -> Result<Made<'a>, RunError> {
+) -> Result<FinishedRecord<'a>, RunError> {
     let system = &*cell.system;
     let need = ServerNeed::of(cell).filter(|_| context.servers.are_shared());
     context.servers.make_room(need.as_ref());
@@ -101,7 +101,9 @@ fn make_with<'a>(
             // pubmark ended it; it did not fail by itself.
             match measured.server.as_ref().and_then(|server| server.own_failure.as_ref()) {
                 Some(own_failure) => failed(format!("a part of pubmark itself failed: {own_failure}")),
-                None => return Ok(Made { record: assemble(cell, system, place, started, measured), tear_down }),
+                None => {
+                    return Ok(FinishedRecord { record: assemble(cell, system, place, started, measured), tear_down });
+                }
             }
         }
         // The reason why the server ended explains more than its clients' errors.

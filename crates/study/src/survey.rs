@@ -1,6 +1,6 @@
 //! Survey of a study's hosts: their facts and what they lack, taken once before the first run.
 
-use crate::ask::Greetings;
+use crate::ask::AgentHellos;
 use crate::plan::StudyPlan;
 use crate::run::{login, open_all};
 use pubmark_host::error::HostError;
@@ -9,7 +9,7 @@ use pubmark_host::install::{self, NATIVE, tools};
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::Facts;
 use pubmark_host::machine;
-use pubmark_host::reach::{Host, Wanted};
+use pubmark_host::reach::{Host, SharedRunSettings};
 use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::options::OptionValues;
@@ -21,10 +21,10 @@ use std::sync::atomic::AtomicBool;
 /// Findings about hosts, and hellos of agents greeted here. By default no host was surveyed, and only this machine is
 /// known.
 #[derive(Default)]
-pub struct Survey {
+pub struct HostSurvey {
     hosts: Vec<SurveyedHost>,
     /// Hellos of systems' own agents on this machine.
-    pub greetings: Greetings,
+    pub greetings: AgentHellos,
 }
 
 /// Findings about a host.
@@ -54,7 +54,7 @@ struct Part {
 }
 
 /// Resources of a host for a run.
-pub struct Room {
+pub struct HostResources {
     /// Name of the host: `this machine`, `host b1`.
     pub whose: String,
     /// Number of files that a process may open.
@@ -67,14 +67,14 @@ pub struct Room {
     pub ports: usize,
 }
 
-impl Survey {
+impl HostSurvey {
     /// Surveys every host that the plan's runs use, if one of them is another machine. If `install` is given, installs
     /// what is missing and passes it progress messages; a system that cannot be installed stops no other, and its cells
     /// are skipped with the reason.
     ///
     /// # Errors
     /// If a host cannot be reached, differs from its description, or is the same machine as another.
-    pub fn of(plan: &StudyPlan, agent: &[String], install: Option<&dyn Fn(&str)>) -> Result<Survey, HostError> {
+    pub fn of(plan: &StudyPlan, agent: &[String], install: Option<&dyn Fn(&str)>) -> Result<HostSurvey, HostError> {
         let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).collect();
         let mut specs: Vec<&HostSpec> = Vec::new();
         for cell in cells.iter().filter(|cell| !cell.placement.local()) {
@@ -85,13 +85,13 @@ impl Survey {
             }
         }
         if specs.is_empty() {
-            return Ok(Survey::default());
+            return Ok(HostSurvey::default());
         }
         static NEVER: AtomicBool = AtomicBool::new(false);
         let (inbox, _words) = inbox();
         // A lost host has no logs to hand in.
         let (secrets, logs) = (login::secrets_of(cells.iter().copied()), Path::new(""));
-        let wanted = Wanted { built_in: agent, logs, secrets: &secrets, interrupt: &NEVER, inbox };
+        let wanted = SharedRunSettings { built_in: agent, logs, secrets: &secrets, interrupt: &NEVER, inbox };
         let (mut hosts, facts) = open_all(&specs, true, &wanted)?;
         if let Some(say) = install {
             // One after the other: hosts may share folders.
@@ -112,14 +112,14 @@ impl Survey {
             .zip(facts)
             .zip(looked)
             .map(|((spec, facts), lacks)| Ok(SurveyedHost { spec: spec.clone(), facts, lacks: lacks? }));
-        Ok(Survey { hosts: found.collect::<Result<_, HostError>>()?, ..Survey::default() })
+        Ok(HostSurvey { hosts: found.collect::<Result<_, HostError>>()?, ..HostSurvey::default() })
     }
 
     /// Returns a survey of hosts that lack nothing.
     #[cfg(test)]
-    pub fn of_facts(found: Vec<(HostSpec, Facts)>) -> Survey {
+    pub fn of_facts(found: Vec<(HostSpec, Facts)>) -> HostSurvey {
         let host = |(spec, facts)| SurveyedHost { spec, facts, lacks: Vec::new() };
-        Survey { hosts: found.into_iter().map(host).collect(), ..Survey::default() }
+        HostSurvey { hosts: found.into_iter().map(host).collect(), ..HostSurvey::default() }
     }
 
     /// Returns why a cell cannot use its system on its hosts, according to the survey.
@@ -133,7 +133,7 @@ impl Survey {
     }
 
     /// Returns the resources of a host; `None` for another machine that was not surveyed.
-    pub fn room(&self, spec: &HostSpec) -> Option<Room> {
+    pub fn room(&self, spec: &HostSpec) -> Option<HostResources> {
         let found = self.hosts.iter().find(|host| host.spec == *spec);
         let (files, cpus, memory_bytes, ports) = match found {
             Some(SurveyedHost { facts, .. }) => (facts.files, facts.cpus.len(), facts.memory_bytes, facts.ports),
@@ -143,7 +143,7 @@ impl Survey {
             None => return None,
         };
         let allowed = spec.cpu_thousandths.map_or(f64::MAX, |thousandths| thousandths as f64 / 1e3);
-        Some(Room {
+        Some(HostResources {
             whose: if spec.name == LOCAL { "this machine".into() } else { format!("host {}", spec.name) },
             files,
             cpus: allowed.min(cpus as f64),

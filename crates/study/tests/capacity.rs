@@ -3,7 +3,7 @@
 
 use pubmark_judge::empty_record::blank;
 use pubmark_model::capacity::{
-    BoundCause, CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
+    BoundCause, CapacityAnswer, CapacityCourse, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
 use pubmark_model::link::{Link, Side};
 use pubmark_model::objective::Objective;
@@ -58,7 +58,7 @@ fn goal(until: &str) -> CapacityGoal {
 }
 
 fn step(record: &RunRecord, until: &str) -> CapacityStep {
-    CapacityClimb::new(goal(until)).note(record).unwrap().clone()
+    CapacityCourse::new(goal(until)).note(record).unwrap().clone()
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_disturbed_step_is_made_again_and_counts_then() {
         "but who used the processors is not known"
     );
     assert_eq!(step(&noisy(50), "lost = 0").outcome, StepOutcome::Held, "they do not touch what is asked");
-    let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+    let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
     climb.note(&record(400.0, 1));
     assert!(!climb.note(&noisy(50)).unwrap().counts);
     assert_eq!((climb.next(), climb.settled()), (800.0, false), "the same load again");
@@ -180,7 +180,7 @@ fn a_disturbed_step_is_made_again_and_counts_then() {
 
 #[test]
 fn where_the_generator_gives_out_the_answer_is_a_lower_bound() {
-    let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+    let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
     let mut asked = 0;
     while !climb.settled() {
         let load = climb.next();
@@ -205,7 +205,7 @@ fn a_search_is_given_up_where_the_server_ends_in_each_step() {
             let run = against(record(load, 50), Reason::ServerDied, &FigureGroup::all());
             if noisy { against(run, Reason::NoisyMachine, &[FigureGroup::LatencyP99]) } else { run }
         };
-        let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+        let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
         let mut loads = Vec::new();
         while climb.hopeless().is_none() {
             loads.push(climb.next());
@@ -220,7 +220,7 @@ fn a_search_is_given_up_where_the_server_ends_in_each_step() {
         assert_eq!(climb.answer().limited_by, Some(CapacityLimit::Server));
     }
     // If the server survives a lower load, the search goes on.
-    let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+    let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
     for _ in 0..3 {
         climb.note(&against(record(climb.next(), 50), Reason::ServerDied, &FigureGroup::all()));
     }
@@ -235,13 +235,13 @@ fn an_end_beyond_all_loads_is_not_found() {
     let noisy = |load| against(record(load, 50), Reason::NoisyMachine, &[FigureGroup::LatencyP99]);
     let runs = [400.0, 800.0, 1_600.0, 3_200.0].map(|load| record(load, 1));
     let disturbed = [noisy(6_400.0), noisy(6_400.0)];
-    let answer = CapacityClimb::of(&goal("p99 < 5ms"), runs.iter().chain(&disturbed)).answer();
+    let answer = CapacityCourse::of(&goal("p99 < 5ms"), runs.iter().chain(&disturbed)).answer();
     assert_eq!((answer.bound_by, answer.lower_bound, answer.settled), (Some(BoundCause::Machine), true, false));
     assert_eq!((answer.hi, answer.estimate), (None, answer.lo));
     assert!((1_600.0..6_400.0).contains(&answer.lo.unwrap()), "{answer:?}");
-    let answer = CapacityClimb::of(&goal("p99 < 5ms"), &runs).answer();
+    let answer = CapacityCourse::of(&goal("p99 < 5ms"), &runs).answer();
     assert_eq!((answer.bound_by, answer.estimate, answer.lo), (Some(BoundCause::Budget), None, Some(3_200.0)));
-    let none = CapacityClimb::of(&goal("p99 < 5ms"), &[record(400.0, 50)]).answer();
+    let none = CapacityCourse::of(&goal("p99 < 5ms"), &[record(400.0, 50)]).answer();
     assert_eq!((none.bound_by, none.hi), (None, Some(400.0)), "nothing held");
 }
 
@@ -291,7 +291,7 @@ fn moving(loads: &[f64], moved: f64) -> Vec<RunRecord> {
 fn how_far_the_machines_speed_moved_is_in_the_interval() {
     let goal = goal("p99 < 5ms");
     let loads = [400.0, 800.0, 1_600.0, 3_200.0, 6_400.0, 12_800.0, 12_800.0, 8_900.0, 9_100.0, 8_950.0, 9_050.0];
-    let answer = |moved| CapacityClimb::of(&goal, &moving(&loads, moved)).answer();
+    let answer = |moved| CapacityCourse::of(&goal, &moving(&loads, moved)).answer();
     let (still, moved) = (answer(0.0), answer(0.05));
     assert!(still.drift < 1e-9, "{still:?}");
     // Of the four beside the edge two took 1.05 times as long, and two as much less.
@@ -306,7 +306,7 @@ fn how_far_the_machines_speed_moved_is_in_the_interval() {
 #[test]
 fn a_search_is_over_where_the_machine_moves_more_than_the_steps_leave_open() {
     let steps = |moved| {
-        let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+        let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
         while !climb.settled() {
             let moves = if climb.steps().len().is_multiple_of(2) { moved } else { 0.0 };
             climb.note(&moving(&[climb.next()], moves)[0]);
@@ -348,7 +348,7 @@ fn two_searches_straight_after_each_other_overlap_though_the_machine_wanders() {
                 wanders(sd, &mut lasting, &mut random);
             }
             let mut search = || {
-                let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+                let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
                 while climb.steps().len() < 30 && !climb.settled() {
                     let load = climb.next();
                     let speed = wanders(sd, &mut lasting, &mut random);
@@ -375,7 +375,7 @@ fn two_searches_straight_after_each_other_overlap_though_the_machine_wanders() {
 
 #[test]
 fn a_run_of_full_length_that_says_nothing_takes_nothing_back() {
-    let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+    let mut climb = CapacityCourse::new(goal("p99 < 5ms"));
     while !climb.settled() {
         let load = climb.next();
         climb.note(&record(load, if load < 9_000.0 { 1 } else { 50 }));
@@ -412,14 +412,14 @@ fn a_run_of_full_length_that_says_nothing_takes_nothing_back() {
 #[test]
 fn a_search_played_again_from_its_records_knows_the_same() {
     let goal = goal("p99 < 5ms");
-    let mut climb = CapacityClimb::new(goal.clone());
+    let mut climb = CapacityCourse::new(goal.clone());
     let mut records = Vec::new();
     while !climb.settled() {
         let run = record(climb.next(), if climb.next() < 9_000.0 { 1 } else { 50 });
         climb.note(&run);
         records.push(run);
     }
-    let again = CapacityClimb::of(&goal, &records);
+    let again = CapacityCourse::of(&goal, &records);
     assert_eq!((again.answer(), again.steps()), (climb.answer(), climb.steps()));
     let estimate = climb.answer().estimate.unwrap();
     assert!((estimate / 9_000.0 - 1.0).abs() < 0.03, "{estimate}");
@@ -481,7 +481,7 @@ fn the_least_processors_and_memory_that_suffice_are_found() {
             run.cell.insert(over.key().into(), amount.into());
             run
         };
-        let mut climb = CapacityClimb::new(goal.clone());
+        let mut climb = CapacityCourse::new(goal.clone());
         let mut asked = Vec::new();
         while !climb.settled() {
             asked.push(over.amount(climb.next()));
@@ -495,7 +495,7 @@ fn the_least_processors_and_memory_that_suffice_are_found() {
         let answer = climb.answer();
         let [least, most] = [answer.hi, answer.lo].map(|load| over.amount(load.unwrap()));
         assert!(least <= needed * 1.03 && needed * 0.97 <= most && most / least < 1.1, "{least} to {most}: {answer:?}");
-        let mut hopeless = CapacityClimb::new(goal);
+        let mut hopeless = CapacityCourse::new(goal);
         hopeless.note(&made(over.amount(start), 2.0 * start));
         let why = hopeless.hopeless().unwrap();
         assert!(why.starts_with("the objective does not hold at ") && why.ends_with(" either"), "{why}");

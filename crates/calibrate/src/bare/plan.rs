@@ -50,7 +50,7 @@ pub struct Ready {
 
 /// The start command of a loop.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Go {
+pub struct LoopStart {
     /// Instant of the start on the clock of this host, ns.
     pub start_ns: Ns,
 }

@@ -11,7 +11,7 @@ fn is_message(first: u8) -> bool {
 }
 
 /// One client.
-pub struct Guest {
+pub struct SinkClient {
     socket: OwnedFd,
     /// `None` before its CONNECT.
     version: Option<Version>,
@@ -22,10 +22,10 @@ pub struct Guest {
     rest: Vec<u8>,
 }
 
-impl Guest {
+impl SinkClient {
     /// Makes a client that has just connected.
-    pub fn new(socket: OwnedFd) -> Guest {
-        Guest { socket, version: None, over: false, skip: 0, rest: Vec::new() }
+    pub fn new(socket: OwnedFd) -> SinkClient {
+        SinkClient { socket, version: None, over: false, skip: 0, rest: Vec::new() }
     }
 
     /// Returns its connection.
@@ -117,8 +117,8 @@ mod tests {
     use pubmark_wire::mqtt::server::ConnectPacket;
     use pubmark_wire::mqtt::{self, Publish};
 
-    fn guest() -> Guest {
-        Guest::new(std::fs::File::open("/dev/null").unwrap().into())
+    fn guest() -> SinkClient {
+        SinkClient::new(std::fs::File::open("/dev/null").unwrap().into())
     }
 
     /// Returns the bytes of a client's conversation, and how many messages they contain.
@@ -178,6 +178,6 @@ mod tests {
 
     #[test]
     fn an_idle_client_is_small() {
-        assert!(size_of::<Option<Guest>>() <= 48, "{}", size_of::<Option<Guest>>());
+        assert!(size_of::<Option<SinkClient>>() <= 48, "{}", size_of::<Option<SinkClient>>());
     }
 }

@@ -4,7 +4,7 @@ use super::shared::{agent_command, system};
 use crate::args::AgentCheckArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
-use pubmark_conformance::{Asked, Came, Known, Outcome, SuiteError, check, names, unseen};
+use pubmark_conformance::{CaseParameters, Known, ObservedBehaviour, Outcome, SuiteError, check, names, unseen};
 use pubmark_host::agent::AgentCommand;
 use pubmark_host::install;
 use pubmark_model::protocol::VERSION;
@@ -31,7 +31,8 @@ pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code
         Some(system) => [true, false].map(|sends| install::agent_command(system, sends)),
     };
     let of_system = system.as_ref().map(|system| system.driver.clone());
-    let asked = Asked { driver: args.driver.clone().or(of_system), transport, only: args.only.clone(), built_in };
+    let asked =
+        CaseParameters { driver: args.driver.clone().or(of_system), transport, only: args.only.clone(), built_in };
     let known = |driver: &str| known(driver, system.clone(), &registry);
     let mut tell = |outcome: &Outcome| {
         if !args.json {
@@ -49,8 +50,11 @@ pub fn agent_check(args: &AgentCheckArgs, mut registry: Registry) -> Result<Code
             return Ok(Code::Gate);
         }
     };
-    let count = |which: fn(&Came) -> bool| outcomes.iter().filter(|outcome| which(&outcome.came)).count();
-    let (good, tried) = (count(|came| *came == Came::AsDue), count(|came| !matches!(came, Came::NotTried(_))));
+    let count = |which: fn(&ObservedBehaviour) -> bool| outcomes.iter().filter(|outcome| which(&outcome.came)).count();
+    let (good, tried) = (
+        count(|came| *came == ObservedBehaviour::AsDue),
+        count(|came| !matches!(came, ObservedBehaviour::NotTried(_))),
+    );
     if args.json {
         let cases: Vec<_> = outcomes.iter().map(as_json).collect();
         print(&json!({"protocol": VERSION, "cases": cases, "as_due": good, "tried": tried}).to_string());
@@ -86,18 +90,20 @@ fn known(driver: &str, system: Option<Arc<System>>, registry: &Registry) -> Opti
 fn told(outcome: &Outcome) -> String {
     let Outcome { case, sent, due, came } = outcome;
     match came {
-        Came::AsDue => format!("ok    {case}"),
-        Came::NotTried(why) => format!("-     {case}: not tried: {why}"),
-        Came::Otherwise(what) => format!("FAIL  {case}\n      sent: {sent}\n      due:  {due}\n      came: {what}"),
+        ObservedBehaviour::AsDue => format!("ok    {case}"),
+        ObservedBehaviour::NotTried(why) => format!("-     {case}: not tried: {why}"),
+        ObservedBehaviour::Otherwise(what) => {
+            format!("FAIL  {case}\n      sent: {sent}\n      due:  {due}\n      came: {what}")
+        }
     }
 }
 
 fn as_json(outcome: &Outcome) -> serde_json::Value {
     let Outcome { case, sent, due, came } = outcome;
     let (state, text) = match came {
-        Came::AsDue => ("as_due", None),
-        Came::Otherwise(what) => ("otherwise", Some(what)),
-        Came::NotTried(why) => ("not_tried", Some(why)),
+        ObservedBehaviour::AsDue => ("as_due", None),
+        ObservedBehaviour::Otherwise(what) => ("otherwise", Some(what)),
+        ObservedBehaviour::NotTried(why) => ("not_tried", Some(why)),
     };
     json!({"case": case, "sent": sent, "due": due, "outcome": state, "came": text})
 }

@@ -6,7 +6,7 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use pubmark_calibrate::bare::{Go, LoopPlan, Ready, flood, receive, send};
+use pubmark_calibrate::bare::{LoopPlan, LoopStart, Ready, flood, receive, send};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
@@ -27,7 +27,7 @@ pub fn bare(args: &BareArgs) -> Result<Code, Failure> {
     };
     let begin = || {
         say(&Ready { connections: plan.connections });
-        hear::<Go>().map(|go| go.start_ns)
+        hear::<LoopStart>().map(|go| go.start_ns)
     };
     let done = match args.what {
         BareLoop::Send => send(&plan, begin),

@@ -7,7 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
 use pubmark_report::Report;
 use pubmark_report::compare::{
-    Across, Comparison, GateOutcome, Gates, History, HistoryReader, Only, Selection, compare_with,
+    AxisFilter, AxisPair, Comparison, GateOutcome, Gates, History, HistoryReader, Selection, compare_with,
 };
 use pubmark_study::registry::Registry;
 use serde::Serialize;
@@ -55,7 +55,7 @@ fn sides(args: &CompareArgs, selection: &Selection) -> Result<[(PathBuf, String)
             ));
         }
     };
-    let called = |folder: &Path, only: Option<&Only>| match only {
+    let called = |folder: &Path, only: Option<&AxisFilter>| match only {
         Some(only) => format!("{}, {}={}", folder.display(), only.axis, only.values.join(",")),
         None => folder.display().to_string(),
     };
@@ -133,7 +133,7 @@ fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
     let only = pairs(&args.only, "--only")?;
     let across = args.across.iter().cloned().collect::<Vec<_>>();
     let across = match pairs(&across, "--across")?.first() {
-        Some((axis, values)) => Some(Across::new(axis, values).ok_or_else(|| {
+        Some((axis, values)) => Some(AxisPair::new(axis, values).ok_or_else(|| {
             Failure::usage(format!(
                 "--across {axis}: two different values of an axis, as in --across system=mosquitto,nats"
             ))
@@ -142,7 +142,7 @@ fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
     };
     Ok(Selection {
         gates: Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?,
-        only: only.iter().map(|(axis, values)| Only::new(axis, values)).collect(),
+        only: only.iter().map(|(axis, values)| AxisFilter::new(axis, values)).collect(),
         across,
     })
 }

@@ -6,11 +6,11 @@ use super::systems_on_hosts::{in_a_sentence, secrets_of};
 use crate::args::DoctorArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print};
-use pubmark_host::doctor::{Checkup, Severity, examine};
+use pubmark_host::doctor::{DoctorCheck, Severity, examine};
 use pubmark_host::error::HostError;
 use pubmark_host::inbox::inbox;
 use pubmark_host::lines::Facts;
-use pubmark_host::reach::{Host, Wanted};
+use pubmark_host::reach::{Host, SharedRunSettings};
 use pubmark_model::host::HostSpec;
 use pubmark_model::system::System;
 use pubmark_model::units::SECOND;
@@ -63,12 +63,12 @@ pub fn doctor(args: &DoctorArgs, registry: &Registry) -> Result<Code, Failure> {
 }
 
 /// Returns a finding if the host checked last is the same machine as one of the others.
-fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
+fn twin(known: &[(&HostSpec, Facts)]) -> Option<DoctorCheck> {
     let facts: Vec<Facts> = known.iter().map(|(_, facts)| facts.clone()).collect();
     let pair = twins(&facts).filter(|[_, last]| last + 1 == known.len())?;
     let found = of_twins(pair.map(|host| known[host].0.name.as_str()));
     let (found, mend) = found.split_once(": ").map(|(found, mend)| (found.to_owned(), mend.to_owned()))?;
-    Some(Checkup { what: "machine".into(), severity: Severity::Bad, found, mend: Some(mend) })
+    Some(DoctorCheck { what: "machine".into(), severity: Severity::Bad, found, mend: Some(mend) })
 }
 
 /// Returns the findings on a host and on the connection to it.
@@ -77,21 +77,21 @@ fn look(
     agent: &[String],
     interrupt: &AtomicBool,
     registry: &Registry,
-) -> Result<(Facts, Vec<Checkup>), HostError> {
+) -> Result<(Facts, Vec<DoctorCheck>), HostError> {
     let (inbox, _) = inbox();
     let systems = registry.systems();
     let systems: Vec<&System> = systems.iter().map(|system| &**system).collect();
     let secrets = secrets_of(systems.iter().copied());
-    let wanted = Wanted { built_in: agent, logs: Path::new("."), secrets: &secrets, interrupt, inbox };
+    let wanted = SharedRunSettings { built_in: agent, logs: Path::new("."), secrets: &secrets, interrupt, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;
     host.check_address()?;
     let clock = host.clock();
     let found = format!("{} ahead of this machine's, ± {:.1} µs", in_us(clock.offset_ns), clock.bound_ns as f64 / 1e3);
-    let clock = Checkup { what: "clock".into(), severity: Severity::Good, found, mend: None };
+    let clock = DoctorCheck { what: "clock".into(), severity: Severity::Good, found, mend: None };
     let (found, missing) = in_a_sentence(&systems, &host.presences(&systems)?);
     let mend = format!("{missing} others are missing: `pubmark systems --hosts FILE` lists them by host");
     let mend = (missing > 0).then_some(mend);
-    let usable = Checkup { what: "systems".into(), severity: Severity::Good, found, mend };
+    let usable = DoctorCheck { what: "systems".into(), severity: Severity::Good, found, mend };
     Ok((host.facts()?, [clock, usable].into_iter().chain(host.examine()?).collect()))
 }
 
@@ -100,18 +100,18 @@ fn in_us(ns: i64) -> String {
     if ns.unsigned_abs() < SECOND { format!("{:.1} µs", ns as f64 / 1e3) } else { format!("{:.3} s", ns as f64 / 1e9) }
 }
 
-fn unreachable(error: &HostError) -> Checkup {
+fn unreachable(error: &HostError) -> DoctorCheck {
     let mend = "its `reach` has to be a command whose standard streams are a shell's there: try it followed by `sh`";
     let what = "the way to it".to_owned();
-    Checkup { what, severity: Severity::Bad, found: error.to_string(), mend: Some(mend.to_owned()) }
+    DoctorCheck { what, severity: Severity::Bad, found: error.to_string(), mend: Some(mend.to_owned()) }
 }
 
-fn code(checkups: &[Checkup]) -> Code {
+fn code(checkups: &[DoctorCheck]) -> Code {
     let bad = checkups.iter().any(|checkup| checkup.severity == Severity::Bad);
     if bad { Code::Gate } else { Code::Done }
 }
 
-fn show(checkups: &[Checkup]) {
+fn show(checkups: &[DoctorCheck]) {
     for checkup in checkups {
         let (word, paint) = match checkup.severity {
             Severity::Good => ("good", "32"),

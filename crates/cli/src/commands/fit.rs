@@ -9,17 +9,17 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::system::System;
 use pubmark_study::fit;
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::survey::{Survey, tool_of};
+use pubmark_study::survey::{HostSurvey, tool_of};
 
 /// Surveys the hosts of a plan, if there are others than this machine. With `install`, first installs there what is
 /// missing.
 ///
 /// # Errors
 /// If a host cannot be reached, differs from its description, or is the same machine as another.
-pub fn survey(plan: &StudyPlan, install: bool, voice: Voice) -> Result<Survey, Failure> {
+pub fn survey(plan: &StudyPlan, install: bool, voice: Voice) -> Result<HostSurvey, Failure> {
     let say = |text: &str| voice.note(text);
     let install: Option<&dyn Fn(&str)> = if install { Some(&say) } else { None };
-    let looked = Survey::of(plan, &agent_command()?, install);
+    let looked = HostSurvey::of(plan, &agent_command()?, install);
     looked.map_err(|error| {
         Failure::usage(format!(
             "{error}\n  help: `pubmark doctor --hosts FILE` looks at each host and at the way to it; nothing was started"
@@ -31,7 +31,7 @@ pub fn survey(plan: &StudyPlan, install: bool, voice: Voice) -> Result<Survey, F
 ///
 /// # Errors
 /// If no cell is left; the reasons are returned nevertheless.
-pub fn leave_out(plan: &mut StudyPlan, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
+pub fn leave_out(plan: &mut StudyPlan, survey: &HostSurvey) -> (Vec<String>, Result<(), Diagnostic>) {
     fit::leave_out(plan, &missing, survey)
 }
 

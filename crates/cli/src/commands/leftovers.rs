@@ -5,8 +5,8 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use pubmark_host::doctor::{Checkup, Severity};
-use pubmark_host::ledger::{Abandoned, abandoned};
+use pubmark_host::doctor::{DoctorCheck, Severity};
+use pubmark_host::ledger::{EndedRun, abandoned};
 use pubmark_load::agent::removal;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftovers, Removal, in_words};
@@ -34,12 +34,12 @@ fn removed(leftovers: &Leftovers) -> Removal {
 }
 
 /// Lists what runs have left at a server, one checkup per run; removes it if `is_removal`.
-pub fn at(typed: &str, is_removal: bool) -> Result<Vec<Checkup>, Failure> {
+pub fn at(typed: &str, is_removal: bool) -> Result<Vec<DoctorCheck>, Failure> {
     let endpoint = Endpoint::parse(typed).map_err(|error| Failure::usage(error.to_string()))?;
     let here = abandoned().into_iter().filter(|run| run.leftovers.is_at(&endpoint));
-    let see = |run: Abandoned| if is_removal { removal_of(&run, typed) } else { listed(&run, typed) };
-    let found: Vec<Checkup> = here.map(see).collect();
-    let nothing = Checkup {
+    let see = |run: EndedRun| if is_removal { removal_of(&run, typed) } else { listed(&run, typed) };
+    let found: Vec<DoctorCheck> = here.map(see).collect();
+    let nothing = DoctorCheck {
         what: "left by runs".into(),
         severity: Severity::Good,
         found: format!("nothing that is known at {endpoint}"),
@@ -48,19 +48,19 @@ pub fn at(typed: &str, is_removal: bool) -> Result<Vec<Checkup>, Failure> {
     Ok(if found.is_empty() { vec![nothing] } else { found })
 }
 
-fn checkup(run: &Abandoned, severity: Severity, found: String, mend: Option<String>) -> Checkup {
+fn checkup(run: &EndedRun, severity: Severity, found: String, mend: Option<String>) -> DoctorCheck {
     let Leftovers { run, begun, .. } = &run.leftovers;
-    Checkup { what: format!("left by run {run} of {begun}"), severity, found, mend }
+    DoctorCheck { what: format!("left by run {run} of {begun}"), severity, found, mend }
 }
 
-fn listed(run: &Abandoned, typed: &str) -> Checkup {
+fn listed(run: &EndedRun, typed: &str) -> DoctorCheck {
     match removal::list(&run.leftovers.clone().with_login_of(typed)) {
         Ok(things) => checkup(run, Severity::Note, in_words(&things), Some(run.leftovers.command())),
         Err(error) => checkup(run, Severity::Bad, error.to_string(), Some(forget(run))),
     }
 }
 
-fn removal_of(run: &Abandoned, typed: &str) -> Checkup {
+fn removal_of(run: &EndedRun, typed: &str) -> DoctorCheck {
     let removal = removed(&run.leftovers.clone().with_login_of(typed));
     if removal.left.is_empty() && removal.why.is_none() {
         run.close();
@@ -72,6 +72,6 @@ fn removal_of(run: &Abandoned, typed: &str) -> Checkup {
 }
 
 /// Returns advice for a server that is permanently gone.
-fn forget(run: &Abandoned) -> String {
+fn forget(run: &EndedRun) -> String {
     format!("try again; if the server is gone for good, delete {}", run.path.display())
 }

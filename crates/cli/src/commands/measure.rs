@@ -24,7 +24,7 @@ use pubmark_study::registry::{Registry, origin};
 use pubmark_study::results::{new_folder, newest_folder};
 use pubmark_study::runner::{Ending, RunStudy, StudyError, run_study};
 use pubmark_study::strategy::Strategy;
-use pubmark_study::survey::Survey;
+use pubmark_study::survey::HostSurvey;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,11 +58,11 @@ pub fn prepare(
     args: &MeasureArgs,
     wrong: &dyn Fn(Vec<Diagnostic>) -> Failure,
     voice: Voice,
-) -> Result<Survey, Failure> {
+) -> Result<HostSurvey, Failure> {
     if args.install && !args.dry_run {
         fit::install_missing(plan, voice);
     }
-    let survey = if args.dry_run { Survey::default() } else { fit::survey(plan, args.install, voice)? };
+    let survey = if args.dry_run { HostSurvey::default() } else { fit::survey(plan, args.install, voice)? };
     let (left_out, left) = fit::leave_out(plan, &survey);
     match &left_out[..] {
         // No cell is left: the reason is the error.

@@ -7,7 +7,7 @@ use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_calibrate::Helper;
-use pubmark_calibrate::sink::{Listening, Taken, endpoint, listen, reserve, serve};
+use pubmark_calibrate::sink::{Listening, SinkCounts, endpoint, listen, reserve, serve};
 use pubmark_study::context::RunError;
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ fn say(words: &impl Serialize) {
     print(&serde_json::to_string(words).unwrap_or_default());
 }
 
-fn alone(args: &SinkArgs) -> Result<Taken, Failure> {
+fn alone(args: &SinkArgs) -> Result<SinkCounts, Failure> {
     let listener = listen(args.port).map_err(|error| Failure::run(format!("cannot listen: {error}")))?;
     let address = listener.local_addr().map_err(|error| Failure::run(format!("cannot listen: {error}")))?;
     say(&Listening { endpoint: endpoint(address) });
@@ -39,7 +39,7 @@ fn alone(args: &SinkArgs) -> Result<Taken, Failure> {
 }
 
 /// Starts several processes on one port, each with its own limit on open files.
-fn share(args: &SinkArgs) -> Result<Taken, Failure> {
+fn share(args: &SinkArgs) -> Result<SinkCounts, Failure> {
     let never = AtomicBool::new(false);
     let cannot = |error: RunError| Failure::run(error);
     // Bound and not listening: it reserves the port and accepts no connection.
@@ -54,7 +54,7 @@ fn share(args: &SinkArgs) -> Result<Taken, Failure> {
     }
     say(&Listening { endpoint: endpoint(SocketAddr::from((Ipv4Addr::LOCALHOST, port))) });
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    let mut taken = Taken::default();
+    let mut taken = SinkCounts::default();
     for one in all {
         taken.add(&one.end(PATIENCE).map_err(cannot)?);
     }

@@ -10,7 +10,7 @@ use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::Reference;
 use pubmark_study::plan::StudyPlan;
-use pubmark_study::registry::{Included, Registry, STUDIES};
+use pubmark_study::registry::{IncludedStudy, Registry, STUDIES};
 use pubmark_study::runner::StudyError;
 
 /// Lists the studies, or prints one's file.
@@ -63,7 +63,7 @@ pub fn studies(args: &StudiesArgs, registry: &Registry) -> Result<Code, Failure>
 }
 
 /// Describes the published figures of a study's systems in a few words.
-fn published(included: &Included, registry: &Registry) -> Result<Option<String>, Failure> {
+fn published(included: &IncludedStudy, registry: &Registry) -> Result<Option<String>, Failure> {
     let Some(text) = included.reference else { return Ok(None) };
     let study = Study::parse(included.name, included.text, &|name| registry.find(name), &ReadOptions::default());
     let study = study.map_err(Failure::usage)?;

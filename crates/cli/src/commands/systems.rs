@@ -5,12 +5,12 @@ use super::{new_system, systems_on_hosts};
 use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print, width};
-use pubmark_host::install::{self, Presence};
+use pubmark_host::install::{self, Availability};
 use pubmark_model::secret::{HIDDEN, Secrets, is_secret_name, is_switch, recorded_text};
 use pubmark_model::system::{AgentSpec, System};
-use pubmark_model::tuning::Stock;
+use pubmark_model::tuning::DefaultValue;
 use pubmark_study::probe::probe;
-use pubmark_study::registry::user_files::{BroughtFile, RefusedFile};
+use pubmark_study::registry::user_files::{RefusedFile, UserFile};
 use pubmark_study::registry::{Registry, origin};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub fn systems(args: &SystemsArgs, mut registry: Registry) -> Result<Code, Failu
         presence
     };
     match presence {
-        Presence::Missing(error) if args.install => {
+        Availability::Missing(error) if args.install => {
             Err(Failure::run(format!("{name} is installed, but cannot be used: {error}")))
         }
         _ => Ok(Code::Done),
@@ -61,7 +61,7 @@ fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
         true => install::look(system),
         false => probe(system, &agent),
     };
-    let found: Vec<(Arc<System>, Presence)> =
+    let found: Vec<(Arc<System>, Availability)> =
         registry.systems().into_iter().map(|system| (system.clone(), presence(&system))).collect();
     let brought = registry.brought();
     let refused = brought.iter().filter_map(|file| Some((*file, file.system.as_ref().err()?)));
@@ -88,17 +88,17 @@ fn list(json: bool, registry: &Registry) -> Result<Code, Failure> {
 }
 
 /// Returns the row of an invalid file, with its first error.
-fn refused_row(file: &BroughtFile, why: &RefusedFile) -> [String; 5] {
+fn refused_row(file: &UserFile, why: &RefusedFile) -> [String; 5] {
     let why = why.to_string();
     let first = why.lines().next().unwrap_or_default().to_owned();
     [file.name.clone(), "(no system)".into(), "refused".into(), String::new(), first]
 }
 
-fn version(presence: &Presence) -> String {
+fn version(presence: &Availability) -> String {
     match presence {
-        Presence::Here(versions) => versions.get("version").and_then(Value::as_str).unwrap_or("here").to_owned(),
-        Presence::Missing(_) => "missing".into(),
-        Presence::External => "external".into(),
+        Availability::Here(versions) => versions.get("version").and_then(Value::as_str).unwrap_or("here").to_owned(),
+        Availability::Missing(_) => "missing".into(),
+        Availability::External => "external".into(),
     }
 }
 
@@ -121,15 +121,15 @@ fn join<T: ToString>(items: impl Iterator<Item = T>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn row(system: &System, presence: &Presence) -> [String; 5] {
+fn row(system: &System, presence: &Availability) -> [String; 5] {
     let how = match presence {
-        Presence::Here(_) if system.brought => install::called(system),
-        Presence::Here(_) => String::new(),
-        Presence::External => format!("pubmark bench {}://HOST:PORT", system.driver),
-        Presence::Missing(_) if !install::can(system) => system.install.manual.clone(),
-        Presence::Missing(_) => format!("pubmark systems {} --install", system.name),
+        Availability::Here(_) if system.brought => install::called(system),
+        Availability::Here(_) => String::new(),
+        Availability::External => format!("pubmark bench {}://HOST:PORT", system.driver),
+        Availability::Missing(_) if !install::can(system) => system.install.manual.clone(),
+        Availability::Missing(_) => format!("pubmark systems {} --install", system.name),
     };
-    let not_asked = (system.brought || !system.agent.built_in()) && matches!(presence, Presence::Here(_));
+    let not_asked = (system.brought || !system.agent.built_in()) && matches!(presence, Availability::Here(_));
     let version = if not_asked { "not asked".into() } else { version(presence) };
     [system.name.clone(), system.title.clone(), version, abilities(system), how]
 }
@@ -147,12 +147,12 @@ enum Group {
 impl Group {
     const ALL: [Group; 5] = [Group::Installed, Group::Installable, Group::External, Group::ByHand, Group::Refused];
 
-    fn of(system: &System, presence: &Presence) -> Group {
+    fn of(system: &System, presence: &Availability) -> Group {
         match presence {
-            Presence::Here(_) => Group::Installed,
-            Presence::External => Group::External,
-            Presence::Missing(_) if install::can(system) => Group::Installable,
-            Presence::Missing(_) => Group::ByHand,
+            Availability::Here(_) => Group::Installed,
+            Availability::External => Group::External,
+            Availability::Missing(_) if install::can(system) => Group::Installable,
+            Availability::Missing(_) => Group::ByHand,
         }
     }
 
@@ -280,15 +280,15 @@ fn variable(name: &str, value: &str, secrets: &Secrets) -> String {
     format!("{name}={}", if secret { HIDDEN.to_owned() } else { secrets.hide(value) })
 }
 
-fn describe(system: &System, presence: &Presence) {
+fn describe(system: &System, presence: &Availability) {
     match presence {
-        Presence::Here(versions) => {
+        Availability::Here(versions) => {
             for (name, value) in versions {
                 line(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             }
         }
-        Presence::Missing(error) => line("missing", error),
-        Presence::External => line("external", "pubmark does not start it: name one that runs"),
+        Availability::Missing(error) => line("missing", error),
+        Availability::External => line("external", "pubmark does not start it: name one that runs"),
     }
     for command in install::commands(system) {
         line("install", &command.join(" "));
@@ -322,8 +322,8 @@ fn describe(system: &System, presence: &Presence) {
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
         if let Some(tuned) = &option.tuned {
             print(&match &tuned.stock {
-                Stock::Value(stock) => format!("      vendor default {}: {}", recorded(stock), tuned.why),
-                Stock::Stays(stays) => format!("      with stock settings too: {}; {stays}", tuned.why),
+                DefaultValue::Value(stock) => format!("      vendor default {}: {}", recorded(stock), tuned.why),
+                DefaultValue::Stays(stays) => format!("      with stock settings too: {}; {stays}", tuned.why),
             });
         }
     }
@@ -337,7 +337,7 @@ fn describe(system: &System, presence: &Presence) {
     for text in &system.notes {
         print(&format!("note: {text}"));
     }
-    if matches!(presence, Presence::Missing(_)) && install::can(system) {
+    if matches!(presence, Availability::Missing(_)) && install::can(system) {
         note("It is not installed: `--install` does it.");
     }
 }
@@ -379,11 +379,11 @@ fn shell(command: &[String], secrets: &Secrets) -> String {
     secrets.hide(&words.collect::<Vec<_>>().join(" "))
 }
 
-fn as_json(system: &System, presence: &Presence) -> Value {
+fn as_json(system: &System, presence: &Availability) -> Value {
     let (versions, missing) = match presence {
-        Presence::Here(versions) => (Value::from(versions.clone()), Value::Null),
-        Presence::Missing(error) => (Value::Null, error.clone().into()),
-        Presence::External => (Value::Null, Value::Null),
+        Availability::Here(versions) => (Value::from(versions.clone()), Value::Null),
+        Availability::Missing(error) => (Value::Null, error.clone().into()),
+        Availability::External => (Value::Null, Value::Null),
     };
     let secrets = system.secrets(&system.defaults());
     let hidden = |command: &[String]| command.iter().map(|word| secrets.hide(word)).collect::<Vec<_>>();

@@ -6,8 +6,8 @@ use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_host::error::HostError;
 use pubmark_host::inbox::inbox;
-use pubmark_host::install::{self, Presence};
-use pubmark_host::reach::{Host, Wanted};
+use pubmark_host::install::{self, Availability};
+use pubmark_host::reach::{Host, SharedRunSettings};
 use pubmark_model::host::HostSpec;
 use pubmark_model::hosts::{Duty, ListedHost};
 use pubmark_model::secret::Secrets;
@@ -26,7 +26,7 @@ pub fn systems(args: &SystemsArgs, file: &Path, registry: &mut Registry) -> Resu
     let wanted = one.clone().map_or_else(|| registry.systems(), |system| vec![system]);
     let wanted: Vec<&System> = wanted.iter().map(|system| &**system).collect();
     let one = one.as_deref();
-    let mut all: Vec<(String, Result<Vec<Presence>, HostError>)> = Vec::new();
+    let mut all: Vec<(String, Result<Vec<Availability>, HostError>)> = Vec::new();
     for host in &hosts(file)?.0 {
         let install = one.filter(|system| args.install && may_need(host, system));
         all.push((host.spec.name.clone(), look(&host.spec, &wanted, install)));
@@ -58,11 +58,12 @@ pub fn secrets_of<'s>(systems: impl IntoIterator<Item = &'s System>) -> Secrets 
 }
 
 /// Returns what can be used on a host, in the order of the systems.
-fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Result<Vec<Presence>, HostError> {
+fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Result<Vec<Availability>, HostError> {
     let agent = agent_command().map_err(|error| HostError::Failed(error.to_string()))?;
     let (inbox, _words) = inbox();
     let secrets = secrets_of(systems.iter().copied().chain(install));
-    let wanted = Wanted { built_in: &agent, logs: Path::new(""), secrets: &secrets, interrupt: &NEVER, inbox };
+    let wanted =
+        SharedRunSettings { built_in: &agent, logs: Path::new(""), secrets: &secrets, interrupt: &NEVER, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;
     if let Some(system) = install {
         note(&format!("installing {} on host {}", system.name, spec.name));
@@ -73,21 +74,21 @@ fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Resul
 }
 
 /// Returns a system's cell of the table: its version, or that it is missing.
-fn short(presence: &Presence) -> String {
+fn short(presence: &Availability) -> String {
     match presence {
-        Presence::Here(found) => found.get("version").and_then(Value::as_str).unwrap_or("here").to_owned(),
-        Presence::Missing(_) => "missing".into(),
-        Presence::External => "external".into(),
+        Availability::Here(found) => found.get("version").and_then(Value::as_str).unwrap_or("here").to_owned(),
+        Availability::Missing(_) => "missing".into(),
+        Availability::External => "external".into(),
     }
 }
 
 /// Describes one system, with the reason and advice.
-fn in_full(found: &Result<Vec<Presence>, HostError>) -> String {
+fn in_full(found: &Result<Vec<Availability>, HostError>) -> String {
     match found {
         Ok(found) => found
             .iter()
             .map(|presence| match presence {
-                Presence::Missing(why) => format!("missing: {why}"),
+                Availability::Missing(why) => format!("missing: {why}"),
                 presence => short(presence),
             })
             .collect(),
@@ -95,8 +96,8 @@ fn in_full(found: &Result<Vec<Presence>, HostError>) -> String {
     }
 }
 
-fn table(systems: &[&System], all: &[(String, Result<Vec<Presence>, HostError>)]) {
-    let cells = |found: &Result<Vec<Presence>, HostError>, row: usize| match found {
+fn table(systems: &[&System], all: &[(String, Result<Vec<Availability>, HostError>)]) {
+    let cells = |found: &Result<Vec<Availability>, HostError>, row: usize| match found {
         Ok(found) => found.get(row).map(short).unwrap_or_default(),
         Err(_) => "?".into(),
     };
@@ -116,17 +117,17 @@ fn table(systems: &[&System], all: &[(String, Result<Vec<Presence>, HostError>)]
         print(line.trim_end());
     }
     let missing = all.iter().flat_map(|(_, found)| found.iter().flatten());
-    if missing.into_iter().any(|presence| matches!(presence, Presence::Missing(_))) {
+    if missing.into_iter().any(|presence| matches!(presence, Availability::Missing(_))) {
         note("`pubmark systems NAME --hosts FILE` says what is missing; with --install it is brought there");
     }
 }
 
-fn as_json(systems: &[&System], found: &Result<Vec<Presence>, HostError>) -> Value {
-    let one = |(system, presence): (&&System, &Presence)| {
+fn as_json(systems: &[&System], found: &Result<Vec<Availability>, HostError>) -> Value {
+    let one = |(system, presence): (&&System, &Availability)| {
         let (versions, missing) = match presence {
-            Presence::Here(versions) => (Value::from(versions.clone()), Value::Null),
-            Presence::Missing(why) => (Value::Null, why.clone().into()),
-            Presence::External => (Value::Null, Value::Null),
+            Availability::Here(versions) => (Value::from(versions.clone()), Value::Null),
+            Availability::Missing(why) => (Value::Null, why.clone().into()),
+            Availability::External => (Value::Null, Value::Null),
         };
         json!({ "name": system.name, "versions": versions, "missing": missing, "install": install::can(system) })
     };
@@ -137,12 +138,12 @@ fn as_json(systems: &[&System], found: &Result<Vec<Presence>, HostError>) -> Val
 }
 
 /// Describes what can be used on a host in one sentence. Returns also how many systems cannot.
-pub fn in_a_sentence(systems: &[&System], found: &[Presence]) -> (String, usize) {
-    let here = systems.iter().zip(found).filter(|(_, presence)| matches!(presence, Presence::Here(_)));
+pub fn in_a_sentence(systems: &[&System], found: &[Availability]) -> (String, usize) {
+    let here = systems.iter().zip(found).filter(|(_, presence)| matches!(presence, Availability::Here(_)));
     let named = here.map(|(system, presence)| match short(presence) {
         word if word == "here" => system.name.clone(),
         version => format!("{} {version}", system.name),
     });
-    let missing = found.iter().filter(|presence| matches!(presence, Presence::Missing(_))).count();
+    let missing = found.iter().filter(|presence| matches!(presence, Availability::Missing(_))).count();
     (named.collect::<Vec<_>>().join(", "), missing)
 }

@@ -7,7 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::output::note;
 use pubmark_import::trace::TraceRow;
 use pubmark_load::agent::listening::overhear;
-use pubmark_load::shard::Overheard;
+use pubmark_load::shard::ListenerEvent;
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionSpec, Options};
@@ -53,7 +53,7 @@ pub fn record(args: &TraceArgs, scale: f64) -> Result<Code, Failure> {
         endpoint: endpoint.to_string(),
     };
     let mut failure = None;
-    let mut hear = |event: Overheard<'_>| match recording.hear(&event, &mut output) {
+    let mut hear = |event: ListenerEvent<'_>| match recording.hear(&event, &mut output) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
             failure = Some(error);
@@ -123,15 +123,15 @@ fn system(protocol: Protocol) -> &'static str {
 }
 
 impl Recording {
-    fn hear(&mut self, event: &Overheard<'_>, output: &mut TraceOutput) -> Result<(), Failure> {
+    fn hear(&mut self, event: &ListenerEvent<'_>, output: &mut TraceOutput) -> Result<(), Failure> {
         match *event {
-            Overheard::Subscribed(at_ns) => {
+            ListenerEvent::Subscribed(at_ns) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
                 self.began = Some((now, at_ns));
                 note(&format!("recording at {}: press Ctrl-C to end", self.endpoint));
                 output.flush()
             }
-            Overheard::Message { at_ns, topic, bytes } => {
+            ListenerEvent::Message { at_ns, topic, bytes } => {
                 let (began_ns, from_ns) = self.began.unwrap_or_default();
                 self.last_ns = at_ns.saturating_sub(from_ns);
                 self.messages += 1;
@@ -144,7 +144,7 @@ impl Recording {
                 let time_ns = began_ns.saturating_add(self.last_ns);
                 output.row(&TraceRow { time_ns, flow: String::from_utf8_lossy(topic), bytes })
             }
-            Overheard::Idle => output.flush(),
+            ListenerEvent::Idle => output.flush(),
         }
     }
 

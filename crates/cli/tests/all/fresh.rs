@@ -10,7 +10,7 @@ use pubmark_model::setting::FreshServer;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::context::RunContext;
 use pubmark_study::registry;
-use pubmark_study::run::{Made, make};
+use pubmark_study::run::{FinishedRecord, make};
 use pubmark_study::servers::Servers;
 use serde_json::Value;
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ impl Stage {
             servers: &mut self.servers,
             news: &mut |_| {},
         };
-        let Made { mut record, tear_down } = make(cell, at, &mut stage).unwrap();
+        let FinishedRecord { mut record, tear_down } = make(cell, at, &mut stage).unwrap();
         record.verdict.valid = is_valid;
         let lasting = act(&record);
         let (stays, left) = tear_down.settle(&record);

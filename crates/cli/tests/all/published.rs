@@ -5,15 +5,15 @@ use pubmark_model::figure::Figure;
 use pubmark_model::plan::cells;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Reference, ReferenceRow};
-use pubmark_study::registry::{self, Included, STUDIES};
+use pubmark_study::registry::{self, IncludedStudy, STUDIES};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn study(included: &Included) -> Study {
+fn study(included: &IncludedStudy) -> Study {
     Study::parse(included.name, included.text, &registry::built_in, &ReadOptions::default()).unwrap()
 }
 
-fn rows(included: &Included) -> Vec<ReferenceRow> {
+fn rows(included: &IncludedStudy) -> Vec<ReferenceRow> {
     let text = included.reference.unwrap_or_default();
     Reference::check("reference.csv", text, &registry::built_in, &study(included))
         .unwrap_or_else(|errors| panic!("{errors}"))

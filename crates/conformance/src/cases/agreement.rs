@@ -5,7 +5,7 @@ use super::scripts::KNOWN;
 use super::sent::FAN_OUT;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::agree;
-use crate::wrong::Wrong;
+use crate::wrong::CaseFailure;
 
 pub const CASES: &[Case] = &[case(
     "figures-agree",
@@ -16,7 +16,7 @@ pub const CASES: &[Case] = &[case(
         all_times(&*bench.receives(&KNOWN)?, &KNOWN)?;
         bench.results(|name, flow, workload| {
             agree(flow, workload).map_err(|wrong| match wrong {
-                Wrong::Did(what) => Wrong::Did(format!("in `{name}`: {what}")),
+                CaseFailure::Did(what) => CaseFailure::Did(format!("in `{name}`: {what}")),
                 other => other,
             })
         })

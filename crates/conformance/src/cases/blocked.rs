@@ -4,8 +4,8 @@
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::read;
-use crate::sending::{Reads, Sending, SentOut};
-use crate::wrong::{Wrong, due};
+use crate::sending::{Reads, ScriptOutcome, Sending};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use pubmark_model::workload::{Pattern, Transport};
 use std::rc::Rc;
@@ -64,9 +64,9 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-fn played(bench: &Bench<'_>, [pushed, published]: [&'static Sending; 2]) -> Result<Rc<SentOut>, Wrong> {
+fn played(bench: &Bench<'_>, [pushed, published]: [&'static Sending; 2]) -> Result<Rc<ScriptOutcome>, CaseFailure> {
     if bench.transport == Some(Transport::Udp) {
-        return Err(Wrong::NotTried("udp holds nobody back".into()));
+        return Err(CaseFailure::NotTried("udp holds nobody back".into()));
     }
     bench.sends(if bench.plays(Pattern::Pipeline) { pushed } else { published })
 }
@@ -75,7 +75,7 @@ const NOT_HELD: &str = "its library took all messages at once, though nobody rea
 
 /// Checks that the time that the system keeps a publisher waiting counts from the due time to the arrival: only the
 /// generator delay in a message's header is subtracted.
-fn waited(out: &SentOut) -> Result<(), Wrong> {
+fn waited(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let over_ns = out.read_again_ns.unwrap_or(Ns::MAX);
     let came = out.messages(0, 0);
     let held = came.iter().filter_map(|heard| {
@@ -85,7 +85,7 @@ fn waited(out: &SentOut) -> Result<(), Wrong> {
     });
     let mut held: Vec<(Ns, Ns, Ns)> = held.collect();
     if held.is_empty() {
-        return Err(Wrong::NotTried(NOT_HELD.into()));
+        return Err(CaseFailure::NotTried(NOT_HELD.into()));
     }
     held.sort_unstable_by_key(|(waited, _, own)| own * 1_000 / waited);
     let (waited, late, own) = held[held.len() / 2];
@@ -106,12 +106,12 @@ fn waited(out: &SentOut) -> Result<(), Wrong> {
     })
 }
 
-fn given_up(out: &SentOut) -> Result<(), Wrong> {
+fn given_up(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let total = out.totals.first().copied().unwrap_or_default();
     let (dues, window) = out.plan(0);
     let came = out.messages(0, 0).len() as u64;
     if came == dues.len() as u64 {
-        return Err(Wrong::NotTried(NOT_HELD.into()));
+        return Err(CaseFailure::NotTried(NOT_HELD.into()));
     }
     due(total.sent == came, || format!("when it was read again {came} messages came; it says {} sent", total.sent))?;
     let first = window.start as u64;

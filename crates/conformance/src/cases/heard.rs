@@ -7,7 +7,7 @@ use crate::case::{Case, of_sockets as case};
 use crate::figures::{TimeDue, apart, holds, paused, read};
 use crate::receiving::{Playback, Received};
 use crate::tap::SentLine;
-use crate::wrong::{Wrong, due};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
 use pubmark_model::workload::{Pattern, Transport};
@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
         |bench| {
             for script in [&KNOWN, &TWO] {
                 if let Some(early) = &bench.receives(script)?.early {
-                    return Err(Wrong::did(format!("a publisher had sent no probe yet: {early}")));
+                    return Err(CaseFailure::did(format!("a publisher had sent no probe yet: {early}")));
                 }
             }
             Ok(())
@@ -169,7 +169,7 @@ pub const CASES: &[Case] = &[
     case("receive-crash", "crash in a silence", "nothing is heard any more, and the books are what came", killed),
     case("drain-complete", "all messages, and no end marker", "drained at once: nothing is missing", |bench| {
         if bench.features.drains_by_markers {
-            return Err(Wrong::NotTried("by its `hello` its drain ends with end markers".into()));
+            return Err(CaseFailure::NotTried("by its `hello` its drain ends with end markers".into()));
         }
         drained(bench, &UNMARKED, |after| after < Duration::from_millis(1_500), "nothing was missing")
     }),
@@ -202,12 +202,12 @@ pub const CASES: &[Case] = &[
     case("reply", "requests", "each comes back as it is", echo),
 ];
 
-fn ledger(received: &Received, wanted: LedgerCounts) -> Result<(), Wrong> {
+fn ledger(received: &Received, wanted: LedgerCounts) -> Result<(), CaseFailure> {
     let said = received.result.ledger;
     due(said == wanted, || format!("its ledger says {said:?}; due was {wanted:?}"))
 }
 
-fn counted(bench: &Bench<'_>, name: &str, wanted: u64, of: fn(&LedgerCounts) -> u64) -> Result<(), Wrong> {
+fn counted(bench: &Bench<'_>, name: &str, wanted: u64, of: fn(&LedgerCounts) -> u64) -> Result<(), CaseFailure> {
     let said = of(&bench.receives(&FLAWED)?.result.ledger);
     due(said == wanted, || format!("`{name}` is {said}, and there were {wanted}"))
 }
@@ -222,7 +222,7 @@ fn truth(
     script: &Playback,
     (name, packed): (&str, Option<&PackedHistogram>),
     of: fn(&SentLine) -> Ns,
-) -> Result<(), Wrong> {
+) -> Result<(), CaseFailure> {
     let due = |said: &SentLine| {
         let said_ns = of(said);
         TimeDue { said_ns, least_ns: said_ns + (said.went_ns - said.sent_ns) }
@@ -231,22 +231,22 @@ fn truth(
     holds(name, &read(name, packed)?, &truth, &received.late)
 }
 
-pub fn latency(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn latency(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     let packed = received.result.histograms.latency.as_ref();
     truth(received, script, ("latency", packed), |said| said.sent_ns - said.due_ns - said.own_ns)
 }
 
-pub fn intended(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn intended(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     let packed = received.result.histograms.intended_latency.as_ref();
     truth(received, script, ("intended_latency", packed), |said| said.sent_ns - said.due_ns)
 }
 
-pub fn service(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn service(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     truth(received, script, ("service_latency", received.result.histograms.service_latency.as_ref()), |_| 0)
 }
 
 /// Checks that the three times differ by what the messages' headers say, whatever their transit took.
-pub fn all_apart(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn all_apart(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     let figures = &received.result.histograms;
     let latency = read("latency", figures.latency.as_ref())?;
     let intended = read("intended_latency", figures.intended_latency.as_ref())?;
@@ -258,7 +258,7 @@ pub fn all_apart(received: &Received, script: &Playback) -> Result<(), Wrong> {
     apart(("intended_latency", &intended), ("latency", &latency), mean(|said| said.own_ns))
 }
 
-pub fn all_times(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn all_times(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     latency(received, script)?;
     intended(received, script)?;
     service(received, script)?;
@@ -266,7 +266,7 @@ pub fn all_times(received: &Received, script: &Playback) -> Result<(), Wrong> {
 }
 
 /// Checks the mean difference between latencies; the transit time is in both of a pair.
-fn jitter_is(received: &Received, pairs: u64, wanted: Ns) -> Result<(), Wrong> {
+fn jitter_is(received: &Received, pairs: u64, wanted: Ns) -> Result<(), CaseFailure> {
     let result = &received.result;
     // The window's first message may follow the last of the warm-up.
     due(result.jitter_pairs.abs_diff(pairs) <= 1, || {
@@ -284,11 +284,11 @@ fn jitter_is(received: &Received, pairs: u64, wanted: Ns) -> Result<(), Wrong> {
     })
 }
 
-fn jitter(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn jitter(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     jitter_is(&*bench.receives(&KNOWN)?, 199, LATENCY[1] - LATENCY[0])
 }
 
-fn across_gaps(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn across_gaps(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&GAPS)?;
     ledger(&received, LedgerCounts { expected: 600, delivered: 540, ..none() })?;
     all_times(&received, &GAPS)?;
@@ -296,7 +296,7 @@ fn across_gaps(bench: &Bench<'_>) -> Result<(), Wrong> {
     jitter_is(&received, 480, 0)
 }
 
-fn changed(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn changed(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&SPOILT)?;
     let count = SPOILT_AT.len() as u64;
     ledger(&received, LedgerCounts { expected: 200, delivered: 200, corrupted: count, ..none() })?;
@@ -319,7 +319,7 @@ fn changed(bench: &Bench<'_>) -> Result<(), Wrong> {
     ledger(&received, LedgerCounts { expected: 24, delivered: 24, corrupted: 8, ..none() })
 }
 
-fn short(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn short(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&SHORT)?;
     let service_of = received.result.histograms.service_latency.as_ref();
     due(service_of.is_none(), || "it has a `service_latency` of messages that do not say when they were sent".into())?;
@@ -334,9 +334,9 @@ fn short(bench: &Bench<'_>) -> Result<(), Wrong> {
     service(&received, &MIDDLE)
 }
 
-fn all_of_many(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn all_of_many(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     if bench.transport == Some(Transport::Udp) {
-        return Err(Wrong::NotTried("udp loses what comes too fast".into()));
+        return Err(CaseFailure::NotTried("udp loses what comes too fast".into()));
     }
     let script = if bench.plays(Pattern::Pipeline) { &MANY_PUSHED } else { &MANY_PUBLISHED };
     let received = bench.receives(script)?;
@@ -361,7 +361,7 @@ fn all_of_many(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn arrived(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn arrived(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&KNOWN)?;
     let said = received.result.arrived;
     let wanted = went(&received, &all(&received), received.window_ns(), received.window_end());
@@ -382,7 +382,7 @@ fn went(received: &Received, said: &[SentLine], from_ns: Ns, to_ns: Ns) -> Range
 }
 
 /// Checks that the slices count the messages that arrived until their ends, and hold their latencies.
-pub fn series(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn series(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     let series = &received.result.series;
     let slice = received.workload.slice_ns();
     due(series.slice_ns == slice, || format!("`slice_ns` is {}, not {slice}", series.slice_ns))?;
@@ -401,7 +401,7 @@ pub fn series(received: &Received, script: &Playback) -> Result<(), Wrong> {
             .and_then(Option::as_ref)
             .map(|packed| packed.read(PackedHistogram::SLICE_DIGITS))
             .transpose();
-        let latencies = latencies.map_err(|error| Wrong::did(format!("`series.latency[{at}]`: {error}")))?;
+        let latencies = latencies.map_err(|error| CaseFailure::did(format!("`series.latency[{at}]`: {error}")))?;
         timed += latencies.as_ref().map_or(0, Histogram::count);
         for (name, count, of) in [("delivered", delivered, &all), ("latency", timed, &sound)] {
             let wanted = went(received, of, from, ends);
@@ -429,7 +429,7 @@ pub fn series(received: &Received, script: &Playback) -> Result<(), Wrong> {
 }
 
 /// Checks that `last_arrival_ns` is the arrival of the window's last message.
-pub fn last_arrival(received: &Received, script: &Playback) -> Result<(), Wrong> {
+pub fn last_arrival(received: &Received, script: &Playback) -> Result<(), CaseFailure> {
     let last = received.sound(&script.window).iter().map(|said| said.went_ns).max().unwrap_or(0);
     let said = received.result.last_arrival_ns.unwrap_or_default();
     due((last..=last + received.late.single()).contains(&said), || {
@@ -437,7 +437,7 @@ pub fn last_arrival(received: &Received, script: &Playback) -> Result<(), Wrong>
     })
 }
 
-fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn empty(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let result = &bench.receives(&KNOWN)?.result;
     due(result.histograms.send_lag.is_none() && result.histograms.own_lag.is_none(), || {
         "it has a lag of sending, and sent nothing".into()
@@ -445,13 +445,13 @@ fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(result.publishers.is_empty(), || format!("it has no publisher, and says {:?}", result.publishers))
 }
 
-fn stalls(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn stalls(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     silent_for(&*bench.receives(&SILENT)?, &SILENCES)
 }
 
 /// Checks that these silences of the window were reported: their number, and length and instant of the longest. The
 /// machine may have added some.
-pub fn silent_for(received: &Received, silences: &[(Ns, Ns)]) -> Result<(), Wrong> {
+pub fn silent_for(received: &Received, silences: &[(Ns, Ns)]) -> Result<(), CaseFailure> {
     let Some(said) = received.result.stalls else { return Ok(()) };
     let (count, late) = (silences.len() as u64, received.late.single());
     let Some((at, longest)) = silences.iter().max_by_key(|(_, length)| *length) else { return Ok(()) };
@@ -471,7 +471,7 @@ pub fn silent_for(received: &Received, silences: &[(Ns, Ns)]) -> Result<(), Wron
 /// Length below which a silence is no stall.
 const SHORTEST_SILENCE: Ns = 100 * MILLISECOND;
 
-fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn stopped(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&STOPPED)?;
     let ledger = received.result.ledger;
     due((ledger.expected, ledger.delivered) == (200, 200), || {
@@ -492,7 +492,7 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     paused(&bench.features, &received.agent)
 }
 
-fn counted_at_max(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn counted_at_max(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&COUNTED)?;
     let result = &received.result;
     ledger(&received, LedgerCounts { expected: 200, delivered: 200, ..LedgerCounts::default() })?;
@@ -510,17 +510,22 @@ fn counted_at_max(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
-fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn killed(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&KILLED)?;
     half_came(&received.result, received.drained_after, 103 * MILLISECOND)
 }
 
-fn drained(bench: &Bench<'_>, script: &'static Playback, good: fn(Duration) -> bool, why: &str) -> Result<(), Wrong> {
+fn drained(
+    bench: &Bench<'_>,
+    script: &'static Playback,
+    good: fn(Duration) -> bool,
+    why: &str,
+) -> Result<(), CaseFailure> {
     let after = bench.receives(script)?.drained_after;
     due(good(after), || format!("{why}, and it said `drained` {} ms after `drain`", after.as_millis()))
 }
 
-fn echo(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn echo(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let received = bench.receives(&ECHO)?;
     for (requester, (said, back)) in received.said.iter().zip(&received.back).enumerate() {
         // The first that came back is the probe.

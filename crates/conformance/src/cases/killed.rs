@@ -1,10 +1,10 @@
 //! Killed clients: nothing of them stays at the server, and their counts are complete.
 
-use crate::case::{Case, Needs};
-use crate::crash::{Crashed, ENDED, LOST_EVERY, of_publishers, of_subscribers, open, publishes, subscribes, who};
+use crate::case::{Case, CaseNeeds};
+use crate::crash::{CrashOutcome, ENDED, LOST_EVERY, of_publishers, of_subscribers, open, publishes, subscribes, who};
 use crate::figures::SLACK;
 use crate::order::planned;
-use crate::wrong::{Wrong, due};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::header::END;
 use pubmark_model::protocol::{FlowResult, PublisherTotal, Ranges};
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
@@ -20,19 +20,19 @@ pub const CASES: &[Case] = &[
         name: "server-crash",
         sent: "crash in the middle of the window, to a publisher at a server that acknowledges all but every 7th message",
         due: "no leave is taken, nothing follows, and the books are what came and what was acknowledged",
-        needs: Needs::Peer,
+        needs: CaseNeeds::Peer,
         run: |bench| published(&of_publishers(bench)?),
     },
     Case {
         name: "server-receive-crash",
         sent: "crash in a silence, to a subscriber at a server",
         due: "no leave is taken, nothing is heard any more, and the books are what came",
-        needs: Needs::Peer,
+        needs: CaseNeeds::Peer,
         run: |bench| heard(&of_subscribers(bench)?),
     },
 ];
 
-fn published(crashed: &Crashed) -> Result<(), Wrong> {
+fn published(crashed: &CrashOutcome) -> Result<(), CaseFailure> {
     vanished(crashed, publishes)?;
     let came = sequences(crashed);
     due(!came.contains(&END.into()), || "an end marker came: nobody was there to send it".into())?;
@@ -42,7 +42,7 @@ fn published(crashed: &Crashed) -> Result<(), Wrong> {
     if crashed.workload.qos > 0 { acknowledged(crashed, &came) } else { Ok(()) }
 }
 
-fn heard(crashed: &Crashed) -> Result<(), Wrong> {
+fn heard(crashed: &CrashOutcome) -> Result<(), CaseFailure> {
     vanished(crashed, subscribes)?;
     half_came(&crashed.result, crashed.drained_after, 400 * MILLISECOND)?;
     match count(&crashed.result.missing) {
@@ -54,7 +54,7 @@ fn heard(crashed: &Crashed) -> Result<(), Wrong> {
 }
 
 /// Checks that clients of this kind have gone without a disconnect message, and that none comes back.
-fn vanished(crashed: &Crashed, kind: fn(&ClientAct) -> bool) -> Result<(), Wrong> {
+fn vanished(crashed: &CrashOutcome, kind: fn(&ClientAct) -> bool) -> Result<(), CaseFailure> {
     let (before, after) = crashed.seen.split_at(crashed.by_then);
     let killed = who(before, kind);
     due(!killed.is_empty(), || "before it was killed the server had seen nothing of it".into())?;
@@ -68,7 +68,7 @@ fn vanished(crashed: &Crashed, kind: fn(&ClientAct) -> bool) -> Result<(), Wrong
 }
 
 /// Returns the messages that came to the server, in the order of arrival, without probes.
-fn sequences(crashed: &Crashed) -> Vec<u64> {
+fn sequences(crashed: &CrashOutcome) -> Vec<u64> {
     let sequence = |act: ClientAct| match act {
         ClientAct::Published(header) => header.map(|header| header.sequence).filter(|sequence| *sequence <= END),
         _ => None,
@@ -77,7 +77,7 @@ fn sequences(crashed: &Crashed) -> Vec<u64> {
 }
 
 /// Checks that the server acknowledged all in `acked`, and that all it did not acknowledge is in `unacked`.
-fn acknowledged(crashed: &Crashed, came: &[u64]) -> Result<(), Wrong> {
+fn acknowledged(crashed: &CrashOutcome, came: &[u64]) -> Result<(), CaseFailure> {
     let total = crashed.totals.first().copied().unwrap_or_default();
     let window = total.window_first..total.window_end;
     let confirms = |sequence: &&u64| window.contains(*sequence) && !(**sequence + 1).is_multiple_of(LOST_EVERY);
@@ -108,7 +108,7 @@ pub fn books_fit(
     (dues, of_window): (usize, usize),
     totals: &[PublisherTotal],
     result: &FlowResult,
-) -> Result<(), Wrong> {
+) -> Result<(), CaseFailure> {
     let total = totals.first().copied().unwrap_or_default();
     let said = result.publishers.first().copied().unwrap_or_default();
     due(total == said && total.adds_up(), || format!("`sent` said {total:?}, and its result {said:?}"))?;
@@ -123,7 +123,7 @@ pub fn books_fit(
 
 /// Checks the result of subscribers that were killed when half of 200 messages had come, without a silence longer than
 /// `silence_ns`.
-pub fn half_came(result: &FlowResult, drained_after: Duration, silence_ns: Ns) -> Result<(), Wrong> {
+pub fn half_came(result: &FlowResult, drained_after: Duration, silence_ns: Ns) -> Result<(), CaseFailure> {
     let ledger = result.ledger;
     due((ledger.expected, ledger.delivered) == (200, 100), || {
         format!(

@@ -1,14 +1,14 @@
 //! Delay of the agent's sends, computed from the messages.
 
 use crate::figures::{counts, read};
-use crate::sending::SentOut;
-use crate::wrong::{Wrong, due};
+use crate::sending::ScriptOutcome;
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::header::Header;
 use pubmark_model::protocol::PackedHistogram;
 use pubmark_model::units::{Ns, format_time};
 
 /// Returns the headers of the window's messages, as one subscriber of each publisher received them.
-pub fn window(out: &SentOut) -> Vec<Header> {
+pub fn window(out: &ScriptOutcome) -> Vec<Header> {
     let of = |publisher| {
         let (_, window) = out.plan(publisher);
         let headers = out.messages(out.socket_of(publisher), publisher).into_iter().filter_map(|heard| heard.header);
@@ -18,25 +18,25 @@ pub fn window(out: &SentOut) -> Vec<Header> {
 }
 
 /// Checks that `send_lag` agrees with the messages.
-pub fn send_lag(out: &SentOut) -> Result<(), Wrong> {
+pub fn send_lag(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     lag(out, "send_lag", out.result.histograms.send_lag.as_ref(), |header| {
         Some(header.sent_ns?.saturating_sub(header.intended_ns))
     })
 }
 
 /// Checks that `own_lag` agrees with the messages.
-pub fn own_lag(out: &SentOut) -> Result<(), Wrong> {
+pub fn own_lag(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     lag(out, "own_lag", out.result.histograms.own_lag.as_ref(), |header| {
         Some(header.sent_ns?.saturating_sub(header.free_ns?))
     })
 }
 
 fn lag(
-    out: &SentOut,
+    out: &ScriptOutcome,
     name: &str,
     packed: Option<&PackedHistogram>,
     of: fn(&Header) -> Option<Ns>,
-) -> Result<(), Wrong> {
+) -> Result<(), CaseFailure> {
     let histogram = read(name, packed)?;
     let mut truth: Vec<Ns> = window(out).iter().filter_map(of).collect();
     truth.sort_unstable();

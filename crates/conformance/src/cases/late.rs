@@ -10,9 +10,9 @@ use crate::case::{Case, of_sockets as case};
 use crate::course::Stop;
 use crate::figures::{longer, paused_for, read};
 use crate::receiving::{Playback, Received};
-use crate::sending::{Sending, SentOut};
-use crate::tap::{Flaw, Line};
-use crate::wrong::{Wrong, due};
+use crate::sending::{ScriptOutcome, Sending};
+use crate::tap::{MessageFlaw, ScriptedMessage};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::header::Header;
 use pubmark_model::protocol::LedgerCounts;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
@@ -57,18 +57,18 @@ const MESSAGES: u64 = 41 + 41 + 111;
 
 /// Delays of the messages after the last long silence, in turn: total delay, the sender's part of it, and the flaw in
 /// their headers.
-const LATENESS: [(Ns, Ns, Flaw); 8] = [
-    (0, 0, Flaw::None),
-    (1_200 * MILLISECOND, 0, Flaw::None),
-    (1_200 * MILLISECOND, 0, Flaw::FreeTooLate),
-    (1_250 * MILLISECOND, 0, Flaw::FreeTooEarly),
-    (2_500 * MILLISECOND, 1_100 * MILLISECOND, Flaw::None),
-    (4_400 * MILLISECOND, 0, Flaw::None),
-    (5_000 * MILLISECOND, 4_700 * MILLISECOND, Flaw::None),
-    (5_000 * MILLISECOND, 0, Flaw::None),
+const LATENESS: [(Ns, Ns, MessageFlaw); 8] = [
+    (0, 0, MessageFlaw::None),
+    (1_200 * MILLISECOND, 0, MessageFlaw::None),
+    (1_200 * MILLISECOND, 0, MessageFlaw::FreeTooLate),
+    (1_250 * MILLISECOND, 0, MessageFlaw::FreeTooEarly),
+    (2_500 * MILLISECOND, 1_100 * MILLISECOND, MessageFlaw::None),
+    (4_400 * MILLISECOND, 0, MessageFlaw::None),
+    (5_000 * MILLISECOND, 4_700 * MILLISECOND, MessageFlaw::None),
+    (5_000 * MILLISECOND, 0, MessageFlaw::None),
 ];
 
-fn late(_: u32) -> Vec<Line> {
+fn late(_: u32) -> Vec<ScriptedMessage> {
     let warmup = (0..5).map(|sequence| 10 * MILLISECOND * sequence);
     let between = SILENCES.windows(2).flat_map(|two| {
         let (from, to) = (two[0].0 + two[0].1, two[1].0);
@@ -79,14 +79,14 @@ fn late(_: u32) -> Vec<Line> {
         // Messages that could not have been due within the window come on time.
         let (late, own, flaw) = LATENESS[sequence as usize % LATENESS.len()];
         match at >= 100 * MILLISECOND + late && at > 4 * SECOND {
-            true => Line { flaw, ..late_by(line, late, own) },
+            true => ScriptedMessage { flaw, ..late_by(line, late, own) },
             false => line,
         }
     };
     warmup.chain(between).zip(0..).map(one).collect()
 }
 
-fn every_20_ms(_: u32) -> Vec<Line> {
+fn every_20_ms(_: u32) -> Vec<ScriptedMessage> {
     (0..430).map(|sequence| line(sequence, Ns::from(sequence) * 20 * MILLISECOND)).collect()
 }
 
@@ -116,7 +116,7 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-fn stopped_sender(bench: &Bench<'_>, out: &SentOut) -> Result<(), Wrong> {
+fn stopped_sender(bench: &Bench<'_>, out: &ScriptOutcome) -> Result<(), CaseFailure> {
     schedule(out)?;
     sequences(out)?;
     totals(out)?;
@@ -153,7 +153,7 @@ fn stopped_sender(bench: &Bench<'_>, out: &SentOut) -> Result<(), Wrong> {
     paused_for(&bench.features, &out.agent, STOPS, to - from)
 }
 
-fn late_messages(received: &Received) -> Result<(), Wrong> {
+fn late_messages(received: &Received) -> Result<(), CaseFailure> {
     let wanted = LedgerCounts { expected: MESSAGES, delivered: MESSAGES, ..LedgerCounts::default() };
     let said = received.result.ledger;
     due(said == wanted, || format!("its ledger says {said:?}; due was {wanted:?}"))?;
@@ -165,7 +165,7 @@ fn late_messages(received: &Received) -> Result<(), Wrong> {
     silent_for(received, &SILENCES)
 }
 
-fn stopped_receiver(bench: &Bench<'_>, received: &Received) -> Result<(), Wrong> {
+fn stopped_receiver(bench: &Bench<'_>, received: &Received) -> Result<(), CaseFailure> {
     let ledger = received.result.ledger;
     due((ledger.expected, ledger.delivered) == (425, 425), || {
         format!("425 messages were sent, and none was lost; it says {} of {}", ledger.delivered, ledger.expected)
@@ -188,7 +188,7 @@ fn stopped_receiver(bench: &Bench<'_>, received: &Received) -> Result<(), Wrong>
     paused_for(&bench.features, &received.agent, STOPS, received.window_end() - received.window_ns())
 }
 
-fn progress(received: &Received) -> Result<(), Wrong> {
+fn progress(received: &Received) -> Result<(), CaseFailure> {
     due(received.progress.len() >= 4, || format!("in 6 s it said `progress` {} times", received.progress.len()))?;
     for (at_ns, said) in &received.progress {
         let by = |at: Ns| received.said[0].iter().filter(|said| said.went_ns <= at).count() as u64;

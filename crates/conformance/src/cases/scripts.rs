@@ -3,7 +3,7 @@
 use super::sent::MIDDLE_STOP;
 use crate::receiving::Playback;
 use crate::sending::AHEAD_NS;
-use crate::tap::{Flaw, Line};
+use crate::tap::{MessageFlaw, ScriptedMessage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
 /// Number of messages before the window.
@@ -27,24 +27,24 @@ fn due_at(sequence: u32) -> Ns {
 }
 
 /// Returns a message that is sent at its due time.
-pub fn line(sequence: u32, at: Ns) -> Line {
-    Line { at, due: at as i64, own: 0, sequence, flaw: Flaw::None, ahead: 0 }
+pub fn line(sequence: u32, at: Ns) -> ScriptedMessage {
+    ScriptedMessage { at, due: at as i64, own: 0, sequence, flaw: MessageFlaw::None, ahead: 0 }
 }
 
 /// Returns the message with this delay in its header, of which `own` is the sender's.
-pub fn late_by(line: Line, late: Ns, own: Ns) -> Line {
-    Line { due: line.at as i64 - late as i64, own, ..line }
+pub fn late_by(line: ScriptedMessage, late: Ns, own: Ns) -> ScriptedMessage {
+    ScriptedMessage { due: line.at as i64 - late as i64, own, ..line }
 }
 
-fn usual(sequence: u32) -> Line {
+fn usual(sequence: u32) -> ScriptedMessage {
     line(sequence, due_at(sequence))
 }
 
-fn plain(_: u32) -> Vec<Line> {
+fn plain(_: u32) -> Vec<ScriptedMessage> {
     (0..ALL).map(usual).collect()
 }
 
-fn late(_: u32) -> Vec<Line> {
+fn late(_: u32) -> Vec<ScriptedMessage> {
     let late = |sequence: u32| {
         let line = line(sequence, due_at(sequence) + LATE + STEP);
         let odd = sequence as usize % 2;
@@ -58,7 +58,7 @@ pub const AFTER_GAP: Ns = 25 * MILLISECOND;
 pub const APART: Ns = 60 * MILLISECOND;
 
 /// Loses every tenth message; between two gaps all have the same delay.
-fn gaps(publisher: u32) -> Vec<Line> {
+fn gaps(publisher: u32) -> Vec<ScriptedMessage> {
     let most = 2 * APART + 2 * AFTER_GAP;
     let late = |sequence: u32| {
         let after = Ns::from(sequence / 10 % 2) * AFTER_GAP;
@@ -68,10 +68,10 @@ fn gaps(publisher: u32) -> Vec<Line> {
     (0..ALL).filter(|sequence| sequence % 10 != 9).map(late).collect()
 }
 
-fn flawed(_: u32) -> Vec<Line> {
+fn flawed(_: u32) -> Vec<ScriptedMessage> {
     let mut lines = Vec::new();
     for line in (0..ALL).map(usual) {
-        let with = |flaw| Line { flaw, ..line };
+        let with = |flaw| ScriptedMessage { flaw, ..line };
         let second = SECOND as i64;
         match line.sequence {
             // Lost.
@@ -81,19 +81,24 @@ fn flawed(_: u32) -> Vec<Line> {
             80 => lines.extend([line; 3]),
             // After one that follows.
             90 | 91 | 120 => {}
-            92 => lines.extend([line, usual(90), usual(91)].map(|late| Line { at: line.at, ..late })),
-            121 => lines.extend([line, Line { at: line.at, ..usual(120) }]),
-            130 => lines.extend([line, with(Flaw::Length(-1)), with(Flaw::Length(-32)), with(Flaw::Length(-60))]),
-            140 => lines.extend([line, with(Flaw::Publisher(1_000)), with(Flaw::Publisher(1))]),
+            92 => lines.extend([line, usual(90), usual(91)].map(|late| ScriptedMessage { at: line.at, ..late })),
+            121 => lines.extend([line, ScriptedMessage { at: line.at, ..usual(120) }]),
+            130 => lines.extend([
+                line,
+                with(MessageFlaw::Length(-1)),
+                with(MessageFlaw::Length(-32)),
+                with(MessageFlaw::Length(-60)),
+            ]),
+            140 => lines.extend([line, with(MessageFlaw::Publisher(1_000)), with(MessageFlaw::Publisher(1))]),
             // With the number of a lost message: due before the start, and in two seconds.
-            150 => lines.extend([line, Line { sequence: 60, due: -second, ..line }]),
-            160 => lines.extend([line, Line { sequence: 61, due: line.due + 2 * second, ..line }]),
+            150 => lines.extend([line, ScriptedMessage { sequence: 60, due: -second, ..line }]),
+            160 => lines.extend([line, ScriptedMessage { sequence: 61, due: line.due + 2 * second, ..line }]),
             // Bodies are not checked.
-            170 => lines.push(with(Flaw::Body(40))),
+            170 => lines.push(with(MessageFlaw::Body(40))),
             // A number that its publisher never used, after the window.
             248 => lines.extend([line, self::line(ALL + 7, 520 * MILLISECOND)]),
             // It comes before it is due.
-            55 => lines.push(Line { due: line.due + 300 * MILLISECOND as i64, ..line }),
+            55 => lines.push(ScriptedMessage { due: line.due + 300 * MILLISECOND as i64, ..line }),
             _ => lines.push(line),
         }
     }
@@ -101,9 +106,9 @@ fn flawed(_: u32) -> Vec<Line> {
 }
 
 /// Sends one message that is a byte too long.
-fn longer(_: u32) -> Vec<Line> {
-    let more = |line: Line| match line.sequence {
-        100 => vec![line, Line { flaw: Flaw::Length(1), ..line }],
+fn longer(_: u32) -> Vec<ScriptedMessage> {
+    let more = |line: ScriptedMessage| match line.sequence {
+        100 => vec![line, ScriptedMessage { flaw: MessageFlaw::Length(1), ..line }],
         _ => vec![line],
     };
     (0..ALL).map(usual).flat_map(more).collect()
@@ -113,12 +118,12 @@ fn longer(_: u32) -> Vec<Line> {
 pub const SPOILT_AT: [usize; 6] = [32, 40, 47, 55, 62, 63];
 pub const SPOILT_LATE: Ns = 90 * MILLISECOND;
 
-fn spoilt(_: u32) -> Vec<Line> {
-    let flaw = |line: Line| match line.sequence {
-        40 => Line { flaw: Flaw::Body(50), ..line },
+fn spoilt(_: u32) -> Vec<ScriptedMessage> {
+    let flaw = |line: ScriptedMessage| match line.sequence {
+        40 => ScriptedMessage { flaw: MessageFlaw::Body(50), ..line },
         sequence @ 100..160 if sequence % 10 == sequence / 10 % 2 => {
-            let flaw = Flaw::Body(SPOILT_AT[(sequence as usize - 100) / 10]);
-            Line { flaw, ..late_by(line, SPOILT_LATE, 0) }
+            let flaw = MessageFlaw::Body(SPOILT_AT[(sequence as usize - 100) / 10]);
+            ScriptedMessage { flaw, ..late_by(line, SPOILT_LATE, 0) }
         }
         _ => line,
     };
@@ -126,37 +131,40 @@ fn spoilt(_: u32) -> Vec<Line> {
 }
 
 /// Sends few large messages: 5 to 28 belong to the window.
-fn large(_: u32) -> Vec<Line> {
+fn large(_: u32) -> Vec<ScriptedMessage> {
     const AT: [usize; 8] = [32, 100, 4_096, 16_384, 65_536, 131_072, 200_000, usize::MAX];
     let one = |sequence: u32| {
         let line = line(sequence, Ns::from(sequence) * 15 * MILLISECOND + 30 * MILLISECOND);
         let changed = sequence.checked_sub(6).and_then(|at| AT.get(at as usize / 2).filter(|_| at % 2 == at / 2 % 2));
-        Line { flaw: changed.map_or(Flaw::None, |at| Flaw::Body(*at)), ..line }
+        ScriptedMessage { flaw: changed.map_or(MessageFlaw::None, |at| MessageFlaw::Body(*at)), ..line }
     };
     (0..29).map(one).collect()
 }
 
-fn in_the_middle(_: u32) -> Vec<Line> {
-    let flaw = |line: Line| Line { flaw: if line.sequence == 100 { Flaw::Body(25) } else { Flaw::None }, ..line };
+fn in_the_middle(_: u32) -> Vec<ScriptedMessage> {
+    let flaw = |line: ScriptedMessage| ScriptedMessage {
+        flaw: if line.sequence == 100 { MessageFlaw::Body(25) } else { MessageFlaw::None },
+        ..line
+    };
     late(0).into_iter().map(flaw).collect()
 }
 
 /// The second of two publishers sends some messages twice, and its last long after the window, when the end markers of
 /// the first have come.
-fn follows(publisher: u32) -> Vec<Line> {
+fn follows(publisher: u32) -> Vec<ScriptedMessage> {
     let one = |sequence: u32| {
         let line = usual(sequence);
         let (last, again) = (publisher == 1 && sequence >= ALL - 20, publisher == 1 && (60..100).contains(&sequence));
         let at = if last { line.at + 400 * MILLISECOND } else { line.at };
-        std::iter::repeat_n(Line { at, ..line }, if again { 2 } else { 1 })
+        std::iter::repeat_n(ScriptedMessage { at, ..line }, if again { 2 } else { 1 })
     };
     (0..ALL).flat_map(one).collect()
 }
 
 /// One of several agents: sends a message with the number of another agent's publisher.
-fn in_part(_: u32) -> Vec<Line> {
-    let foreign = |line: Line| match line.sequence {
-        100 => vec![line, Line { flaw: Flaw::Publisher(u32::MAX), ..line }],
+fn in_part(_: u32) -> Vec<ScriptedMessage> {
+    let foreign = |line: ScriptedMessage| match line.sequence {
+        100 => vec![line, ScriptedMessage { flaw: MessageFlaw::Publisher(u32::MAX), ..line }],
         _ => vec![line],
     };
     (0..ALL).map(usual).flat_map(foreign).collect()
@@ -165,7 +173,7 @@ fn in_part(_: u32) -> Vec<Line> {
 /// More messages than 16 bits can number, sent a hundred at a time.
 pub const MANY: u64 = 70_000;
 
-fn many(_: u32) -> Vec<Line> {
+fn many(_: u32) -> Vec<ScriptedMessage> {
     (0..MANY as u32).map(|sequence| line(sequence, Ns::from(sequence / 100) * MILLISECOND)).collect()
 }
 
@@ -179,7 +187,7 @@ pub const SILENCES: [(Ns, Ns); 5] = [
     (1_483 * MILLISECOND, 217 * MILLISECOND),
 ];
 
-fn silences(_: u32) -> Vec<Line> {
+fn silences(_: u32) -> Vec<ScriptedMessage> {
     let between = SILENCES.windows(2).flat_map(|two| {
         let from = 100 * MILLISECOND + two[0].0 + two[0].1;
         (0..=25).map(move |number| from + number * (100 * MILLISECOND + two[1].0 - from) / 25)
@@ -189,7 +197,7 @@ fn silences(_: u32) -> Vec<Line> {
 }
 
 /// Sends with a silence of 500 ms in a window of 1,200 ms.
-fn silence(_: u32) -> Vec<Line> {
+fn silence(_: u32) -> Vec<ScriptedMessage> {
     let at = |sequence: u32| match sequence {
         0..WARMUP => Ns::from(sequence) * 2 * MILLISECOND,
         WARMUP..150 => 100 * MILLISECOND + Ns::from(sequence - WARMUP) * 3 * MILLISECOND,
@@ -199,7 +207,7 @@ fn silence(_: u32) -> Vec<Line> {
 }
 
 /// Sends a message every 6 ms throughout a window of 1,200 ms.
-fn steady(_: u32) -> Vec<Line> {
+fn steady(_: u32) -> Vec<ScriptedMessage> {
     let at = |sequence: u32| match sequence.checked_sub(WARMUP) {
         None => Ns::from(sequence) * 2 * MILLISECOND,
         Some(of_window) => 100 * MILLISECOND + Ns::from(of_window) * 6 * MILLISECOND,
@@ -207,14 +215,14 @@ fn steady(_: u32) -> Vec<Line> {
     (0..ALL).map(|sequence| line(sequence, at(sequence))).collect()
 }
 
-fn without_the_last(_: u32) -> Vec<Line> {
+fn without_the_last(_: u32) -> Vec<ScriptedMessage> {
     (0..ALL - 1).map(usual).collect()
 }
 
 pub const fn script(
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    lines: fn(u32) -> Vec<Line>,
+    lines: fn(u32) -> Vec<ScriptedMessage>,
 ) -> Playback {
     Playback {
         name,

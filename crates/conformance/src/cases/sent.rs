@@ -6,9 +6,9 @@ use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::course::Stop;
 use crate::figures::{counts, longer, paused, read};
-use crate::sending::{AHEAD_NS, Sending, SentOut};
-use crate::tap::{Answers, Heard, Unanswered, fifth};
-use crate::wrong::{Wrong, due};
+use crate::sending::{AHEAD_NS, ScriptOutcome, Sending};
+use crate::tap::{Answers, ArrivedMessage, Unanswered, fifth};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::header::{END, FREE_LEN, Header, PROBE};
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
@@ -228,7 +228,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Checks that each publisher's messages have the intended times of its schedule.
-pub fn schedule(out: &SentOut) -> Result<(), Wrong> {
+pub fn schedule(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     for publisher in out.publishers() {
         let (dues, _) = out.plan(publisher);
         let came = out.messages(out.socket_of(publisher), publisher);
@@ -251,7 +251,7 @@ pub fn schedule(out: &SentOut) -> Result<(), Wrong> {
 }
 
 /// Checks that every socket receives 0, 1, 2, … from each publisher.
-pub fn sequences(out: &SentOut) -> Result<(), Wrong> {
+pub fn sequences(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     for socket in 0..out.heard.len() {
         for publisher in out.publishers() {
             let came = out.messages(socket, publisher);
@@ -272,7 +272,7 @@ pub fn sequences(out: &SentOut) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn bodies(out: &SentOut) -> Result<(), Wrong> {
+fn bodies(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let length = out.workload.payload_bytes as usize;
     for heard in out.messages(0, 0) {
         let sequence = heard.header.map(|header| header.sequence).unwrap_or_default();
@@ -284,11 +284,11 @@ fn bodies(out: &SentOut) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn instants(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn instants(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     instants_of(&*bench.sends(&FAN_OUT)?)
 }
 
-fn instants_of(out: &SentOut) -> Result<(), Wrong> {
+fn instants_of(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let mut ways = Vec::new();
     let mut last = 0;
     for heard in out.messages(0, 0) {
@@ -315,11 +315,11 @@ fn instants_of(out: &SentOut) -> Result<(), Wrong> {
 }
 
 /// Checks that probes come about as often as the protocol says.
-fn probes(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn probes(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     const EVERY: Ns = 5 * MILLISECOND;
     let out = bench.sends(&FAN_OUT)?;
     due(out.probed, || "no probe came within 2 s".into())?;
-    let probe = |heard: &&Heard| heard.header.is_some_and(|header| header.sequence == PROBE);
+    let probe = |heard: &&ArrivedMessage| heard.header.is_some_and(|header| header.sequence == PROBE);
     for heard in &out.heard {
         let at: Vec<Ns> = heard.iter().filter(probe).map(|heard| heard.at_ns).collect();
         let mut gaps: Vec<Ns> = at.windows(2).map(|two| two[1] - two[0]).collect();
@@ -332,7 +332,7 @@ fn probes(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn first(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn first(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&FAN_OUT)?;
     let wanted = window(&out).iter().filter_map(|header| header.sent_ns).min().unwrap_or_default();
     let said = out.result.first_sent_ns.unwrap_or_default();
@@ -341,7 +341,7 @@ fn first(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
-fn free(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn free(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&FAN_OUT)?;
     for header in out.messages(0, 0).iter().filter_map(|heard| heard.header) {
         let (Some(sent_ns), Some(free_ns)) = (header.sent_ns, header.free_ns) else { continue };
@@ -356,7 +356,7 @@ fn free(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-pub fn totals(out: &SentOut) -> Result<(), Wrong> {
+pub fn totals(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let planned = |publisher| {
         let (dues, window) = out.plan(publisher);
         let (first, end) = (window.start as u64, window.end as u64);
@@ -376,7 +376,7 @@ pub fn totals(out: &SentOut) -> Result<(), Wrong> {
 }
 
 /// Checks that `series.sent` counts messages in the slice of their own instants.
-pub fn sent_series(out: &SentOut) -> Result<(), Wrong> {
+pub fn sent_series(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let series = &out.result.series;
     let slice = out.workload.slice_ns();
     due(series.slice_ns == slice, || format!("`slice_ns` is {}, not {slice}", series.slice_ns))?;
@@ -396,7 +396,7 @@ pub fn sent_series(out: &SentOut) -> Result<(), Wrong> {
     })
 }
 
-fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn empty(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&FAN_OUT)?;
     let result = &out.result;
     due(result.histograms.latency.is_none() && result.histograms.service_latency.is_none(), || {
@@ -407,13 +407,14 @@ fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(result.series.delivered.iter().sum::<u64>() == 0, || "`series.delivered` counts what it never received".into())
 }
 
-fn progress(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn progress(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&SECONDS)?;
     due(out.progress.len() >= 2, || format!("in 3.4 s it said `progress` {} times", out.progress.len()))?;
     for (at_ns, said) in &out.progress {
         let by = |at: Ns| {
-            let sent =
-                |heard: &&crate::tap::Heard| heard.header.is_some_and(|h| h.sent_ns.is_some_and(|sent| sent <= at));
+            let sent = |heard: &&crate::tap::ArrivedMessage| {
+                heard.header.is_some_and(|h| h.sent_ns.is_some_and(|sent| sent <= at))
+            };
             out.messages(0, 0).iter().filter(|heard| sent(heard)).count() as u64
         };
         let (least, most) = (by(at_ns.saturating_sub(SECOND)), by(*at_ns));
@@ -424,9 +425,9 @@ fn progress(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn max(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn max(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     if bench.transport == Some(Transport::Udp) {
-        return Err(Wrong::NotTried("udp loses what comes too fast".into()));
+        return Err(CaseFailure::NotTried("udp loses what comes too fast".into()));
     }
     let out = bench.sends(&MAX)?;
     let total = out.totals.first().copied().unwrap_or_default();
@@ -444,7 +445,7 @@ fn max(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn pairs(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn pairs(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&PAIRS)?;
     schedule(&out)?;
     totals(&out)?;
@@ -457,7 +458,7 @@ fn pairs(bench: &Bench<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn pipeline(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn pipeline(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&PIPELINE)?;
     let came =
         |socket| out.messages(socket, 0).iter().filter_map(|heard| Some(heard.header?.sequence)).collect::<Vec<_>>();
@@ -469,7 +470,7 @@ fn pipeline(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
-fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn requests(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&REQUESTS)?;
     schedule(&out)?;
     totals(&out)?;
@@ -504,7 +505,7 @@ fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
-fn unanswered(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn unanswered(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&UNANSWERED)?;
     schedule(&out)?;
     totals(&out)?;
@@ -520,7 +521,7 @@ fn unanswered(bench: &Bench<'_>) -> Result<(), Wrong> {
     counts("latency", &read("latency", out.result.histograms.latency.as_ref())?, replied)
 }
 
-fn echoed(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn echoed(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&ECHOED)?;
     schedule(&out)?;
     sequences(&out)?;
@@ -540,13 +541,13 @@ fn echoed(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
-fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn stopped(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&STOPPED)?;
     schedule(&out)?;
     let late: Vec<Header> = out.messages(0, 0).iter().filter_map(|heard| heard.header).collect();
     let lag = |header: &Header| header.sent_ns.map(|sent| sent.saturating_sub(header.intended_ns)).unwrap_or_default();
     let most = late.iter().max_by_key(|header| lag(header));
-    let Some(most) = most else { return Err(Wrong::did("no message came")) };
+    let Some(most) = most else { return Err(CaseFailure::did("no message came")) };
     due(lag(most) >= 300 * MILLISECOND, || {
         format!(
             "it was stopped for 400 ms, and no message says that it was sent more than {} ms late",
@@ -568,7 +569,7 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     paused(&bench.features, &out.agent)
 }
 
-fn early(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn early(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&EARLY)?;
     let total = out.result.publishers.first().copied().unwrap_or_default();
     let (came, planned) = (out.messages(0, 0).len() as u64, out.plan(0).0.len() as u64);
@@ -578,14 +579,14 @@ fn early(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(total.adds_up(), || format!("its totals do not add up: {total:?}"))
 }
 
-fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
+fn killed(bench: &Bench<'_>) -> Result<(), CaseFailure> {
     let out = bench.sends(&KILLED)?;
     let undead = out.undead.as_ref().map(|what| format!("its clients had been killed, and {what}"));
     due(undead.is_none(), || undead.unwrap_or_default())?;
     let ended = out.heard.iter().flatten().any(|heard| heard.header.is_some_and(|header| header.sequence == END));
     due(!ended, || "an end marker came: nobody was there to send it".into())?;
     let (came, (dues, window)) = (out.messages(0, 0), out.plan(0));
-    let sequence = |heard: &Heard| heard.header.map_or(0, |header| u64::from(header.sequence));
+    let sequence = |heard: &ArrivedMessage| heard.header.map_or(0, |header| u64::from(header.sequence));
     due(came.iter().map(|heard| sequence(heard)).eq(0..came.len() as u64), || {
         "what came is not the beginning of what was due".into()
     })?;

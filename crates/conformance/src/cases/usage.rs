@@ -2,9 +2,9 @@
 
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
-use crate::process::Reading;
-use crate::sending::{Sending, SentOut};
-use crate::wrong::{Wrong, due};
+use crate::process::UsageAtInstant;
+use crate::sending::{ScriptOutcome, Sending};
+use crate::wrong::{CaseFailure, due};
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use std::rc::Rc;
 
@@ -32,17 +32,17 @@ pub const CASES: &[Case] = &[
     }),
 ];
 
-fn watched(bench: &Bench<'_>) -> Result<Rc<SentOut>, Wrong> {
+fn watched(bench: &Bench<'_>) -> Result<Rc<ScriptOutcome>, CaseFailure> {
     bench.sends(if bench.features.pacing.iter().any(|word| word == "spin") { &BUSY } else { &IDLE })
 }
 
 /// The kernel and the agent measure at different instants, and the kernel counts in ticks.
 const APART: Ns = 30 * MILLISECOND;
 
-fn usage(out: &SentOut) -> Result<(), Wrong> {
+fn usage(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let (used, (from, to)) = (&out.agent.usage, out.window());
     let (Some(first), Some(last)) = (out.used.first(), out.used.last()) else {
-        return Err(Wrong::NotTried("its process could not be looked at".into()));
+        return Err(CaseFailure::NotTried("its process could not be looked at".into()));
     };
     // Delay of the snapshots at the two edges of the window.
     let late = first.at_ns.saturating_sub(from) + last.at_ns.saturating_sub(to);
@@ -51,7 +51,7 @@ fn usage(out: &SentOut) -> Result<(), Wrong> {
         format!("`wall_ns` is {}, and the window is {} long", used.wall_ns, format_time(length))
     })?;
     for (name, said, of, rough) in [
-        ("cpu_ns", used.cpu_ns, (|reading: &Reading| reading.cpu_ns) as fn(&Reading) -> Ns, 10),
+        ("cpu_ns", used.cpu_ns, (|reading: &UsageAtInstant| reading.cpu_ns) as fn(&UsageAtInstant) -> Ns, 10),
         ("user_ns", used.user_ns, |reading| reading.user_ns, 5),
     ] {
         let wanted = of(last).saturating_sub(of(first));
@@ -67,7 +67,7 @@ fn usage(out: &SentOut) -> Result<(), Wrong> {
         })?;
     }
     for (name, samples, of) in [
-        ("rss_bytes", &used.rss_bytes, (|reading: &Reading| reading.rss_bytes) as fn(&Reading) -> u64),
+        ("rss_bytes", &used.rss_bytes, (|reading: &UsageAtInstant| reading.rss_bytes) as fn(&UsageAtInstant) -> u64),
         ("uss_bytes", &used.uss_bytes, |reading| reading.uss_bytes),
     ] {
         let (least, most) = (out.used.iter().map(of).min().unwrap_or(0), out.used.iter().map(of).max().unwrap_or(0));
@@ -80,9 +80,9 @@ fn usage(out: &SentOut) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn pinned(out: &SentOut) -> Result<(), Wrong> {
+fn pinned(out: &ScriptOutcome) -> Result<(), CaseFailure> {
     let Some(processor) = out.pinned else {
-        return Err(Wrong::NotTried("this machine has one processor: there is nothing to choose".into()));
+        return Err(CaseFailure::NotTried("this machine has one processor: there is nothing to choose".into()));
     };
     let wanted = processor.to_string();
     let held = out.used.iter().any(|reading| reading.allowed.contains(&wanted));

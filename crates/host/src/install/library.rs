@@ -1,8 +1,8 @@
 //! Checks whether clients can play here: the built-in agent loads the library.
 
-use super::{Presence, agent_missing, look, probe};
+use super::{Availability, agent_missing, look, probe};
 use crate::agent::AgentCommand;
-use crate::conversation::{Talk, TalkError};
+use crate::conversation::{AgentConversation, TalkError};
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::system::{Install, System};
@@ -13,15 +13,15 @@ use serde_json::{Map, Value};
 /// Checks whether a system can be used here: a broker's program prints its version, a
 /// library is loaded. `words` start the built-in agent; a system's own agent is not
 /// started.
-pub fn presence(system: &System, words: &[String]) -> Presence {
+pub fn presence(system: &System, words: &[String]) -> Availability {
     let found = if system.broker() { probe(system) } else { look(system) };
     match found {
-        Presence::Here(mut found) if !system.broker() && system.agent.built_in() => match load(system, words) {
+        Availability::Here(mut found) if !system.broker() && system.agent.built_in() => match load(system, words) {
             Ok(versions) => {
                 found.extend(versions);
-                Presence::Here(found)
+                Availability::Here(found)
             }
-            Err(why) => Presence::Missing(why),
+            Err(why) => Availability::Missing(why),
         },
         found => found,
     }
@@ -46,7 +46,7 @@ pub fn load(system: &System, words: &[String]) -> Result<Map<String, Value>, Str
     let workload = Workload::of([("pattern", Pattern::FanOut.word())]).map_err(|errors| errors.to_string())?;
     let workload = Workload { transport: system.transports.first().copied(), ..workload };
     let load = || {
-        let mut talk = Talk::greeted(&AgentCommand { words: words.to_vec(), ..AgentCommand::default() })?;
+        let mut talk = AgentConversation::greeted(&AgentCommand { words: words.to_vec(), ..AgentCommand::default() })?;
         talk.prepare(Prepare {
             driver: system.driver.clone(),
             options: system.defaults(),

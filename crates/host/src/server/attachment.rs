@@ -5,11 +5,11 @@ use super::accounts::Accounts;
 use super::container;
 use super::ports::{self, Listener};
 use super::processes;
-use super::sample::Watched;
+use super::sample::SampledProcesses;
 use crate::error::HostError;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::record::Attached;
-use pubmark_model::watch::Watchee;
+use pubmark_model::watch::ProcessSelector;
 use std::collections::HashSet;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
@@ -19,14 +19,14 @@ const FORWARDERS: &[&str] =
     &["docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "ssh", "socat", "kubectl"];
 
 /// Returns where a server runs, and its processes if they can be seen.
-pub fn find(endpoint: &str) -> (Attached, Vec<Watched>) {
+pub fn find(endpoint: &str) -> (Attached, Vec<SampledProcesses>) {
     let Ok(endpoint) = Endpoint::parse(endpoint) else { return (Attached::Elsewhere, Vec::new()) };
     if !here(&endpoint) {
         return (Attached::Elsewhere, Vec::new());
     }
     match ports::listener(&[], endpoint.port) {
         Listener::Foreign(Some((pid, name))) if serves(pid, &name) => {
-            (Attached::Seen, vec![Watched { root: pid, ..Watched::default() }])
+            (Attached::Seen, vec![SampledProcesses { root: pid, ..SampledProcesses::default() }])
         }
         _ => (Attached::Hidden, Vec::new()),
     }
@@ -36,12 +36,12 @@ pub fn find(endpoint: &str) -> (Attached, Vec<Watched>) {
 ///
 /// # Errors
 /// If there are none.
-pub fn named(watchee: &Watchee) -> Result<Vec<Watched>, HostError> {
-    let tree = |root: i32| Watched { root, ..Watched::default() };
+pub fn named(watchee: &ProcessSelector) -> Result<Vec<SampledProcesses>, HostError> {
+    let tree = |root: i32| SampledProcesses { root, ..SampledProcesses::default() };
     match watchee {
-        Watchee::Pid(pid) if processes::lives(*pid) => Ok(vec![tree(*pid)]),
-        Watchee::Pid(pid) => Err(format!("there is no process {pid} to watch").into()),
-        Watchee::Process(name) => {
+        ProcessSelector::Pid(pid) if processes::lives(*pid) => Ok(vec![tree(*pid)]),
+        ProcessSelector::Pid(pid) => Err(format!("there is no process {pid} to watch").into()),
+        ProcessSelector::Process(name) => {
             let own: HashSet<i32> =
                 processes::all().into_iter().filter(|pid| processes::is_called(*pid, name)).collect();
             // Descendants of a process of that name are sampled with it.
@@ -53,10 +53,10 @@ pub fn named(watchee: &Watchee) -> Result<Vec<Watched>, HostError> {
             }
             Ok(roots.into_iter().map(tree).collect())
         }
-        Watchee::Container(name) => {
+        ProcessSelector::Container(name) => {
             let root = container::first_process(name)
                 .ok_or_else(|| format!("neither docker nor podman has a container `{name}` that runs here"))?;
-            Ok(vec![Watched { accounts: Accounts::of(root).unwrap_or_default(), ..tree(root) }])
+            Ok(vec![SampledProcesses { accounts: Accounts::of(root).unwrap_or_default(), ..tree(root) }])
         }
     }
 }
@@ -123,16 +123,16 @@ mod tests {
         let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         let pid = child.id() as i32;
-        for watchee in [Watchee::Pid(pid), Watchee::Process(name.clone())] {
+        for watchee in [ProcessSelector::Pid(pid), ProcessSelector::Process(name.clone())] {
             let roots: Vec<i32> = named(&watchee).unwrap().iter().map(|watched| watched.root).collect();
             assert_eq!(roots, [pid], "{watchee}");
         }
         child.kill().unwrap();
         child.wait().unwrap();
         for (watchee, said) in [
-            (Watchee::Pid(pid), format!("there is no process {pid} to watch")),
+            (ProcessSelector::Pid(pid), format!("there is no process {pid} to watch")),
             (
-                Watchee::Process(name.clone()),
+                ProcessSelector::Process(name.clone()),
                 format!("there is no process called `{name}` to watch (as `ps -e` names it)"),
             ),
         ] {

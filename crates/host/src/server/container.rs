@@ -122,7 +122,7 @@ pub struct Running {
 
 /// The way in which a container ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct ContainerEnd {
     /// Exit code.
     pub code: i32,
     /// True if the kernel killed it because memory ran out.
@@ -181,14 +181,14 @@ impl Container {
 
 /// A container that was started, or is about to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedContainer {
     /// Its engine.
     pub engine: Engine,
     /// Its name.
     pub name: String,
 }
 
-impl Named {
+impl NamedContainer {
     fn asked(&self, words: &[&str]) -> Vec<String> {
         let mut command = self.engine.words(words);
         command.push(self.name.clone());
@@ -252,7 +252,7 @@ impl Named {
     }
 
     /// Queries the engine about how it ended.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<ContainerEnd> {
         let format = "{{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}}";
         parse_ended(&output(&self.asked(&["inspect", "--format", format]), &[], QUESTION).ok()?)
     }
@@ -293,10 +293,10 @@ pub fn machine_oom_kills() -> u64 {
 }
 
 /// Parses how it ended; `None` if it runs.
-fn parse_ended(answer: &str) -> Option<Ended> {
+fn parse_ended(answer: &str) -> Option<ContainerEnd> {
     let mut words = answer.split_whitespace();
     let (code, oom, running) = (words.next()?, words.next()?, words.next()?);
-    (running == "false").then_some(Ended { code: code.parse().ok()?, oom: oom.parse().ok()? })
+    (running == "false").then_some(ContainerEnd { code: code.parse().ok()?, oom: oom.parse().ok()? })
 }
 
 /// Returns the first digest of a list `["name@sha256:…", …]`; an image that was never in
@@ -339,7 +339,7 @@ pub fn sweep(engine: Engine) {
     let list = engine.words(&["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
     let names = output(&list, &[], QUESTION).unwrap_or_default();
     for name in names.lines().filter(|name| orphaned(name)) {
-        let _ = output(&Named { engine, name: name.to_owned() }.remove(), &[], QUESTION);
+        let _ = output(&NamedContainer { engine, name: name.to_owned() }.remove(), &[], QUESTION);
     }
 }
 
@@ -388,7 +388,7 @@ mod tests {
         };
         let absent = ["--cpus", "--memory", "--publish", "--volume", "--network"];
         assert!(!free.run().iter().any(|word| absent.contains(&word.as_str())));
-        let named = Named { engine: ENGINES[0], name: "x".into() };
+        let named = NamedContainer { engine: ENGINES[0], name: "x".into() };
         assert_eq!(named.clean_up(1_500)[0].join(" "), "podman stop -t 2 x");
         assert_eq!(named.clean_up(0)[1].join(" "), "podman rm --force --volumes x");
     }
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn answers_are_read() {
-        let named = Named { engine: ENGINES[1], name: "x".into() };
+        let named = NamedContainer { engine: ENGINES[1], name: "x".into() };
         let running = named.parse_running("4711 500000000 67108864 sha256:ab\n").unwrap();
         assert_eq!(
             (running.pid, running.applied.cpus, running.applied.memory_bytes),
@@ -413,7 +413,7 @@ mod tests {
         let free = named.parse_running("4711 0 0\n").unwrap().applied;
         assert_eq!((free.cpus, free.memory_bytes, free.by.as_str()), (None, None, "docker"));
         assert_eq!(named.parse_running("Error: no such object"), None);
-        assert_eq!(parse_ended("137 true false\n"), Some(Ended { code: 137, oom: true }));
+        assert_eq!(parse_ended("137 true false\n"), Some(ContainerEnd { code: 137, oom: true }));
         assert_eq!(parse_ended("0 false true\n"), None, "it runs");
         assert_eq!(parse_ended("<no value>"), None);
         assert_eq!(parse_digest("[\"a/b@sha256:12\",\"c@sha256:34\"]\n").as_deref(), Some("sha256:12"));

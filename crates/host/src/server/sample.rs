@@ -7,7 +7,7 @@ use super::processes::{self, Counters};
 use crate::clock;
 use pubmark_model::record::{DiskFigures, Usage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::window_usage::{self, UsageReading, UsageReadings, Used};
+use pubmark_model::window_usage::{self, UsageReading, UsageReadings, WindowUsage};
 use pubmark_stats::median_whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub struct ProcessShare {
 
 /// The processes of a server's member to sample. A server is a slice of them.
 #[derive(Clone, Debug, Default)]
-pub struct Watched {
+pub struct SampledProcesses {
     /// This process and all below it.
     pub root: i32,
     /// True if the first process itself is excluded, because it is the keeper.
@@ -71,7 +71,7 @@ pub struct Watched {
     pub disk: Option<PathBuf>,
 }
 
-impl Watched {
+impl SampledProcesses {
     /// Returns the processes that live now.
     pub fn processes(&self) -> Vec<i32> {
         let mut found = processes::descendants(self.root);
@@ -84,26 +84,26 @@ impl Watched {
 }
 
 /// Returns the living processes of all members.
-pub fn processes_of(watched: &[Watched]) -> Vec<i32> {
-    watched.iter().flat_map(Watched::processes).collect()
+pub fn processes_of(watched: &[SampledProcesses]) -> Vec<i32> {
+    watched.iter().flat_map(SampledProcesses::processes).collect()
 }
 
 /// Returns the CPU time of all; `None` unless each is counted by a control group.
-pub fn cpu_time_of(watched: &[Watched]) -> Option<CpuTime> {
+pub fn cpu_time_of(watched: &[SampledProcesses]) -> Option<CpuTime> {
     if watched.is_empty() { None } else { watched.iter().map(|one| one.accounts.cpu_time()).sum() }
 }
 
-fn throttled_of(watched: &[Watched]) -> Ns {
+fn throttled_of(watched: &[SampledProcesses]) -> Ns {
     watched.iter().map(|one| one.accounts.throttled_ns()).sum()
 }
 
-fn charged_to(watched: &[Watched]) -> Option<u64> {
+fn charged_to(watched: &[SampledProcesses]) -> Option<u64> {
     let each = watched.iter().filter_map(|one| one.accounts.memory_bytes());
     each.reduce(|sum, bytes| sum + bytes)
 }
 
 /// Returns what each process and each of their threads has used, ns.
-fn counters_of(watched: &[Watched]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, Ns>) {
+fn counters_of(watched: &[SampledProcesses]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, Ns>) {
     let (mut counters, mut threads) = (BTreeMap::new(), BTreeMap::new());
     for pid in processes_of(watched) {
         let Some((own, each)) = processes::counters_and_threads(pid) else { continue };
@@ -117,7 +117,7 @@ fn counters_of(watched: &[Watched]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, N
 type Disks = BTreeMap<(String, String), DiskCounts>;
 
 /// Returns the counts of each member's disk.
-fn disks_of(watched: &[Watched]) -> Disks {
+fn disks_of(watched: &[SampledProcesses]) -> Disks {
     watched.iter().filter_map(|one| disk::counts(one.disk.as_ref()?)).collect()
 }
 
@@ -147,7 +147,7 @@ struct Edge {
 pub struct Sampler {
     thread: JoinHandle<Seen>,
     stop: Arc<AtomicBool>,
-    watched: Vec<Watched>,
+    watched: Vec<SampledProcesses>,
     departed: Departed,
 }
 
@@ -166,7 +166,7 @@ type Departed = Arc<Mutex<Killed>>;
 impl Sampler {
     /// Starts to sample, from one instant of CLOCK_MONOTONIC to another or, if there is
     /// none, until [`finish`](Sampler::finish).
-    pub fn start(watched: Vec<Watched>, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
+    pub fn start(watched: Vec<SampledProcesses>, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let departed = Departed::default();
         let (stopped, gone, shared) = (stop.clone(), departed.clone(), watched.clone());
@@ -178,7 +178,7 @@ impl Sampler {
     /// lost with them.
     pub fn before_kill(&self) {
         let (counters, _) = counters_of(&self.watched);
-        let anew: Vec<Watched> = self.watched.iter().filter(|one| one.made_anew).cloned().collect();
+        let anew: Vec<SampledProcesses> = self.watched.iter().filter(|one| one.made_anew).cloned().collect();
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         departed.counters.extend(counters);
         departed.disks.extend(disks_of(&self.watched));
@@ -201,7 +201,7 @@ struct Seen {
     wall_ns: Ns,
     /// CPU time of the busiest thread meanwhile; `None` if no thread was seen.
     busiest_ns: Option<Ns>,
-    all: Used,
+    all: WindowUsage,
     /// Readings if the window has no known end.
     course: Vec<UsageReading>,
     memory: Memory,
@@ -234,14 +234,20 @@ impl Seen {
     }
 }
 
-fn edge(watched: &[Watched]) -> Edge {
+fn edge(watched: &[SampledProcesses]) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
     let (throttled_ns, disks) = (throttled_of(watched), disks_of(watched));
     let (counters, threads) = counters_of(watched);
     Edge { at, done: clock::now(), group, throttled_ns, disks, counters, threads }
 }
 
-fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
+fn sample(
+    watched: &[SampledProcesses],
+    from_ns: Ns,
+    to_ns: Option<Ns>,
+    stop: &AtomicBool,
+    departed: &Departed,
+) -> Seen {
     clock::exact_timers();
     let wait = |until: Ns| {
         while clock::now() < until && !stop.load(Ordering::Relaxed) {
@@ -302,7 +308,7 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
 
 /// Reads what is known without a walk through all processes: those that existed when the
 /// window began.
-fn glance(watched: &[Watched], began: &Edge) -> Edge {
+fn glance(watched: &[SampledProcesses], began: &Edge) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
     let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
     Edge { at, done: at, group, throttled_ns: 0, disks: BTreeMap::new(), counters, threads: BTreeMap::new() }
@@ -316,9 +322,9 @@ fn busiest(began: &BTreeMap<i32, Ns>, ended: &BTreeMap<i32, Ns>) -> Option<Ns> {
 }
 
 /// Returns CPU time, context switches and bytes written between two edges.
-fn spent(began: &Edge, ended: &Edge) -> Used {
+fn spent(began: &Edge, ended: &Edge) -> WindowUsage {
     // Unknown if it is of one process, or if none was seen.
-    let mut used = Used { written_bytes: (!ended.counters.is_empty()).then_some(0), ..Used::default() };
+    let mut used = WindowUsage { written_bytes: (!ended.counters.is_empty()).then_some(0), ..WindowUsage::default() };
     let (mut user, mut system) = (0, 0);
     for (pid, now) in &ended.counters {
         let then = began.counters.get(pid).copied().unwrap_or_default();
@@ -337,7 +343,7 @@ fn spent(began: &Edge, ended: &Edge) -> Used {
     }
     // The split into user and system is the kernel's estimate; the sum is exact.
     let part = u128::from(used.cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
-    Used { user_ns: part as Ns, ..used }
+    WindowUsage { user_ns: part as Ns, ..used }
 }
 
 /// Samples of memory.
@@ -351,7 +357,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn look(&mut self, watched: &[Watched]) {
+    fn look(&mut self, watched: &[SampledProcesses]) {
         self.group_max = self.group_max.max(charged_to(watched));
         let mut sum = (0, 0);
         for pid in processes_of(watched) {
@@ -444,12 +450,12 @@ mod tests {
     fn what_is_used_in_a_window_without_a_known_end_is_cut_out_of_what_was_seen() {
         let reading = |at: Ns, cpu_ns: Ns, samples| UsageReading {
             at_ns: at * SECOND,
-            used: Used { cpu_ns: cpu_ns * SECOND, user_ns: cpu_ns * SECOND / 2, ..Used::default() },
+            used: WindowUsage { cpu_ns: cpu_ns * SECOND, user_ns: cpu_ns * SECOND / 2, ..WindowUsage::default() },
             samples,
         };
         let seen = || Seen {
             wall_ns: 9 * SECOND,
-            all: Used { cpu_ns: 6 * SECOND, ..Used::default() },
+            all: WindowUsage { cpu_ns: 6 * SECOND, ..WindowUsage::default() },
             course: vec![reading(1, 0, 0), reading(2, 1, 1), reading(4, 5, 2), reading(10, 6, 4)],
             memory: Memory { sums: vec![(10, 1), (30, 3), (100, 9), (100, 9)], ..Memory::default() },
             ..Seen::default()
@@ -465,7 +471,7 @@ mod tests {
     fn a_spinning_child_is_seen_as_what_the_kernel_says_of_it() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let pid = child.id() as i32;
-        let watched = vec![Watched { root: pid, ..Watched::default() }];
+        let watched = vec![SampledProcesses { root: pid, ..SampledProcesses::default() }];
         let from = clock::now();
         let before = processes::counters(pid).unwrap().cpu_ns;
         let sampler = Sampler::start(watched, from, Some(from + 300 * MILLISECOND));
@@ -491,7 +497,7 @@ mod tests {
         let mut pids = children.each_ref().map(|child| child.id() as i32);
         pids.sort_unstable();
         let used = || pids.map(|pid| processes::counters(pid).map_or(0, |counters| counters.cpu_ns));
-        let watched = pids.map(|root| Watched { root, ..Watched::default() }).to_vec();
+        let watched = pids.map(|root| SampledProcesses { root, ..SampledProcesses::default() }).to_vec();
         let (first, deadline) = (used(), clock::now() + 30 * SECOND);
         let sampler = Sampler::start(watched, clock::now(), None);
         while used().iter().zip(first).any(|(now, then)| now - then < 50 * MILLISECOND) && clock::now() < deadline {
@@ -515,7 +521,8 @@ mod tests {
     fn what_a_killed_process_had_used_is_counted() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let pid = child.id() as i32;
-        let sampler = Sampler::start(vec![Watched { root: pid, ..Watched::default() }], clock::now(), None);
+        let sampler =
+            Sampler::start(vec![SampledProcesses { root: pid, ..SampledProcesses::default() }], clock::now(), None);
         let used = || processes::counters(pid).map_or(0, |counters| counters.cpu_ns);
         // The sampler has read it first.
         let deadline = clock::now() + 30 * SECOND;

@@ -1,12 +1,12 @@
 //! Current usage of a server, for the live display of a run.
 
 use super::processes;
-use super::sample::{Watched, cpu_time_of, processes_of};
+use super::sample::{SampledProcesses, cpu_time_of, processes_of};
 use pubmark_model::units::Ns;
 
 /// A server that was started for a run.
 #[derive(Clone, Debug)]
-pub struct ServerWatch(Vec<Watched>);
+pub struct ServerWatch(Vec<SampledProcesses>);
 
 /// Its current usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct ServerNow {
 }
 
 impl ServerWatch {
-    pub(crate) fn new(watched: Vec<Watched>) -> ServerWatch {
+    pub(crate) fn new(watched: Vec<SampledProcesses>) -> ServerWatch {
         ServerWatch(watched)
     }
 
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_process_is_seen_until_it_ends() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let watch = ServerWatch::new(vec![Watched { root: child.id() as i32, ..Watched::default() }]);
+        let watch = ServerWatch::new(vec![SampledProcesses { root: child.id() as i32, ..SampledProcesses::default() }]);
         let first = watch.now().unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while watch.now().unwrap().cpu_ns <= first.cpu_ns && std::time::Instant::now() < deadline {

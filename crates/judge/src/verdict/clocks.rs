@@ -1,13 +1,13 @@
 //! Clocks of different hosts: a latency from one to another is only as accurate as their comparison.
 
 use super::bounds::CLOCK;
-use super::finding::{Found, words};
+use super::finding::{FigureFinding, words};
 use pubmark_model::host::LOCAL;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_model::units::Ns;
 
 /// Finds latencies between hosts whose clocks may be too far apart for them, with the figures that this affects.
-pub fn apart(record: &RunRecord) -> Option<Found> {
+pub fn apart(record: &RunRecord) -> Option<FigureFinding> {
     let pair = record.widest_clocks()?;
     let latency = record.times.latency.as_ref()?;
     let beyond = |(_, figure): &(FigureGroup, Ns)| pair.bound_ns as f64 > CLOCK * *figure as f64;
@@ -28,7 +28,7 @@ pub fn apart(record: &RunRecord) -> Option<Found> {
         words(pair.bound_ns),
         words(touched.first()?.1)
     );
-    Found::if_any(touched.into_iter().map(|(group, _)| group).collect(), evidence)
+    FigureFinding::if_any(touched.into_iter().map(|(group, _)| group).collect(), evidence)
 }
 
 /// Returns a host's display name: the local one has none in a record.

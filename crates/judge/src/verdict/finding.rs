@@ -15,7 +15,7 @@ pub fn words(ns: Ns) -> String {
 
 /// A finding with the figures that it affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FigureFinding {
     /// Description of the finding.
     pub evidence: String,
     /// Figures that it affects.
@@ -24,23 +24,23 @@ pub struct Found {
     pub overload: bool,
 }
 
-impl Found {
+impl FigureFinding {
     /// Returns a finding that affects these figures.
-    pub fn of(figures: &[FigureGroup], evidence: String) -> Found {
+    pub fn of(figures: &[FigureGroup], evidence: String) -> FigureFinding {
         let mut figures = figures.to_vec();
         figures.sort_unstable();
         figures.dedup();
-        Found { evidence, figures, overload: false }
+        FigureFinding { evidence, figures, overload: false }
     }
 
     /// Returns a finding, or `None` if it affects no figure.
-    pub fn if_any(figures: Vec<FigureGroup>, evidence: String) -> Option<Found> {
-        (!figures.is_empty()).then(|| Found::of(&figures, evidence))
+    pub fn if_any(figures: Vec<FigureGroup>, evidence: String) -> Option<FigureFinding> {
+        (!figures.is_empty()).then(|| FigureFinding::of(&figures, evidence))
     }
 
     /// Returns a finding that affects all figures.
-    pub fn all(evidence: String) -> Found {
-        Found::of(FigureGroup::ALL, evidence)
+    pub fn all(evidence: String) -> FigureFinding {
+        FigureFinding::of(FigureGroup::ALL, evidence)
     }
 
     /// Returns whether it affects this figure group.
@@ -67,8 +67,8 @@ pub struct Judge {
 
 impl Judge {
     /// Adds a reason against the run, with or without requested faults, if it affects a figure that the run has.
-    pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
-        for Found { evidence, mut figures, overload } in found {
+    pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = FigureFinding>) {
+        for FigureFinding { evidence, mut figures, overload } in found {
             figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
             if self.outpaced && figures.contains(&FigureGroup::Rates) && !figures.contains(&FigureGroup::Counts) {
                 figures.insert(0, FigureGroup::Counts);
@@ -80,7 +80,7 @@ impl Judge {
     }
 
     /// Adds a reason against the run, or a note if faults were requested.
-    pub fn result(&mut self, reason: Reason, found: Option<Found>) {
+    pub fn result(&mut self, reason: Reason, found: Option<FigureFinding>) {
         match self.asked {
             true => self.note(self.affected, found.map(|found| found.evidence)),
             false => self.against(reason, found),

@@ -1,9 +1,9 @@
 //! Event loops at their limit. Each agent is judged by its own loops, whatever number another agent has.
 
 use super::bounds::{BUSY, IN_TIME};
-use super::finding::Found;
+use super::finding::FigureFinding;
 use super::machine::quiet;
-use crate::calibration::{Calibration, Most};
+use crate::calibration::{Calibration, HighestRate};
 use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
 use pubmark_model::workload::{Pacing, Rate, Receive};
 
@@ -19,13 +19,13 @@ pub fn receives(agent: &AgentShare) -> bool {
 
 /// An agent whose loops had no time left.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Busy<'a> {
+pub struct BusyAgent<'a> {
     agent: &'a AgentShare,
     /// Processor time of each of its loops over the window, 0 to slightly above 1.
     share: f64,
 }
 
-impl Busy<'_> {
+impl BusyAgent<'_> {
     /// Describes the agent and its load.
     pub fn words(&self) -> String {
         let AgentShare { name, loops, .. } = self.agent;
@@ -40,7 +40,7 @@ impl Busy<'_> {
 /// Returns the agents whose event loops were at their limit. Judges only clients of a broker, because a library's
 /// threads belong to the library; only agents that report their number of loops; and none that is busy waiting, because
 /// its work cannot be separated from that.
-pub fn at_limit(record: &RunRecord) -> Vec<Busy<'_>> {
+pub fn at_limit(record: &RunRecord) -> Vec<BusyAgent<'_>> {
     if record.connections.is_none() {
         return Vec::new();
     }
@@ -55,24 +55,24 @@ pub fn at_limit(record: &RunRecord) -> Vec<Busy<'_>> {
     let busy = |agent: &&AgentShare| agent.loops > 0 && !waits_awake(agent);
     let share = |agent| {
         let waited = if sends(agent) { awake_cores } else { 0.0 };
-        Busy { agent, share: (agent.usage.cpu_cores - waited) / f64::from(agent.loops) }
+        BusyAgent { agent, share: (agent.usage.cpu_cores - waited) / f64::from(agent.loops) }
     };
     record.agents.iter().filter(busy).map(share).filter(|busy| busy.share >= BUSY).collect()
 }
 
 /// Returns why the generator was at its limit, from its processor time and from the calibration of this machine.
-pub fn saturated(record: &RunRecord, calibration: Option<&Calibration>) -> Option<Found> {
+pub fn saturated(record: &RunRecord, calibration: Option<&Calibration>) -> Option<FigureFinding> {
     // A calibration on a disturbed machine does not show what an undisturbed one can do.
     let most = || calibration.filter(|calibration| quiet(&calibration.load)).map(|calibration| &calibration.most);
     let busiest = at_limit(record).into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
-    let found = |evidence: String| Found::of(FigureGroup::LATENCY, evidence);
+    let found = |evidence: String| FigureFinding::of(FigureGroup::LATENCY, evidence);
     let busy = busiest.map(|busy| format!("{}: it had no time left", busy.words()));
     busy.or_else(|| beyond(record, most()?)).map(found)
 }
 
 /// Describes a rate beyond the calibrated one, of messages that cost no less: QoS 0 is the cheapest quality, the
 /// smallest message the cheapest message. Judges only scheduled sends to a broker, by loops that sleep.
-fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
+fn beyond(record: &RunRecord, most: &HighestRate) -> Option<String> {
     record.connections.as_ref()?;
     let workload = &record.workload;
     let profile = workload.rate.profile()?;
@@ -137,8 +137,8 @@ mod tests {
         record
     }
 
-    fn most(per_s: f64) -> Most {
-        Most { per_s, missed_per_s: Some(per_s * 1.1), payload_bytes: 64, shards: 1, ..Most::default() }
+    fn most(per_s: f64) -> HighestRate {
+        HighestRate { per_s, missed_per_s: Some(per_s * 1.1), payload_bytes: 64, shards: 1, ..HighestRate::default() }
     }
 
     const TWO: [(bool, u32, f64); 3] = [(false, 1, 0.1), (true, 1, 0.1), (true, 1, 0.1)];
@@ -149,7 +149,7 @@ mod tests {
         assert!(evidence.contains("150000") && evidence.contains("100000"), "{evidence}");
         assert_eq!(beyond(&record("200", &TWO), &most(100_000.0)), None, "exactly the most is no more than it");
         assert_eq!(beyond(&record("max", &TWO), &most(100_000.0)), None);
-        let unbounded = Most { missed_per_s: None, ..most(1.0) };
+        let unbounded = HighestRate { missed_per_s: None, ..most(1.0) };
         assert_eq!(beyond(&record("300", &TWO), &unbounded), None, "a search that met no end found no most");
         let mut wider = record("300", &TWO);
         wider.agents[0].loops = 2;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn limited(record: &RunRecord) -> Vec<String> {
-        at_limit(record).iter().map(Busy::words).collect()
+        at_limit(record).iter().map(BusyAgent::words).collect()
     }
 
     #[test]

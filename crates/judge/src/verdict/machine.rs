@@ -1,7 +1,7 @@
 //! Load of the machine by other programs, and what could not be measured of it.
 
 use super::bounds::{Bounds, FOREIGN, FOREIGN_AT_MAX, LATE, LATE_NS, STEAL, STEAL_AT_MAX, touched};
-use super::finding::{Found, words};
+use super::finding::{FigureFinding, words};
 use pubmark_model::record::{Attached, FigureGroup, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Rate;
@@ -24,7 +24,7 @@ pub fn unknown(record: &RunRecord) -> Option<String> {
 }
 
 /// Finds each way in which other programs used the machine.
-pub fn noisy(record: &RunRecord) -> Vec<Found> {
+pub fn noisy(record: &RunRecord) -> Vec<FigureFinding> {
     let mut machine = record.machine;
     if hidden(record) {
         machine.foreign_cores = 0.0;
@@ -32,7 +32,7 @@ pub fn noisy(record: &RunRecord) -> Vec<Found> {
     late(record).into_iter().chain(disturbed(&machine, record.workload.rate == Rate::Max)).collect()
 }
 
-fn late(record: &RunRecord) -> Option<Found> {
+fn late(record: &RunRecord) -> Option<FigureFinding> {
     let late_ns = record.machine.late_ns;
     let evidence = || {
         format!(
@@ -43,15 +43,15 @@ fn late(record: &RunRecord) -> Option<Found> {
         )
     };
     let too_late = late_ns > LATE_NS.max((LATE * record.window_ns as f64) as Ns);
-    too_late.then(|| Found::of(&[FigureGroup::Cost], evidence()))
+    too_late.then(|| FigureFinding::of(&[FigureGroup::Cost], evidence()))
 }
 
 /// Finds load by others that disturbs a measurement: of messages that are sent by a schedule, or (`unlimited`) as fast
 /// as they are taken.
-fn disturbed(machine: &MachineLoad, unlimited: bool) -> Vec<Found> {
+fn disturbed(machine: &MachineLoad, unlimited: bool) -> Vec<FigureFinding> {
     let (steal, foreign) = if unlimited { (STEAL_AT_MAX, FOREIGN_AT_MAX) } else { (STEAL, FOREIGN) };
     let cores = f64::from(machine.cores.max(1));
-    let found = |bounds: Bounds, share: f64, evidence: String| Found::if_any(touched(bounds, share), evidence);
+    let found = |bounds: Bounds, share: f64, evidence: String| FigureFinding::if_any(touched(bounds, share), evidence);
     let steal = found(
         steal,
         machine.steal,

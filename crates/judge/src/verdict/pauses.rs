@@ -1,7 +1,7 @@
 //! Parts that stood still: agents by their own report or by the script, the server by the script.
 
 use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, touched};
-use super::finding::{Found, words};
+use super::finding::{FigureFinding, words};
 use super::loops::{receives, sends};
 use pubmark_model::fault::{Act, Target};
 use pubmark_model::protocol::RuntimePauses;
@@ -10,7 +10,7 @@ use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
 
 /// Finds agents that did not run for a while.
-pub fn paused(record: &RunRecord) -> Vec<Found> {
+pub fn paused(record: &RunRecord) -> Vec<FigureFinding> {
     record.agents.iter().filter_map(|agent| stood_still(agent, record)).collect()
 }
 
@@ -31,7 +31,7 @@ struct Standstill {
     at_ns: Ns,
 }
 
-fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
+fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<FigureFinding> {
     let side = record.fault_log.iter().filter(|event| concerns(agent, event.who));
     let scripted: Vec<(Ns, Ns)> = side.filter_map(|event| Some((event.at_ns?, event.until_ns?))).collect();
     let pauses = agent.pauses.unwrap_or_default();
@@ -56,13 +56,13 @@ fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
     Some(told(agent, own, record, "the script stopped it"))
 }
 
-fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) -> Found {
+fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) -> FigureFinding {
     let more = if still.times > 1 { format!(" ({} times; this was the longest)", still.times) } else { String::new() };
     let (name, length, from) = (&agent.name, words(still.longest_ns), words(still.at_ns));
     let evidence = format!("the agent `{name}` did not run for {length}, from {from} into the window{more}: {why}");
     // Each of them may have been as long as the longest.
     let share = still.longest_ns as f64 * still.times as f64 / record.window_ns.max(1) as f64;
-    Found::of(&figures(share, record), evidence)
+    FigureFinding::of(&figures(share, record), evidence)
 }
 
 /// Returns the figures affected if an agent did not run for this share of the window. Messages sent meanwhile wait, and

@@ -1,7 +1,7 @@
 //! A system's promises about its messages, and whether they were kept.
 
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
-use super::finding::{Found, Judge};
+use super::finding::{FigureFinding, Judge};
 use super::kill;
 use pubmark_model::counts::RefusalCount;
 use pubmark_model::fault::Target;
@@ -53,7 +53,8 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
         unanswered => format!("; no echo came of {unanswered} of {} messages", counts.sent),
     };
     let told = judge.asked;
-    let found = |holds: bool, figures: Vec<FigureGroup>, evidence: String| holds.then(|| Found::of(&figures, evidence));
+    let found =
+        |holds: bool, figures: Vec<FigureGroup>, evidence: String| holds.then(|| FigureFinding::of(&figures, evidence));
     judge.result(
         Reason::MessagesLost,
         found(
@@ -97,7 +98,7 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
 }
 
 /// Finds refused messages, by cause: with and without a limit of the system itself.
-pub fn refused(record: &RunRecord) -> [(Reason, Option<Found>); 2] {
+pub fn refused(record: &RunRecord) -> [(Reason, Option<FigureFinding>); 2] {
     [(Reason::ResourceLimitHit, true), (Reason::MessagesRefused, false)].map(|(reason, limit)| {
         let of_kind: Vec<&RefusalCount> = record.refusals.iter().filter(|one| one.limit == limit).collect();
         let count = of_kind.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
@@ -106,7 +107,7 @@ pub fn refused(record: &RunRecord) -> [(Reason, Option<Found>); 2] {
             several => several.iter().map(|one| format!("{} ({})", one.reason, one.count)).collect(),
         };
         let says = || format!("the server refused {count} of {} messages: {}", record.counts.sent, each.join("; "));
-        let found = (count > 0).then(|| Found::of(&counts_without(count, record.counts.sent), says()));
+        let found = (count > 0).then(|| FigureFinding::of(&counts_without(count, record.counts.sent), says()));
         (reason, found)
     })
 }
@@ -124,7 +125,7 @@ pub fn untold(record: &RunRecord) -> Option<String> {
 }
 
 /// Finds messages that were due and never sent. Those that were sent are another load than the requested one.
-pub fn missed(record: &RunRecord) -> Option<Found> {
+pub fn missed(record: &RunRecord) -> Option<FigureFinding> {
     let counts = &record.counts;
     // One message of each publisher may have been due while it was being killed.
     let dying = record.killed_at_ns(Target::Publishers).map_or(0, |_| u64::from(record.workload.publishers));
@@ -134,15 +135,16 @@ pub fn missed(record: &RunRecord) -> Option<Found> {
         let mut figures = counts_without(counts.not_sent, counts.offered);
         figures.push(FigureGroup::Rates);
         let (sent, offered) = (counts.sent, counts.offered);
-        Found::of(&figures, format!("{sent} of {offered} messages that were due could be sent{who}"))
+        FigureFinding::of(&figures, format!("{sent} of {offered} messages that were due could be sent{who}"))
     })
 }
 
 /// Finds percentiles of too few messages.
-pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
+pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<FigureFinding> {
     let samples = record.times.latency.as_ref().map_or(0, |latency| latency.count);
     if unlimited && !record.workload.pattern.round_trip() {
-        return (record.counts.delivered == 0).then(|| Found::of(FigureGroup::ALL, "nothing was delivered".into()));
+        return (record.counts.delivered == 0)
+            .then(|| FigureFinding::of(FigureGroup::ALL, "nothing was delivered".into()));
     }
     let figures: &[FigureGroup] = match samples {
         0..P50_SAMPLES => FigureGroup::LATENCY,
@@ -152,7 +154,7 @@ pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
     let evidence = format!(
         "{samples} latencies were measured; the 99th percentile needs {P99_SAMPLES}, the median {P50_SAMPLES}: measure longer"
     );
-    Some(Found::of(figures, evidence))
+    Some(FigureFinding::of(figures, evidence))
 }
 
 /// Returns the statements of its protocol's specification that the server broke.

@@ -2,7 +2,7 @@
 //! fell.
 
 use super::bounds::{BACKLOG_GREW, BACKLOG_LEFT, BACKLOG_P50, BACKLOG_ROSE, TREND_CHANGE, TREND_P};
-use super::finding::{Found, words};
+use super::finding::{FigureFinding, words};
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_model::units::{Ns, total};
 use pubmark_model::workload::Rate;
@@ -54,7 +54,7 @@ impl Flow {
 
 /// Returns why a backlog makes the state unsteady. `unlimited`: messages go out as fast as they are taken, so that a
 /// backlog is normal.
-pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
+pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<FigureFinding> {
     if unlimited {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
 
 /// Finds a latency longer than the warm-up, so that the system was still filling: arrivals take as long at the window's
 /// end as at its start.
-fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
+fn filling(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     let latency_ns = record.times.latency.as_ref()?.p50;
     let warmup_ns = record.workload.warmup_ns;
     let slices: Vec<f64> = slices(record);
@@ -82,18 +82,18 @@ fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
             flow.sent,
             flow.arrived
         );
-        Found::of(&[FigureGroup::Rates, FigureGroup::Cost], evidence)
+        FigureFinding::of(&[FigureGroup::Rates, FigureGroup::Cost], evidence)
     })
 }
 
 /// Finds a backlog that grew: more was sent than arrived. If latencies rose to the window's end, the system did not
 /// carry its load.
-fn grew(record: &RunRecord, flow: &Flow) -> Option<Found> {
+fn grew(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     (flow.owed > BACKLOG_GREW * flow.copies).then(|| {
         let evidence =
             format!("a backlog grew: {} arrivals in the window for {} messages sent in it", flow.arrived, flow.sent);
         let figures = [FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost];
-        Found { overload: rises(&slices(record)), ..Found::of(&figures, evidence) }
+        FigureFinding { overload: rises(&slices(record)), ..FigureFinding::of(&figures, evidence) }
     })
 }
 
@@ -108,7 +108,7 @@ fn rises(values: &[f64]) -> bool {
 }
 
 /// Finds a backlog from before the window: more arrived than was sent.
-fn left(record: &RunRecord, flow: &Flow) -> Option<Found> {
+fn left(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     let left = -flow.owed;
     (left > BACKLOG_LEFT * flow.copies && left > MESSAGES_MIN as f64).then(|| {
         let evidence = format!(
@@ -117,13 +117,13 @@ fn left(record: &RunRecord, flow: &Flow) -> Option<Found> {
         );
         let mut figures = vec![FigureGroup::Rates, FigureGroup::LatencyP99];
         figures.extend(moved_median(record).then_some(FigureGroup::LatencyP50));
-        Found::of(&figures, evidence)
+        FigureFinding::of(&figures, evidence)
     })
 }
 
 /// Finds a backlog that rose and fell within the window. If a subscriber received nothing for that time, it is reported
 /// as a stall instead.
-fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
+fn rose(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     let window_ns = record.window_ns.max(1) as f64;
     let silent = record.stalls.unwrap_or_default().longest_ns as f64 / window_ns * flow.copies;
     (flow.rose > BACKLOG_ROSE * flow.copies && flow.rose > 1.5 * silent).then(|| {
@@ -137,7 +137,7 @@ fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
         );
         let mut figures = vec![FigureGroup::LatencyP99];
         figures.extend(moved_median(record).then_some(FigureGroup::LatencyP50));
-        Found::of(&figures, evidence)
+        FigureFinding::of(&figures, evidence)
     })
 }
 
@@ -167,7 +167,7 @@ fn probability(p: f64) -> String {
 
 /// Finds a figure that rose or fell over the window, by more than chance, and by so much that the position of the
 /// window decides its value.
-pub fn trending(record: &RunRecord) -> Option<Found> {
+pub fn trending(record: &RunRecord) -> Option<FigureFinding> {
     let (what, values, figures): (&str, Vec<f64>, &[FigureGroup]) = if record.times.latency.is_none() {
         let delivered = record.series.delivered.iter().map(|count| *count as f64).collect();
         ("messages delivered a second", delivered, &[FigureGroup::Rates, FigureGroup::Cost])
@@ -192,7 +192,10 @@ pub fn trending(record: &RunRecord) -> Option<Found> {
                 None => format!("by {:.0} %", times * 100.0),
             },
         };
-        Found::of(figures, format!("{what} {direction} {by} over the window (Mann-Kendall {})", probability(found.p)))
+        FigureFinding::of(
+            figures,
+            format!("{what} {direction} {by} over the window (Mann-Kendall {})", probability(found.p)),
+        )
     })
 }
 

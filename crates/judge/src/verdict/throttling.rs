@@ -1,11 +1,11 @@
 //! Effect of a CPU quota of pubmark itself on a run.
 
-use super::finding::{Found, words};
+use super::finding::{FigureFinding, words};
 use super::pauses::figures;
 use pubmark_model::record::{CpuThrottle, MachineLoad, RunRecord};
 
 /// Finds each host whose agents a quota stopped in the window.
-pub fn throttled(record: &RunRecord) -> Vec<Found> {
+pub fn throttled(record: &RunRecord) -> Vec<FigureFinding> {
     let of = |name: &str, machine: &MachineLoad| machine.throttle.and_then(|throttle| stopped(name, throttle, record));
     match record.hosts.is_empty() {
         true => of("", &record.machine).into_iter().collect(),
@@ -13,7 +13,7 @@ pub fn throttled(record: &RunRecord) -> Vec<Found> {
     }
 }
 
-fn stopped(host: &str, throttle: CpuThrottle, record: &RunRecord) -> Option<Found> {
+fn stopped(host: &str, throttle: CpuThrottle, record: &RunRecord) -> Option<FigureFinding> {
     let CpuThrottle { cpus, periods, throttled, waited_ns } = throttle;
     let there = if host.is_empty() { String::new() } else { format!(" on {host}") };
     let evidence = format!(
@@ -22,7 +22,7 @@ fn stopped(host: &str, throttle: CpuThrottle, record: &RunRecord) -> Option<Foun
         words(waited_ns)
     );
     let share = (waited_ns as f64 / record.window_ns.max(1) as f64).min(1.0);
-    (throttled > 0).then(|| Found::of(&figures(share, record), evidence))
+    (throttled > 0).then(|| FigureFinding::of(&figures(share, record), evidence))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::tasks::{OpenError, reach};
 use crate::drivers::{DriverKind, REGISTRY};
-use crate::shard::{Hear, ListenError, ListenTerms};
+use crate::shard::{ListenError, ListenTerms, ListenerHandler};
 use pubmark_model::endpoint::{Endpoint, EndpointError};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::ServerAddress;
@@ -41,7 +41,7 @@ pub fn overhear(
     more: &Options,
     (name, topic, duration_ns): (&str, Option<&str>, Option<u64>),
     stop: &AtomicBool,
-    hear: &mut Hear<'_>,
+    hear: &mut ListenerHandler<'_>,
 ) -> Result<(), OverhearError> {
     let protocol = Endpoint::parse(url)?.protocol;
     let driver = protocol.word();

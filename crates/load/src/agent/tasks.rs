@@ -157,7 +157,7 @@ pub enum OpenError {
 }
 
 /// All jobs of a run, and the endpoints at which its clients can be reached.
-pub struct Opened {
+pub struct OpenedJobs {
     /// The library, if the run uses one.
     pub driver: Option<Box<dyn Driver>>,
     /// A job for each thread.
@@ -168,7 +168,7 @@ pub struct Opened {
     pub applied: Map<String, Value>,
 }
 
-impl Opened {
+impl OpenedJobs {
     /// True if clients connect to a server by themselves and report when they have.
     pub fn connecting(&self) -> bool {
         self.jobs.iter().any(Job::connects)
@@ -176,7 +176,7 @@ impl Opened {
 }
 
 /// Finds the driver and opens everything that can be opened before the start.
-pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
+pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Result<OpenedJobs, OpenError> {
     let names = || identity.drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let (_, kind) = identity
         .drivers
@@ -190,12 +190,12 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Res
 }
 
 /// Opens a socket for each client, those that bind first.
-fn sockets(load: LoadDriver, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
+fn sockets(load: LoadDriver, prepare: &Prepare, workload: &Workload) -> Result<OpenedJobs, OpenError> {
     // If clients connect to a server, the endpoint defines how bytes are carried.
     let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
     let transport = workload.transport.or(to_server).ok_or(OpenError::NoTransport)?;
     let mut driver = load(&prepare.options)?;
-    let mut opened = Opened { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };
+    let mut opened = OpenedJobs { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };
     let mut clients: Vec<&Client> = prepare.clients.iter().collect();
     clients.sort_by_key(|client| client.bind.is_none());
     let server: Vec<String> = prepare.server.iter().map(|server| server.endpoint.clone()).collect();
@@ -255,7 +255,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 }
 
 /// Assigns clients to event loops: by role, and then evenly.
-fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
+fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> Result<OpenedJobs, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
     let (endpoint, dial) = reach(server, &prepare.options, topics::clients(workload))?;
     let options = endpoint.applied_to(&prepare.options);
@@ -307,7 +307,7 @@ fn sessions(driver: &SessionDriver, prepare: &Prepare, workload: &Workload) -> R
         let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();
         applied.insert("sources".into(), sources.join(",").into());
     }
-    Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
+    Ok(OpenedJobs { driver: None, jobs, bound: Vec::new(), applied })
 }
 
 /// Returns the server's endpoint and how the clients of a run, of which there are so many, connect to it.

@@ -22,7 +22,9 @@ use super::confirms::Confirms;
 use super::foreign_peer::{foreign, printable};
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
-use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{
+    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+};
 use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
@@ -120,7 +122,7 @@ impl Session for Amqp {
     const HINT: &'static str =
         "it may not speak AMQP 0-9-1, or the login may be wrong, or it may expect TLS (amqps://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<AmqpSettings, SettingsError> {
+    fn settings(terms: &ClientSettings<'_>) -> Result<AmqpSettings, SettingsError> {
         AmqpSettings::read(terms)
     }
 

@@ -1,7 +1,7 @@
 //! Test support: a session in conversation with a simulated server, whose bytes arrive
 //! whole or in pieces.
 
-use crate::session::{ClientSpec, Leaves, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, Session, SessionError, SessionEvent, SettingsError, SubTopics};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::Options;
@@ -35,7 +35,7 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
         name: "c0".into(),
         topic: topic.into(),
         wild: false,
-        leaves: Leaves::None,
+        leaves: SubTopics::None,
         group: None,
         members: 0,
         replays: false,
@@ -75,7 +75,7 @@ pub fn settings_with<S: Session>(
     let endpoint = Endpoint::parse(url).unwrap();
     let mut options = options(endpoint.protocol, set);
     options.extend(endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    S::settings(&Terms {
+    S::settings(&ClientSettings {
         endpoint: &endpoint,
         qos,
         durable,

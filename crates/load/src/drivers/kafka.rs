@@ -24,7 +24,9 @@ mod settings;
 pub use settings::KafkaSettings;
 
 use super::foreign_peer::foreign;
-use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{
+    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+};
 use consumer::Consumer;
 use names::{ClientNames, EXPECTED, GREETING};
 use producer::Producer;
@@ -97,7 +99,7 @@ impl Session for Kafka {
     const REST: &'static str = "*";
     const HINT: &'static str = "it may not speak Kafka's protocol, or it may expect TLS (kafka+ssl://) or a login";
 
-    fn settings(terms: &Terms<'_>) -> Result<KafkaSettings, SettingsError> {
+    fn settings(terms: &ClientSettings<'_>) -> Result<KafkaSettings, SettingsError> {
         KafkaSettings::read(terms)
     }
 

@@ -9,7 +9,9 @@ mod tests;
 
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
-use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{
+    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+};
 use aliases::TopicAliases;
 use deliveries::Deliveries;
 use limits::SessionNeeds;
@@ -111,7 +113,7 @@ impl Session for Mqtt {
         }
     }
 
-    fn settings(terms: &Terms<'_>) -> Result<MqttSettings, SettingsError> {
+    fn settings(terms: &ClientSettings<'_>) -> Result<MqttSettings, SettingsError> {
         MqttSettings::read(terms)
     }
 

@@ -10,7 +10,7 @@ use super::foreign_peer::foreign;
 use super::option_file::Logins;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
-use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError};
 use crate::topics::{self, PrefixRules};
 use jetstream::{JetStream, JetStreamSettings, NatsDelivery};
 use login::Signer;
@@ -75,7 +75,7 @@ impl Session for Nats {
         "it may not be a NATS server, or it may expect TLS at once (tls:// with options.tls_first=true)";
     const TLS_AFTER_FIRST_LINE: bool = true;
 
-    fn settings(terms: &Terms<'_>) -> Result<NatsSettings, SettingsError> {
+    fn settings(terms: &ClientSettings<'_>) -> Result<NatsSettings, SettingsError> {
         if terms.durable && terms.qos == 0 {
             return Err("NATS core keeps nothing for those that are away: leave `durable` out, or write qos = 1".into());
         }

@@ -1,6 +1,6 @@
 //! Files that options name.
 
-use crate::session::{SettingsError, Terms};
+use crate::session::{ClientSettings, SettingsError};
 use pubmark_model::credentials::{self, CREDENTIALS, Login};
 use pubmark_model::options::OptionValues;
 use std::fs::File;
@@ -21,7 +21,7 @@ impl Logins {
     ///
     /// # Errors
     /// It has fewer lines than there are clients, or a user or a password is given besides.
-    pub fn of(terms: &Terms<'_>) -> Result<Option<Logins>, SettingsError> {
+    pub fn of(terms: &ClientSettings<'_>) -> Result<Option<Logins>, SettingsError> {
         let Some(path) = terms.options.text(CREDENTIALS) else { return Ok(None) };
         let given = |name: &str| terms.options.text(name).is_some();
         if terms.endpoint.user.is_some() || ["username", "password"].into_iter().any(given) {

@@ -19,7 +19,9 @@ use super::foreign_peer::foreign;
 use super::option_file::Logins;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
-use crate::session::{ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{
+    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
@@ -90,7 +92,7 @@ impl Session for Redis {
 
     const REMOVAL_QOS: u8 = 0;
 
-    fn settings(terms: &Terms<'_>) -> Result<RedisSettings, SettingsError> {
+    fn settings(terms: &ClientSettings<'_>) -> Result<RedisSettings, SettingsError> {
         if terms.durable && terms.qos == 0 {
             return Err("channels keep nothing for those that are away: leave `durable` out, or write qos = 1".into());
         }

@@ -1,6 +1,6 @@
 //! The topic of each message of a publisher.
 
-use crate::session::{ClientSpec, Leaves, MARKERS};
+use crate::session::{ClientSpec, MARKERS, SubTopics};
 use pubmark_model::draw::PublisherDraw;
 use pubmark_model::header::END;
 use pubmark_model::protocol::Role;
@@ -30,9 +30,9 @@ impl TopicWriter {
     pub fn new(spec: &ClientSpec, separator: char) -> Self {
         let mut text = if spec.role == Role::Subscriber { String::new() } else { spec.topic.clone() };
         let rule = match &spec.leaves {
-            Leaves::Turns(count) => Some(Rule::Turns(*count)),
-            Leaves::Drawn { draw, .. } => Some(Rule::Drawn(draw.clone())),
-            Leaves::None | Leaves::Share(_) => None,
+            SubTopics::Turns(count) => Some(Rule::Turns(*count)),
+            SubTopics::Drawn { draw, .. } => Some(Rule::Drawn(draw.clone())),
+            SubTopics::None | SubTopics::Share(_) => None,
         };
         let below = rule.map(|rule| {
             text.push(separator);
@@ -98,7 +98,7 @@ mod tests {
     fn topics_take_turns() {
         let mut spec = spec(Role::Publisher, "a.b");
         assert_eq!(TopicWriter::new(&spec, '.').of(7), "a.b");
-        spec.leaves = Leaves::Turns(12);
+        spec.leaves = SubTopics::Turns(12);
         let mut topics = TopicWriter::new(&spec, '.');
         assert_eq!(topics.of(11), "a.b.11");
         assert_eq!(topics.of(12), "a.b.0");
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_drawn_topic_is_that_of_its_number_and_markers_have_their_own() {
         let draw = TopicSet::new(100_000, Choice::Zipf(700), Subscriptions::Wildcard).of_publisher(7, 3);
-        let leaves = Leaves::Drawn { draw: draw.clone(), is_first: true };
+        let leaves = SubTopics::Drawn { draw: draw.clone(), is_first: true };
         let mut topics = TopicWriter::new(&ClientSpec { leaves, ..spec(Role::Publisher, "a/b") }, '/');
         for sequence in [0, 1, 2, 1_000_000] {
             assert_eq!(topics.of(sequence), format!("a/b/{}", draw.at(sequence)));

@@ -11,7 +11,7 @@ mod arriving;
 
 use super::foreign_peer::foreign;
 use super::topic_writer::TopicWriter;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, Session, SessionError, SessionEvent, SettingsError};
 use crate::topics::{self, PrefixRules};
 use arriving::{Fragments, KeyTable};
 use pubmark_model::options::OptionValues;
@@ -75,7 +75,7 @@ impl Session for Zenoh {
     const REST: &'static str = "**";
     const HINT: &'static str = "it may not be a Zenoh router with TCP, or it may accept no more sessions";
 
-    fn settings(terms: &Terms<'_>) -> Result<ZenohSettings, SettingsError> {
+    fn settings(terms: &ClientSettings<'_>) -> Result<ZenohSettings, SettingsError> {
         if terms.qos > 0 {
             return Err(
                 format!("Zenoh acknowledges nothing: qos = {} is not supported, write qos = 0", terms.qos).into()

@@ -4,7 +4,7 @@
 //! Connected clients take no memory here. Attempts are spread out and few at a time, so
 //! that they hardly affect the other clients of the shard.
 
-use super::connection::{Loss, State};
+use super::connection::{ConnectionLoss, State};
 use super::errors::ShardError;
 use super::ramp::ATTEMPTS;
 use super::state::{Absence, DESCRIBED, Shard};
@@ -36,7 +36,7 @@ fn pause_ns(client: u32, failed: u32) -> Ns {
 
 impl<S: Session> Shard<'_, S> {
     /// Handles a failed write where the caller can do nothing else about it.
-    pub(super) fn settle(&mut self, index: usize, written: Result<(), Loss>) {
+    pub(super) fn settle(&mut self, index: usize, written: Result<(), ConnectionLoss>) {
         if let Err(loss) = written
             && self.connections[index].state == State::Up
         {
@@ -47,7 +47,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Reads what has arrived on a connection that can no longer be written: acknowledgements,
     /// and the server's reason for ending the connection, which is returned.
-    pub(super) fn cut_off(&mut self, index: usize) -> Option<Loss> {
+    pub(super) fn cut_off(&mut self, index: usize) -> Option<ConnectionLoss> {
         let mut said = None;
         while said.is_none()
             && let Ok(Some((count, _, now))) = self.connections[index].read(&mut self.buffer)
@@ -58,23 +58,23 @@ impl<S: Session> Shard<'_, S> {
         said
     }
 
-    pub(super) fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), ShardError> {
+    pub(super) fn lost(&mut self, index: usize, loss: &ConnectionLoss) -> Result<(), ShardError> {
         match (self.connections[index].state, loss) {
             (State::Up, loss) => self.gone(index, loss),
             (State::Gone, _) => {}
-            (_, Loss::Session(SessionError::Elsewhere(to))) => self.moved(index, to)?,
+            (_, ConnectionLoss::Session(SessionError::Elsewhere(to))) => self.moved(index, to)?,
             (_, loss) if self.away.has(index) => match loss {
-                Loss::Session(error) if error.is_final() => {
+                ConnectionLoss::Session(error) if error.is_final() => {
                     self.away.losses.push(format!("a client could not come back: {}", loss.text()));
                     self.away.remove(index);
                     self.part_with(index);
                 }
                 loss => self.try_later(index, &loss.text()),
             },
-            (_, Loss::Session(error)) if error.is_final() => {
+            (_, ConnectionLoss::Session(error)) if error.is_final() => {
                 return Err(self.ramp.refusal(error.clone().into()));
             }
-            (State::Greeting, Loss::Ended(text)) => {
+            (State::Greeting, ConnectionLoss::Ended(text)) => {
                 self.failed_attempt(index, &self.in_handshake(text))?;
             }
             (_, loss) => self.failed_attempt(index, &loss.text())?,
@@ -83,7 +83,7 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// Handles the loss of a connection that was up.
-    pub(super) fn gone(&mut self, index: usize, loss: &Loss) {
+    pub(super) fn gone(&mut self, index: usize, loss: &ConnectionLoss) {
         let now = clock::now();
         self.ramp.counts.lost += 1;
         if let Some(requests) = &mut self.outbound.requests {
@@ -96,10 +96,10 @@ impl<S: Session> Shard<'_, S> {
             self.away.first_loss.get_or_insert_with(|| how.clone());
             self.away.losses.push(how);
         }
-        if let Loss::Session(SessionError::Limit(words)) = loss {
+        if let ConnectionLoss::Session(SessionError::Limit(words)) = loss {
             self.limits.reached(words.clone());
         }
-        if self.away.returns && !matches!(loss, Loss::Session(error) if error.is_final()) {
+        if self.away.returns && !matches!(loss, ConnectionLoss::Session(error) if error.is_final()) {
             self.away
                 .absent
                 .insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0, is_before_start: false });

@@ -6,14 +6,14 @@
 
 use super::assignment::Assignment;
 use super::carrier::{ByteStream, Dial};
-use super::connection::{Changes, Connection, Loss, State};
+use super::connection::{Changes, Connection, ConnectionLoss, State};
 use super::errors::ShardError;
 use super::notifier::{NOTIFIER, Notifier};
 use super::waiting::{EVENTS, TICK, await_events};
 use crate::clock;
 use crate::control::{PinError, ThreadContext, ThreadReport, pin};
 use crate::outcome::{Churned, ThreadOutcome};
-use crate::session::{ClientSpec, Session, SessionEvent, Terms};
+use crate::session::{ClientSettings, ClientSpec, Session, SessionEvent};
 use crate::topics;
 use crate::window::Window;
 use pubmark_model::churn::ChurnCounts;
@@ -104,7 +104,7 @@ impl<'a, S: Session> Churner<'a, S> {
         notifier: Notifier,
     ) -> Result<Churner<'a, S>, ShardError> {
         let Assignment { endpoint, dial, run, options, .. } = assignment;
-        let terms = Terms {
+        let terms = ClientSettings {
             endpoint: &endpoint,
             qos: context.workload.qos,
             durable: false,
@@ -265,7 +265,7 @@ impl<'a, S: Session> Churner<'a, S> {
     }
 
     /// Reads what has arrived, and writes the answers.
-    fn exchange(&mut self, number: u64) -> Result<(), Loss> {
+    fn exchange(&mut self, number: u64) -> Result<(), ConnectionLoss> {
         let Churner { counted, visitors, settings, buffer, out, done, leaving, .. } = self;
         let Some(visitor) = visitors.get_mut(&number) else { return Ok(()) };
         visitor.connection.flush()?;

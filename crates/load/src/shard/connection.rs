@@ -62,7 +62,7 @@ pub struct Changes {
 
 /// The reason why a connection cannot be used any more.
 #[derive(Debug)]
-pub enum Loss {
+pub enum ConnectionLoss {
     /// The server ended the connection without a message.
     Ended(String),
     /// The connection failed, or the server announced that it closes it.
@@ -71,30 +71,30 @@ pub enum Loss {
     Session(SessionError),
 }
 
-impl Loss {
+impl ConnectionLoss {
     pub fn text(&self) -> String {
         match self {
-            Loss::Ended(text) | Loss::Closed(text) => text.clone(),
-            Loss::Session(error) => error.to_string(),
+            ConnectionLoss::Ended(text) | ConnectionLoss::Closed(text) => text.clone(),
+            ConnectionLoss::Session(error) => error.to_string(),
         }
     }
 }
 
-impl From<io::Error> for Loss {
-    fn from(error: io::Error) -> Loss {
+impl From<io::Error> for ConnectionLoss {
+    fn from(error: io::Error) -> ConnectionLoss {
         let text = error.to_string();
         match error.kind() {
-            ErrorKind::PermissionDenied => Loss::Session(SessionError::Denied(text)),
-            ErrorKind::InvalidData => Loss::Session(SessionError::Foreign(text)),
-            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Loss::Ended(text),
-            _ => Loss::Closed(text),
+            ErrorKind::PermissionDenied => ConnectionLoss::Session(SessionError::Denied(text)),
+            ErrorKind::InvalidData => ConnectionLoss::Session(SessionError::Foreign(text)),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => ConnectionLoss::Ended(text),
+            _ => ConnectionLoss::Closed(text),
         }
     }
 }
 
 /// Writes as much as the carrier takes, and returns how many bytes.
 #[inline]
-fn write(carrier: &mut ByteStream, bytes: &[u8]) -> Result<usize, Loss> {
+fn write(carrier: &mut ByteStream, bytes: &[u8]) -> Result<usize, ConnectionLoss> {
     let mut taken = 0;
     while taken < bytes.len() {
         match carrier.write(&bytes[taken..]) {
@@ -108,16 +108,16 @@ fn write(carrier: &mut ByteStream, bytes: &[u8]) -> Result<usize, Loss> {
 }
 
 #[inline]
-fn check_length(announced_bytes: u64, longest_bytes: u64) -> Result<(), Loss> {
+fn check_length(announced_bytes: u64, longest_bytes: u64) -> Result<(), ConnectionLoss> {
     if announced_bytes <= longest_bytes { Ok(()) } else { Err(too_long(announced_bytes, longest_bytes)) }
 }
 
 #[cold]
-fn too_long(announced_bytes: u64, longest_bytes: u64) -> Loss {
+fn too_long(announced_bytes: u64, longest_bytes: u64) -> ConnectionLoss {
     let text = format!(
         "the server announces a packet of {announced_bytes} bytes; packets of this run have at most {longest_bytes}"
     );
-    Loss::Session(SessionError::Foreign(text))
+    ConnectionLoss::Session(SessionError::Foreign(text))
 }
 
 impl<S: Session> Connection<S> {
@@ -162,7 +162,7 @@ impl<S: Session> Connection<S> {
 
     /// Writes bytes; keeps what the kernel does not take.
     #[inline]
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), Loss> {
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionLoss> {
         if self.pending.is_empty()
             && let Some(carrier) = &mut self.carrier
         {
@@ -176,7 +176,7 @@ impl<S: Session> Connection<S> {
 
     /// Writes `count` messages, which `bytes` contains. No others may be waiting.
     #[inline]
-    pub fn write_messages(&mut self, bytes: &[u8], count: u64) -> Result<(), Loss> {
+    pub fn write_messages(&mut self, bytes: &[u8], count: u64) -> Result<(), ConnectionLoss> {
         let written = self.write(bytes);
         if self.has_pending() {
             let of_each = bytes.len() as u64 / count.max(1);
@@ -193,7 +193,7 @@ impl<S: Session> Connection<S> {
     }
 
     /// Writes kept bytes. Returns true if none are left.
-    pub fn flush(&mut self) -> Result<bool, Loss> {
+    pub fn flush(&mut self) -> Result<bool, ConnectionLoss> {
         let Some(carrier) = &mut self.carrier else { return Ok(self.pending.is_empty()) };
         carrier.flush()?;
         if !self.pending.is_empty() {
@@ -218,11 +218,11 @@ impl<S: Session> Connection<S> {
         longest_bytes: u64,
         answers: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>, &mut Changes),
-    ) -> Result<Changes, Loss> {
+    ) -> Result<Changes, ConnectionLoss> {
         let mut changes = Changes::default();
         let session = &mut self.session;
         let mut take = |bytes: &[u8], changes: &mut Changes| {
-            session.input(settings, bytes, answers, &mut |word| heard(word, changes)).map_err(Loss::Session)
+            session.input(settings, bytes, answers, &mut |word| heard(word, changes)).map_err(ConnectionLoss::Session)
         };
         if self.partial.is_empty() {
             let done = take(bytes, &mut changes)?;
@@ -246,11 +246,11 @@ impl<S: Session> Connection<S> {
     /// Reads what has arrived. Returns how much, whether there may be more, and the
     /// instant; `None` if nothing has arrived.
     #[inline]
-    pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool, Ns)>, Loss> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool, Ns)>, ConnectionLoss> {
         let Some(carrier) = &mut self.carrier else { return Ok(None) };
         loop {
             match carrier.read(buffer) {
-                Ok((0, _)) => return Err(Loss::Ended("the server closed the connection".into())),
+                Ok((0, _)) => return Err(ConnectionLoss::Ended("the server closed the connection".into())),
                 Ok((count, more)) => return Ok(Some((count, more, clock::now()))),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

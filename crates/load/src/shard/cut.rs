@@ -1,7 +1,7 @@
 //! Clients whose connections the script cuts. They are closed as the kernel closes those of a
 //! killed process, without a disconnect, and all at once; then the clients come back.
 
-use super::connection::{Loss, State};
+use super::connection::{ConnectionLoss, State};
 use super::state::Shard;
 use crate::session::Session;
 use pubmark_model::fault::is_cut;
@@ -13,7 +13,7 @@ impl<S: Session> Shard<'_, S> {
             self.cuts += 1;
             for index in 0..self.connections.len() {
                 if self.connections[index].state == State::Up && is_cut(self.ids[index], percent) {
-                    self.gone(index, &Loss::Closed("the script cut it".into()));
+                    self.gone(index, &ConnectionLoss::Closed("the script cut it".into()));
                 }
             }
         }

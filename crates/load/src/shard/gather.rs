@@ -24,7 +24,7 @@ pub struct Measure {
 
 /// The reason why gathering ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gathered {
+pub enum GatherEnd {
     /// There is enough, or nothing more is due now.
     Enough,
     /// The session takes no more until the server answers.
@@ -109,21 +109,21 @@ impl Gathering<'_> {
         measure: Measure,
         now: &mut Ns,
         mut clock: impl FnMut() -> Ns,
-    ) -> Gathered {
+    ) -> GatherEnd {
         let mut since_clock = 0;
         self.frames.used = 0;
         while self.frames.used < measure.bytes {
             match self.client.next(self.window, measure.give_up_ns, *now) {
                 Next::Send => {}
                 Next::Wait(_) => break,
-                Next::Done => return Gathered::Over,
+                Next::Done => return GatherEnd::Over,
             }
             let (header, message) = self.client.write(*now, self.message);
             let len = message.len();
             let mut count = 1;
             if let Some(tail_bytes) = tail_bytes {
                 if self.frames.used == 0 && !self.model(session, settings, header.sequence, tail_bytes) {
-                    return Gathered::Refused;
+                    return GatherEnd::Refused;
                 }
                 let wanted = (measure.bytes - self.frames.used).div_ceil(self.frames.model.len());
                 count = (measure.stride - since_clock).min(wanted.try_into().unwrap_or(u32::MAX));
@@ -134,7 +134,7 @@ impl Gathering<'_> {
                 model.clear();
                 bytes.truncate(*used);
                 if !session.publish(settings, &self.message[..len], header.sequence, bytes) {
-                    return Gathered::Refused;
+                    return GatherEnd::Refused;
                 }
                 *used = bytes.len();
             }
@@ -147,7 +147,7 @@ impl Gathering<'_> {
                 (since_clock, *now) = (0, clock());
             }
         }
-        Gathered::Enough
+        GatherEnd::Enough
     }
 
     /// Has the session make the frame that serves as template for this write.

@@ -1,9 +1,9 @@
 //! A subscriber outside a run: it hears what clients publish, and notes topic and length.
 
 use super::carrier::{ByteStream, Dial};
-use super::connection::{Changes, Connection, Loss, State};
+use super::connection::{Changes, Connection, ConnectionLoss, State};
 use crate::clock;
-use crate::session::{ClientSpec, Leaves, Session, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, Session, SessionEvent, SettingsError, SubTopics};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -42,7 +42,7 @@ pub struct ListenTerms<'a> {
 
 /// An event of a listener.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Overheard<'a> {
+pub enum ListenerEvent<'a> {
     /// The subscription is active from this instant on, ns.
     Subscribed(Ns),
     /// A message.
@@ -78,21 +78,25 @@ pub enum ListenError {
 }
 
 /// Takes the events; a break ends the listener.
-pub type Hear<'a> = dyn FnMut(Overheard<'_>) -> ControlFlow<()> + 'a;
+pub type ListenerHandler<'a> = dyn FnMut(ListenerEvent<'_>) -> ControlFlow<()> + 'a;
 
 /// Runs a listener of a protocol.
-pub type Listen = fn(&ListenTerms<'_>, Dial, &mut Hear<'_>) -> Result<(), ListenError>;
+pub type Listen = fn(&ListenTerms<'_>, Dial, &mut ListenerHandler<'_>) -> Result<(), ListenError>;
 
 /// Subscribes and passes on what arrives, until the time is over or the flag is set. Leaves nothing at the server.
 ///
 /// # Errors
 /// See [`ListenError`].
-pub fn listen<S: Session>(listening: &ListenTerms<'_>, dial: Dial, hear: &mut Hear<'_>) -> Result<(), ListenError> {
+pub fn listen<S: Session>(
+    listening: &ListenTerms<'_>,
+    dial: Dial,
+    hear: &mut ListenerHandler<'_>,
+) -> Result<(), ListenError> {
     let lost = |why: String| ListenError::Lost { endpoint: listening.endpoint.to_string(), why };
     let mut listener = Listener::<S>::new(listening, dial)?;
     let done = (0..listener.dial.to.len().max(1)).find_map(|place| match listener.connect(place) {
         // Another address of the server may answer.
-        Err(Loss::Closed(_)) if place + 1 < listener.dial.to.len() => None,
+        Err(ConnectionLoss::Closed(_)) if place + 1 < listener.dial.to.len() => None,
         done => Some(done),
     });
     done.unwrap_or(Ok(())).map_err(|loss| lost(loss.text()))?;
@@ -111,7 +115,7 @@ pub fn listen<S: Session>(listening: &ListenTerms<'_>, dial: Dial, hear: &mut He
         if listener.connection.state == State::Up && end.is_none() {
             end = Some(listening.duration_ns.map_or(Ns::MAX, |duration_ns| clock::now().saturating_add(duration_ns)));
         }
-        if flow.is_break() || hear(Overheard::Idle).is_break() {
+        if flow.is_break() || hear(ListenerEvent::Idle).is_break() {
             break;
         }
     }
@@ -134,7 +138,7 @@ struct Listener<S: Session> {
 impl<S: Session> Listener<S> {
     fn new(listening: &ListenTerms<'_>, dial: Dial) -> Result<Listener<S>, ListenError> {
         let ListenTerms { endpoint, options, .. } = listening;
-        let terms = Terms {
+        let terms = ClientSettings {
             endpoint,
             qos: 0,
             durable: false,
@@ -154,7 +158,7 @@ impl<S: Session> Listener<S> {
             name: listening.name.to_owned(),
             topic: listening.topic.unwrap_or(S::REST).to_owned(),
             wild: true,
-            leaves: Leaves::None,
+            leaves: SubTopics::None,
             group: None,
             members: 0,
             replays: false,
@@ -179,7 +183,7 @@ impl<S: Session> Listener<S> {
     }
 
     /// Begins to connect to an address, and waits until the connection is made or refused.
-    fn connect(&mut self, place: usize) -> Result<(), Loss> {
+    fn connect(&mut self, place: usize) -> Result<(), ConnectionLoss> {
         use epoll::EventFlags as Flags;
         let carrier = ByteStream::dial(&self.dial, place, 0, 0)?;
         let data = epoll::EventData::new_u64(0);
@@ -190,7 +194,7 @@ impl<S: Session> Listener<S> {
         while self.connection.state == State::Opening {
             let left_ns = until_ns.saturating_sub(clock::now());
             if left_ns == 0 {
-                return Err(Loss::Closed("no connection within 10 s. Check host and port".into()));
+                return Err(ConnectionLoss::Closed("no connection within 10 s. Check host and port".into()));
             }
             if self.wait(left_ns)?.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
                 self.connection.carrier.as_mut().map_or(Ok(()), ByteStream::connected)?;
@@ -204,7 +208,7 @@ impl<S: Session> Listener<S> {
     }
 
     /// Waits for an event of the connection.
-    fn wait(&self, wait_ns: Ns) -> Result<epoll::EventFlags, Loss> {
+    fn wait(&self, wait_ns: Ns) -> Result<epoll::EventFlags, ConnectionLoss> {
         let mut events = Vec::with_capacity(1);
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&clock::timespec(wait_ns))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -214,7 +218,12 @@ impl<S: Session> Listener<S> {
     }
 
     /// Waits, and passes on all that has arrived before `end`.
-    fn hear(&mut self, wait_ns: Ns, end: Option<Ns>, hear: &mut Hear<'_>) -> Result<ControlFlow<()>, Loss> {
+    fn hear(
+        &mut self,
+        wait_ns: Ns,
+        end: Option<Ns>,
+        hear: &mut ListenerHandler<'_>,
+    ) -> Result<ControlFlow<()>, ConnectionLoss> {
         self.wait(wait_ns)?;
         self.connection.flush()?;
         let mut flow = ControlFlow::Continue(());
@@ -236,18 +245,23 @@ impl<S: Session> Listener<S> {
     }
 
     /// Passes what was read to the session.
-    fn take(&mut self, count: usize, now: Ns, hear: &mut Hear<'_>) -> Result<ControlFlow<()>, Loss> {
+    fn take(
+        &mut self,
+        count: usize,
+        now: Ns,
+        hear: &mut ListenerHandler<'_>,
+    ) -> Result<ControlFlow<()>, ConnectionLoss> {
         let (mut out, mut flow) = (Vec::new(), ControlFlow::Continue(()));
         let mut is_up = self.connection.state == State::Up;
         let mut heard = |event: SessionEvent<'_>, changes: &mut Changes| match event {
             SessionEvent::Connected => changes.connected = true,
             SessionEvent::Subscribed if !is_up => {
                 (is_up, changes.subscribed) = (true, true);
-                flow = hear(Overheard::Subscribed(now));
+                flow = hear(ListenerEvent::Subscribed(now));
             }
             // Retained messages were published earlier.
             SessionEvent::Message { topic, payload, is_retained: false } if is_up && flow.is_continue() => {
-                flow = hear(Overheard::Message { at_ns: now, topic, bytes: payload.len() as u64 });
+                flow = hear(ListenerEvent::Message { at_ns: now, topic, bytes: payload.len() as u64 });
             }
             _ => {}
         };

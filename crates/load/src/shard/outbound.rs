@@ -1,8 +1,8 @@
 //! The sending side of a shard: it sends what is due, by the schedule or as fast as the
 //! server takes it, with probes before and end markers after.
 
-use super::connection::{Loss, State};
-use super::gather::{Gathered, Gathering};
+use super::connection::{ConnectionLoss, State};
+use super::gather::{GatherEnd, Gathering};
 use super::state::{Outbound, Shard};
 use crate::clock;
 use crate::control::ThreadReport;
@@ -254,8 +254,8 @@ impl<S: Session> Shard<'_, S> {
             let before = client.sent();
             let gathering = Gathering { client, recorder, flight, window, message, frames };
             let gathered = gathering.run(session, tail_bytes, *measure, &mut now, clock::now);
-            connection.blocked |= gathered == Gathered::Refused;
-            over = gathered == Gathered::Over;
+            connection.blocked |= gathered == GatherEnd::Refused;
+            over = gathered == GatherEnd::Over;
             written = connection.write_messages(frames.ready(), clients[index].sent() - before);
         }
         let outbound = &mut self.outbound;
@@ -272,7 +272,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Sends unacknowledged messages again, as far as the connection takes them. Returns
     /// true when all are sent, and new messages may follow.
-    pub(super) fn resend(&mut self, index: usize) -> Result<bool, Loss> {
+    pub(super) fn resend(&mut self, index: usize) -> Result<bool, ConnectionLoss> {
         loop {
             let connection = &mut self.connections[index];
             if connection.has_pending() {

@@ -10,9 +10,9 @@
 //! close the old one first.
 
 use super::carrier::{ByteStream, Dial};
-use super::connection::{Changes, Connection, Loss, State};
+use super::connection::{Changes, Connection, ConnectionLoss, State};
 use crate::clock;
-use crate::session::{ClientSpec, Leaves, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, Session, SessionError, SessionEvent, SettingsError, SubTopics};
 use crate::topics;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
@@ -47,7 +47,7 @@ const LONGEST_BYTES: u64 = 1 << 20;
 pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Vec<Leftover>, SettingsError> {
     let Leftovers { run, options, workload, .. } = leftovers;
     let options = endpoint.applied_to(options);
-    let terms = Terms {
+    let terms = ClientSettings {
         endpoint,
         qos: workload.qos,
         durable: workload.durable,
@@ -133,7 +133,7 @@ impl<S: Session> Remover<S> {
         let mut options: Options = endpoint.applied_to(&leftovers.options);
         options.insert("retain".into(), things.iter().any(|thing| matches!(thing, Leftover::Retained(_))).into());
         // Acknowledged, and without a session.
-        let terms = Terms {
+        let terms = ClientSettings {
             endpoint,
             qos: S::REMOVAL_QOS,
             durable: false,
@@ -233,7 +233,7 @@ impl<S: Session> Remover<S> {
             name,
             topic: String::new(),
             wild: false,
-            leaves: Leaves::None,
+            leaves: SubTopics::None,
             group: None,
             members: 0,
             replays: false,
@@ -260,7 +260,7 @@ impl<S: Session> Remover<S> {
                 (connection.carrier, connection.state) = (Some(carrier), State::Opening);
                 self.open[slot] = Some(Visit { connection, errand, asked: 0, gone: 0, until_ns: now + ANSWER });
             }
-            Err(error) => self.failed(errand, &Loss::from(error)),
+            Err(error) => self.failed(errand, &ConnectionLoss::from(error)),
         }
     }
 
@@ -277,7 +277,7 @@ impl<S: Session> Remover<S> {
     }
 
     /// Continues a connection; returns true at its end.
-    fn go_on(&mut self, visit: &mut Visit<S>, flags: epoll::EventFlags) -> Result<bool, Loss> {
+    fn go_on(&mut self, visit: &mut Visit<S>, flags: epoll::EventFlags) -> Result<bool, ConnectionLoss> {
         use epoll::EventFlags as Flags;
         if visit.connection.state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
             visit.connection.carrier.as_mut().map_or(Ok(()), ByteStream::connected)?;
@@ -293,14 +293,14 @@ impl<S: Session> Remover<S> {
         while let Some((count, _, now)) = visit.connection.read(&mut self.buffer)? {
             // A server may send without end.
             if now >= self.until_ns {
-                return Err(Loss::Closed(NO_ANSWER.into()));
+                return Err(ConnectionLoss::Closed(NO_ANSWER.into()));
             }
             self.hear(visit, count, now)?;
         }
         Ok(false)
     }
 
-    fn hear(&mut self, visit: &mut Visit<S>, count: usize, now: Ns) -> Result<(), Loss> {
+    fn hear(&mut self, visit: &mut Visit<S>, count: usize, now: Ns) -> Result<(), ConnectionLoss> {
         let (mut out, mut gone, mut refusal) = (Vec::new(), 0, None);
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Connected => changes.connected = true,
@@ -315,7 +315,7 @@ impl<S: Session> Remover<S> {
         }
         visit.gone += gone;
         if let Some(why) = refusal {
-            return Err(Loss::Session(SessionError::Busy(why)));
+            return Err(ConnectionLoss::Session(SessionError::Busy(why)));
         }
         if changes.connected {
             visit.connection.state = State::Up;
@@ -349,22 +349,22 @@ impl<S: Session> Remover<S> {
 
     fn put_down(&mut self, visit: Visit<S>, why: &str) {
         if visit.connection.state != State::Gone {
-            self.put_down_for(visit, &Loss::Closed(why.into()));
+            self.put_down_for(visit, &ConnectionLoss::Closed(why.into()));
         }
     }
 
     /// Handles a failed connection. Things that it removed stay removed.
-    fn put_down_for(&mut self, mut visit: Visit<S>, why: &Loss) {
+    fn put_down_for(&mut self, mut visit: Visit<S>, why: &ConnectionLoss) {
         self.done.removed += visit.gone as u64;
         visit.errand.things.drain(..visit.gone.min(visit.errand.things.len()));
         self.failed(visit.errand, why);
     }
 
     /// Queues another attempt, unless it would fail in the same way.
-    fn failed(&mut self, errand: Errand, why: &Loss) {
+    fn failed(&mut self, errand: Errand, why: &ConnectionLoss) {
         self.failures += 1;
         self.done.why = Some(why.text());
-        let is_final = matches!(why, Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_)));
+        let is_final = matches!(why, ConnectionLoss::Session(SessionError::Denied(_) | SessionError::Foreign(_)));
         self.hopeless |= is_final || self.failures >= FAILURES;
         match errand.attempts < ATTEMPTS && !is_final {
             true => self.waiting.push_back(errand),

@@ -1,7 +1,7 @@
 //! Ends a run before its start if a server refuses what publishers send, takes nothing from them,
 //! or closes the connections of clients that it had accepted.
 
-use super::connection::{Loss, State};
+use super::connection::{ConnectionLoss, State};
 use super::errors::ShardError;
 use super::state::Shard;
 use crate::session::Session;
@@ -63,14 +63,14 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// Handles the end of a connection that was up, before the start.
-    pub(super) fn lost_in_setup(&mut self, index: usize, loss: &Loss) {
-        let hopeless = matches!(loss, Loss::Session(error) if error.is_final() || error.is_limit());
+    pub(super) fn lost_in_setup(&mut self, index: usize, loss: &ConnectionLoss) {
+        let hopeless = matches!(loss, ConnectionLoss::Session(error) if error.is_final() || error.is_limit());
         let clients = self.connections.len() as u64;
         let all = self.connections.iter().all(|connection| connection.state == State::Gone);
         let again = self.ramp.counts.lost >= LOSSES_EACH.saturating_mul(clients);
         if hopeless || all || again {
             let (role, id) = (format!("{:?}", self.role).to_lowercase(), self.ids[index]);
-            let wordless = matches!(loss, Loss::Ended(_)) && self.publishes();
+            let wordless = matches!(loss, ConnectionLoss::Ended(_)) && self.publishes();
             let hint = if wordless { S::unsaid(&self.settings) } else { "" };
             let said = format!("{role} {id} lost its connection before the start: {}{hint}", loss.text());
             self.failure.get_or_insert(ShardError::Refused(said.into()));

@@ -3,7 +3,7 @@
 use super::limit::{self, CapacityLimit, GREW};
 use crate::figure::backlog;
 use crate::objective::Objective;
-use crate::record::{FigureGroup, Finding, Prospect, Reason, RunRecord};
+use crate::record::{BacklogOutlook, FigureGroup, Finding, Reason, RunRecord};
 use crate::words::words;
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ pub struct CapacityStep {
     pub server_rss_bytes: Option<u64>,
     /// The backlog at the window's end, if a fault's was not gone by then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prospect: Option<Prospect>,
+    pub prospect: Option<BacklogOutlook>,
     /// Processor time per delivered message, s: of the server or, if there is none, of the agents.
     pub work_s: Option<f64>,
 }

@@ -94,7 +94,7 @@ pub enum Quantity {
     /// A figure of a cell.
     Figure(Figure, NamedPlaces),
     /// A figure along an axis, all else equal.
-    Along(Along, Figure, String, NamedPlaces),
+    Along(AxisSummary, Figure, String, NamedPlaces),
     /// The point along an axis at which the better of two systems changes.
     Crossing {
         /// The figure.
@@ -119,7 +119,7 @@ pub enum Quantity {
 
 /// A value computed from the values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Along {
+pub enum AxisSummary {
     /// The value at the largest place divided by that at the smallest.
     Growth,
     /// The largest of the values.
@@ -254,11 +254,11 @@ impl Quantity {
         Some(match self {
             Quantity::Literal(_) => return None,
             Quantity::Figure(figure, _) => Dimension::of_figure(*figure).0,
-            Quantity::Along(Along::Growth, ..) => Dimension::NUMBER,
-            Quantity::Along(Along::Slope, figure, axis, _) => {
+            Quantity::Along(AxisSummary::Growth, ..) => Dimension::NUMBER,
+            Quantity::Along(AxisSummary::Slope, figure, axis, _) => {
                 Dimension::of_figure(*figure).0.with(Dimension::of_axis(axis), -1)?
             }
-            Quantity::Along(Along::Peak | Along::Fixed, figure, ..) => Dimension::of_figure(*figure).0,
+            Quantity::Along(AxisSummary::Peak | AxisSummary::Fixed, figure, ..) => Dimension::of_figure(*figure).0,
             Quantity::Crossing { axis, .. } => Dimension::of_axis(axis),
             Quantity::Capacity { over, .. } => Dimension::of_axis(over),
             Quantity::Arithmetic(operator, left, right) => {

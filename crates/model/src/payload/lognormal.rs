@@ -1,6 +1,6 @@
 //! The log-normal distribution as classes of sizes.
 
-use super::sizes::Class;
+use super::sizes::SizeClass;
 use crate::header::MIN_LEN;
 use pubmark_stats::normal_cdf;
 
@@ -15,7 +15,7 @@ const WHOLE: f64 = 4_000_000_000.0;
 
 /// Returns the classes of a distribution with this median and 99th percentile, bytes. Sizes below that of a header,
 /// and above `most`, have these sizes.
-pub(super) fn classes(p50: u64, p99: u64, most: u64) -> Vec<Class> {
+pub(super) fn classes(p50: u64, p99: u64, most: u64) -> Vec<SizeClass> {
     let least = MIN_LEN as u64;
     let (mu, sigma) = ((p50 as f64).ln(), (p99 as f64 / p50 as f64).ln() / Z_99);
     let at = |z: f64| (mu + z * sigma).exp();
@@ -35,7 +35,7 @@ pub(super) fn classes(p50: u64, p99: u64, most: u64) -> Vec<Class> {
         let until = next.map_or(WHOLE, |next| (below(*next) * WHOLE).round());
         let weight = (until - weighed).max(0.0) as u64;
         weighed = until.max(weighed);
-        Class { weight, least: *first, most: next.map_or(*first, |next| next - 1) }
+        SizeClass { weight, least: *first, most: next.map_or(*first, |next| next - 1) }
     };
     bounds.map(class).filter(|class| class.weight > 0).collect()
 }

@@ -1,6 +1,6 @@
 //! Files of sizes: one a line, each with an optional count.
 
-use super::sizes::{Class, SizesError};
+use super::sizes::{SizeClass, SizesError};
 use crate::header::MIN_LEN;
 use crate::units::parse_size;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub enum SizeFileError {
 }
 
 /// Reads the classes of a file. Empty lines and those that begin with `#` do not count.
-pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Class>, SizeFileError> {
+pub(super) fn classes(file: &str, text: &str) -> Result<Vec<SizeClass>, SizeFileError> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let lines = (1..).zip(text.lines().map(str::trim));
     for (line, text) in lines.filter(|(_, text)| !text.is_empty() && !text.starts_with('#')) {
@@ -51,7 +51,7 @@ pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Class>, SizeFileErro
     if counts.is_empty() {
         return Err(SizeFileError::Empty(file.to_owned()));
     }
-    Ok(counts.into_iter().map(|(bytes, weight)| Class { weight, least: bytes, most: bytes }).collect())
+    Ok(counts.into_iter().map(|(bytes, weight)| SizeClass { weight, least: bytes, most: bytes }).collect())
 }
 
 /// Parses a size and its count.

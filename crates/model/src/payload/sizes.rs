@@ -19,7 +19,7 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Sizes that are equally likely, and how often one of them is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
-pub struct Class {
+pub struct SizeClass {
     /// Share of the messages, relative to the other classes.
     pub weight: u64,
     /// Smallest size, bytes.
@@ -28,14 +28,14 @@ pub struct Class {
     pub most: u64,
 }
 
-impl From<(u64, u64, u64)> for Class {
-    fn from((weight, least, most): (u64, u64, u64)) -> Class {
-        Class { weight, least, most }
+impl From<(u64, u64, u64)> for SizeClass {
+    fn from((weight, least, most): (u64, u64, u64)) -> SizeClass {
+        SizeClass { weight, least, most }
     }
 }
 
-impl From<Class> for (u64, u64, u64) {
-    fn from(class: Class) -> (u64, u64, u64) {
+impl From<SizeClass> for (u64, u64, u64) {
+    fn from(class: SizeClass) -> (u64, u64, u64) {
         (class.weight, class.least, class.most)
     }
 }
@@ -62,7 +62,7 @@ pub struct PayloadSizes(Arc<Distribution>);
 #[derive(Debug, PartialEq, Eq)]
 struct Distribution {
     text: String,
-    classes: Vec<Class>,
+    classes: Vec<SizeClass>,
     weights: Weights,
 }
 
@@ -72,7 +72,7 @@ struct Told {
     text: String,
     #[serde(default)]
     mean_bytes: f64,
-    classes: Vec<Class>,
+    classes: Vec<SizeClass>,
 }
 
 impl TryFrom<Told> for PayloadSizes {
@@ -93,11 +93,11 @@ impl PayloadSizes {
     ///
     /// # Errors
     /// If a class is empty or out of range, or if there are too many classes or messages.
-    pub fn new(text: String, classes: Vec<Class>) -> Result<PayloadSizes, SizesError> {
+    pub fn new(text: String, classes: Vec<SizeClass>) -> Result<PayloadSizes, SizesError> {
         if !(1..=CLASSES_MAX).contains(&classes.len()) {
             return Err(SizesError::Count(classes.len()));
         }
-        let is_sound = |class: &&Class| {
+        let is_sound = |class: &&SizeClass| {
             class.weight > 0 && class.least <= class.most && RANGE.contains(&class.least) && RANGE.contains(&class.most)
         };
         if let Some(wrong) = classes.iter().find(|class| !is_sound(class)) {
@@ -113,7 +113,7 @@ impl PayloadSizes {
     }
 
     /// Returns its classes.
-    pub fn classes(&self) -> &[Class] {
+    pub fn classes(&self) -> &[SizeClass] {
         &self.0.classes
     }
 
@@ -129,7 +129,7 @@ impl PayloadSizes {
 
     /// Returns the expected size, bytes.
     pub fn mean_bytes(&self) -> f64 {
-        let of = |class: &Class| class.weight as f64 * (class.least + class.most) as f64 / 2.0;
+        let of = |class: &SizeClass| class.weight as f64 * (class.least + class.most) as f64 / 2.0;
         self.0.classes.iter().map(of).sum::<f64>() / self.0.weights.total() as f64
     }
 
@@ -138,7 +138,7 @@ impl PayloadSizes {
     pub(super) fn at(&self, random: u64) -> u64 {
         let Distribution { classes, weights, .. } = &*self.0;
         let low = random & 0xffff_ffff;
-        let Class { least, most, .. } = classes[weights.at((random >> 32) as u32)];
+        let SizeClass { least, most, .. } = classes[weights.at((random >> 32) as u32)];
         least + ((low * (most - least + 1)) >> 32)
     }
 }

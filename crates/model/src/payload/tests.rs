@@ -191,8 +191,8 @@ proptest! {
         weights in proptest::collection::vec(1u64..1_000_000, 1..200),
         draws in proptest::collection::vec(any::<u64>(), 100),
     ) {
-        let classes: Vec<Class> =
-            (1..).zip(&weights).map(|(at, weight)| Class { weight: *weight, least: 100 * at, most: 100 * at + 9 }).collect();
+        let classes: Vec<SizeClass> =
+            (1..).zip(&weights).map(|(at, weight)| SizeClass { weight: *weight, least: 100 * at, most: 100 * at + 9 }).collect();
         let sizes = PayloadSizes::new(String::new(), classes.clone()).unwrap();
         let total: u64 = weights.iter().sum();
         for draw in draws.into_iter().chain([0, u64::MAX]) {

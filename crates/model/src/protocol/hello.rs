@@ -192,7 +192,7 @@ const FAULTS: &str = "what a run with faults needs,";
 /// Error: an agent lacks a feature that a workload needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot play {what} `{wanted}`; it has: {}", if has.is_empty() { "none".to_owned() } else { has.join(", ") })]
-pub struct Lack {
+pub struct MissingFeature {
     /// The kind of feature.
     pub what: &'static str,
     /// The required value.
@@ -213,35 +213,35 @@ fn arrival(arrival: Arrival) -> &'static str {
 
 impl Features {
     /// Returns the first feature that the flows of a run need and the agent lacks.
-    pub fn lack(&self, flows: &[&Workload]) -> Option<Lack> {
+    pub fn lack(&self, flows: &[&Workload]) -> Option<MissingFeature> {
         let too_many = flows.len() as u64 > u64::from(self.flows);
         let (wanted, has) = (flows.len().to_string(), vec![self.flows.to_string()]);
-        let lack = too_many.then_some(Lack { what: "so many flows:", wanted, has });
+        let lack = too_many.then_some(MissingFeature { what: "so many flows:", wanted, has });
         let lack = lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_one(workload)));
         lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_room(workload)))
     }
 
     /// Returns the feature that an agent needs to carry out a fault on its own clients, if it lacks it.
-    pub fn lack_of_fault(&self, fault: &Fault) -> Option<Lack> {
+    pub fn lack_of_fault(&self, fault: &Fault) -> Option<MissingFeature> {
         let cuts = self.faults.iter().any(|word| word == CUT);
-        let lack = || Lack { what: FAULTS, wanted: CUT.to_owned(), has: self.faults.clone() };
+        let lack = || MissingFeature { what: FAULTS, wanted: CUT.to_owned(), has: self.faults.clone() };
         if fault.cut_percent().is_some() { (!cuts).then(lack) } else { self.lack_of_crash() }
     }
 
     /// Returns the feature that an agent needs if its clients are killed, if it lacks it.
-    pub fn lack_of_crash(&self) -> Option<Lack> {
-        (!self.crash).then(|| Lack { what: FAULTS, wanted: CRASH.to_owned(), has: self.faults.clone() })
+    pub fn lack_of_crash(&self) -> Option<MissingFeature> {
+        (!self.crash).then(|| MissingFeature { what: FAULTS, wanted: CRASH.to_owned(), has: self.faults.clone() })
     }
 
     /// Returns an error if the rows of a run exceed `row_bytes`.
-    fn lack_of_room(&self, workload: &Workload) -> Option<Lack> {
+    fn lack_of_room(&self, workload: &Workload) -> Option<MissingFeature> {
         let most = self.row_bytes?;
         let bytes = rows::bytes(workload);
         let (what, has) = ("a run whose rows take", vec![format!("{} MiB", most >> 20)]);
-        (bytes > most).then(|| Lack { what, wanted: format!("{} MiB", bytes.div_ceil(1 << 20)), has })
+        (bytes > most).then(|| MissingFeature { what, wanted: format!("{} MiB", bytes.div_ceil(1 << 20)), has })
     }
 
-    fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
+    fn lack_of_one(&self, workload: &Workload) -> Option<MissingFeature> {
         let rate = match &workload.rate {
             Rate::Max => MAX,
             Rate::Due(Profile::Trace(_)) => TRACE,
@@ -287,7 +287,7 @@ impl Features {
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
-            Some(Lack { what, wanted: wanted.to_owned(), has: has.clone() })
+            Some(MissingFeature { what, wanted: wanted.to_owned(), has: has.clone() })
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::churn::ConnectTimes;
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal, RefusalCount};
 use crate::times::TimeFigures;
 use crate::units::Ns;
-use crate::window_usage::{self, UsageReading, Used};
+use crate::window_usage::{self, UsageReading, WindowUsage};
 use pubmark_stats::{Histogram, Summary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -443,7 +443,7 @@ impl AgentUsage {
         if self.course.is_empty() {
             return self.clone();
         }
-        let Used { cpu_ns, user_ns, voluntary_switches, involuntary_switches, written_bytes: _ } =
+        let WindowUsage { cpu_ns, user_ns, voluntary_switches, involuntary_switches, written_bytes: _ } =
             window_usage::between(&self.course, from_ns, to_ns);
         // The first sample is taken under load, however short the window is.
         let samples = window_usage::samples_by(&self.course, to_ns).max(1);

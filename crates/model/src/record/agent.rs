@@ -18,7 +18,7 @@ pub struct AgentIdentity {
 /// A figure that an agent does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Untold {
+pub enum UnsupportedFigure {
     /// Pauses of the agent.
     Pauses,
     /// Generator delay of its publishers.

@@ -60,7 +60,7 @@ pub struct Recovery {
     /// The backlog at the window's end; `None` if `caught_up_after_ns` is known or `watched_ns` is
     /// not, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prospect: Option<Prospect>,
+    pub prospect: Option<BacklogOutlook>,
     /// From the start of the server after a kill until it listened, ns; with several kills, the
     /// longest.
     pub listens_after_ns: Option<Ns>,
@@ -75,7 +75,7 @@ pub struct Recovery {
 /// A backlog that was not gone when the window ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Prospect {
+pub enum BacklogOutlook {
     /// It shrank: a longer window would show its end.
     Shrinks {
         /// Length of a window that is long enough if it goes on like this, ns.

@@ -1,6 +1,6 @@
 //! Computes the cost of faults beyond their scripted time from a record's own figures.
 
-use super::{FaultEvent, Prospect, Recovery, RunRecord, Series};
+use super::{BacklogOutlook, FaultEvent, Recovery, RunRecord, Series};
 use crate::fault::{Act, Target};
 use crate::units::{MILLISECOND, Ns, total};
 
@@ -200,7 +200,7 @@ fn caught_up_at(series: &Series, usual: &UsualSlice, end_ns: Ns, next_ns: Ns) ->
 
 /// Returns what becomes of a backlog that was not gone when the window ended: the latency of the
 /// first slice after the outage that has arrivals, against that of the last whole slice.
-fn prospect(record: &RunRecord, end_ns: Ns) -> Option<Prospect> {
+fn prospect(record: &RunRecord, end_ns: Ns) -> Option<BacklogOutlook> {
     let series = &record.series;
     let first = end_ns.checked_div(series.slice_ns)? as usize + 1;
     let whole = (record.window_ns / series.slice_ns) as usize;
@@ -209,18 +209,18 @@ fn prospect(record: &RunRecord, end_ns: Ns) -> Option<Prospect> {
     let begins = (first..=last).find(|slice| p99(slice) > 0);
     let watched_ns = record.window_ns.saturating_sub(end_ns);
     let Some(begins) = begins.filter(|begins| *begins < last) else {
-        return Some(Prospect::Shrinks { window_ns: record.window_ns.saturating_add(watched_ns) });
+        return Some(BacklogOutlook::Shrinks { window_ns: record.window_ns.saturating_add(watched_ns) });
     };
     let (from, to) = (p99(&begins), p99(&last));
     if to >= from || to == 0 {
-        return Some(Prospect::Lasts);
+        return Some(BacklogOutlook::Lasts);
     }
     let fell_per_ns = (from - to) as f64 / ((last - begins) as Ns * series.slice_ns) as f64;
     let more_ns = (to as f64 / fell_per_ns) as Ns;
     // Two slices more show that it is over, and a tenth more is for chance.
     let window_ns =
         record.window_ns.saturating_add(2 * series.slice_ns).saturating_add(more_ns).saturating_mul(11) / 10;
-    Some(Prospect::Shrinks { window_ns })
+    Some(BacklogOutlook::Shrinks { window_ns })
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct RunSpan {
 
 /// The source that a relation compares the result with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Against {
+pub enum RelationSource {
     /// The plan.
     Plan,
     /// Other figures of the same agent.
@@ -54,13 +54,13 @@ pub enum Against {
     Host,
 }
 
-impl Against {
+impl RelationSource {
     fn words(self) -> &'static str {
         match self {
-            Against::Plan => "the plan",
-            Against::Itself => "itself",
-            Against::Run => "the times of the run",
-            Against::Host => "what its host saw",
+            RelationSource::Plan => "the plan",
+            RelationSource::Itself => "itself",
+            RelationSource::Run => "the times of the run",
+            RelationSource::Host => "what its host saw",
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct Contradiction {
     /// The relation's name.
     pub relation: &'static str,
     /// The source that the result was compared with.
-    pub against: Against,
+    pub against: RelationSource,
     /// Both figures, in words.
     pub what: String,
 }

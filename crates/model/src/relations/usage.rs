@@ -1,6 +1,6 @@
 //! Compares an agent's usage with its host's measurement of its process.
 
-use super::part::{Against, Contradiction, RunSpan, hold};
+use super::part::{Contradiction, RelationSource, RunSpan, hold};
 use crate::protocol::AgentUsage;
 use crate::units::{MILLISECOND, Ns};
 
@@ -31,7 +31,7 @@ impl SeenUsage {
     /// # Errors
     /// Returns the figure that differs by more.
     pub fn check(&self, usage: &AgentUsage, span: &RunSpan) -> Result<(), Contradiction> {
-        let broken = |relation| move |what| Contradiction { relation, against: Against::Host, what };
+        let broken = |relation| move |what| Contradiction { relation, against: RelationSource::Host, what };
         self.check_cpu(usage, span).map_err(broken("cpu-time"))?;
         self.check_memory(usage).map_err(broken("memory"))
     }
@@ -75,7 +75,7 @@ impl SeenUsage {
 mod tests {
     use super::*;
     use crate::units::SECOND;
-    use crate::window_usage::{UsageReading, Used};
+    use crate::window_usage::{UsageReading, WindowUsage};
 
     const SPAN: RunSpan = RunSpan { start_ns: 0, from_ns: SECOND, to_ns: Some(5 * SECOND), handed_in_ns: None };
 
@@ -121,7 +121,7 @@ mod tests {
         let span = RunSpan { to_ns: None, ..SPAN };
         let reading = |at_s: u64, cpu_ms: u64| UsageReading {
             at_ns: at_s * SECOND,
-            used: Used { cpu_ns: cpu_ms * MILLISECOND, ..Used::default() },
+            used: WindowUsage { cpu_ns: cpu_ms * MILLISECOND, ..WindowUsage::default() },
             samples: 0,
         };
         let course = vec![reading(1, 0), reading(5, 800), reading(9, 5_000)];

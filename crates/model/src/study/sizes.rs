@@ -5,7 +5,7 @@ use super::parse::Parser;
 use crate::capacity::LoadAxis;
 use crate::diagnostic::Diagnostic;
 use crate::document::Table;
-use crate::payload::{Class, Payload, PayloadSizes, read_sizes};
+use crate::payload::{Payload, PayloadSizes, SizeClass, read_sizes};
 use crate::setting::{Settings, as_typed, key};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ impl Study {
 
     /// Returns the table of sizes, from which they are read again.
     pub(super) fn sizes_table(&self) -> toml::Table {
-        let line = |class: &Class| format!("{} {}", class.least, class.weight);
+        let line = |class: &SizeClass| format!("{} {}", class.least, class.weight);
         let text = |sizes: &PayloadSizes| sizes.classes().iter().map(line).collect::<Vec<String>>().join("\n");
         self.sizes.iter().map(|(name, sizes)| (name.clone(), text(sizes).into())).collect()
     }

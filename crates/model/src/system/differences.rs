@@ -3,7 +3,7 @@
 use super::System;
 use crate::options::Options;
 use crate::secret::HIDDEN;
-use crate::tuning::{SettingDifference, Stock, Tuning, Use};
+use crate::tuning::{DefaultValue, SettingDifference, Tuning, Use};
 use crate::workload::Workload;
 use serde_json::Value;
 
@@ -21,9 +21,9 @@ impl Tuning {
             let tuned = spec.tuned.as_ref()?;
             let value = options.get(&spec.name)?;
             let (stock, stays) = match &tuned.stock {
-                Stock::Value(stock) if stock == value => return None,
-                Stock::Value(stock) => (Some(stock.clone()), None),
-                Stock::Stays(why) => (None, Some(why)),
+                DefaultValue::Value(stock) if stock == value => return None,
+                DefaultValue::Value(stock) => (Some(stock.clone()), None),
+                DefaultValue::Stays(why) => (None, Some(why)),
             };
             if tuned.with_durable && !workload.durable {
                 return None;

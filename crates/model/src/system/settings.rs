@@ -6,7 +6,7 @@ use crate::document::{Scalar, Table, flag};
 use crate::figure_group::FigureGroup;
 use crate::options::{OptionKind, OptionSpec};
 use crate::secret::HIDDEN;
-use crate::tuning::{Fixed, Stock, Tuned};
+use crate::tuning::{DefaultValue, Fixed, RecommendedSetting};
 use serde_json::Value;
 
 const OPTION: [&str; 9] = ["kind", "default", "doc", "secret", "stock", "stays", "why", "moves", "with_durable"];
@@ -94,12 +94,12 @@ impl System {
                 errors.push(refuse(format!("has the `stock` value {shown}, which is the default as well")));
                 None
             }
-            (Some(stock), None) => Some(Stock::Value(stock)),
-            (None, Some(stays)) => Some(Stock::Stays(stays)),
+            (Some(stock), None) => Some(DefaultValue::Value(stock)),
+            (None, Some(stays)) => Some(DefaultValue::Stays(stays)),
             (None, None) => None,
         };
         spec.tuned = match (stock, said.why) {
-            (Some(stock), Some(why)) => Some(Tuned {
+            (Some(stock), Some(why)) => Some(RecommendedSetting {
                 stock,
                 why,
                 moves: table.words("moves", group, errors),

@@ -4,7 +4,9 @@ use super::{Arrival, DueSpan, Extent, ONE_REQUEST, Pattern, Rate, TREE_DEVICES, 
 use crate::draw::Choice;
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
-use crate::payload::{BodiesError, Class, Payload, PayloadBodies, PayloadFiles, PayloadSizes, SizeFiles, SizesError};
+use crate::payload::{
+    BodiesError, Payload, PayloadBodies, PayloadFiles, PayloadSizes, SizeClass, SizeFiles, SizesError,
+};
 use crate::profile::Profile;
 use crate::profile::trace::{ONCE, TraceFiles, TraceRate};
 use crate::setting::{SettingError, Settings, Speed, Text, Time, WINDOW};
@@ -404,7 +406,7 @@ fn sizes_of(bodies: &PayloadBodies, errors: &mut Vec<WorkloadError>) -> (Option<
     if bodies.lines().is_none() {
         return (None, most_bytes);
     }
-    let classes = counts.into_iter().map(|(bytes, weight)| Class { weight, least: bytes, most: bytes });
+    let classes = counts.into_iter().map(|(bytes, weight)| SizeClass { weight, least: bytes, most: bytes });
     let sizes = PayloadSizes::new(bodies.text(), classes.collect());
     (sizes.map_err(|error| errors.push(error.into())).ok(), most_bytes)
 }

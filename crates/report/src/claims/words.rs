@@ -2,7 +2,7 @@
 
 use super::amount::{Amount, Change};
 use crate::text;
-use pubmark_model::claim::{Along, Dimension, NamedPlaces, Operator, Quantity};
+use pubmark_model::claim::{AxisSummary, Dimension, NamedPlaces, Operator, Quantity};
 use pubmark_model::objective::Relation;
 use pubmark_model::setting::as_typed;
 
@@ -71,10 +71,10 @@ pub(super) fn quantity(quantity: &Quantity, dimension: Dimension) -> String {
         Quantity::Figure(figure, at) => format!("{}({})", figure.short_name(), places(at)),
         Quantity::Along(along, figure, axis, at) => {
             let name = match along {
-                Along::Growth => "growth",
-                Along::Peak => "peak",
-                Along::Slope => "slope",
-                Along::Fixed => "fixed",
+                AxisSummary::Growth => "growth",
+                AxisSummary::Peak => "peak",
+                AxisSummary::Slope => "slope",
+                AxisSummary::Fixed => "fixed",
             };
             format!("{name}({}, {axis}{})", figure.short_name(), comma(at))
         }

@@ -3,7 +3,7 @@
 use super::comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 use super::difference::differences;
 use super::figure::HEADLINES;
-use super::select::{Only, Selection, SelectionError};
+use super::select::{AxisFilter, Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
 use crate::figures::{ClockBlur, Observation};
 use crate::records::place;
@@ -41,7 +41,7 @@ pub fn compare_with(a: &Report, b: &Report, selection: &Selection) -> Result<Com
 }
 
 fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
-    let chosen = |report: &'_ Report, side: Option<&Only>| -> Vec<usize> {
+    let chosen = |report: &'_ Report, side: Option<&AxisFilter>| -> Vec<usize> {
         let holds = |cell: &CellResult| selection.only.iter().chain(side).all(|only| only.holds(cell));
         let cells = report.cells().iter().enumerate();
         cells.filter(|(_, cell)| holds(cell)).map(|(index, _)| index).collect()

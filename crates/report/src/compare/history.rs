@@ -7,7 +7,7 @@
 use super::figure::{HEADLINES, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold, is_of_flow};
 use super::page::{TOO_NOISY, figure_head, gate_table, text_head};
-use super::select::Only;
+use super::select::AxisFilter;
 use crate::analysis::CellResult;
 use crate::document::{Document, Entry, Mark, Row, Table, table};
 use crate::figures::shown;
@@ -82,7 +82,7 @@ pub struct HistoryReader {
 
 impl HistoryReader {
     /// Adds what a report says of these cells, by the headline figures and those of gates.
-    pub fn add(&mut self, report: &Report, only: &[Only], gates: &[Gate]) {
+    pub fn add(&mut self, report: &Report, only: &[AxisFilter], gates: &[Gate]) {
         let started = report.runs().iter().map(|run| run.started.as_str()).filter(|started| !started.is_empty());
         let folder = self.folders.len();
         self.folders.push(HistoryFolder {

@@ -13,16 +13,16 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Conditions that a cell has to meet.
-    pub only: Vec<Only>,
+    pub only: Vec<AxisFilter>,
     /// A's cells have the first value on an axis, B's the second, and all else alike.
-    pub across: Option<Across>,
+    pub across: Option<AxisPair>,
     /// Gates of the comparison.
     pub gates: Gates,
 }
 
 /// A narrowed axis: a cell has one of these values on it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Only {
+pub struct AxisFilter {
     /// The axis.
     pub axis: String,
     /// Its values as typed.
@@ -31,11 +31,11 @@ pub struct Only {
 
 /// Two values of an axis, to be held against each other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Across {
+pub struct AxisPair {
     /// Position of A.
-    pub a: Only,
+    pub a: AxisFilter,
     /// Position of B.
-    pub b: Only,
+    pub b: AxisFilter,
 }
 
 /// Why nothing could be chosen: a selection names what neither result has.
@@ -70,11 +70,11 @@ impl SelectionError {
     }
 }
 
-impl Across {
+impl AxisPair {
     /// The values of an axis that a comma separates; `None` where they are not two.
-    pub fn new(axis: &str, values: &str) -> Option<Across> {
+    pub fn new(axis: &str, values: &str) -> Option<AxisPair> {
         let (a, b) = values.split_once(',').filter(|(_, b)| !b.contains(','))?;
-        (a.trim() != b.trim()).then(|| Across { a: Only::new(axis, a), b: Only::new(axis, b) })
+        (a.trim() != b.trim()).then(|| AxisPair { a: AxisFilter::new(axis, a), b: AxisFilter::new(axis, b) })
     }
 
     /// The axis.
@@ -83,10 +83,10 @@ impl Across {
     }
 }
 
-impl Only {
+impl AxisFilter {
     /// Narrows `axis` to `values`, which commas separate.
-    pub fn new(axis: &str, values: &str) -> Only {
-        Only { axis: axis.to_owned(), values: values.split(',').map(|value| value.trim().to_owned()).collect() }
+    pub fn new(axis: &str, values: &str) -> AxisFilter {
+        AxisFilter { axis: axis.to_owned(), values: values.split(',').map(|value| value.trim().to_owned()).collect() }
     }
 
     pub(crate) fn holds(&self, cell: &CellResult) -> bool {

@@ -5,7 +5,7 @@ use pubmark_model::figure::Figure;
 use pubmark_model::record::Reason;
 use pubmark_report::Report;
 use pubmark_report::compare::{
-    ChangeOutcome, Comparison, FigureChange, Gate, GateError, GateOutcome, Gates, Only, Selection, compare,
+    AxisFilter, ChangeOutcome, Comparison, FigureChange, Gate, GateError, GateOutcome, Gates, Selection, compare,
     compare_with,
 };
 use serde_json::Value;
@@ -156,13 +156,13 @@ fn cells_meet_by_their_place_and_the_others_are_named() {
     assert_eq!(found.only_b.len(), 4, "{:?}", found.only_b);
 
     for typed in ["64", "64B", "0.0625KiB"] {
-        let only = vec![Only::new("payload", typed), Only::new("system", "beta,gamma")];
+        let only = vec![AxisFilter::new("payload", typed), AxisFilter::new("system", "beta,gamma")];
         let found = compare_with(&a, &b, &Selection { only, ..Selection::default() });
         let found = found.unwrap_or_else(|error| panic!("{typed}: {error}"));
         assert_eq!((found.same.len(), found.only_a.len(), found.only_b.len()), (1, 0, 1), "{typed}");
     }
     for (axis, value, said) in [("paylod", "64B", "`payload`"), ("system", "betta", "`beta`")] {
-        let only = vec![Only::new(axis, value)];
+        let only = vec![AxisFilter::new(axis, value)];
         let error = compare_with(&a, &b, &Selection { only, ..Selection::default() }).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
@@ -184,7 +184,8 @@ fn the_more_is_looked_at_the_clearer_a_change_must_be() {
     };
     let (a, b) = (lab([95_238, 100_000, 105_000]), lab([119_000, 125_000, 131_250]));
     assert_eq!(change(&compare(&a, &b), "alpha 64B", Figure::LATENCY_P50).outcome, ChangeOutcome::NoDifference);
-    let selection = |gates| Selection { gates: changes(gates), only: vec![Only::new("payload", "64B")], across: None };
+    let selection =
+        |gates| Selection { gates: changes(gates), only: vec![AxisFilter::new("payload", "64B")], across: None };
     let alone = compare_with(&a, &b, &selection(parse_all("p50 > +5%").unwrap())).unwrap();
     let found = change(&alone, "alpha 64B", Figure::LATENCY_P50);
     assert_eq!((found.outcome, found.gated), (ChangeOutcome::Worse, true));

@@ -36,7 +36,7 @@ pub enum Layout {
 
 /// A host on which clients may run.
 #[derive(Clone, Copy, Debug)]
-pub struct Spot<'a> {
+pub struct ClientHost<'a> {
     /// Number of the host.
     pub host: usize,
     /// Its address on the measured network.
@@ -177,7 +177,7 @@ pub fn pinning(workload: &Workload, cpus: &[usize], isolated: &[usize]) -> (Vec<
 }
 
 /// Assigns the clients of all flows to agents, each with clients of one flow.
-pub fn deal(flows: &[Flow], spots: &[Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
+pub fn deal(flows: &[Flow], spots: &[Vec<ClientHost<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
     let mut all: Vec<AgentPlan> = Vec::new();
     for (index, flow) in flows.iter().enumerate() {
         let mut plans = deal_flow(&flow.workload, spots.clone(), layout);
@@ -191,7 +191,11 @@ pub fn deal(flows: &[Flow], spots: &[Vec<Spot<'_>>; 2], layout: Layout) -> Vec<A
 
 /// Assigns the clients to agents on the hosts of the senders and of the receivers. Clients with the same number get
 /// hosts with the same number, as far as both sides have as many.
-fn deal_flow(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
+fn deal_flow(
+    workload: &Workload,
+    [sending_at, hearing_at]: [Vec<ClientHost<'_>>; 2],
+    layout: Layout,
+) -> Vec<AgentPlan> {
     let asking = workload.pattern.requests();
     let client = |role, id| Client {
         role,
@@ -218,11 +222,11 @@ fn deal_flow(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], 
     let (binders, spots) = if asking { (&mut hearers, &hearing_at) } else { (&mut senders, &sending_at) };
     let count = binders.len();
     let endpoint = |id: u32| {
-        let Spot { scratch, address, .. } = spots[id as usize * spots.len() / count.max(1)];
+        let ClientHost { scratch, address, .. } = spots[id as usize * spots.len() / count.max(1)];
         bind_at(workload.transport, scratch, address, id)
     };
     binders.iter_mut().for_each(|client| client.bind = Some(endpoint(client.id)));
-    let Spot { scratch, address, .. } = sending_at[0];
+    let ClientHost { scratch, address, .. } = sending_at[0];
     if let Some(answers) = bind_answers_at(workload, scratch, address) {
         senders.iter_mut().for_each(|client| client.answers = Some(answers.clone()));
         if layout == Layout::One {
@@ -256,7 +260,14 @@ fn deal_flow(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], 
 
 /// Splits clients evenly over the hosts, on each into as few agents as the connections allow, but as many as `wanted`;
 /// an agent has at least one client.
-fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize, spots: &[Spot<'_>]) -> Vec<AgentPlan> {
+fn split(
+    name: &str,
+    wave: u8,
+    clients: Vec<Client>,
+    most: usize,
+    wanted: usize,
+    spots: &[ClientHost<'_>],
+) -> Vec<AgentPlan> {
     let mut parts: Vec<AgentPlan> = Vec::new();
     for (spot, clients) in spots.iter().zip(shares(&clients, spots.len())) {
         let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len()));
@@ -352,8 +363,8 @@ pub fn connect(part: &mut AgentPlan, bound: &BoundEndpoints) -> Result<(), Refus
 
 /// Returns one host for both sides, for tests.
 #[cfg(test)]
-pub fn here() -> [Vec<Spot<'static>>; 2] {
-    let spot = Spot { host: 0, address: pubmark_model::host::LOOPBACK, scratch: Path::new("/x") };
+pub fn here() -> [Vec<ClientHost<'static>>; 2] {
+    let spot = ClientHost { host: 0, address: pubmark_model::host::LOOPBACK, scratch: Path::new("/x") };
     [vec![spot], vec![spot]]
 }
 
@@ -362,9 +373,9 @@ mod tests {
     use super::*;
 
     /// Returns hosts with these numbers for senders and receivers.
-    fn at(sending: &[usize], hearing: &[usize]) -> [Vec<Spot<'static>>; 2] {
+    fn at(sending: &[usize], hearing: &[usize]) -> [Vec<ClientHost<'static>>; 2] {
         let addresses = ["10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.3"];
-        let spot = |host: &usize| Spot { host: *host, address: addresses[*host], scratch: Path::new("/x") };
+        let spot = |host: &usize| ClientHost { host: *host, address: addresses[*host], scratch: Path::new("/x") };
         [sending, hearing].map(|side| side.iter().map(spot).collect())
     }
 

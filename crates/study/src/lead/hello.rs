@@ -1,7 +1,7 @@
 //! Checks an agent's hello: decides whether the agent can play.
 
 use pubmark_model::fault::Fault;
-use pubmark_model::protocol::{AgentHello, Lack, NoSuchDriver, UPDATE_AGENT, UnknownOption, VERSION};
+use pubmark_model::protocol::{AgentHello, MissingFeature, NoSuchDriver, UPDATE_AGENT, UnknownOption, VERSION};
 use pubmark_model::record::AgentIdentity;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
@@ -55,7 +55,7 @@ pub enum Misfit {
         /// Version of the agent.
         version: String,
         /// The missing feature.
-        lack: Lack,
+        lack: MissingFeature,
     },
 }
 
@@ -102,9 +102,9 @@ pub fn can_strike(hello: &AgentHello, fault: &Fault) -> Result<(), Misfit> {
 }
 
 /// Shortens the texts so that they fit into one line.
-fn cut(lack: Lack) -> Lack {
+fn cut(lack: MissingFeature) -> MissingFeature {
     let has = lack.has.iter().take(VERSIONS).map(|word| word.chars().take(TEXT).collect()).collect();
-    Lack { has, ..lack }
+    MissingFeature { has, ..lack }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const LEAD_EACH: Ns = 2 * MILLISECOND;
 
 /// Resources of an agent's host for it.
 #[derive(Clone, Debug, Default)]
-pub struct Seat {
+pub struct AgentResources {
     /// Name of the host; empty for `local`.
     pub host: String,
     /// Folder for socket files on the host.
@@ -49,7 +49,7 @@ impl Reached {
 }
 
 /// Returns the time from the command `start` to the start of the schedule for agents at these locations, ns.
-pub fn lead_ns(seats: &[Seat]) -> Ns {
+pub fn lead_ns(seats: &[AgentResources]) -> Ns {
     let is_afar = seats.iter().any(|seat| !seat.host.is_empty());
     if is_afar { LEAD_AFAR } else { LEAD }.max(seats.len() as Ns * LEAD_EACH)
 }
@@ -60,7 +60,9 @@ mod tests {
 
     #[test]
     fn many_agents_have_longer_until_the_start_and_few_on_one_host_do_not_wait_for_it() {
-        let lead = |count, host: &str| lead_ns(&vec![Seat { host: host.into(), ..Seat::default() }; count]);
+        let lead = |count, host: &str| {
+            lead_ns(&vec![AgentResources { host: host.into(), ..AgentResources::default() }; count])
+        };
         assert_eq!([lead(2, ""), lead(8, ""), lead(2, "b1")], [LEAD, LEAD, LEAD_AFAR]);
         assert_eq!(lead(4_096, "b1"), 4_096 * LEAD_EACH);
     }

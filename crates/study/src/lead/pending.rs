@@ -3,21 +3,21 @@
 
 /// A set of missing agents, by number.
 #[derive(Default)]
-pub struct Roll {
+pub struct MissingAgents {
     missing: Vec<bool>,
     left: usize,
 }
 
-impl Roll {
+impl MissingAgents {
     /// Returns a set in which all of this many agents are missing.
-    pub fn of_all(count: usize) -> Roll {
-        Roll { missing: vec![true; count], left: count }
+    pub fn of_all(count: usize) -> MissingAgents {
+        MissingAgents { missing: vec![true; count], left: count }
     }
 
     /// Returns a set of the agents for which `missing` is true.
-    pub fn of(missing: Vec<bool>) -> Roll {
+    pub fn of(missing: Vec<bool>) -> MissingAgents {
         let left = missing.iter().filter(|missing| **missing).count();
-        Roll { missing, left }
+        MissingAgents { missing, left }
     }
 
     /// Returns whether this agent is missing.

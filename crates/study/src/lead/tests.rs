@@ -70,7 +70,7 @@ struct Stage<'a> {
     mute: Vec<bool>,
     /// By agent: instant of its last message. An agent's messages do not overtake each other.
     spoke: Vec<Ns>,
-    coming: BTreeMap<(Ns, usize), (usize, Said)>,
+    coming: BTreeMap<(Ns, usize), (usize, AgentInput)>,
     number: usize,
     now: Ns,
     looks: Vec<(Edge, Ns, Ns)>,
@@ -109,7 +109,7 @@ impl<'a> Stage<'a> {
             system,
             place: Place { repeat: 1, position: 0 },
             run: "r".into(),
-            seats: vec![Seat { cpus: vec![0, 1], ..Seat::default() }; count],
+            seats: vec![AgentResources { cpus: vec![0, 1], ..AgentResources::default() }; count],
             secrets: Secrets::default(),
             lead_factor: 1,
         };
@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
         !self.totals(agent).is_empty()
     }
 
-    fn send(&mut self, agent: usize, at: Ns, said: Said) {
+    fn send(&mut self, agent: usize, at: Ns, said: AgentInput) {
         self.number += 1;
         self.coming.insert((at, self.number), (agent, said));
     }
@@ -158,16 +158,16 @@ impl<'a> Stage<'a> {
         }
         match self.wrong.get(&(agent, word)).copied() {
             Some(Way::Silence) => return self.mute[agent] = true,
-            Some(Way::Twice) => self.send(agent, at, Said::Event(event.clone())),
+            Some(Way::Twice) => self.send(agent, at, AgentInput::Event(event.clone())),
             Some(Way::Late(by)) => at += by,
             Some(Way::Death) => {
                 self.mute[agent] = true;
-                return self.send(agent, at, Said::Closed("signal: 9".into()));
+                return self.send(agent, at, AgentInput::Closed("signal: 9".into()));
             }
-            Some(Way::Garbage) => return self.send(agent, at, Said::Garbage("{".into())),
+            Some(Way::Garbage) => return self.send(agent, at, AgentInput::Garbage("{".into())),
             Some(Way::Early) => {
                 let result = self.right_result(agent);
-                self.send(agent, at, Said::Event(Event::Result(Box::new(result))));
+                self.send(agent, at, AgentInput::Event(Event::Result(Box::new(result))));
             }
             Some(Way::Lie) => {
                 if let Event::Sent { publishers } = &mut event {
@@ -182,7 +182,7 @@ impl<'a> Stage<'a> {
         }
         at = at.max(self.spoke[agent] + 1);
         self.spoke[agent] = at;
-        self.send(agent, at, Said::Event(event));
+        self.send(agent, at, AgentInput::Event(event));
     }
 
     fn told(&mut self, agent: usize, command: Command) {
@@ -236,7 +236,7 @@ impl<'a> Stage<'a> {
                 self.crashed.push((agent, self.now));
                 if self.plays_senders(agent) {
                     // Now, and not at the end of the schedule.
-                    let is_sent = |said: &Said| matches!(said, Said::Event(Event::Sent { .. }));
+                    let is_sent = |said: &AgentInput| matches!(said, AgentInput::Event(Event::Sent { .. }));
                     self.coming.retain(|_, (from, said)| *from != agent || !is_sent(said));
                     (self.said[agent], self.spoke[agent]) = (self.said[agent] - 1, self.now);
                     let publishers = self.totals(agent);
@@ -452,7 +452,7 @@ fn a_count_goes_on_as_long_as_anything_is_sent_and_no_longer() {
     // Ten minutes of progress, one message every 20 s.
     for minute in 0..30 {
         let progress = pubmark_model::protocol::Progress { sent: minute + 1, ..Default::default() };
-        stage.send(0, (10 + 20 * minute) * SECOND, Said::Event(Event::Progress(progress)));
+        stage.send(0, (10 + 20 * minute) * SECOND, AgentInput::Event(Event::Progress(progress)));
     }
     let Played { outcome, took_ns, .. } = stage.play();
     let says = "agents (publishers) did not finish sending in time; the last that was heard of them is 30s old";
@@ -466,7 +466,7 @@ fn nothing_is_in_progress_before_the_start_and_what_is_fatal_has_a_name() {
     let cell = cell("pattern = \"fan-out\"");
     let mut stage = Stage::new(&cell, None);
     let progress = pubmark_model::protocol::Progress { sent: 1, ..Default::default() };
-    stage.send(1, stage.now + 1, Said::Event(Event::Progress(progress)));
+    stage.send(1, stage.now + 1, AgentInput::Event(Event::Progress(progress)));
     let refusal = stage.play().outcome.unwrap_err().to_string();
     assert!(refusal.starts_with("agent subscribers said out of turn: ") && refusal.contains("progress"), "{refusal}");
     let refusal = Stage::new(&cell, Some((1, 2, Way::Error(true)))).play().outcome.unwrap_err().to_string();

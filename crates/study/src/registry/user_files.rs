@@ -58,7 +58,7 @@ pub enum RefusedFile {
 
 /// A file of the user.
 #[derive(Debug)]
-pub struct BroughtFile {
+pub struct UserFile {
     /// The system's name: the file's name without its extension.
     pub name: String,
     /// Absolute path of the file.
@@ -77,7 +77,7 @@ pub fn is_path(name: &str) -> bool {
 
 /// Returns the files of a folder, by name; none if the folder does not exist. Leaves out those that equal a system that
 /// comes with pubmark.
-pub fn of_folder(folder: &Path, built_in: BuiltIn<'_>) -> Vec<BroughtFile> {
+pub fn of_folder(folder: &Path, built_in: BuiltIn<'_>) -> Vec<UserFile> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries
         .flatten()
@@ -90,7 +90,7 @@ pub fn of_folder(folder: &Path, built_in: BuiltIn<'_>) -> Vec<BroughtFile> {
 }
 
 /// Reads a file. Returns `None` if it equals a system that comes with pubmark.
-pub fn read(path: &Path, built_in: BuiltIn<'_>) -> Option<BroughtFile> {
+pub fn read(path: &Path, built_in: BuiltIn<'_>) -> Option<UserFile> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let named = path.extension().is_some_and(|end| end == EXTENSION) && is_system_name(stem);
@@ -103,7 +103,7 @@ pub fn read(path: &Path, built_in: BuiltIn<'_>) -> Option<BroughtFile> {
             Ok(text) => parse(&name, &path, &text, built_in),
         },
     };
-    Some(BroughtFile { name, path, system: system.map(Arc::new).map_err(Arc::new) })
+    Some(UserFile { name, path, system: system.map(Arc::new).map_err(Arc::new) })
 }
 
 fn parse(name: &str, path: &Path, text: &str, built_in: BuiltIn<'_>) -> Result<System, RefusedFile> {
@@ -132,7 +132,7 @@ mod tests {
 
     const FILE: &str = "title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n";
 
-    fn said(read: Option<BroughtFile>) -> String {
+    fn said(read: Option<UserFile>) -> String {
         read.unwrap().system.unwrap_err().to_string()
     }
 

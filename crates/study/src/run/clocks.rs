@@ -3,7 +3,7 @@
 
 use crate::context::{RunError, failed};
 use pubmark_host::reach::Host;
-use pubmark_model::host::{ClockOffset, ClockSighting};
+use pubmark_model::host::{ClockOffset, ClockReading};
 use pubmark_model::record::ClockPair;
 use pubmark_model::units::{MILLISECOND, Ns, format_time, total};
 use std::collections::btree_map::Entry;
@@ -37,9 +37,9 @@ pub struct Clocks {
 /// Offsets found between two clocks.
 #[derive(Default)]
 struct Found {
-    before: ClockSighting,
-    within: Vec<ClockSighting>,
-    after: Option<ClockSighting>,
+    before: ClockReading,
+    within: Vec<ClockReading>,
+    after: Option<ClockReading>,
 }
 
 impl Found {
@@ -49,7 +49,7 @@ impl Found {
 
     /// Returns the least distance of a sighting from the line between before and after: the distance beyond the bounds
     /// of both.
-    fn off_line_ns(&self, seen: &ClockSighting) -> Ns {
+    fn off_line_ns(&self, seen: &ClockReading) -> Ns {
         let Some(after) = &self.after else { return 0 };
         let span_ns = after.at_ns.saturating_sub(self.before.at_ns).max(1);
         let part = seen.at_ns.saturating_sub(self.before.at_ns).min(span_ns) as f64 / span_ns as f64;
@@ -273,11 +273,11 @@ mod tests {
     use pubmark_model::units::SECOND;
     use pubmark_stats::Random;
 
-    fn seen(at_ns: Ns, offset_ns: i64, bound_ns: Ns) -> ClockSighting {
-        ClockSighting { at_ns, offset: ClockOffset { offset_ns, bound_ns } }
+    fn seen(at_ns: Ns, offset_ns: i64, bound_ns: Ns) -> ClockReading {
+        ClockReading { at_ns, offset: ClockOffset { offset_ns, bound_ns } }
     }
 
-    fn found(before: ClockSighting, within: Vec<ClockSighting>, after: ClockSighting) -> Found {
+    fn found(before: ClockReading, within: Vec<ClockReading>, after: ClockReading) -> Found {
         Found { before, within, after: Some(after) }
     }
 
@@ -352,7 +352,7 @@ mod tests {
     /// Before the window the clock was 1,000 ns ahead, and after it 1,200.
     #[test]
     fn what_is_seen_within_the_window_supports_the_line_or_widens_the_bound() {
-        let at = |within: &[ClockSighting]| {
+        let at = |within: &[ClockReading]| {
             let clocks = of(found(seen(0, 1_000, 20), within.to_vec(), seen(1_000, 1_200, 30)));
             let pair = clocks.pair(0, 1, true);
             (pair.bound_ns, pair.off_line_ns, pair.seen_within)
@@ -380,7 +380,7 @@ mod tests {
         from_ns: Ns,
         ways_ns: [u64; 2],
         theirs: impl Fn(Ns) -> Ns,
-    ) -> ClockSighting {
+    ) -> ClockReading {
         let mut asked = from_ns;
         let mut exchange = || {
             let [there, back] = ways_ns.map(|least| {
@@ -389,7 +389,7 @@ mod tests {
             });
             let offset = ClockOffset::of_exchange(asked, theirs(asked + there), asked + there + back);
             asked += there + back;
-            ClockSighting { at_ns: asked, offset }
+            ClockReading { at_ns: asked, offset }
         };
         (0..times).map(|_| exchange()).min_by_key(|seen| seen.offset.bound_ns).unwrap()
     }
@@ -446,7 +446,7 @@ mod tests {
             let ways_ns = [0, 1].map(|_| 5_000 + below(&mut random, 245_000));
             let before = compared(&mut random, 200, base, ways_ns, theirs);
             let looks: Vec<Ns> = (0..window_ns / SECOND).map(|second| from_ns + second * SECOND + SECOND / 2).collect();
-            let within: Vec<ClockSighting> =
+            let within: Vec<ClockReading> =
                 looks.iter().map(|at| compared(&mut random, 1, *at, ways_ns, theirs)).collect();
             let after = compared(&mut random, 200, from_ns + window_ns + SECOND, ways_ns, theirs);
             let pair = of(found(before, within, after)).pair(1, 0, true);

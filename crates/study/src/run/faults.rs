@@ -30,7 +30,7 @@ struct Step {
 }
 
 /// A member of the server, and its host.
-pub struct SeatedMember {
+pub struct PlacedMember {
     /// Name of the member.
     pub name: String,
     /// Number of its host.
@@ -38,11 +38,11 @@ pub struct SeatedMember {
 }
 
 /// The parts of a run that faults can affect.
-pub struct Reach<'a, 'b> {
+pub struct FaultTargets<'a, 'b> {
     /// Hosts of the run.
     pub hosts: &'a mut [Host<'b>],
     /// Members of the server.
-    pub members: &'a [SeatedMember],
+    pub members: &'a [PlacedMember],
     /// By agent: its host, and its number there.
     pub seats: &'a [(usize, usize)],
     /// By agent: its plan.
@@ -146,14 +146,14 @@ impl Faults {
     ///
     /// # Errors
     /// If a link neither fails nor is repaired as it should.
-    pub fn step(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    pub fn step(&mut self, reach: &mut FaultTargets<'_, '_>) -> Result<(), RunError> {
         while self.restart.is_none() && self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
             self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
         }
         self.hear(reach)
     }
 
-    fn take(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    fn take(&mut self, step: &Step, reach: &mut FaultTargets<'_, '_>) -> Result<(), RunError> {
         match self.log[step.fault].who {
             Target::Server => return self.take_of_server(step, reach),
             Target::Members => return self.set_links(step, reach),
@@ -191,7 +191,7 @@ impl Faults {
     }
 
     /// Cuts links between members, or repairs those that it had cut.
-    fn set_links(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    fn set_links(&mut self, step: &Step, reach: &mut FaultTargets<'_, '_>) -> Result<(), RunError> {
         let Step { fault, ends, .. } = *step;
         if !ends {
             self.affected[fault] = self.choose(fault, reach)?;
@@ -210,7 +210,7 @@ impl Faults {
         Ok(())
     }
 
-    fn take_of_server(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    fn take_of_server(&mut self, step: &Step, reach: &mut FaultTargets<'_, '_>) -> Result<(), RunError> {
         let Step { fault, ends, .. } = *step;
         let what = self.log[fault].what;
         if !ends {
@@ -241,21 +241,26 @@ impl Faults {
         member: usize,
         order: KeeperOrder,
         (fault, ends): (usize, bool),
-        reach: &mut Reach<'_, '_>,
+        reach: &mut FaultTargets<'_, '_>,
     ) -> Result<(), RunError> {
-        let SeatedMember { name, host } = &reach.members[member];
+        let PlacedMember { name, host } = &reach.members[member];
         reach.hosts[*host].order(name, order)?;
         self.awaited.push_back(Awaited { member: name.clone(), fault, ends });
         Ok(())
     }
 
-    fn restart_member(&mut self, fault: usize, member: usize, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    fn restart_member(
+        &mut self,
+        fault: usize,
+        member: usize,
+        reach: &mut FaultTargets<'_, '_>,
+    ) -> Result<(), RunError> {
         self.order(member, KeeperOrder::Terminate, (fault, false), reach)?;
         self.order(member, KeeperOrder::Start, (fault, true), reach)
     }
 
     /// Returns the members that a fault affects, by number from 0. The leader is asked for now.
-    fn choose(&mut self, fault: usize, reach: &mut Reach<'_, '_>) -> Result<Vec<usize>, RunError> {
+    fn choose(&mut self, fault: usize, reach: &mut FaultTargets<'_, '_>) -> Result<Vec<usize>, RunError> {
         let number = match self.named[fault] {
             None | Some(Members::Rolling) => return Ok((0..reach.members.len()).collect()),
             Some(Members::Number(number)) => number,
@@ -282,7 +287,7 @@ impl Faults {
     }
 
     /// Restarts the next member when those before have joined again; notes when all have.
-    fn go_on(&mut self, listens: bool, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    fn go_on(&mut self, listens: bool, reach: &mut FaultTargets<'_, '_>) -> Result<(), RunError> {
         let Some(restart) = self.restart.as_mut().filter(|restart| restart.unstarted == 0 && listens) else {
             return Ok(());
         };
@@ -310,7 +315,7 @@ impl Faults {
 
     /// Reads keepers' answers: one for each order, in the same order. A fault has begun, and is over, when that is so
     /// for the last of its members.
-    fn hear(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
+    fn hear(&mut self, reach: &mut FaultTargets<'_, '_>) -> Result<(), RunError> {
         if self.awaited.is_empty() && self.returning.is_none() && self.restart.is_none() {
             return Ok(());
         }
@@ -379,7 +384,7 @@ impl Faults {
     ///
     /// # Errors
     /// If its keeper does not answer, because it is unknown what happened.
-    pub fn finish(&mut self, mut reach: Reach<'_, '_>) -> Result<(), RunError> {
+    pub fn finish(&mut self, mut reach: FaultTargets<'_, '_>) -> Result<(), RunError> {
         if let Some(restart) = self.restart.take() {
             self.log[restart.fault].note = Some("it was not over at the end of the window".into());
         }
@@ -427,7 +432,7 @@ impl Faults {
 }
 
 /// Returns the place of the member of a number, from 1.
-fn place_of(number: u32, reach: &Reach<'_, '_>) -> Result<usize, RunError> {
+fn place_of(number: u32, reach: &FaultTargets<'_, '_>) -> Result<usize, RunError> {
     let place = (number as usize).checked_sub(1).filter(|place| *place < reach.members.len());
     place.ok_or_else(|| failed(format!("the server has no member {number}")))
 }

@@ -4,7 +4,7 @@ use super::machines::twins;
 use pubmark_host::error::HostError;
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::Facts;
-use pubmark_host::reach::{Host, Wanted};
+use pubmark_host::reach::{Host, SharedRunSettings};
 use pubmark_model::host::HostSpec;
 
 /// Opens hosts, which are numbered in this order. If `addressed`, checks that each has the address in its description.
@@ -14,7 +14,7 @@ use pubmark_model::host::HostSpec;
 pub fn open_all<'a>(
     specs: &[&HostSpec],
     addressed: bool,
-    wanted: &Wanted<'a, '_>,
+    wanted: &SharedRunSettings<'a, '_>,
 ) -> Result<(Vec<Host<'a>>, Vec<Facts>), HostError> {
     let open = |(number, spec): (usize, &HostSpec)| -> Result<(Host<'a>, Facts), HostError> {
         let mut host = Host::open(spec, number, wanted)?;

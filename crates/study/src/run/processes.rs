@@ -4,7 +4,7 @@ mod power;
 mod refusal;
 
 use super::clocks::Clocks;
-use super::faults::{Faults, Reach, SeatedMember};
+use super::faults::{FaultTargets, Faults, PlacedMember};
 use super::login;
 use super::machines::{machines, worst};
 use super::opening::open_all;
@@ -14,8 +14,8 @@ use super::watch::SetupWatch;
 use super::wire::NetworkAccount;
 use crate::calibration_file;
 use crate::context::{RunContext, RunError, failed};
-use crate::lead::assignment::{AgentPlan, Spot, streams_between};
-use crate::lead::{Edge, Leader, Order, Reached, Said, Seat, Times};
+use crate::lead::assignment::{AgentPlan, ClientHost, streams_between};
+use crate::lead::{AgentInput, AgentResources, Edge, Leader, Order, Reached, Times};
 use crate::live::{News, Phase};
 use crate::servers::ServerAtHand;
 use pubmark_host::agent::Incoming;
@@ -24,8 +24,8 @@ use pubmark_host::deployment::{DeployPlan, MemberPlan};
 use pubmark_host::inbox::{Inbox, inbox};
 use pubmark_host::install::NATIVE;
 use pubmark_host::lanes::in_lanes;
-use pubmark_host::lines::{Facts, Look, ServerUsed, WatchSpan};
-use pubmark_host::reach::{Host, Wanted};
+use pubmark_host::lines::{Facts, MachineSnapshot, ServerUsed, WatchSpan};
+use pubmark_host::reach::{Host, SharedRunSettings};
 use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
 use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
@@ -62,7 +62,7 @@ pub struct Processes<'a> {
     /// The server's host: that of its first member.
     server: usize,
     /// Members of a server that was started.
-    members: Vec<SeatedMember>,
+    members: Vec<PlacedMember>,
     /// Numbers of the hosts of the senders and of the receivers.
     pub(super) sides: [Vec<usize>; 2],
     /// Endpoints to which clients connect, if there is a server.
@@ -89,8 +89,8 @@ pub struct Processes<'a> {
     /// Instant at which the drain was over.
     drained_ns: Option<Ns>,
     /// By host: snapshots of the machine at the edges of the window.
-    before: Vec<Look>,
-    after: Vec<Look>,
+    before: Vec<MachineSnapshot>,
+    after: Vec<MachineSnapshot>,
     /// Largest delay with which the snapshot at an edge was taken, ns.
     late_ns: Ns,
     secrets: Secrets,
@@ -124,7 +124,7 @@ impl<'h> Processes<'h> {
         let server = number(&placement.server);
         let sides =
             [&placement.publishers, &placement.subscribers].map(|side| side.iter().map(number).collect::<Vec<usize>>());
-        let wanted = Wanted {
+        let wanted = SharedRunSettings {
             built_in: context.agent,
             logs: context.logs,
             secrets: &secrets,
@@ -180,8 +180,8 @@ impl<'h> Processes<'h> {
     }
 
     /// Returns the hosts for senders and for receivers.
-    pub fn spots(&self) -> [Vec<Spot<'_>>; 2] {
-        let spot = |host: &usize| Spot {
+    pub fn spots(&self) -> [Vec<ClientHost<'_>>; 2] {
+        let spot = |host: &usize| ClientHost {
             host: *host,
             address: &self.hosts[*host].spec.address,
             scratch: Path::new(&self.facts[*host].scratch),
@@ -230,8 +230,8 @@ impl<'h> Processes<'h> {
     }
 
     /// Returns the location of each agent, for `Leader`.
-    pub fn seats(&self) -> Vec<Seat> {
-        let seat = |(host, _): &(usize, usize)| Seat {
+    pub fn seats(&self) -> Vec<AgentResources> {
+        let seat = |(host, _): &(usize, usize)| AgentResources {
             host: recorded(&self.hosts[*host].spec),
             scratch: self.facts[*host].scratch.clone(),
             cpus: self.facts[*host].cpus.clone(),
@@ -331,7 +331,7 @@ impl<'h> Processes<'h> {
             MemberPlan { name, address: address.clone(), log }
         };
         let members: Vec<MemberPlan> = member_names(members_of(&cell.options)).into_iter().map(member).collect();
-        let seated = |member: &MemberPlan| SeatedMember { name: member.name.clone(), host: self.server };
+        let seated = |member: &MemberPlan| PlacedMember { name: member.name.clone(), host: self.server };
         self.members = members.iter().map(seated).collect();
         if let Some(ServerAtHand { server, endpoints, served, position, .. }) = context.servers.take() {
             host.adopt(server);
@@ -404,7 +404,7 @@ impl<'h> Processes<'h> {
     ) -> Result<Vec<HostShare>, RunError> {
         let used: Vec<ServerUsed> =
             self.hosts.iter_mut().map(|host| host.server_used(of_count)).collect::<Result<_, _>>()?;
-        let looks: Vec<(Look, Look)> =
+        let looks: Vec<(MachineSnapshot, MachineSnapshot)> =
             std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after)).collect();
         // Processes on another host of the same machine belong to the run as well.
         let machines = machines(&self.facts);
@@ -417,7 +417,7 @@ impl<'h> Processes<'h> {
             let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns);
             beside[*machine] = beside[*machine].saturating_add(used.cpu_ns).saturating_add(own_ns);
         }
-        let share = |(index, (before, after)): (usize, &(Look, Look))| {
+        let share = |(index, (before, after)): (usize, &(MachineSnapshot, MachineSnapshot))| {
             let machine = machines[index];
             let own = agents[machine].iter().map(|agent| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns);
             let ours = own.fold(beside[machine], Ns::saturating_add);
@@ -506,8 +506,8 @@ impl<'h> Processes<'h> {
     }
 
     /// Returns the parts that faults can affect.
-    fn reach<'a>(&'a mut self, leader: &'a Leader<'_>) -> Reach<'a, 'h> {
-        Reach {
+    fn reach<'a>(&'a mut self, leader: &'a Leader<'_>) -> FaultTargets<'a, 'h> {
+        FaultTargets {
             hosts: &mut self.hosts,
             members: &self.members,
             seats: &self.seats,
@@ -540,10 +540,10 @@ impl<'h> Processes<'h> {
                 let said = match incoming {
                     Incoming::Event(mut event) => {
                         self.hosts[host].clock().inward(&mut event);
-                        Said::Event(*event)
+                        AgentInput::Event(*event)
                     }
-                    Incoming::Garbage(line) => Said::Garbage(line),
-                    Incoming::Closed | Incoming::Lost => Said::Closed(self.hosts[host].agent_exit(agent)),
+                    Incoming::Garbage(line) => AgentInput::Garbage(line),
+                    Incoming::Closed | Incoming::Lost => AgentInput::Closed(self.hosts[host].agent_exit(agent)),
                 };
                 leader.handle(from, said, clock::now());
             }

@@ -7,7 +7,7 @@ use pubmark_model::record::RunRecord;
 
 /// A run's record, and what must be torn down once the record is stored: ending a server may take seconds, in which the
 /// record could be lost.
-pub struct Made<'a> {
+pub struct FinishedRecord<'a> {
     /// Record of the run.
     pub record: RunRecord,
     /// Processes that still run.

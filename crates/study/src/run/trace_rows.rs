@@ -1,7 +1,7 @@
 //! Rows of traces, in a file of the run's folder from which its agents read them.
 
 use crate::context::RunError;
-use crate::lead::Seat;
+use crate::lead::AgentResources;
 use pubmark_model::profile::trace::trace_file;
 use pubmark_model::protocol::Flow;
 use pubmark_model::workload::Workload;
@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write};
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(flows: &[Flow], seats: &[Seat]) -> Result<(), RunError> {
+pub fn write(flows: &[Flow], seats: &[AgentResources]) -> Result<(), RunError> {
     let mut folders: Vec<&str> = seats.iter().map(|seat| seat.scratch.as_str()).collect();
     folders.sort_unstable();
     folders.dedup();

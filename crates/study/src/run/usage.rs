@@ -1,7 +1,7 @@
 //! Compares the usage that agents report with what their hosts measured.
 
 use crate::lead::{Leader, Refusal};
-use pubmark_host::lines::{Facts, Look};
+use pubmark_host::lines::{Facts, MachineSnapshot};
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::relations::SeenUsage;
 
@@ -14,12 +14,12 @@ pub fn check(
     leader: &Leader<'_>,
     results: &[AgentReport],
     seats: &[(usize, usize)],
-    looks: (&[Look], &[Look]),
+    looks: (&[MachineSnapshot], &[MachineSnapshot]),
     facts: &[Facts],
 ) -> Result<(), Refusal> {
     for (index, (report, (host, number))) in results.iter().zip(seats).enumerate() {
         let (Some(before), Some(after)) = (looks.0.get(*host), looks.1.get(*host)) else { continue };
-        let of = |look: &Look| look.agents.get(*number).copied().flatten();
+        let of = |look: &MachineSnapshot| look.agents.get(*number).copied().flatten();
         let (Some(begin), Some(end)) = (of(before), of(after)) else { continue };
         let seen = SeenUsage {
             at_ns: (before.at_ns, after.at_ns),

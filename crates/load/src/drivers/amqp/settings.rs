@@ -2,7 +2,7 @@
 
 use crate::drivers::confirms::inflight;
 use crate::drivers::option_file::Logins;
-use crate::session::{SettingsError, Terms};
+use crate::session::{ClientSettings, SettingsError};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::OptionValues;
@@ -51,7 +51,7 @@ pub struct AmqpSettings {
 }
 
 impl AmqpSettings {
-    pub(super) fn read(terms: &Terms<'_>) -> Result<AmqpSettings, SettingsError> {
+    pub(super) fn read(terms: &ClientSettings<'_>) -> Result<AmqpSettings, SettingsError> {
         let (endpoint, options) = (terms.endpoint, terms.options);
         if terms.qos > 1 {
             return Err("AMQP 0-9-1 has nothing like QoS 2: write qos = 1 or qos = 0".into());

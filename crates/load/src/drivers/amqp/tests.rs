@@ -1,6 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, settings_with, spec};
 use super::*;
-use crate::session::{Leaves, TopicShare};
+use crate::session::{SubTopics, TopicShare};
 use pubmark_model::header::MIN_LEN;
 use pubmark_wire::amqp::{PERSISTENT, TRANSIENT, put_text};
 
@@ -146,7 +146,7 @@ fn queues_and_exchanges_fit_the_part() {
     let wild = ClientSpec { wild: true, topic: "t.#".into(), ..own.clone() };
     assert_eq!(declared(&once, wild).0, "c0 12 amq.topic t.# 2");
     assert_eq!(declared(&once, ClientSpec { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
-    let share = ClientSpec { leaves: Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }), ..own.clone() };
+    let share = ClientSpec { leaves: SubTopics::Share(TopicShare { first: 1, step: 2, count: 5 }), ..own.clone() };
     let bound = ["markers", "1", "3"].map(|leaf| format!("amq.direct t.{leaf}")).join(" ");
     assert_eq!(declared(&once, share).0, format!("c0 12 {bound} 2"));
     let durable = declared(&kept, own);
@@ -199,7 +199,7 @@ fn complaints_after_close_do_not_matter() {
 fn a_publisher_waits_for_confirms() {
     let settings = plain(1, true, &[("inflight", "3")]);
     let mut talk =
-        connected(&settings, ClientSpec { wild: true, leaves: Leaves::Turns(2), ..spec(Role::Publisher, "t") }, 0);
+        connected(&settings, ClientSpec { wild: true, leaves: SubTopics::Turns(2), ..spec(Role::Publisher, "t") }, 0);
     assert!((5..8).all(|n| talk.publish(b"m", n)));
     let mut expected =
         word(1, Method::Publish { reserved: 0, exchange: TOPIC.into(), routing_key: "t.1".into(), flags: 0 });

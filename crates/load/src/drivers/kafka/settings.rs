@@ -1,6 +1,6 @@
 //! Settings that all Kafka clients of a run share.
 
-use crate::session::{SettingsError, Terms};
+use crate::session::{ClientSettings, SettingsError};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -40,7 +40,7 @@ pub struct KafkaSettings {
 }
 
 impl KafkaSettings {
-    pub(super) fn read(terms: &Terms<'_>) -> Result<KafkaSettings, SettingsError> {
+    pub(super) fn read(terms: &ClientSettings<'_>) -> Result<KafkaSettings, SettingsError> {
         let (endpoint, options) = (terms.endpoint, terms.options);
         if terms.answer_ns.is_some() {
             return Err("Kafka has no requests and answers: write another pattern".into());

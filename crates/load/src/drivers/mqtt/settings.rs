@@ -1,7 +1,7 @@
 //! Settings that all MQTT clients of a run share.
 
 use crate::drivers::option_file::Logins;
-use crate::session::{ClientSpec, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, SettingsError};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::{OptionValues, Options};
@@ -41,7 +41,7 @@ pub struct MqttSettings {
 }
 
 impl MqttSettings {
-    pub(super) fn read(terms: &Terms<'_>) -> Result<MqttSettings, SettingsError> {
+    pub(super) fn read(terms: &ClientSettings<'_>) -> Result<MqttSettings, SettingsError> {
         let options = terms.options;
         let version = match options.text("mqtt_version") {
             None | Some("3.1.1") => Version::V3_1_1,
@@ -134,7 +134,7 @@ fn seconds(options: &Options, name: &str) -> Option<u32> {
 }
 
 /// Returns the properties of each message of MQTT 5, encoded.
-fn properties(terms: &Terms<'_>) -> Result<Vec<u8>, SettingsError> {
+fn properties(terms: &ClientSettings<'_>) -> Result<Vec<u8>, SettingsError> {
     let mut properties = Vec::new();
     if let Some(expiry_s) = seconds(terms.options, "message_expiry") {
         encode::message_expiry(&mut properties, expiry_s);

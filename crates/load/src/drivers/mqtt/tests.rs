@@ -6,7 +6,7 @@ mod topics;
 
 use super::*;
 use crate::drivers::conversation;
-use crate::session::Leaves;
+use crate::session::SubTopics;
 use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
@@ -52,7 +52,7 @@ fn spec(role: Role) -> ClientSpec {
         name: "p0".into(),
         topic: "a/b".into(),
         wild: false,
-        leaves: Leaves::None,
+        leaves: SubTopics::None,
         group: None,
         members: 0,
         replays: false,
@@ -253,7 +253,7 @@ fn subscriptions_and_their_end() {
 fn qos_0_flows_without_an_answer() {
     for version in [V3, V5] {
         let mut publisher =
-            Client::ready(settings(version, 0), ClientSpec { leaves: Leaves::Turns(11), ..spec(Role::Publisher) });
+            Client::ready(settings(version, 0), ClientSpec { leaves: SubTopics::Turns(11), ..spec(Role::Publisher) });
         assert!([0, 10, 11, 4_000_000_010].map(|sequence| publisher.publish(sequence)).iter().all(|taken| *taken));
         assert_eq!(publisher.sent(), ["PUBLISH 0 a/b/0", "PUBLISH 0 a/b/10", "PUBLISH 0 a/b/0", "PUBLISH 0 a/b/6"]);
         assert_eq!(publisher.session.unacknowledged(), 0);

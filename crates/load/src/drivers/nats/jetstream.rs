@@ -4,7 +4,7 @@
 //! Source: "JetStream wire API Reference" of NATS, and what nats-server 2.15 sends.
 
 use super::super::confirms::Confirms;
-use crate::session::{ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError};
 use pubmark_model::header::MAX_SEQUENCE;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::{OptionValues, Options};
@@ -61,7 +61,7 @@ impl JetStreamSettings {
     ///
     /// # Errors
     /// If an option has an invalid value, or JetStream lacks what the run asks for.
-    pub fn read(terms: &Terms<'_>) -> Result<JetStreamSettings, SettingsError> {
+    pub fn read(terms: &ClientSettings<'_>) -> Result<JetStreamSettings, SettingsError> {
         if terms.qos > 1 {
             return Err("JetStream delivers at least once: write qos = 1".into());
         }

@@ -1,6 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, settings_with, spec};
 use super::*;
-use crate::session::{Leaves, TopicShare};
+use crate::session::{SubTopics, TopicShare};
 use pubmark_model::protocol::Role;
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"NA\",\"server_name\":\"n1\",\"version\":\"2.9.10\",\"proto\":1,\
@@ -51,7 +51,7 @@ fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
 
 #[test]
 fn each_topic_of_a_share_has_a_subscription_of_its_own() {
-    let (settings, share) = (plain(), Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }));
+    let (settings, share) = (plain(), SubTopics::Share(TopicShare { first: 1, step: 2, count: 5 }));
     let mut talk = Conversation::<Nats>::new(&settings, ClientSpec { leaves: share, ..spec(Role::Subscriber, "a") });
     talk.subscribe();
     assert_eq!(talk.said(), b"SUB a.markers 1\r\nSUB a.1 2\r\nSUB a.3 3\r\nPING\r\n");
@@ -64,7 +64,7 @@ fn a_publisher_names_the_leaf() {
     assert!(talk.publish(b"one\r\n", 7));
     assert_eq!(talk.said(), b"PUB t 5\r\none\r\n\r\n");
     let mut talk =
-        Conversation::<Nats>::new(&settings, ClientSpec { leaves: Leaves::Turns(3), ..spec(Role::Publisher, "t") });
+        Conversation::<Nats>::new(&settings, ClientSpec { leaves: SubTopics::Turns(3), ..spec(Role::Publisher, "t") });
     assert!(talk.publish(b"", 7));
     assert_eq!(talk.said(), b"PUB t.1 0\r\n\r\n");
     assert_eq!(talk.session.unacknowledged(), 0);

@@ -10,7 +10,7 @@
 //! Source: the documentation of the commands, and what redis-server 7.0 answers.
 
 use super::super::confirms::{Confirms, inflight};
-use crate::session::{ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError, Terms};
+use crate::session::{ClientSettings, ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError};
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Role;
@@ -45,7 +45,7 @@ impl RedisStreamSettings {
     ///
     /// # Errors
     /// If an option has an invalid value, or streams lack what the run asks for.
-    pub fn read(terms: &Terms<'_>, three: bool) -> Result<RedisStreamSettings, SettingsError> {
+    pub fn read(terms: &ClientSettings<'_>, three: bool) -> Result<RedisStreamSettings, SettingsError> {
         if terms.qos > 1 {
             return Err("streams deliver at least once: write qos = 1".into());
         }

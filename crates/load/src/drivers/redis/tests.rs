@@ -1,6 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
-use crate::session::{Leaves, TopicShare};
+use crate::session::{SubTopics, TopicShare};
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::Role;
 use pubmark_wire::resp::RespCommand;
@@ -69,7 +69,7 @@ fn resp_2_is_understood_wherever_the_bytes_are_cut() {
 
 #[test]
 fn a_share_of_topics_is_one_command_and_counts_when_all_are_confirmed() {
-    let (settings, share) = (plain("3"), Leaves::Share(TopicShare { first: 1, step: 2, count: 5 }));
+    let (settings, share) = (plain("3"), SubTopics::Share(TopicShare { first: 1, step: 2, count: 5 }));
     let mut talk = Conversation::<Redis>::new(&settings, ClientSpec { leaves: share, ..spec(Role::Subscriber, "t") });
     talk.say(HELLO).unwrap();
     talk.said();
@@ -87,7 +87,7 @@ fn a_share_of_topics_is_one_command_and_counts_when_all_are_confirmed() {
 fn a_publisher_names_the_leaf_and_takes_the_answers() {
     let settings = plain("3");
     let mut talk =
-        Conversation::<Redis>::new(&settings, ClientSpec { leaves: Leaves::Turns(3), ..spec(Role::Publisher, "t") });
+        Conversation::<Redis>::new(&settings, ClientSpec { leaves: SubTopics::Turns(3), ..spec(Role::Publisher, "t") });
     talk.say(HELLO).unwrap();
     talk.said();
     talk.heard();

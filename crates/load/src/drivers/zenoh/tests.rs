@@ -1,6 +1,6 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
-use crate::session::Leaves;
+use crate::session::SubTopics;
 use pubmark_model::protocol::Role;
 
 const COOKIE: &[u8] = b"cookie";
@@ -145,7 +145,7 @@ fn a_publisher_names_its_key_once_or_its_topics_each_time() {
     let put = |key, payload| TransportItem::Network(NetworkItem::Put { key, payload });
     assert_eq!(said(&talk.said()), [put(KeyExpr::declared(1), b"one"), put(KeyExpr::declared(1), b"two")]);
 
-    let mut talk = connected(&settings, ClientSpec { leaves: Leaves::Turns(3), ..spec(Role::Publisher, "t") }, 0);
+    let mut talk = connected(&settings, ClientSpec { leaves: SubTopics::Turns(3), ..spec(Role::Publisher, "t") }, 0);
     assert!(said(&talk.said()) == [question(1)] && talk.publish(b"", 7));
     assert_eq!(said(&talk.said()), [put(KeyExpr::text(b"t/1"), b"")]);
     assert!(talk.publish(&[1; 10_000], 8));

@@ -5,7 +5,7 @@ use crate::drivers::conversation::{settings, spec};
 use crate::drivers::mqtt::Mqtt;
 use crate::drivers::nats::Nats;
 use crate::drivers::redis::Redis;
-use crate::session::Leaves;
+use crate::session::SubTopics;
 use proptest::prelude::*;
 use pubmark_model::header::{Header, MIN_LEN, pattern};
 use pubmark_model::protocol::{PublisherTotal, Role};
@@ -67,7 +67,7 @@ impl Case {
 /// Everything that a run leaves.
 #[derive(Debug, PartialEq)]
 struct Left {
-    writes: Vec<(Vec<u8>, Gathered, Ns)>,
+    writes: Vec<(Vec<u8>, GatherEnd, Ns)>,
     total: PublisherTotal,
     sent: u64,
     slices: Vec<u64>,
@@ -169,7 +169,7 @@ fn frames_that_differ_in_more_are_no_copies() {
     let mut leaves = spec(Role::Publisher, "a");
     let acknowledged = Mqtt::new(&settings_of(1), &leaves);
     assert_eq!(acknowledged.tail_bytes(&settings_of(1)), None);
-    leaves.leaves = Leaves::Turns(10);
+    leaves.leaves = SubTopics::Turns(10);
     assert_eq!(Mqtt::new(&settings_of(0), &leaves).tail_bytes(&settings_of(0)), None);
     let nats = settings::<Nats>("nats://h", 0, false, &[]).unwrap();
     assert_eq!(Nats::new(&nats, &leaves).tail_bytes(&nats), None);

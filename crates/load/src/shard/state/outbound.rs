@@ -134,11 +134,11 @@ impl Outbound {
     }
 
     /// Returns one publisher's messages for sending them again.
-    pub fn copies(&mut self, index: usize) -> Again<'_> {
+    pub fn copies(&mut self, index: usize) -> MessageRebuilder<'_> {
         let Outbound { clients, flights, message, marker, .. } = self;
         let client = &clients[index];
         let (publisher, sizes) = (client.total().publisher, client.sizes());
-        Again { publisher, sizes, flight: flights.get(index), message, marker }
+        MessageRebuilder { publisher, sizes, flight: flights.get(index), message, marker }
     }
 
     /// Ends a publisher whose connection is gone: it does not send its remaining
@@ -190,7 +190,7 @@ impl Outbound {
 }
 
 /// Rebuilds the messages of a publisher from the data kept for each.
-pub struct Again<'a> {
+pub struct MessageRebuilder<'a> {
     publisher: u32,
     sizes: Option<&'a MessageSizes>,
     flight: Option<&'a InFlight>,
@@ -198,7 +198,7 @@ pub struct Again<'a> {
     marker: &'a mut Marker,
 }
 
-impl Copies for Again<'_> {
+impl Copies for MessageRebuilder<'_> {
     fn message(&mut self, sequence: u32) -> &[u8] {
         match self.flight.and_then(|flight| flight.header(sequence)) {
             Some(header) => self.marker.stamp(&header, self.sizes, self.message),

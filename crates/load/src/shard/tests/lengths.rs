@@ -136,7 +136,7 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
         partial.resize(announced, 0);
         let endpoint = Endpoint::parse("mqtt://h").unwrap();
         let options = options(endpoint.protocol, &[]);
-        let terms = Terms {
+        let terms = ClientSettings {
             endpoint: &endpoint,
             qos: 0,
             durable: false,

@@ -1,7 +1,7 @@
 //! A listener outside a run, against servers of the test.
 
 use super::*;
-use crate::shard::listener::{ListenError, ListenTerms, Overheard, listen};
+use crate::shard::listener::{ListenError, ListenTerms, ListenerEvent, listen};
 use pubmark_wire::mqtt::{Connack, Publish, Version, encode};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -47,12 +47,12 @@ fn hear(at: SocketAddr, wanted: usize) -> (Vec<(String, u64)>, Result<(), Listen
     let (mut found, mut subscribed) = (Vec::new(), 0);
     let done = listen::<Mqtt>(&listening, dial, &mut |event| {
         match event {
-            Overheard::Subscribed(_) => subscribed += 1,
-            Overheard::Message { topic, bytes, .. } => {
+            ListenerEvent::Subscribed(_) => subscribed += 1,
+            ListenerEvent::Message { topic, bytes, .. } => {
                 assert_eq!(subscribed, 1, "the subscription comes first");
                 found.push((String::from_utf8_lossy(topic).into_owned(), bytes));
             }
-            Overheard::Idle => {}
+            ListenerEvent::Idle => {}
         }
         if found.len() == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

@@ -1,7 +1,7 @@
 //! Quantities, their units and ranges.
 
 use super::{Parsed, Parser};
-use crate::claim::expression::{Along, Dimension, Operator, Quantity};
+use crate::claim::expression::{AxisSummary, Dimension, Operator, Quantity};
 use crate::claim::lexer::Token;
 use crate::units::{parse_size, parse_time};
 
@@ -108,10 +108,10 @@ impl Parser<'_> {
             Token::Number(_) => self.literal(),
             Token::Name(name) => {
                 let quantity = match name.as_str() {
-                    "growth" => self.along(Along::Growth)?,
-                    "peak" => self.along(Along::Peak)?,
-                    "slope" => self.along(Along::Slope)?,
-                    "fixed" => self.along(Along::Fixed)?,
+                    "growth" => self.along(AxisSummary::Growth)?,
+                    "peak" => self.along(AxisSummary::Peak)?,
+                    "slope" => self.along(AxisSummary::Slope)?,
+                    "fixed" => self.along(AxisSummary::Fixed)?,
                     "crossing" => self.crossing()?,
                     "capacity" => self.capacity()?,
                     _ => self.figure()?,
@@ -135,7 +135,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn along(&mut self, along: Along) -> Parsed<Quantity> {
+    pub(super) fn along(&mut self, along: AxisSummary) -> Parsed<Quantity> {
         self.take();
         self.expect("(")?;
         let figure = self.figure_name()?;

@@ -132,7 +132,7 @@ fn a_backlog_that_outlasts_the_window_is_not_caught_up() {
     let found = Recovery::of(&record).unwrap();
     assert_eq!((found.caught_up_after_ns, found.watched_ns), (None, Some(500 * MILLISECOND)));
     // Arrivals of one slice do not show where it leads: the time watched is doubled.
-    assert_eq!(found.prospect, Some(Prospect::Shrinks { window_ns: 5_500 * MILLISECOND }));
+    assert_eq!(found.prospect, Some(BacklogOutlook::Shrinks { window_ns: 5_500 * MILLISECOND }));
     // Recovery is unknown for a fault that ends with the window.
     record.fault_log[0].until_ns = Some(WINDOW);
     let unwatched = Recovery::of(&record).unwrap();
@@ -163,10 +163,10 @@ fn a_backlog_that_shrinks_needs_a_longer_window_and_one_that_does_not_lasts() {
     };
     // From 990 ms in slice 21 to 430 ms in slice 49, the last: by 20 ms a slice, so that 2,150 ms
     // and two slices are missing.
-    assert_eq!(of(&|slice| 990 - 20 * (slice - 21)), Prospect::Shrinks { window_ns: 8_085 * MILLISECOND });
-    assert_eq!(of(&|_| 990), Prospect::Lasts);
-    assert_eq!(of(&|slice| 900 + slice), Prospect::Lasts);
-    assert_eq!(of(&|slice| if slice < 40 { 900 } else { 0 }), Prospect::Lasts, "nothing arrives any more");
+    assert_eq!(of(&|slice| 990 - 20 * (slice - 21)), BacklogOutlook::Shrinks { window_ns: 8_085 * MILLISECOND });
+    assert_eq!(of(&|_| 990), BacklogOutlook::Lasts);
+    assert_eq!(of(&|slice| 900 + slice), BacklogOutlook::Lasts);
+    assert_eq!(of(&|slice| if slice < 40 { 900 } else { 0 }), BacklogOutlook::Lasts, "nothing arrives any more");
 }
 
 #[test]

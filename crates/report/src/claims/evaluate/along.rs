@@ -5,7 +5,7 @@ use super::{Evaluation, Found, Gap};
 use crate::claims::amount::{Amount, Ends};
 use crate::claims::words::{amount, label_of};
 use crate::figures::Observation;
-use pubmark_model::claim::{Along, Dimension, NamedPlaces, Operator};
+use pubmark_model::claim::{AxisSummary, Dimension, NamedPlaces, Operator};
 use pubmark_model::figure::Figure;
 use pubmark_model::setting::as_typed;
 use pubmark_model::units::parse_time;
@@ -41,7 +41,7 @@ impl Evaluation<'_> {
 
     pub(super) fn along(
         &self,
-        along: Along,
+        along: AxisSummary,
         figure: Figure,
         axis: &str,
         at: &NamedPlaces,
@@ -50,7 +50,7 @@ impl Evaluation<'_> {
         let places = self.along_axis(axis, at, point)?;
         let read = |(place, cell): &(f64, usize)| Ok((*place, self.reading(figure, *cell)?));
         let nothing = || Gap { is_open: true, why: "its values are not numbers".into(), cells: Vec::new() };
-        if along == Along::Growth {
+        if along == AxisSummary::Growth {
             let ((_, least), (_, most)) = (read(&places[0])?, read(&places[places.len() - 1])?);
             return most.with(Operator::Divide, least).ok_or_else(nothing);
         }
@@ -76,7 +76,9 @@ impl Evaluation<'_> {
         }
         // A bound on one value bounds a line on neither side.
         let ends = match along {
-            Along::Slope | Along::Fixed if bounded != Ends::default() => Ends { may_be_more: true, may_be_less: true },
+            AxisSummary::Slope | AxisSummary::Fixed if bounded != Ends::default() => {
+                Ends { may_be_more: true, may_be_less: true }
+            }
             _ => bounded,
         };
         Ok(Amount::Runs { values, ends })
@@ -140,7 +142,7 @@ fn on_axis(value: &Value) -> Option<f64> {
 }
 
 /// The values along an axis of one repeat, made one.
-fn folded(along: Along, each: &[(f64, Observation)]) -> Option<Observation> {
+fn folded(along: AxisSummary, each: &[(f64, Observation)]) -> Option<Observation> {
     let (_, first) = each.first()?;
     let most = |of: fn(&Observation) -> f64| each.iter().map(|(_, one)| of(one)).fold(0.0, f64::max);
     let of = |value: f64, share: f64| Observation {
@@ -149,7 +151,7 @@ fn folded(along: Along, each: &[(f64, Observation)]) -> Option<Observation> {
         clock: most(|one| one.clock) * share,
         ..*first
     };
-    if along == Along::Peak {
+    if along == AxisSummary::Peak {
         return Some(of(each.iter().map(|(_, one)| one.value).fold(f64::NEG_INFINITY, f64::max), 1.0));
     }
     let n = each.len() as f64;
@@ -159,7 +161,7 @@ fn folded(along: Along, each: &[(f64, Observation)]) -> Option<Observation> {
     let slope = each.iter().map(|(place, one)| (place - middle) * (one.value - mean)).sum::<f64>() / squares;
     let found = match along {
         // A step at the far end moves the line by so much.
-        Along::Slope => of(slope, 1.0 / squares.sqrt()),
+        AxisSummary::Slope => of(slope, 1.0 / squares.sqrt()),
         _ => of(mean - slope * middle, 1.0),
     };
     found.value.is_finite().then_some(found)

@@ -2,7 +2,7 @@
 //! the number of agents and not with its square.
 
 use super::*;
-use crate::lead::assignment::{Layout, Spot, streams_between};
+use crate::lead::assignment::{ClientHost, Layout, streams_between};
 use crate::lead::location::lead_ns;
 use allocation_counter::measure;
 use pubmark_model::protocol::Progress;
@@ -36,8 +36,8 @@ fn many(hosts: usize) -> Cell {
 
 /// Assigns clients of both sides to each of this many hosts.
 fn dealt(cell: &Cell, hosts: usize) -> Vec<AgentPlan> {
-    let spot = |host| Spot { host, address: "10.0.0.1", scratch: Path::new("/x") };
-    let spots: Vec<Spot<'_>> = (0..hosts).map(spot).collect();
+    let spot = |host| ClientHost { host, address: "10.0.0.1", scratch: Path::new("/x") };
+    let spots: Vec<ClientHost<'_>> = (0..hosts).map(spot).collect();
     let agents = assignment::deal(&cell.flows(), &[spots.clone(), spots], Layout::Sides { processes: AGENTS / 2 });
     assert_eq!(agents.len(), hosts * AGENTS);
     agents
@@ -54,12 +54,12 @@ fn led(hosts: usize, wrong: Vec<(usize, usize, Way)>) -> (Played, Cost) {
         let count = agents.len();
         let mut stage = Stage::of(&cell, agents, wrong);
         // One that is late would be ahead of its own start.
-        let began_ns = stage.now + lead_ns(&vec![Seat::default(); count]);
+        let began_ns = stage.now + lead_ns(&vec![AgentResources::default(); count]);
         for agent in (0..count).filter(|_| in_time) {
             for word in 1..=WORDS {
                 let progress = Progress { sent: word, ..Progress::default() };
                 // Within the window.
-                stage.send(agent, began_ns + SECOND + word * SECOND / 2, Said::Event(Event::Progress(progress)));
+                stage.send(agent, began_ns + SECOND + word * SECOND / 2, AgentInput::Event(Event::Progress(progress)));
             }
         }
         let played = stage.play();

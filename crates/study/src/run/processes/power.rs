@@ -1,7 +1,7 @@
 //! The disk of a server whose power is cut in the run.
 
 use crate::context::{RunError, failed};
-use crate::run::faults::SeatedMember;
+use crate::run::faults::PlacedMember;
 use pubmark_host::clock;
 use pubmark_host::reach::Host;
 use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 /// If a disk cannot be synced in time.
-pub fn settle(hosts: &mut [Host<'_>], members: &[SeatedMember], interrupt: &AtomicBool) -> Result<(), RunError> {
+pub fn settle(hosts: &mut [Host<'_>], members: &[PlacedMember], interrupt: &AtomicBool) -> Result<(), RunError> {
     for member in members {
         hosts[member.host].order(&member.name, KeeperOrder::Settle)?;
     }

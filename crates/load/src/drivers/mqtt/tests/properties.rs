@@ -5,7 +5,7 @@ use pubmark_model::draw::Choice;
 use pubmark_model::topic_set::{Subscriptions, TopicSet};
 
 /// Returns a publisher of MQTT 5 with these options, whose server allows `allowed` aliases.
-fn publisher(set: &[(&str, &str)], headers: Option<&str>, allowed: u16, leaves: Leaves) -> Client {
+fn publisher(set: &[(&str, &str)], headers: Option<&str>, allowed: u16, leaves: SubTopics) -> Client {
     let set = [set, &[("mqtt_version", "5")]].concat();
     let settings = conversation::settings_with::<Mqtt>("mqtt://h", 0, false, &set, headers).unwrap();
     let mut client = Client::new(settings, ClientSpec { leaves, ..spec(Role::Publisher) });
@@ -28,7 +28,7 @@ fn sent(client: &mut Client, sequence: u32) -> (String, Option<u16>, usize) {
 
 #[test]
 fn a_topic_is_named_once_and_then_has_its_alias_as_far_as_the_server_allows() {
-    let mut client = publisher(&[("topic_alias", "7")], None, 2, Leaves::Turns(3));
+    let mut client = publisher(&[("topic_alias", "7")], None, 2, SubTopics::Turns(3));
     let all: Vec<_> =
         (0..6).map(|sequence| sent(&mut client, sequence)).map(|(topic, alias, _)| (topic, alias)).collect();
     let pair = |topic: &str, alias| (topic.to_owned(), alias);
@@ -40,7 +40,7 @@ fn a_topic_is_named_once_and_then_has_its_alias_as_far_as_the_server_allows() {
     assert_eq!(sent(&mut client, 3).0, "a/b/0");
 
     for (set, allowed) in [("0", 9), ("9", 0)] {
-        let mut client = publisher(&[("topic_alias", set)], None, allowed, Leaves::None);
+        let mut client = publisher(&[("topic_alias", set)], None, allowed, SubTopics::None);
         assert_eq!([sent(&mut client, 0).1, sent(&mut client, 1).1], [None, None], "{set} {allowed}");
         assert_eq!(client.session.tail_bytes(&client.settings), Some(0));
     }
@@ -48,7 +48,7 @@ fn a_topic_is_named_once_and_then_has_its_alias_as_far_as_the_server_allows() {
 
 #[test]
 fn frames_are_alike_once_the_server_knows_the_alias() {
-    let mut client = publisher(&[("topic_alias", "1")], None, 9, Leaves::None);
+    let mut client = publisher(&[("topic_alias", "1")], None, 9, SubTopics::None);
     assert_eq!(client.session.tail_bytes(&client.settings), None);
     assert_eq!(sent(&mut client, 0).0, "a/b");
     assert_eq!(client.session.tail_bytes(&client.settings), Some(0));
@@ -57,7 +57,7 @@ fn frames_are_alike_once_the_server_knows_the_alias() {
 #[test]
 fn probes_of_drawn_topics_have_no_alias() {
     let draw = TopicSet::new(1, Choice::Uniform, Subscriptions::Wildcard).of_publisher(1, 0);
-    let mut client = publisher(&[("topic_alias", "9")], None, 9, Leaves::Drawn { draw, is_first: true });
+    let mut client = publisher(&[("topic_alias", "9")], None, 9, SubTopics::Drawn { draw, is_first: true });
     let probe = pubmark_model::header::PROBE;
     assert_eq!([sent(&mut client, probe), sent(&mut client, probe)].map(|one| one.0), ["a/b/markers", "a/b/markers"]);
     assert_eq!([sent(&mut client, 4), sent(&mut client, 5)].map(|one| one.1), [Some(1), Some(1)]);
@@ -65,8 +65,8 @@ fn probes_of_drawn_topics_have_no_alias() {
 
 #[test]
 fn expiry_and_headers_stand_in_each_message() {
-    let plain = sent(&mut publisher(&[], None, 0, Leaves::None), 0).2;
-    let mut client = publisher(&[("message_expiry", "70s")], Some("k: v, name: value"), 0, Leaves::None);
+    let plain = sent(&mut publisher(&[], None, 0, SubTopics::None), 0).2;
+    let mut client = publisher(&[("message_expiry", "70s")], Some("k: v, name: value"), 0, SubTopics::None);
     client.publish(0);
     let properties =
         [&[2, 0, 0, 0, 70][..], &[38, 0, 1, b'k', 0, 1, b'v', 38, 0, 4], b"name", &[0, 5], b"value"].concat();

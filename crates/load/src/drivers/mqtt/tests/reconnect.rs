@@ -15,7 +15,7 @@ impl Copies for Echoes {
 fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings {
     let (endpoint, version) = (Endpoint::parse("mqtt://h").unwrap(), version.to_string());
     let changes: Vec<_> = changes.iter().copied().chain([("mqtt_version", &version[..])]).collect();
-    let terms = Terms {
+    let terms = ClientSettings {
         endpoint: &endpoint,
         qos,
         durable: false,

@@ -132,7 +132,7 @@ fn an_answer_is_short_where_messages_are_long() {
             &[("read_count", count)],
         );
         let endpoint = pubmark_model::endpoint::Endpoint::parse("redis://h").unwrap();
-        let terms = Terms {
+        let terms = ClientSettings {
             endpoint: &endpoint,
             qos: 1,
             durable: false,

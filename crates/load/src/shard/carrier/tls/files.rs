@@ -1,6 +1,6 @@
 //! The files of TLS: trusted certificates, and the client's certificate and key.
 
-use super::trust::Trust;
+use super::trust::TrustedCertificates;
 use super::words;
 use pubmark_model::credentials::{CERTIFICATES, path_of};
 use pubmark_model::options::{OptionValues, Options};
@@ -129,7 +129,7 @@ fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<
 }
 
 /// Loads the trusted certificates: those of `tls_ca`, or the CAs of the system.
-pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust, TlsError> {
+pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<TrustedCertificates, TlsError> {
     let mut roots = RootCertStore::empty();
     let mut named = Vec::new();
     if let Some(path) = options.text("tls_ca").map(Path::new) {
@@ -145,7 +145,7 @@ pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust,
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     let verifier = verifier.build().map_err(|error| TlsError::Versions(Error::General(error.to_string())))?;
-    Ok(Trust { verifier, named })
+    Ok(TrustedCertificates { verifier, named })
 }
 
 /// Loads the certificates for servers that ask clients for one: that of all clients, or one for each of `clients`

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Trusts certificates that a CA has signed, and certificates that are themselves in the
 /// user's file, like OpenSSL: their dates, purpose and name are checked as well.
 #[derive(Debug)]
-pub struct Trust {
+pub struct TrustedCertificates {
     /// Verifier of certificates signed by CAs.
     pub verifier: Arc<WebPkiServerVerifier>,
     /// Certificates in the user's file.
@@ -29,7 +29,7 @@ fn lacks_only_a_ca(error: &Error) -> bool {
     }
 }
 
-impl ServerCertVerifier for Trust {
+impl ServerCertVerifier for TrustedCertificates {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
