@@ -99,7 +99,7 @@ def evidence(outcome, parts):
     for part in shown:
         points = [point for point in part["points"] if point["outcome"] == part["outcome"]]
         total = part["held"] + part["failed"] + part["open"] + part["not_tested"]
-        lines.append(f"- `{part['expr']}`: {OUTCOMES[part['outcome']]}, at {part['held']} of {total} points it holds")
+        lines.append(f"- `{part['expr']}`: holds at {part['held']} of {total} points")
         for point in points[:POINTS_SHOWN]:
             at = f"{point['at']}: " if point["at"] else ""
             lines.append(f"  - {escaped(at + point['evidence'])}")
@@ -156,7 +156,7 @@ def page(study, folder, reasons):
         f"| date | {environment['time'][:10]} |",
         f"| machine | {environment['processor']}, {environment['cores']} processors, {gib:.0f} GiB, kernel {environment['kernel']} |",
         f"| runs | {len(records)}, of which {ok} ok and {len(records) - ok} unreliable for at least one figure |",
-        f"| records | [{study}.tar.gz]({study}.tar.gz): unpack it and run `pubmark claims {study}` or `pubmark report {study}` |",
+        f"| records | [{study}.tar.gz]({study}.tar.gz) |",
         "",
         "## Claims",
         "",
@@ -233,7 +233,7 @@ def pages(check):
     if heads:
         table, shorter = ("\n".join(["| study | claims |", "|---|---|", *lines]) for lines in (heads, short))
         says = "Each page shows the outcome of every claim, with its records."
-        how = "`make evidence STUDY=… BUDGET=…` measures a study and writes its page."
+        how = "`make evidence STUDY=… BUDGET=…` measures a study and writes its page; unpack its records for `pubmark report` and `pubmark claims`."
         readme, summary = ROOT / "README.md", ROOT / "docs/SUMMARY.md"
         texts[PAGES / "index.md"] = f"# Evidence\n\n{says} {how}\n\n{table}\n"
         block = f"## Claims, checked by measurement\n\n{says}\n\n{shorter}"

@@ -6,7 +6,7 @@ use crate::lanes::in_lanes;
 use crate::server::certificates::Certificates;
 use crate::server::cluster::Cluster;
 use crate::server::container::Engine;
-use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::orders::{KeeperAnswer, KeeperOrder};
 use crate::server::mesh::Mesh;
 use crate::server::sample::{ProcessShare, SampledProcesses, Sampler, ServerUsage};
 use crate::server::watch::ServerWatch;

@@ -10,7 +10,7 @@ use crate::install::Availability;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
 use crate::quota::Quota;
-use crate::server::keeper::KeeperOrder;
+use crate::server::orders::KeeperOrder;
 use crate::shape::Shape;
 use crate::system_file::SystemFile;
 use crate::usage::AgentUsed;

@@ -18,7 +18,7 @@ use crate::lines::{
 use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;
 use crate::remote::Remote;
-use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::orders::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
 use crate::shape::Shape;
 use crate::standing::StandingServer;

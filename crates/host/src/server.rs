@@ -5,6 +5,7 @@
 //! server: the kernel's tables show whether it listens.
 
 pub mod accounts;
+mod arrangement;
 pub mod attachment;
 pub mod certificates;
 pub mod cluster;
@@ -19,6 +20,7 @@ mod layout;
 pub mod limits;
 mod log_watch;
 pub mod mesh;
+pub mod orders;
 pub mod password;
 pub mod ports;
 pub mod processes;
@@ -29,10 +31,11 @@ use crate::error::HostError;
 use crate::log;
 use crate::programs::find_program;
 use accounts::Accounts;
+use arrangement::{Contained, contained, native, secrets};
 use certificates::Certificates;
 use container::{Engine, EngineError, NamedContainer, Network};
 use exhaustion::LogSearch;
-use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
+use orders::{KeepPlan, KeeperAnswer, KeeperOrder};
 use keeper_client::{FromKeeper, Kept};
 use limits::{Applied, Group};
 use log_watch::LogWatch;
@@ -64,8 +67,6 @@ const PREPARATION: Duration = Duration::from_secs(120);
 const FETCHING: Duration = Duration::from_secs(600);
 /// Interval at which a starting server is checked.
 const LOOK: Duration = Duration::from_millis(5);
-/// Time that an engine has to notice that a container has ended.
-const ENDING: Duration = Duration::from_secs(2);
 
 /// The plan for starting a server.
 pub struct StartPlan<'a> {
@@ -152,17 +153,6 @@ enum Exit {
     Keeping(String),
 }
 
-/// A container, and its initial state.
-struct Contained {
-    named: NamedContainer,
-    /// The published port within; `None` if it uses the machine's network.
-    within: Option<u16>,
-    image: String,
-    facts: Option<ContainerFacts>,
-    /// OOM kills of the whole machine before it was started.
-    oom_kills: u64,
-}
-
 /// The way in which a server ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerEnd {
@@ -180,31 +170,6 @@ pub struct ServerEnd {
     pub out_of_memory: Option<String>,
     /// The log line by which it reported another limit of the server itself.
     pub limit_reached: Option<String>,
-}
-
-impl Contained {
-    /// Returns how it ended, once its follower has. An engine may notice a little later.
-    fn ended_in_time(&self) -> Option<container::ContainerEnd> {
-        let deadline = Instant::now() + ENDING;
-        loop {
-            let ended = self.named.ended();
-            if ended.is_some() || Instant::now() >= deadline {
-                return ended;
-            }
-            std::thread::park_timeout(LOOK);
-        }
-    }
-
-    /// True if the kernel killed it because memory ran out. Its control group was removed
-    /// with it, and not every engine notices: then the evidence is that it was killed
-    /// without an order, under a limit, and that the kernel has killed a process for this
-    /// reason meanwhile.
-    fn want_of_memory(&self, applied: &Applied) -> bool {
-        self.named.ended().is_some_and(|ended| {
-            let killed = ended.code == 128 + Signal::SIGKILL as i32 && applied.memory_bytes.is_some();
-            ended.oom || killed && container::machine_oom_kills() > self.oom_kills
-        })
-    }
 }
 
 impl Server {
@@ -622,110 +587,4 @@ impl Server {
 
 fn interrupted(plan: &StartPlan) -> Result<(), HostError> {
     if plan.interrupt.load(Ordering::Relaxed) { Err(HostError::Interrupted) } else { Ok(()) }
-}
-
-/// Returns the secrets that its log may not contain.
-fn secrets(plan: &StartPlan, places: &Places) -> Secrets {
-    Secrets::of(&places.options)
-        .and_variables(&plan.spec.variables(&places.options))
-        .and_password(places.login.as_ref().map(|login| login.password.as_str()))
-        .and(plan.secrets.clone())
-}
-
-type Arrangement = (KeepPlan, Group, Option<Contained>);
-
-fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, HostError> {
-    Ok(KeepPlan {
-        marker: name.to_owned(),
-        environment: layout::fill_values(places, &plan.spec.environment)?,
-        folder: plan.dir.clone(),
-        log: plan.log.clone(),
-        secrets: secrets(plan, places),
-        disk: plan.disk,
-        own_network: plan.mesh.is_some(),
-        remove: plan.remove.clone(),
-        grace_ms: plan.grace_ms,
-        ..KeepPlan::default()
-    })
-}
-
-fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, HostError> {
-    if plan.spec.command.is_empty() {
-        return Err(format!("{} cannot be started natively: its file has no command", plan.system).into());
-    }
-    layout::write_files(plan.spec, places, &plan.dir)?;
-    if let Some(certificates) = &plan.certificates {
-        certificates.write(&plan.dir.join(TLS))?;
-    }
-    let command = found(layout::fill(places, &plan.spec.command)?);
-    let prepare = plan.spec.prepare.iter().map(|command| Ok(found(layout::fill(places, command)?)));
-    let prepare = prepare.collect::<Result<_, HostError>>()?;
-    let base = keep_plan(plan, places, &name)?;
-    let mut group = Group::create(&name, plan.limits);
-    if !plan.processors.is_empty() {
-        group.bind(plan.processors);
-    }
-    let beside = plan.spec.cluster.iter().filter(|_| places.members.len() > 1);
-    let beside = beside.flat_map(|cluster| &cluster.beside).cloned().collect::<Vec<String>>();
-    let beside = found(layout::fill(places, &beside)?);
-    let (groups, cpus) = (group.accounts.folders(), group.cpus.clone());
-    let keep = KeepPlan { command, beside, prepare, groups, cpus, ..base };
-    Ok((keep, group, None))
-}
-
-/// Returns a command with the full path of its program, which is searched not only on the
-/// path. It is searched here, since the server's environment may have another home.
-fn found(mut command: Vec<String>) -> Vec<String> {
-    if let Some(word) = command.first_mut()
-        && let Some(path) = find_program(word)
-    {
-        *word = path.display().to_string();
-    }
-    command
-}
-
-fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, HostError> {
-    let spec = plan.spec.container.as_ref().ok_or_else(|| format!("{} has no container", plan.system))?;
-    let absent = || format!("nothing here runs containers (`{}`): install podman or docker", plan.deployment);
-    let engine = Engine::find(plan.deployment).ok_or_else(absent)?;
-    container::sweep(engine);
-    let most = |what| nix::sys::resource::getrlimit(what).map(|(_, hard)| hard);
-    let here = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
-    let address = if places.address.is_empty() { "127.0.0.1".to_owned() } else { places.address.clone() };
-    let network = match here {
-        _ if spec.port == 0 => Network::Host,
-        Some(here) => Network::Published { address, here, within: spec.port },
-        None => Network::Engine,
-    };
-    let named = NamedContainer { engine, name: name.clone() };
-    let mut files = layout::write_mounts(spec, places, &plan.dir)?;
-    if let Some(certificates) = &plan.certificates {
-        files.extend(certificates.write_mounts(&plan.dir.join(TLS))?);
-    }
-    let container = container::Container {
-        engine,
-        name: name.clone(),
-        image: spec.image.clone(),
-        command: layout::fill(places, &spec.command)?,
-        environment: layout::fill_values(places, &spec.environment)?,
-        files,
-        volumes: layout::make_volumes(spec, &plan.dir, nix::unistd::geteuid().is_root())?,
-        network,
-        limits: plan.limits,
-        open_files: most(Resource::RLIMIT_NOFILE).unwrap_or(1_024),
-        processes: most(Resource::RLIMIT_NPROC).ok().filter(|most| *most != RLIM_INFINITY),
-    };
-    let keep = KeepPlan {
-        // Variables of the server belong to the container, not to the engine.
-        environment: Vec::new(),
-        command: named.logs(),
-        prepare: vec![container.run()],
-        engine: Some(named.orders()),
-        clean_up: named.clean_up(plan.grace_ms),
-        ..keep_plan(plan, places, &name)?
-    };
-    let group = Group { accounts: Accounts::default(), applied: Applied::default(), cpus: Vec::new() };
-    let (within, oom_kills) = ((spec.port > 0).then_some(spec.port), container::machine_oom_kills());
-    let contained = Contained { named, within, image: spec.image.clone(), facts: None, oom_kills };
-    Ok((keep, group, Some(contained)))
 }

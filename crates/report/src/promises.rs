@@ -149,7 +149,7 @@ impl PromiseOutcome {
         });
         if !self.broken.is_empty() {
             let broken = broken.collect::<Vec<_>>().join(", ");
-            lines.push(format!("Left out of the ranking, not seen to keep `{}`: {broken}.", self.promise));
+            lines.push(format!("Left out of the ranking, because they broke `{}`: {broken}.", self.promise));
         }
         if !self.untested.is_empty() {
             lines.push(format!("Not tested for `{}`: {}.", self.promise, self.untested.join(", ")));

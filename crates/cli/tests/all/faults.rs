@@ -7,7 +7,7 @@ use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, und
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::clock;
-use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
+use pubmark_host::server::orders::{KeeperAnswer, KeeperOrder};
 use pubmark_host::server::{Server, ports, processes};
 use pubmark_model::cell::Limits;
 use pubmark_model::link::{self, Link, Side};

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::server::accounts::hierarchies;
 use pubmark_host::server::certificates::Certificates;
-use pubmark_host::server::keeper::KeepPlan;
+use pubmark_host::server::orders::KeepPlan;
 use pubmark_host::server::limits::{Group, name};
 use pubmark_host::server::{Server, StartPlan, ports, processes};
 use pubmark_host::{clock, machine};

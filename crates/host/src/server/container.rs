@@ -5,7 +5,7 @@
 
 use super::accounts::Accounts;
 use super::command::{CommandError, output};
-use super::keeper::EngineOrders;
+use super::orders::EngineOrders;
 use super::limits::{Applied, orphaned};
 use crate::programs::find_program;
 use pubmark_model::cell::Limits;

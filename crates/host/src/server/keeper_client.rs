@@ -1,6 +1,7 @@
 //! The coordinator's end of a keeper.
 
-use super::keeper::{CLEAN_UP, KILLING, KeepPlan, KeeperAnswer, KeeperOrder};
+use super::keeper::{CLEAN_UP, KILLING};
+use super::orders::{KeepPlan, KeeperAnswer, KeeperOrder};
 use super::{limits, processes};
 use crate::error::HostError;
 use nix::sys::signal::Signal;

@@ -5,7 +5,7 @@ use crate::lead::assignment::AgentPlan;
 use pubmark_host::clock;
 use pubmark_host::deployment::MemberAnswer;
 use pubmark_host::reach::Host;
-use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
+use pubmark_host::server::orders::{KeeperAnswer, KeeperOrder};
 use pubmark_model::fault::{Act, Fault, Members, Script, Target};
 use pubmark_model::record::FaultEvent;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};

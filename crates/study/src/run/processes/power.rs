@@ -4,7 +4,7 @@ use crate::context::{RunError, failed};
 use crate::run::faults::PlacedMember;
 use pubmark_host::clock;
 use pubmark_host::reach::Host;
-use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
+use pubmark_host::server::orders::{KeeperAnswer, KeeperOrder};
 use pubmark_model::units::{Ns, SECOND};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
