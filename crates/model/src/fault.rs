@@ -4,7 +4,7 @@ mod error;
 
 use crate::diagnostic::suggestion;
 use crate::later::LaterWord;
-use crate::units::{Ns, UnitError, format_time, parse_time};
+use crate::units::{Ns, format_time, parse_time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;

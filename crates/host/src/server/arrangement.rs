@@ -65,7 +65,7 @@ pub(super) fn secrets(plan: &StartPlan, places: &Places) -> Secrets {
 /// A keeper's plan, the control group, and the container if there is one.
 pub(super) type Arrangement = (KeepPlan, Group, Option<Contained>);
 
-fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, HostError> {
+pub(super) fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, HostError> {
     Ok(KeepPlan {
         marker: name.to_owned(),
         environment: layout::fill_values(places, &plan.spec.environment)?,

@@ -5,8 +5,8 @@
 
 use super::accounts::Accounts;
 use super::command::{CommandError, output};
-use super::orders::EngineOrders;
 use super::limits::{Applied, orphaned};
+use super::orders::EngineOrders;
 use crate::programs::find_program;
 use pubmark_model::cell::Limits;
 use pubmark_model::record::ContainerFacts;

@@ -21,7 +21,6 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
 use std::collections::VecDeque;
 use std::fmt;

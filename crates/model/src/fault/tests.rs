@@ -33,8 +33,7 @@ fn clients_that_are_killed_stay_away() {
 
 #[test]
 fn a_share_of_the_clients_is_cut_at_an_instant_and_may_be_cut_again() {
-    let script =
-        Script::parse("cut clients at 3s, cut 50% of clients at 1s, cut 10% of subscribers at 1s").unwrap();
+    let script = Script::parse("cut clients at 3s, cut 50% of clients at 1s, cut 10% of subscribers at 1s").unwrap();
     assert_eq!(script.to_string(), "cut 10% of subscribers at 1s, cut 50% of clients at 1s, cut clients at 3s");
     assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
     let percents: Vec<_> = script.0.iter().map(Fault::cut_percent).collect();
@@ -150,7 +149,8 @@ fn a_fault_names_a_member_or_its_role() {
 
 #[test]
 fn links_between_members_are_cut_by_their_numbers() {
-    let text = "cut link 1-2 at 1s for 3s, cut link 1-3 at 1s for 3s, cut link leader at 5s for 1s, cut link 3 at 7s for 1s";
+    let text =
+        "cut link 1-2 at 1s for 3s, cut link 1-3 at 1s for 3s, cut link leader at 5s for 1s, cut link 3 at 7s for 1s";
     let script = Script::parse(text).unwrap();
     assert_eq!(script.to_string(), text);
     let members: Vec<_> = script.0.iter().map(|fault| fault.member.unwrap()).collect();
@@ -174,8 +174,7 @@ fn links_between_members_are_cut_by_their_numbers() {
 
 #[test]
 fn a_host_has_a_link_of_its_own() {
-    let script =
-        Script::parse("cut link b1 at 10s for 5s, cut link b2 at 11s for 1s, cut link at 12s for 1s").unwrap();
+    let script = Script::parse("cut link b1 at 10s for 5s, cut link b2 at 11s for 1s, cut link at 12s for 1s").unwrap();
     assert_eq!(script.to_string(), "cut link b1 at 10s for 5s, cut link b2 at 11s for 1s, cut link at 12s for 1s");
     assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
     let hosts: Vec<Option<&str>> = script.0.iter().map(|fault| fault.host.as_deref()).collect();
