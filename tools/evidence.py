@@ -148,7 +148,7 @@ def page(study, folder, reasons):
     out = [
         f"# {study}: {title}",
         "",
-        f"{tally(rows)}. [The study](../../studies/{study}/README.md) says what the document did and where the study differs.",
+        f"{tally(rows)}. See [the study](../../studies/{study}/README.md).",
         "",
         "| | |",
         "|---|---|",
@@ -160,7 +160,7 @@ def page(study, folder, reasons):
         "",
         "## Claims",
         "",
-        "| claim | the document says | here |",
+        "| claim | it says | here |",
         "|---|---|---|",
     ]
     out += [f"| {name} | {escaped(says)} | **{OUTCOMES[outcome]}**{of_parts(parts)} |" for name, says, outcome, parts in rows]

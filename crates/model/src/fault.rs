@@ -14,10 +14,6 @@ pub use error::FaultError;
 /// The script without a fault.
 pub const NONE: &str = "none";
 
-/// The form of a fault, for messages.
-const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `restart server at 5s`, `kill publishers at 5s`, `cut link at 5s for 2s`, \
-     `cut 50% of clients at 5s`, `cut link 1-2 at 5s for 2s`, `cut power of server at 5s for 3s` or `fill disk of server at 5s for 3s`";
-
 /// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -376,13 +372,14 @@ impl Script {
         faults.sort_by_key(|fault| (fault.at_ns, fault.who));
         for (index, fault) in faults.iter().enumerate() {
             let Some(next) = faults[index + 1..].iter().find(|next| next.is_of_same_part(fault)) else { continue };
-            let [fault, next] = [fault, next].map(|fault| Box::new(fault.clone()));
-            match fault.until_ns() {
-                None if fault.killed_side().is_some() => return Err(FaultError::Gone { fault, next }),
-                None if next.at_ns <= fault.at_ns => return Err(FaultError::Overlap { fault, next }),
-                None => {}
-                Some(until_ns) if next.at_ns <= until_ns => return Err(FaultError::Overlap { fault, next }),
-                Some(_) => {}
+            let names = || [fault, next].map(Fault::to_string);
+            if fault.until_ns().is_none() && fault.killed_side().is_some() {
+                let [fault, next] = names();
+                return Err(FaultError::Gone { fault, next });
+            }
+            if next.at_ns <= fault.until_ns().unwrap_or(fault.at_ns) {
+                let [fault, next] = names();
+                return Err(FaultError::Overlap { fault, next });
             }
         }
         Ok(Script(faults))

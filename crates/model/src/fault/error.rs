@@ -1,7 +1,10 @@
 //! Reasons why a text is not a script of faults.
 
-use super::{Fault, SHAPE};
 use crate::units::UnitError;
+
+/// The form of a fault, for messages.
+const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `restart server at 5s`, `kill publishers at 5s`, `cut link at 5s for 2s`, \
+     `cut 50% of clients at 5s`, `cut link 1-2 at 5s for 2s`, `cut power of server at 5s for 3s` or `fill disk of server at 5s for 3s`";
 
 /// Reasons why a text is not a script of faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,16 +93,16 @@ pub enum FaultError {
     #[error("`{next}` begins before `{fault}` is over")]
     Overlap {
         /// The first fault.
-        fault: Box<Fault>,
+        fault: String,
         /// The fault that begins too early.
-        next: Box<Fault>,
+        next: String,
     },
     /// The fault affects clients that have been killed before.
     #[error("`{next}`: nobody is there any more after `{fault}`")]
     Gone {
         /// The fault that killed them.
-        fault: Box<Fault>,
+        fault: String,
         /// The fault that comes after it.
-        next: Box<Fault>,
+        next: String,
     },
 }
