@@ -333,7 +333,7 @@ fn sections_keep_to_their_keys() {
     refused(
         &with("[run]\nwhatever_is_this = 1"),
         &[
-            "3:1 unknown key `whatever_is_this` in [run] | known: repeats, stop, windows, order, tie, fresh, awake, headroom, seed",
+            "3:1 unknown key `whatever_is_this` in [run] | known: repeats, stop, windows, order, tie, promise, fresh, awake, headroom, seed",
         ],
     );
     refused(

@@ -25,6 +25,12 @@ receive_lag_p50_ns,receive_lag_p50_ns_lo,receive_lag_p50_ns_hi,\
 receive_lag_p99_ns,receive_lag_p99_ns_lo,receive_lag_p99_ns_hi,\
 ack_latency_p50_ns,ack_latency_p50_ns_lo,ack_latency_p50_ns_hi,\
 ack_latency_p99_ns,ack_latency_p99_ns_lo,ack_latency_p99_ns_hi,\
+request_latency_p50_ns,request_latency_p50_ns_lo,request_latency_p50_ns_hi,\
+request_latency_p99_ns,request_latency_p99_ns_lo,request_latency_p99_ns_hi,\
+reply_latency_p50_ns,reply_latency_p50_ns_lo,reply_latency_p50_ns_hi,\
+reply_latency_p99_ns,reply_latency_p99_ns_lo,reply_latency_p99_ns_hi,\
+replier_time_p50_ns,replier_time_p50_ns_lo,replier_time_p50_ns_hi,\
+replier_time_p99_ns,replier_time_p99_ns_lo,replier_time_p99_ns_hi,\
 offered_per_s,offered_per_s_lo,offered_per_s_hi,\
 sent_per_s,sent_per_s_lo,sent_per_s_hi,\
 delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
@@ -39,6 +45,7 @@ not_sent,not_sent_lo,not_sent_hi,\
 duplicated,duplicated_lo,duplicated_hi,\
 reordered,reordered_lo,reordered_hi,\
 unanswered,unanswered_lo,unanswered_hi,\
+timed_out,timed_out_lo,timed_out_hi,\
 corrupted,corrupted_lo,corrupted_hi,\
 acked,acked_lo,acked_hi,\
 acked_lost,acked_lost_lo,acked_lost_hi,\
