@@ -30,17 +30,15 @@ pub mod watch;
 use crate::error::HostError;
 use crate::log;
 use accounts::Accounts;
-use arrangement::{Contained, contained, keep_plan, native, secrets};
-use certificates::Certificates;
+pub use arrangement::StartPlan;
+use arrangement::{Contained, LOOK, TLS, contained, keep_plan, native, secrets};
 use container::{Engine, EngineError};
 use exhaustion::LogSearch;
 use keeper_client::{FromKeeper, Kept};
 use limits::{Applied, Group};
 use log_watch::LogWatch;
-use mesh::Mesh;
 use orders::{KeepPlan, KeeperAnswer, KeeperOrder};
 use ports::Listener;
-use pubmark_model::cell::Limits;
 use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerEndpoints, ServerSpec, TlsFiles};
@@ -48,11 +46,8 @@ use pubmark_model::units::{Ns, SECOND};
 use sample::{SampledProcesses, Sampler};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// Folder of a server's certificates below its own.
-const TLS: &str = "tls";
 
 /// Default time from SIGTERM to SIGKILL, ms.
 pub const GRACE_MS: u64 = 5_000;
@@ -61,47 +56,6 @@ pub const GRACE_MS: u64 = 5_000;
 const PREPARATION: Duration = Duration::from_secs(120);
 /// Time limit of each program before a container, whose image may have to be fetched.
 const FETCHING: Duration = Duration::from_secs(600);
-/// Interval at which a starting server is checked.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// The plan for starting a server.
-pub struct StartPlan<'a> {
-    /// The system's name, for messages.
-    pub system: &'a str,
-    /// The server's part of the system file.
-    pub spec: &'a ServerSpec,
-    /// `native`, `container`, or the name of a container engine.
-    pub deployment: &'a str,
-    /// Values of placeholders. The folder and the ports are filled in here; a port that
-    /// is set already is kept.
-    pub places: Places,
-    /// Certificates, if it uses TLS.
-    pub certificates: Option<Certificates>,
-    /// The server's folder (`{dir}`) and working folder, absolute; made if it is missing.
-    pub dir: PathBuf,
-    /// File for everything that it prints; an older log is overwritten.
-    pub log: PathBuf,
-    /// True if its folder lies on a disk of its own, whose power can be cut, and which can be filled.
-    pub disk: bool,
-    /// Networks of all members, if they have their own; their addresses are in `places`.
-    pub mesh: Option<&'a Mesh>,
-    /// Limits on processors and memory.
-    pub limits: Limits,
-    /// Processors that it is bound to; if empty, the kernel places it.
-    pub processors: &'a [usize],
-    /// The `pubmark` program, for its subcommands `keep` and `launch`.
-    pub program: PathBuf,
-    /// Folders that are removed when no process of the server runs any more, also after
-    /// the coordinator's death.
-    pub remove: Vec<PathBuf>,
-    /// Secrets that its log may not contain, in addition to its own options, variables
-    /// and login.
-    pub secrets: Secrets,
-    /// Time from SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
-    pub grace_ms: u64,
-    /// Set when the user interrupts.
-    pub interrupt: &'a AtomicBool,
-}
 
 /// A server that listens. It ends on drop.
 pub struct Server {

@@ -1,22 +1,70 @@
 //! How a server is started: natively, or in a container.
 
 use super::accounts::Accounts;
+use super::certificates::Certificates;
 use super::container::{self, Engine, NamedContainer, Network};
+use super::layout;
 use super::limits::{Applied, Group};
+use super::mesh::Mesh;
 use super::orders::KeepPlan;
-use super::{LOOK, StartPlan, TLS, layout};
 use crate::error::HostError;
 use crate::programs::find_program;
 use nix::libc::RLIM_INFINITY;
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
+use pubmark_model::cell::Limits;
 use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
-use pubmark_model::server::Places;
+use pubmark_model::server::{Places, ServerSpec};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+/// Folder of a server's certificates below its own.
+pub(super) const TLS: &str = "tls";
+/// Interval at which a starting server is checked.
+pub(super) const LOOK: Duration = Duration::from_millis(5);
 /// Time that an engine has to notice that a container has ended.
 const ENDING: Duration = Duration::from_secs(2);
+
+/// The plan for starting a server.
+pub struct StartPlan<'a> {
+    /// The system's name, for messages.
+    pub system: &'a str,
+    /// The server's part of the system file.
+    pub spec: &'a ServerSpec,
+    /// `native`, `container`, or the name of a container engine.
+    pub deployment: &'a str,
+    /// Values of placeholders. The folder and the ports are filled in here; a port that
+    /// is set already is kept.
+    pub places: Places,
+    /// Certificates, if it uses TLS.
+    pub certificates: Option<Certificates>,
+    /// The server's folder (`{dir}`) and working folder, absolute; made if it is missing.
+    pub dir: PathBuf,
+    /// File for everything that it prints; an older log is overwritten.
+    pub log: PathBuf,
+    /// True if its folder lies on a disk of its own, whose power can be cut, and which can be filled.
+    pub disk: bool,
+    /// Networks of all members, if they have their own; their addresses are in `places`.
+    pub mesh: Option<&'a Mesh>,
+    /// Limits on processors and memory.
+    pub limits: Limits,
+    /// Processors that it is bound to; if empty, the kernel places it.
+    pub processors: &'a [usize],
+    /// The `pubmark` program, for its subcommands `keep` and `launch`.
+    pub program: PathBuf,
+    /// Folders that are removed when no process of the server runs any more, also after
+    /// the coordinator's death.
+    pub remove: Vec<PathBuf>,
+    /// Secrets that its log may not contain, in addition to its own options, variables
+    /// and login.
+    pub secrets: Secrets,
+    /// Time from SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
+    pub grace_ms: u64,
+    /// Set when the user interrupts.
+    pub interrupt: &'a AtomicBool,
+}
 
 /// A container, and its initial state.
 pub(super) struct Contained {
