@@ -60,7 +60,7 @@ pub struct StartPlan<'a> {
     /// Secrets that its log may not contain, in addition to its own options, variables
     /// and login.
     pub secrets: Secrets,
-    /// Time from SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
+    /// Time from SIGTERM to SIGKILL, ms; usually `GRACE_MS`.
     pub grace_ms: u64,
     /// Set when the user interrupts.
     pub interrupt: &'a AtomicBool,
