@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pubmark_load::drivers::mqtt::Mqtt;
-use pubmark_load::session::{ClientSpec, Leaves, Session, SessionError, Terms};
+use pubmark_load::session::{ClientSpec, SubTopics, Session, SessionError, ClientSettings};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -24,7 +24,7 @@ fn settings(flags: u8) -> <Mqtt as Session>::Settings {
     options.insert("mqtt_version".into(), (if flags & 1 == 0 { "3.1.1" } else { "5" }).into());
     let endpoint = Endpoint::parse("mqtt://user:password@localhost").unwrap();
     let (qos, durable, reconnect) = ((flags >> 1 & 3).min(2), flags & 8 != 0, flags & 32 != 0);
-    let terms = Terms { endpoint: &endpoint, qos, durable, reconnect, answer_ns: None, run: "r", payload_bytes: 64, headers: None, options: &options, clients: 1 };
+    let terms = ClientSettings { endpoint: &endpoint, qos, durable, reconnect, answer_ns: None, run: "r", payload_bytes: 64, headers: None, options: &options, clients: 1 };
     Mqtt::settings(&terms).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn settings(flags: u8) -> <Mqtt as Session>::Settings {
 fn play(flags: u8, bytes: &[u8], piece_bytes: usize) -> Outcome {
     let settings = settings(flags);
     let role = if flags & 16 == 0 { Role::Publisher } else { Role::Subscriber };
-    let spec = ClientSpec { role, id: 0, name: "c".into(), topic: "t".into(), wild: false, leaves: Leaves::Turns(3), group: None, members: 0, reply: None, row: 0 };
+    let spec = ClientSpec { role, id: 0, name: "c".into(), topic: "t".into(), wild: false, leaves: SubTopics::Turns(3), group: None, replays: false, members: 0, reply: None, row: 0 };
     let (mut session, mut out, mut all) = (Mqtt::new(&settings, &spec), Vec::new(), Vec::new());
     session.open(&settings, &spec, &mut out);
     match role {
