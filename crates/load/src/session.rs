@@ -325,6 +325,11 @@ pub trait Session: Sized + Send {
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<usize, SessionError>;
 
+    /// Returns the most bytes of payloads in a packet of the server: of one message, unless a packet holds several.
+    fn packet_payload_bytes(_settings: &Self::Settings, payload_bytes: u64) -> u64 {
+        payload_bytes
+    }
+
     /// Returns the announced length of the item that is arriving, bytes, as far as it is
     /// known; `rest` is what [`Session::input`] did not consume. If a server announces
     /// more than any item of the run has, the connection is ended before it takes the

@@ -66,10 +66,10 @@ use waiting::{EVENTS, TICK, await_events};
 const WAITED: Ns = 5_000;
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
-/// Maximum bytes of a packet in addition to its payload: names, properties, the server's
+/// Maximum bytes of a packet in addition to its payloads: names, properties, the server's
 /// information. It is more than is read at once, so that the way in which a packet
 /// arrives does not decide whether it is accepted.
-const BESIDE_PAYLOAD_BYTES: u64 = READ_BYTES as u64 + (128 << 10);
+pub(crate) const BESIDE_PAYLOAD_BYTES: u64 = READ_BYTES as u64 + (128 << 10);
 /// Reads from one connection before the others have their turn.
 const READS: usize = 8;
 /// Runs a shard to its end.
@@ -132,6 +132,7 @@ impl<'a, S: Session> Shard<'a, S> {
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
         let lingering = Lingering::new(S::linger_ns(&settings));
+        let payload_bytes = S::packet_payload_bytes(&settings, workload.payload_bytes);
         let dial = dial.of::<S>(&options);
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
         Ok(Shard {
@@ -150,7 +151,7 @@ impl<'a, S: Session> Shard<'a, S> {
             notifier,
             events: Vec::with_capacity(EVENTS),
             buffer: vec![0; READ_BYTES],
-            longest_bytes: workload.payload_bytes.saturating_add(BESIDE_PAYLOAD_BYTES),
+            longest_bytes: payload_bytes.saturating_add(BESIDE_PAYLOAD_BYTES),
             answers: Vec::new(),
             again: Vec::new(),
             ramp,

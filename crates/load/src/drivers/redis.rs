@@ -148,7 +148,6 @@ impl Session for Redis {
 
     fn at(&mut self, _address: &str) {
         self.in_cluster = true;
-        self.stream.iter_mut().for_each(|stream| stream.join_cluster());
     }
 
     fn open(&mut self, settings: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
@@ -205,7 +204,7 @@ impl Session for Redis {
             taken += item_bytes;
             if let (Some(stream), Some(settings), State::Connected) = (&mut self.stream, &settings.streams, &self.state)
             {
-                stream.heard(settings, item, out, heard)?;
+                stream.heard(settings, (item, self.in_cluster), out, heard)?;
                 continue;
             }
             match item {
@@ -238,6 +237,10 @@ impl Session for Redis {
                 _ => {}
             }
         }
+    }
+
+    fn packet_payload_bytes(settings: &RedisSettings, payload_bytes: u64) -> u64 {
+        settings.streams.as_ref().map_or(payload_bytes, |streams| streams.answer_bytes)
     }
 
     fn announced(&self, rest: &[u8]) -> u64 {

@@ -31,6 +31,8 @@ const OWN: &[u8] = b"0";
 pub struct RedisStreamSettings {
     /// Most messages of an answer, as text.
     count: String,
+    /// Most bytes of their payloads.
+    pub answer_bytes: u64,
     /// Length to which a stream is cut, as text.
     max_length: Option<String>,
     inflight: usize,
@@ -57,11 +59,12 @@ impl RedisStreamSettings {
             count @ 1..=MOST_COUNT => count,
             other => return Err(format!("read_count = {other}: write 1 to {MOST_COUNT}").into()),
         };
-        let fits = ANSWER_BYTES / terms.payload_bytes.max(1);
+        let count = count.min(ANSWER_BYTES / terms.payload_bytes.max(1)).max(1);
         let max_length = options.number("max_length");
         let replicas = i64::try_from(options.number("wait_replicas")).unwrap_or(i64::MAX);
         Ok(RedisStreamSettings {
-            count: count.min(fits).max(1).to_string(),
+            count: count.to_string(),
+            answer_bytes: count.saturating_mul(terms.payload_bytes),
             max_length: (max_length > 0).then(|| max_length.to_string()),
             inflight: inflight(options)?,
             acknowledges: options.text("ack_policy").unwrap_or("explicit") != "none",
@@ -95,8 +98,6 @@ pub struct RedisStream {
     answered: u64,
     /// Messages before the WAIT that is not answered yet; 0 if there is none.
     waited: u64,
-    /// True if the server has several members.
-    in_cluster: bool,
 }
 
 impl RedisStream {
@@ -110,13 +111,7 @@ impl RedisStream {
             confirms: Confirms::new(),
             answered: 0,
             waited: 0,
-            in_cluster: false,
         }
-    }
-
-    /// Notes that the server has several members, of which another may become the primary.
-    pub fn join_cluster(&mut self) {
-        self.in_cluster = true;
     }
 
     /// Returns the part of the same client on its next connection.
@@ -170,17 +165,17 @@ impl RedisStream {
         }
     }
 
-    /// Handles an answer to a publisher.
+    /// Handles an answer to a publisher, as [`RedisStream::heard`] does.
     fn answer(
         &mut self,
         settings: &RedisStreamSettings,
-        item: Item<'_>,
+        (item, in_cluster): (Item<'_>, bool),
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         let is_wait = self.waited > 0 && self.answered == self.waited;
         match (item, &settings.wait) {
-            (Item::Error(text), _) if is_wait || self.in_cluster && has_moved(text) => {
+            (Item::Error(text), _) if is_wait || in_cluster && has_moved(text) => {
                 let text = String::from_utf8_lossy(text);
                 Err(SessionError::Busy(format!("the server stores nothing more: '{text}'")))
             }
@@ -213,11 +208,11 @@ impl RedisStream {
         }
     }
 
-    /// Handles an answer of a connected client.
+    /// Handles an answer of a connected client. In a cluster another member may become the primary.
     pub fn heard(
         &mut self,
         settings: &RedisStreamSettings,
-        item: Item<'_>,
+        (item, in_cluster): (Item<'_>, bool),
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
@@ -225,7 +220,7 @@ impl RedisStream {
             (Phase::Group, Item::Simple(_)) => self.grouped(settings, out, heard),
             (Phase::Group, Item::Error(text)) if text.starts_with(b"BUSYGROUP") => self.grouped(settings, out, heard),
             (Phase::Own | Phase::New, Item::Error(text)) => return Err(ended(text)),
-            (Phase::Idle, item) => return self.answer(settings, item, out, heard),
+            (Phase::Idle, item) => return self.answer(settings, (item, in_cluster), out, heard),
             (Phase::Own | Phase::New, Item::Array(values) | Item::Map(values)) => {
                 self.read(settings, values, out, heard);
             }

@@ -2,6 +2,7 @@ use super::super::super::conversation::{Conversation, HeardEvent, message, setti
 use super::super::{Redis, RedisSettings};
 use super::*;
 use crate::session::Session;
+use crate::shard::BESIDE_PAYLOAD_BYTES;
 
 const HELLO: &[u8] = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.1\r\n";
 
@@ -81,6 +82,18 @@ fn members_of_a_group_read_under_their_own_names_and_need_not_acknowledge() {
     assert_eq!(commands(&mut talk), ["XGROUP CREATE t g 0 MKSTREAM", next]);
     talk.say(&entries(true, &[("1-0", "x")])).unwrap();
     assert_eq!(commands(&mut talk), [next]);
+}
+
+/// A client ends its connection to a server that announces a longer packet.
+#[test]
+fn the_longest_answer_is_no_longer_than_a_packet_may_be() {
+    let (id, payload) = (format!("{0}-{0}", u64::MAX), "x".repeat(1_024));
+    let settings = at_qos_1(&[("read_count", "500")]);
+    for three in [true, false] {
+        let answer = entries(three, &[(&*id, &*payload); 500]);
+        let most_bytes = Redis::packet_payload_bytes(&settings, 1_024) + BESIDE_PAYLOAD_BYTES;
+        assert!(Item::announced(&answer) <= most_bytes, "{} of {most_bytes}", answer.len());
+    }
 }
 
 #[test]
