@@ -2,7 +2,7 @@
 
 use crate::text::clean;
 use pubmark_model::units::format_size;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Longest system name or axis value that is shown, characters.
 pub(crate) const NAME_CHARS: usize = 32;
@@ -19,4 +19,10 @@ pub(crate) fn axis_value(axis: &str, value: &Value) -> String {
         (_, Value::String(text)) => clean(text, NAME_CHARS),
         (_, value) => clean(&value.to_string(), NAME_CHARS),
     }
+}
+
+/// True if a table shows this axis of its rows: the system always, others if one differs from the first.
+pub(crate) fn differs<'a>(axis: &str, mut rows: impl Iterator<Item = &'a Map<String, Value>>) -> bool {
+    let first = rows.next().and_then(|row| row.get(axis));
+    axis == "system" || rows.any(|row| row.get(axis) != first)
 }

@@ -1,7 +1,7 @@
 //! Capacities of a report: their list, their ranking, and the questions of a study about them.
 
 use crate::analysis::Status;
-use crate::axes::{NAME_CHARS, axis_name, axis_value};
+use crate::axes::{NAME_CHARS, axis_name, axis_value, differs};
 use crate::capacity::{CapacityResult, OF_STEPS, bound, verdict};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::points::Point;
@@ -243,8 +243,7 @@ fn signs(all: &[CapacityResult]) -> String {
 /// Returns a table with one row per capacity, if there are several.
 pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let first = all.first().filter(|_| all.len() > 1)?;
-    let varies =
-        |axis: &&String| *axis == "system" || all.iter().any(|other| other.axes.get(*axis) != first.axes.get(*axis));
+    let varies = |axis: &&String| differs(axis, all.iter().map(|result| &result.axes));
     let mut axes: Vec<&String> = Vec::new();
     for axis in all.iter().flat_map(|result| result.axes.keys()).filter(varies) {
         if !axes.contains(&axis) {
@@ -253,11 +252,10 @@ pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     }
     axes.sort_by_key(|axis| *axis == "system");
     let over = first.climb.goal().over;
-    let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
     let mut heads: Vec<Head> =
-        axes.iter().map(|axis| Head { is_axis: *axis != "system", ..head(&axis_name(axis), false, 0) }).collect();
-    heads.extend([head("holds up to", true, 0), head("90 %", true, 1), head("limited by", false, 2)]);
-    heads.push(head("verdict", false, 0));
+        axes.iter().map(|axis| Head { is_axis: *axis != "system", ..Head::new(axis_name(axis), false, 0) }).collect();
+    heads.extend([Head::new("holds up to", true, 0), Head::new("90 %", true, 1), Head::new("limited by", false, 2)]);
+    heads.push(Head::new("verdict", false, 0));
     let row = |index: &usize| {
         let result = &all[*index];
         let answer = result.answer();

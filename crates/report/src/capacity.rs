@@ -177,10 +177,10 @@ impl CapacityResult {
     /// Offered to delivered, a row for each load.
     pub(crate) fn table(&self) -> Table {
         let over = self.climb.goal().over;
-        let figure = |name: &str, expendable| Head { name: name.into(), is_figure: true, is_axis: false, expendable };
+        let figure = |name: &str, expendable| Head::new(name, true, expendable);
         let mut heads = vec![figure("offered/s", 0), figure("delivered/s", 0), figure("p50", 3), figure("p99", 0)];
         heads.extend([figure("server CPU", 2), figure("server memory", 4), figure("held", 0)]);
-        heads.push(Head { name: "otherwise".into(), is_figure: false, is_axis: false, expendable: 1 });
+        heads.push(Head::new("otherwise", false, 1));
         if over != LoadAxis::Rate {
             heads.insert(0, figure(over.word(), 0));
         }

@@ -1,7 +1,7 @@
 //! A table with a row for each cell that has something in common, such as a fault.
 
 use crate::analysis::{CellResult, Status};
-use crate::axes::{axis_name, axis_value};
+use crate::axes::{axis_name, axis_value, differs};
 use crate::columns::Show;
 use crate::document::{Entry, Head, Mark, Row, Table};
 use crate::points::Point;
@@ -41,19 +41,13 @@ impl<'a> ChosenCells<'a> {
         entry: impl Fn(&Show, &CellResult, &Point) -> Entry,
     ) -> Table {
         let cells = &self.0;
-        let first = cells.first().map(|(_, first)| *first);
-        let differs = |axis: &str| {
-            let value = |result: &CellResult| result.cell.axes.get(axis).cloned();
-            axis == "system" || cells.iter().any(|(_, other)| Some(value(other)) != first.map(value))
-        };
+        let varies = |axis: &&String| differs(axis, cells.iter().map(|(_, result)| &result.cell.axes));
         let axes: Vec<&String> =
-            first.into_iter().flat_map(|first| first.cell.axes.keys()).filter(|axis| differs(axis)).collect();
+            cells.first().into_iter().flat_map(|(_, first)| first.cell.axes.keys()).filter(varies).collect();
         let known = |show: &Show| cells.iter().any(|(point, result)| entry(show, result, point).text != NONE);
         let columns: Vec<&Column> = columns.iter().filter(|(_, show, _)| known(show)).collect();
-        let head =
-            |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
-        let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false, 0)).collect();
-        heads.extend(columns.iter().map(|(name, _, expendable)| head(name, true, *expendable)));
+        let mut heads: Vec<Head> = axes.iter().map(|axis| Head::new(axis_name(axis), false, 0)).collect();
+        heads.extend(columns.iter().map(|(name, _, expendable)| Head::new(*name, true, *expendable)));
         let row = |(point, result): &(&Point, &CellResult)| {
             let value = |axis: &&String| result.cell.axes.get(axis.as_str()).cloned().unwrap_or(Value::Null);
             let place = axes.iter().map(|axis| Entry::plain(axis_value(axis, &value(axis))));

@@ -196,7 +196,7 @@ impl Report {
             format!("{}: {yes} of {} cells meet them{open}.", clean(system, CHARS), yes + no + count(system, None))
         };
         systems.sort_by_key(|system| std::cmp::Reverse(count(system, Some(true))));
-        let head = |name: &str| Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 };
+        let head = |name: &str| Head::new(name, false, 0);
         let row = |fit: &Fit<'_>| {
             let mut axes = fit.result.cell.axes.clone();
             axes.shift_remove("system");

@@ -79,6 +79,13 @@ pub(crate) struct Head {
     pub expendable: u8,
 }
 
+impl Head {
+    /// Makes the head of a column that is no position of a group.
+    pub(crate) fn new(name: impl Into<String>, is_figure: bool, expendable: u8) -> Head {
+        Head { name: name.into(), is_figure, is_axis: false, expendable }
+    }
+}
+
 /// A row.
 pub(crate) struct Row {
     /// An entry a column.

@@ -219,10 +219,9 @@ impl GuaranteeCard {
     }
 
     fn table(&self) -> Table {
-        let head = |name: &str, is_figure| Head { name: name.into(), is_figure, is_axis: false, expendable: 0 };
-        let mut heads = vec![head("what happened", false), head("QoS", true)];
+        let mut heads = vec![Head::new("what happened", false, 0), Head::new("QoS", true, 0)];
         let figures = ["acknowledged", "of these lost", "lost", "twice", "out of order", "outage"];
-        heads.extend(figures.map(|name| head(name, true)));
+        heads.extend(figures.map(|name| Head::new(name, true, 0)));
         let rows = self.rows.iter().map(|row| {
             let qos = row.qos.map_or_else(|| NONE.to_owned(), |qos| qos.to_string());
             let mut entries = vec![Entry::plain(row.event.what.to_owned()), Entry::plain(qos)];

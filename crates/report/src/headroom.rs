@@ -2,7 +2,7 @@
 //! runs.
 
 use crate::analysis::CellResult;
-use crate::axes::{NAME_CHARS, axis_name, axis_value};
+use crate::axes::{NAME_CHARS, axis_name, axis_value, differs};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
 use crate::searches::SearchedPart;
@@ -121,21 +121,16 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
     let headrooms = report.headrooms();
     let shown: Vec<(&CellResult, &CellHeadroom)> =
         report.cells().iter().zip(&headrooms).filter_map(|(result, found)| Some((result, found.as_ref()?))).collect();
-    let (first, _) = shown.first()?;
-    let varies = |axis: &&String| {
-        axis.as_str() == "system"
-            || shown.iter().any(|(other, _)| other.cell.axes.get(*axis) != first.cell.axes.get(*axis))
-    };
+    let varies = |axis: &&String| differs(axis, shown.iter().map(|(result, _)| &result.cell.axes));
     let mut axes: Vec<&String> = Vec::new();
     for axis in shown.iter().flat_map(|(result, _)| result.cell.axes.keys()).filter(varies) {
         if !axes.contains(&axis) {
             axes.push(axis);
         }
     }
-    let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
-    let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false, 0)).collect();
-    heads.extend([head("offered/s", true, 0), head("holds", true, 0), head("90 %", true, 2)]);
-    heads.push(head("limited by", false, 1));
+    let mut heads: Vec<Head> = axes.iter().map(|axis| Head::new(axis_name(axis), false, 0)).collect();
+    heads.extend([Head::new("offered/s", true, 0), Head::new("holds", true, 0), Head::new("90 %", true, 2)]);
+    heads.push(Head::new("limited by", false, 1));
     let row = |(result, found): &(&CellResult, &CellHeadroom)| {
         let place = axes.iter().map(|axis| axis_value(axis, result.cell.axes.get(*axis).unwrap_or(&Value::Null)));
         let own = [count(found.offered_per_s), found.text(), found.interval(), found.gave_out()];

@@ -1,7 +1,7 @@
 //! Up to which load a system goes along, where a study turns one up: the knee.
 
 use crate::analysis::{CellResult, Status};
-use crate::axes::{NAME_CHARS, axis_name, axis_value};
+use crate::axes::{NAME_CHARS, axis_name, axis_value, differs};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::records::place;
 use crate::report::Report;
@@ -163,13 +163,11 @@ pub(crate) fn tables(report: &Report) -> Vec<Table> {
 
 fn table(axis: &str, knees: Vec<&Knee>) -> Option<Table> {
     let first = knees.first()?;
-    let varies =
-        |name: &&String| *name == "system" || knees.iter().any(|knee| knee.place.get(*name) != first.place.get(*name));
+    let varies = |name: &&String| differs(name, knees.iter().map(|knee| &knee.place));
     let axes: Vec<&String> = first.place.keys().filter(varies).collect();
-    let head = |name: String, is_figure| Head { name, is_figure, is_axis: false, expendable: 0 };
-    let mut heads: Vec<Head> = axes.iter().map(|name| head(axis_name(name), false)).collect();
-    heads.extend([head(format!("sustains {axis}"), true), head("with p99".into(), true)]);
-    heads.extend([head("p99 bound".into(), true), head("what ends it".into(), false)]);
+    let mut heads: Vec<Head> = axes.iter().map(|name| Head::new(axis_name(name), false, 0)).collect();
+    heads.extend([Head::new(format!("sustains {axis}"), true, 0), Head::new("with p99", true, 0)]);
+    heads.extend([Head::new("p99 bound", true, 0), Head::new("what ends it", false, 0)]);
     let shown = |load: f64| if load < 1.0 { load.to_string() } else { count(load) };
     let row = |knee: &&Knee| {
         let of_place =

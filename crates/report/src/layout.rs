@@ -135,15 +135,11 @@ fn table(report: &Report, kind: Kind, part: Option<&str>, rows: Rows) -> Option<
         .iter()
         .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, &specs)).collect())
         .collect();
-    let mut heads: Vec<Head> = axes
-        .iter()
-        .map(|axis| Head { name: axis_name(axis), is_figure: false, is_axis: true, expendable: 0 })
-        .collect();
-    heads.extend(specs.iter().map(|spec| Head {
-        name: spec.name.into(),
-        is_figure: !spec.show.is_text(),
-        is_axis: false,
-        expendable: if is_limited(spec, &shown) { 0 } else { expendable(spec, &specs) },
+    let mut heads: Vec<Head> =
+        axes.iter().map(|axis| Head { is_axis: true, ..Head::new(axis_name(axis), false, 0) }).collect();
+    heads.extend(specs.iter().map(|spec| {
+        let expendable = if is_limited(spec, &shown) { 0 } else { expendable(spec, &specs) };
+        Head::new(spec.name, !spec.show.is_text(), expendable)
     }));
     drop_empty(&mut heads, &mut groups);
     let bars = bars(first.unthrottled, &heads, &groups);
@@ -318,7 +314,7 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
     };
     Some(Table {
         title: "Claims".into(),
-        heads: HEADS.map(|name| Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }).into(),
+        heads: HEADS.map(|name| Head::new(name, false, 0)).into(),
         groups: vec![claims.iter().flat_map(rows).collect()],
         notes: Vec::new(),
         ends_in_prose: true,

@@ -1,6 +1,6 @@
 //! The load from which a system recovers from a fault, beside its capacity without one.
 
-use crate::axes::{axis_name, axis_value};
+use crate::axes::{axis_name, axis_value, differs};
 use crate::capacity::{CapacityResult, RecoveryHeadroom, show};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
@@ -57,16 +57,12 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
     let shown: Vec<(&CapacityResult, &RecoveryHeadroom)> =
         all.iter().filter_map(|result| Some((result, result.recovery.as_ref()?))).collect();
     let (first, _) = *shown.first()?;
-    let varies = |axis: &&String| {
-        let differs = |(other, _): &(&CapacityResult, _)| other.axes.get(*axis) != first.axes.get(*axis);
-        *axis == "system" || *axis == FAULT || shown.iter().any(differs)
-    };
+    let varies = |axis: &&String| *axis == FAULT || differs(axis, shown.iter().map(|(result, _)| &result.axes));
     let axes: Vec<&String> = first.axes.keys().filter(varies).collect();
-    let head = |name: &str, is_figure| Head { name: name.into(), is_figure, is_axis: false, expendable: 0 };
     let goal = first.climb.goal();
-    let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false)).collect();
-    heads.extend([head("load", false), head("without a fault", true), head("with recovery", true)]);
-    heads.extend([head("headroom", true), head("90 %", true)]);
+    let mut heads: Vec<Head> = axes.iter().map(|axis| Head::new(axis_name(axis), false, 0)).collect();
+    heads.push(Head::new("load", false, 0));
+    heads.extend(["without a fault", "with recovery", "headroom", "90 %"].map(|name| Head::new(name, true, 0)));
     let row = |(result, beside): &(&CapacityResult, &RecoveryHeadroom)| {
         let place =
             axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));

@@ -85,11 +85,10 @@ fn a_script_that_may_not_be_run_is_told_with_what_runs_it() {
 #[test]
 fn a_bare_command_is_checked_by_what_comes_with_pubmark_and_not_by_files_that_lie_about() {
     let place = Place::new();
-    std::fs::create_dir_all(place.path("systems")).unwrap();
     // First in the alphabet, with another transport and an option of its own.
     let file = "title = \"A\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"kernel\"\ntransports = [\"udp\"]\n\
                 patterns = [\"fan-out\"]\n";
-    std::fs::write(place.path("systems/a.toml"), file).unwrap();
+    place.system("a", file);
     let cases = |flags: &[&str], agent: &[&str]| {
         let all = [&["agent-check", "--json", "--only", "drain-complete"], flags, agent].concat();
         let output = place.run(&all);

@@ -12,12 +12,11 @@ use std::process::Output;
 /// Returns a place with systems in virtual time, each with its own delay.
 fn place(systems: &[(&str, &str)]) -> Place {
     let place = Place::new();
-    std::fs::create_dir(place.path("systems")).unwrap();
     let mock = include_str!("../../../../systems/mock.toml");
     for (name, delay) in systems {
         let text = mock.replace("default = \"100us\"", &format!("default = \"{delay}\""));
         assert!(text.contains(&format!("default = \"{delay}\"")));
-        std::fs::write(place.path(&format!("systems/{name}.toml")), text).unwrap();
+        place.system(name, &text);
     }
     place
 }

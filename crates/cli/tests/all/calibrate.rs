@@ -212,8 +212,7 @@ fn a_calibration_has_every_figure_and_later_runs_know_it_if_it_is_of_this_machin
     let place = Place::new();
     let broker = place.serve_system("mosquitto", port());
     // An invalid file of the user disturbs no command that does not need it.
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/mqtt.toml"), "title = nonsense").unwrap();
+    place.system("mqtt", "title = nonsense");
     let cache = place.path("cache");
     let run = |arguments: &[&str]| place.command(arguments).env("XDG_CACHE_HOME", &cache).output().unwrap();
     let output = run(&["calibrate", "--quick", "--json", "-q", "--connections", "600", "--relay", broker.endpoint()]);

@@ -300,29 +300,14 @@ fn no_network_stays_whatever_is_killed() {
 #[test]
 fn a_member_that_does_not_join_is_named_with_its_answer() {
     let place = Place::new();
-    let file = format!(
-        r#"title = "Loners"
-about = "the scripted peer, of which one never joins"
-licence = "MIT"
-homepage = "https://example.org"
-driver = "mqtt"
-patterns = ["pairs"]
-qos = [0]
-
-[server]
-endpoint = "mqtt://{{address}}:{{port}}"
-command = ["sh", "-c", "sleep 1000000 | '{}' peer --protocol mqtt --port {{port}}"]
-start_timeout = "3s"
+    let server = r#"start_timeout = "3s"
 
 [cluster]
 [[cluster.joined]]
-command = ["sh", "-c", "[ {{member}} = 2 ] && echo alone || echo joined"]
+command = ["sh", "-c", "[ {member} = 2 ] && echo alone || echo joined"]
 is = "joined"
-"#,
-        env!("CARGO_BIN_EXE_pubmark")
-    );
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/loners.toml"), file).unwrap();
+"#;
+    place.peer_system("loners", "qos = [0]", ("", ""), server);
     let bench = place.bench(&["loners", "--pairs", "1", "--duration", "1s", "--set", "options.members=3"]);
     assert!(bench.error().contains("member 2 did not join") && bench.error().contains("`alone`"), "{}", bench.error());
     place.assert_swept();

@@ -7,8 +7,7 @@ use serde_json::Value;
 /// Returns a place with the mock system under another name: as a reference it has no knee.
 fn place() -> Place {
     let place = Place::new();
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/swift.toml"), include_str!("../../../../systems/mock.toml")).unwrap();
+    place.system("swift", include_str!("../../../../systems/mock.toml"));
     place
 }
 

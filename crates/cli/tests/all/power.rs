@@ -19,37 +19,21 @@ fn can_cut(test: &str) -> bool {
 /// `first` in its shell.
 fn stored(first: &str) -> Place {
     let place = Place::new();
-    let peer = format!("'{}' peer --protocol mqtt", env!("CARGO_BIN_EXE_pubmark"));
-    let file = format!(
-        r#"title = "Stored"
-about = "the scripted peer with a store"
-licence = "MIT"
-homepage = "https://example.org"
-driver = "mqtt"
-patterns = ["pairs"]
-lossless = ["pairs"]
-qos = [1]
-durable = true
-
-[server]
-endpoint = "mqtt://{{address}}:{{port}}"
-command = ["sh", "-c", "{first} sleep 1000000 | {peer} --port {{port}} --script {{dir}}/script.toml"]
-
+    let server = r#"
 [server.files."script.toml"]
 text = """
 [store]
 file = "store"
-sync = {{options.sync}}
+sync = {options.sync}
 """
 
 [options.sync]
 kind = "text"
 default = "'before'"
 doc = "when the store is synced"
-"#
-    );
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/stored.toml"), file).unwrap();
+"#;
+    let keys = "lossless = [\"pairs\"]\nqos = [1]\ndurable = true";
+    place.peer_system("stored", keys, (first, "--script {dir}/script.toml"), server);
     place
 }
 

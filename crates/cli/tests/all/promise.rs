@@ -23,25 +23,7 @@ fault = ["cut link at 500ms for 500ms"]
 /// Returns a place with the study, and with the system `forgetful`: the scripted peer, which keeps no sessions.
 fn place() -> Place {
     let place = Place::new();
-    let file = format!(
-        r#"title = "Forgetful"
-about = "the scripted peer"
-licence = "MIT"
-homepage = "https://example.org"
-driver = "mqtt"
-patterns = ["pairs"]
-lossless = ["pairs"]
-qos = [1]
-durable = true
-
-[server]
-endpoint = "mqtt://{{address}}:{{port}}"
-command = ["sh", "-c", "sleep 1000000 | '{}' peer --protocol mqtt --port {{port}}"]
-"#,
-        env!("CARGO_BIN_EXE_pubmark")
-    );
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/forgetful.toml"), file).unwrap();
+    place.peer_system("forgetful", "lossless = [\"pairs\"]\nqos = [1]\ndurable = true", ("", ""), "");
     place.study(STUDY);
     place
 }

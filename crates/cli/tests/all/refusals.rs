@@ -513,8 +513,7 @@ fn what_was_typed_is_named_as_it_was_typed() {
 fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
     let place = Place::new();
     // A system with another name, because `mock` is never judged.
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/swift.toml"), include_str!("../../../../systems/mock.toml")).unwrap();
+    place.system("swift", include_str!("../../../../systems/mock.toml"));
     place.study(
         "title = \"t\"\n[workload]\nrate = 100\nduration = \"5s\"\n[axes]\nsystem = [\"swift\"]\n[run]\nrepeats = 2\n\
          [[claims]]\nid = \"1\"\nsays = \"a message takes a microsecond\"\nrequire = \"p50 < 1us\"\ngate = true\n",

@@ -8,14 +8,13 @@ use std::process::Output;
 /// Returns a place with two systems whose sends take this long, which may be ranked, unlike `mock`.
 fn place() -> Place {
     let place = Place::new();
-    std::fs::create_dir(place.path("systems")).unwrap();
     let mock = include_str!("../../../../systems/mock.toml");
     for (name, cost) in [("swift", "1ms"), ("slow", "2ms")] {
         let at = mock.find("send_cost").expect("the mock system has a cost of sending");
         let (head, tail) = mock.split_at(at);
         let text = format!("{head}{}", tail.replacen("default = \"1us\"", &format!("default = \"{cost}\""), 1));
         assert!(text.contains(cost), "{text}");
-        std::fs::write(place.path(&format!("systems/{name}.toml")), text).unwrap();
+        place.system(name, &text);
     }
     place
 }

@@ -79,6 +79,33 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
+    /// Writes the file of a system into the place.
+    pub fn system(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.path("systems")).unwrap();
+        std::fs::write(self.path("systems").join(format!("{name}.toml")), text).unwrap();
+    }
+
+    /// Writes the file of a system that is the scripted peer over MQTT: with more keys of the system, words of a shell
+    /// before it and arguments behind it, and more keys of the server.
+    pub fn peer_system(&self, name: &str, keys: &str, (first, arguments): (&str, &str), server: &str) {
+        let program = env!("CARGO_BIN_EXE_pubmark");
+        let file = format!(
+            r#"title = "{name}"
+about = "the scripted peer"
+licence = "MIT"
+homepage = "https://example.org"
+driver = "mqtt"
+patterns = ["pairs"]
+{keys}
+
+[server]
+endpoint = "mqtt://{{address}}:{{port}}"
+command = ["sh", "-c", "{first} sleep 1000000 | '{program}' peer --protocol mqtt --port {{port}} {arguments}"]
+{server}"#
+        );
+        self.system(name, &file);
+    }
+
     /// Writes a study file into the place.
     pub fn study(&self, text: &str) -> PathBuf {
         let path = self.path("study.toml");

@@ -1,4 +1,4 @@
-//! How a server is started: natively, or in a container.
+//! Starts of servers: as processes, or in containers.
 
 use super::accounts::Accounts;
 use super::certificates::Certificates;

@@ -97,7 +97,7 @@ fn figures(comparison: &Comparison, title: &str, is_shown: impl Fn(&FigureChange
     cells.sort_by_key(|cell| !cell.changes.iter().any(|change| change.outcome == ChangeOutcome::Worse));
     let groups: Vec<Vec<Row>> = cells.into_iter().map(group).filter(|group| !group.is_empty()).collect();
     let heads = vec![
-        Head { name: "cell".into(), is_figure: false, is_axis: true, expendable: 0 },
+        Head { is_axis: true, ..text_head("cell") },
         text_head("figure"),
         figure_head("A", 0),
         figure_head("B", 0),
@@ -228,11 +228,11 @@ pub(super) fn few(all: &[String], most: usize) -> String {
 }
 
 pub(super) fn text_head(name: &str) -> Head {
-    Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }
+    Head::new(name, false, 0)
 }
 
 pub(super) fn figure_head(name: &str, expendable: u8) -> Head {
-    Head { name: name.into(), is_figure: true, is_axis: false, expendable }
+    Head::new(name, true, expendable)
 }
 
 fn plain_row<const N: usize>(entries: [Entry; N]) -> Row {

@@ -164,8 +164,7 @@ fn systems_are_listed_and_installed_by_host() {
     let top = "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n";
     let server = "[server]\nendpoint = \"mqtt://127.0.0.1:{port}\"\ncommand = [\"{here}/built\"]\n";
     let build = "[install]\nbuild = [\"sh\", \"-c\", \"printf '#!/bin/sh' >{here}/built; chmod 755 {here}/built\"]\n";
-    std::fs::create_dir(place.path("systems")).unwrap();
-    std::fs::write(place.path("systems/mine.toml"), format!("{top}{server}{build}")).unwrap();
+    place.system("mine", &format!("{top}{server}{build}"));
     let run = |arguments: &[&str]| {
         let mut command = pubmark();
         command.args(arguments).current_dir(place.0.path()).env("TMPDIR", place.tmp());
