@@ -81,6 +81,9 @@ export async function section(tab, name) {
 /** Waits until a question about the page is answered with yes. */
 export const until = (tab, question, argument) => tab.waitForFunction(question, argument, { timeout: DEADLINE_MS });
 
+/** Waits until what a choice has changed is drawn: the page draws at the next frame. */
+export const frame = (tab) => tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => done())));
+
 /** The first chart of a kind. */
 export const chart = (tab, id) => tab.locator(`figure[data-chart="${id}"]`).first();
 
