@@ -178,7 +178,8 @@ fn a_message_that_is_sent_costs_no_allocation() {
         ("trace 20", "trace 20000", "1", alike),
     ] {
         let ((few_sent, few_made), (many_sent, many_made)) = (publish(few, qos, more), publish(many, qos, more));
-        assert!(many_sent > 500 * few_sent, "{few_sent} and {many_sent} messages");
+        // So many that one allocation in 50 messages would be seen, and no more: at `max` a busy machine decides.
+        assert!(many_sent > few_sent + 50 * GROWTH_STEPS, "{few_sent} and {many_sent} messages");
         assert!(
             many_made < few_made + GROWTH_STEPS,
             "QoS {qos}, {more:?}: {few_made} allocations for {few_sent} messages, {many_made} for {many_sent}"

@@ -118,7 +118,7 @@ impl Report {
     }
 
     /// Why runs of a cell do not count for these figures, most frequent reason first;
-    /// whether the machine has its part in all of them.
+    /// whether the machine has its part in all of them. None if all of them count.
     pub fn why_not_counted(&self, cell: usize, groups: &[FigureGroup]) -> Option<(String, bool)> {
         let result = self.cells().get(cell)?;
         let all = result.all_reasons();
@@ -128,8 +128,7 @@ impl Report {
         // The effects of a noisy machine on the generator are caused by the machine as well.
         let most = touching.iter().map(|count| count.runs).max().unwrap_or(0);
         let is_machine = touching.iter().any(|count| count.reason == Reason::NoisyMachine && count.runs == most);
-        let words = if words.is_empty() { vec!["failed".to_owned()] } else { words };
-        Some((words.join(", "), is_machine))
+        (!words.is_empty()).then(|| (words.join(", "), is_machine))
     }
 
     fn of_claim(&self, claim: &ClaimResult) -> StudyQuestion {
@@ -262,6 +261,15 @@ impl Report {
         let rivals = || members().filter(|(_, result)| !result.is_reference && result.status != Status::Skipped);
         let has_runs = |result: &CellResult| result.valid_runs + result.partly_runs >= SETTLED_RUNS;
         let is_settled = rivals().all(|(_, result)| has_runs(result));
+        // A property of the workload: each further run has as few.
+        let is_short = |result: &CellResult| {
+            let mut reasons = result.all_reasons().into_iter().filter(|count| count.reason == Reason::TooFewSamples);
+            reasons.any(|count| count.runs >= result.runs && count.figures.contains(&figure.group()))
+        };
+        if let Some((_, short)) = rivals().find(|(_, result)| is_short(result)) {
+            let name = &short.cell.system.name;
+            return QuestionState::Closed(format!("runs of {name} have too few messages for it: measure longer"));
+        }
         let why = match &ranked.placing {
             Placing::Winner(winner) => return QuestionState::Decided(winner.clone()),
             Placing::Tie(names) => return QuestionState::Decided(format!("tie: {}", names.join(", "))),

@@ -172,9 +172,9 @@ pub fn told(report: &Report, over: &BudgetOver, interrupted: bool, took_ns: Ns) 
                     }
                     .saturating_mul(u64::from(blocks))
                 });
-                let said = match (given_up.first(), more_ns) {
-                    (Some(cell), _) => {
-                        let (reasons, machine) = report.why_not_counted(*cell, groups).unwrap_or_default();
+                let not_counted = given_up.iter().find_map(|cell| Some((cell, report.why_not_counted(*cell, groups)?)));
+                let said = match (not_counted, more_ns) {
+                    (Some((cell, (reasons, machine))), _) => {
                         let whose = if machine { "the machine is busy" } else { "unreliable runs" };
                         let label = report.cells()[*cell].cell.label();
                         format!("{text}: {whose} ({label}: {reasons})")

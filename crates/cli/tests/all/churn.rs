@@ -117,7 +117,7 @@ fn each_flow_has_clients_of_its_own_that_come_and_go() {
 fn clients_that_are_cut_come_back_and_are_counted() {
     for protocol in PROTOCOLS {
         for (fault, lost) in
-            [("cut 50% of clients at 300ms", 5), ("cut publishers at 300ms, cut publishers at 600ms", 8)]
+            [("cut 50% of clients at 300ms", 5), ("cut publishers at 200ms, cut publishers at 800ms", 8)]
         {
             let place = Place::new();
             let peer = Peer::start(&place, protocol, "");

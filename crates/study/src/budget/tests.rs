@@ -163,6 +163,17 @@ fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
 /// Plays a study of two systems at two points, each decided by this many repeats. Returns also how it ended. `counts`:
 /// whether the run with this number counts.
 fn played(blocks: u32, budget_s: u64, before: &[RunRecord], counts: &dyn Fn(u64) -> bool) -> (Vec<Played>, BudgetEnd) {
+    played_against(Reason::MessagesLost, blocks, budget_s, before, counts)
+}
+
+/// The same. `reason`: why runs do not count.
+fn played_against(
+    reason: Reason,
+    blocks: u32,
+    budget_s: u64,
+    before: &[RunRecord],
+    counts: &dyn Fn(u64) -> bool,
+) -> (Vec<Played>, BudgetEnd) {
     let plan = plan("payload = [\"16B\", \"1KB\"]\n");
     let point = |payload: u64| -> Vec<usize> {
         (0..plan.cells().len()).filter(|cell| plan.cells()[*cell].axes["payload"] == payload).collect()
@@ -190,7 +201,7 @@ fn played(blocks: u32, budget_s: u64, before: &[RunRecord], counts: &dyn Fn(u64)
             *record = spoilt(
                 cells.iter().find(|cell| cell.axes == record.cell).unwrap(),
                 record.repeat,
-                Reason::MessagesLost,
+                reason,
             );
         }
     });
@@ -219,6 +230,14 @@ fn a_run_that_does_not_count_is_made_again_within_its_block() {
     let (never, end) = played(2, 1_000, &[], &|_| false);
     assert_eq!(end, BudgetEnd::Decided, "all cells are given up");
     assert!(never.len() <= 4 * (UNCOUNTED_MAX + AGAIN_MAX) as usize, "{}", never.len());
+}
+
+/// A run that is too short is as short the next time.
+#[test]
+fn a_run_with_too_few_messages_is_not_made_again() {
+    let (runs, _) = played_against(Reason::TooFewSamples, 2, 1_000, &[], &|position| position != 1);
+    let alike = |run: &&Played| run.row == runs[1].row && run.repeat == runs[1].repeat;
+    assert_eq!(runs.iter().filter(alike).count(), 1);
 }
 
 #[test]
