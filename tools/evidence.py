@@ -92,19 +92,19 @@ def escaped(text):
 
 
 def evidence(outcome, parts):
-    """Returns what a claim's outcome rests on: the first part that fails, or each part that holds, with a point."""
+    """Returns what a claim's outcome rests on: the first part with this outcome, with a point, and how many more."""
     lines = []
     decisive = [part for part in parts if part["outcome"] == outcome]
-    shown = decisive[:1] if OUTCOMES[outcome] == "fails" else decisive
-    for part in shown:
+    for part in decisive[:1]:
         points = [point for point in part["points"] if point["outcome"] == part["outcome"]]
         total = part["held"] + part["failed"] + part["open"] + part["not_tested"]
         lines.append(f"- `{part['expr']}`: holds at {part['held']} of {total} points")
         for point in points[:POINTS_SHOWN]:
             at = f"{point['at']}: " if point["at"] else ""
             lines.append(f"  - {escaped(at + point['evidence'])}")
-    if len(decisive) > len(shown):
-        lines.append(f"- {len(decisive) - len(shown)} more parts fail")
+    more = len(decisive) - 1
+    if more > 0:
+        lines.append(f"- {more} more part{'s' * (more > 1)} {OUTCOMES[outcome].removesuffix('s' * (more > 1))}")
     return lines
 
 
