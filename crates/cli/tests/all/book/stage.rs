@@ -96,11 +96,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
     Exception { words: &["card", "mosquitto"], instead: Instead::Read, why: "minutes; card.rs measures its own" },
     Exception {
-        words: &["capacity", "mqtt://broker.example:1883"],
-        instead: Instead::Read,
-        why: "minutes, and the reader's own broker",
-    },
-    Exception {
         words: &["ab", "mosquitto"],
         instead: Instead::Read,
         why: "minutes; tests of their own have two arms in virtual time",
