@@ -198,11 +198,7 @@ fn played_against(
     let runs = play(&mut budget, before, SECOND, &mut |record| {
         record.verdict.valid = counts(record.position);
         if !record.verdict.valid {
-            *record = spoilt(
-                cells.iter().find(|cell| cell.axes == record.cell).unwrap(),
-                record.repeat,
-                reason,
-            );
+            *record = spoilt(cells.iter().find(|cell| cell.axes == record.cell).unwrap(), record.repeat, reason);
         }
     });
     let end = budget.end();
