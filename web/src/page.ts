@@ -79,7 +79,7 @@ what: string,
 /**
  * Null if the event was not measured at all.
  */
-qos: number | null,
+qos: number | null, runs: number | null,
 /**
  * Messages that the server acknowledged.
  */
@@ -87,7 +87,11 @@ acked: number | null,
 /**
  * Acknowledged messages that a subscriber did not receive.
  */
-acked_lost: number | null, lost: number | null, duplicated: number | null, reordered: number | null,
+acked_lost: number | null,
+/**
+ * Messages that the server refused.
+ */
+refused: number | null, lost: number | null, duplicated: number | null, reordered: number | null,
 /**
  * Longest silence of a subscriber with the fault in it, ns.
  */
@@ -286,9 +290,30 @@ first: number,
 shares: Array<number>, };
 
 /**
+ * Such a row as the page shows it.
+ */
+export type DeliveryRow = {
+/**
+ * What is counted, or the statement that was broken.
+ */
+what: string, qos: number | null, runs: number, delivered: number,
+/**
+ * Null if it is not measured.
+ */
+count: number | null,
+/**
+ * Why it is not measured.
+ */
+why: string | null, };
+
+/**
  * The card as the page shows it.
  */
-export type GuaranteeCard = { rows: Array<GuaranteeRow>, };
+export type GuaranteeCard = { rows: Array<GuaranteeRow>,
+/**
+ * Counts over all runs.
+ */
+delivery: Array<DeliveryRow>, };
 
 export type Against = { reason: string, runs: number,
 /**

@@ -11,5 +11,6 @@ import "./browser/files.mjs";
 import "./browser/hostile.mjs";
 import "./browser/kinds.mjs";
 import "./browser/capacity.mjs";
+import "./browser/guarantees.mjs";
 import "./browser/keyboard.mjs";
 import "./browser/live.mjs";

@@ -294,8 +294,8 @@ pub struct ReportArgs {
     /// Print the format of another tool (docs/other-tools.md).
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["markdown", "csv", "json", "all", "constraints"])]
     pub format: Option<ReportFormat>,
-    /// Rank only systems that were not seen to break this: 'survives cut link', 'survives freeze',
-    /// 'survives kill' or 'survives power cut'.
+    /// Rank only systems that were not seen to break this: 'survives slow consumer', 'survives cut
+    /// link', 'survives freeze', 'survives full disk', 'survives kill' or 'survives power cut'.
     #[arg(long, value_name = "PROMISE", conflicts_with_all = ["format", "constraints"])]
     pub promise: Option<String>,
     /// With --promise: results folder of a card whose runs count as well. Repeatable.
@@ -376,6 +376,9 @@ pub struct CompareArgs {
     /// Pass gates that are too noisy to decide, instead of exit code 3.
     #[arg(long)]
     pub allow_noisy: bool,
+    /// Refused: this command ranks no systems.
+    #[arg(long, value_name = "PROMISE", hide = true)]
+    pub promise: Option<String>,
     /// Compare only these values of an axis, such as rate=100,1000.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,

@@ -24,6 +24,7 @@ mod measure;
 mod new_system;
 mod omb;
 mod peer;
+mod promises;
 mod report;
 mod rows;
 mod run;

@@ -298,7 +298,7 @@ keys! {
     order: RunSequence = RunSequence::Interleaved;
     /// systems tie if they are shown to differ by less than this, 0.1% to 50%
     tie: Percent = Percent(5.0);
-    /// leave systems out of rankings whose runs here broke it: survives cut link, survives freeze, survives kill or survives power cut
+    /// leave systems out of rankings whose runs here broke it: survives slow consumer, survives cut link, survives freeze, survives full disk, survives kill or survives power cut
     promise: Promise;
     /// lifetime of a server: run (one run) or cell (consecutive runs that need the same server, while they are ok) (run)
     fresh: FreshServer;

@@ -15,6 +15,7 @@ use crate::tuning::Fixed;
 use crate::units::{Ns, SECOND};
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A system as its file describes it.
@@ -80,6 +81,9 @@ pub struct System {
     pub install: Install,
     /// The options of its driver, including the common ones.
     pub options: Vec<OptionSpec>,
+    /// Options, with their values, that bound the messages that wait for a subscriber so that slow ones overflow the
+    /// bound soon: for the guarantee card. Empty if no option does.
+    pub full_queue: Vec<(String, Value)>,
     /// Settings that no option changes and that differ from the vendor defaults.
     pub fixed: Vec<Fixed>,
     /// Remarks to read before quoting a figure.

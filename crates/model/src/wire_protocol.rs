@@ -397,6 +397,12 @@ fn nats() -> Vec<OptionSpec> {
             "QoS 1: messages that a consumer may hold unacknowledged",
         ),
         spec(
+            "max_length",
+            OptionKind::Count,
+            Some("0"),
+            "QoS 1: messages of a subject that the stream keeps, the newest; 0: all",
+        ),
+        spec(
             "inflight",
             OptionKind::Count,
             Some("4000"),
@@ -451,6 +457,13 @@ fn amqp() -> Vec<OptionSpec> {
             OptionKind::Text,
             Some("classic"),
             "type of RabbitMQ's queues: classic; quorum or stream, which need `durable`",
+        ),
+        spec("max_length", OptionKind::Count, Some("0"), "messages that a queue may hold (x-max-length); 0: no limit"),
+        spec(
+            "overflow",
+            OptionKind::Text,
+            Some("drop-head"),
+            "with max_length: drop-head (the oldest message goes) or reject-publish (the newest is refused)",
         ),
         spec(
             "reply_queue",

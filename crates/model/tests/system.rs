@@ -287,3 +287,19 @@ fn whatever_a_file_holds_is_answered_with_its_place() {
         assert!(errors.len() < 200_000, "{} of {}", errors.len(), bomb.len());
     }
 }
+
+#[test]
+fn options_that_bound_a_queue_are_read_and_checked() {
+    let text = format!("{BROKER}\n[full_queue]\nmost = 50\n\n[options.most]\nkind = \"count\"\ndefault = 0\ndoc = \"d\"\n");
+    let system = System::parse("b", "b.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(system.full_queue, [("most".to_owned(), 50.into())]);
+    for (from, to, says) in [
+        ("most = 50", "mots = 50", "unknown key `mots` in full_queue"),
+        ("most = 50", "most = \"many\"", "many"),
+        ("most = 50", "most = [50, 60]", "takes one value"),
+        ("[full_queue]", "[full_queues]", "[full_queues]"),
+    ] {
+        let error = System::parse("b", "b.toml", &text.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(says), "should say {says:?}: {error}");
+    }
+}

@@ -125,6 +125,7 @@ fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
                 climb: CapacityCourse::new(goal.of_axes(&run.cell)),
                 cells: Vec::new(),
                 is_reference: report.cells()[*cell].is_reference,
+                is_left_out: report.cells()[*cell].breaks_promise,
                 standing: None,
                 recovery: None,
             });

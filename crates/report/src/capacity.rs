@@ -31,6 +31,8 @@ pub struct CapacityResult {
     pub(crate) cells: Vec<usize>,
     /// True if its system is never ranked.
     pub(crate) is_reference: bool,
+    /// True if that is because it broke the promise of the study.
+    pub(crate) is_left_out: bool,
     /// Standing of its system at its point; `None` without a result.
     pub(crate) standing: Option<CapacityStanding>,
     /// What lies beside it without a fault, if its objective is about recovery.
@@ -273,6 +275,7 @@ pub(crate) fn verdict(result: &CapacityResult) -> &'static str {
 /// Returns the value of `standing` in JSON and of `capacity_standing` in CSV.
 pub(crate) fn standing(result: &CapacityResult) -> &'static str {
     match result.standing {
+        _ if result.is_left_out => CellVerdict::LeftOut.text(),
         _ if result.is_reference => "reference",
         Some(CapacityStanding::Winner) => "winner",
         Some(CapacityStanding::Tie) => "tie",

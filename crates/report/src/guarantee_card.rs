@@ -1,12 +1,16 @@
 //! The guarantee card: what a system's acknowledgements are worth when something happens to it.
 
+mod delivery;
+
 use crate::document::{Document, Entry, Head, Mark, Note, Row, Table};
 use crate::figures::against_counts;
 use crate::report::Report;
 use crate::text::{NONE, clean, time, whole};
 use crate::{markdown, terminal};
+use delivery::{DeliveryRow, DeliveryRowView};
 use pubmark_files::{Links, read_text};
 use pubmark_model::record::RunRecord;
+use pubmark_model::setting::as_typed;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -29,16 +33,31 @@ pub struct CardEvent {
     /// True if subscribers take half of what is sent to them.
     #[serde(skip)]
     pub is_slow: bool,
+    /// True if the messages that wait for a subscriber are bounded, as the system's file says.
+    #[serde(skip)]
+    pub is_bounded: bool,
+}
+
+impl CardEvent {
+    const fn new(name: &'static str, what: &'static str) -> CardEvent {
+        CardEvent { name, what, fault: None, is_slow: false, is_bounded: false }
+    }
+
+    const fn by(self, fault: &'static str) -> CardEvent {
+        CardEvent { fault: Some(fault), ..self }
+    }
 }
 
 /// The events of the card, in the order of its rows.
-pub const CARD_EVENTS: [CardEvent; 6] = [
-    CardEvent { name: "undisturbed", what: "undisturbed", fault: None, is_slow: false },
-    CardEvent { name: "killed", what: "killed", fault: Some("kill server at 2s for 1s"), is_slow: false },
-    CardEvent { name: "frozen", what: "frozen", fault: Some("stop server at 2s for 1s"), is_slow: false },
-    CardEvent { name: "cut-off", what: "cut off", fault: Some("cut link at 2s for 1s"), is_slow: false },
-    CardEvent { name: "power-cut", what: "power cut", fault: Some("cut power of server at 2s for 1s"), is_slow: false },
-    CardEvent { name: "slow", what: "slow subscribers", fault: None, is_slow: true },
+pub const CARD_EVENTS: [CardEvent; 8] = [
+    CardEvent::new("undisturbed", "undisturbed"),
+    CardEvent::new("killed", "killed").by("kill server at 2s for 1s"),
+    CardEvent::new("frozen", "frozen").by("stop server at 2s for 1s"),
+    CardEvent::new("cut-off", "cut off").by("cut link at 2s for 1s"),
+    CardEvent::new("power-cut", "power cut").by("cut power of server at 2s for 1s"),
+    CardEvent::new("full-disk", "full disk").by("fill disk of server at 2s for 1s"),
+    CardEvent { is_slow: true, ..CardEvent::new("slow", "slow subscribers") },
+    CardEvent { is_slow: true, is_bounded: true, ..CardEvent::new("full-queue", "full queue") },
 ];
 
 /// An event that cannot be played.
@@ -61,6 +80,9 @@ struct CardRow {
     not_measured: Option<String>,
     /// Reason why the counts are unreliable.
     unreliable: Option<String>,
+    /// Options that bound the messages that wait for a subscriber.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<String>,
     #[serde(flatten)]
     counts: Option<CardCounts>,
     /// Violations of the protocol by the server, by statement.
@@ -70,15 +92,19 @@ struct CardRow {
     broken: Option<String>,
 }
 
-/// Counts of a row: copies of messages, except `acked`.
+/// Counts of a row: copies of messages, except `acked` and `refused`.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct CardCounts {
+    /// Runs that were counted.
+    runs: u64,
     /// Copies that should have arrived.
     expected: u64,
     /// Messages that the server acknowledged.
     acked: u64,
     /// Acknowledged messages that a subscriber did not receive; `None` if that is not known.
     acked_lost: Option<u64>,
+    /// Messages that the server refused; they are in no other count.
+    refused: u64,
     lost: u64,
     duplicated: u64,
     reordered: u64,
@@ -91,6 +117,8 @@ struct CardCounts {
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "GuaranteeCard"))]
 pub(crate) struct CardView {
     rows: Vec<CardRowView>,
+    /// Counts over all runs.
+    delivery: Vec<DeliveryRowView>,
 }
 
 /// A row of it: counts of copies of messages, null where there is none.
@@ -101,10 +129,13 @@ struct CardRowView {
     what: &'static str,
     /// Null if the event was not measured at all.
     qos: Option<u64>,
+    runs: Option<u64>,
     /// Messages that the server acknowledged.
     acked: Option<u64>,
     /// Acknowledged messages that a subscriber did not receive.
     acked_lost: Option<u64>,
+    /// Messages that the server refused.
+    refused: Option<u64>,
     lost: Option<u64>,
     duplicated: Option<u64>,
     reordered: Option<u64>,
@@ -120,27 +151,33 @@ pub struct GuaranteeCard {
     system: String,
     title: String,
     rows: Vec<CardRow>,
+    delivery: Vec<DeliveryRow>,
 }
 
 impl GuaranteeCard {
     /// Returns the card that a report's runs say, with the events that were not played.
     pub fn of(report: &Report, refused: Vec<NotMeasured>) -> GuaranteeCard {
+        let first = report.cells().first();
+        let system = first.and_then(|result| result.cell.axes.get("system")?.as_str().map(str::to_owned));
+        let system = system.unwrap_or_default();
         let mut rows = Vec::new();
         for event in CARD_EVENTS {
+            let is_own = |index: &usize| is_of(report, event, *index);
+            let own: Vec<usize> = (0..report.cells().len()).filter(is_own).collect();
+            let not_played = || format!("no run here has it: `pubmark card {system}` measures it");
             let why = refused.iter().find(|row| row.event == event).map(|row| row.why.clone());
-            if let Some(why) = why {
+            if let Some(why) = why.or_else(|| own.is_empty().then(not_played)) {
                 let not_measured = Some(clean(&why, TEXT_CHARS));
                 rows.push(CardRow { not_measured, ..CardRow::new(event, None) });
                 continue;
             }
-            let is_own = |index: &usize| {
-                report.cells()[*index].cell.axes.get("part").is_some_and(|part| part.as_str() == Some(event.name))
-            };
-            rows.extend((0..report.cells().len()).filter(is_own).map(|index| CardRow::of(report, event, index)));
+            rows.extend(own.into_iter().map(|index| CardRow::of(report, event, index)));
         }
-        let first = report.cells().first();
-        let system = first.and_then(|result| result.cell.axes.get("system")?.as_str().map(str::to_owned));
-        GuaranteeCard { system: system.unwrap_or_default(), title: clean(&report.study().title, TEXT_CHARS), rows }
+        let is_counted = |index: usize| CARD_EVENTS.iter().any(|event| is_of(report, *event, index));
+        let runs = report.runs().iter().zip(report.cells_of_runs());
+        let counted = runs.filter(|(run, cell)| run.error.is_none() && is_counted(**cell)).map(|(run, _)| run);
+        let delivery = delivery::rows(report, counted);
+        GuaranteeCard { system, title: clean(&report.study().title, TEXT_CHARS), rows, delivery }
     }
 
     /// Returns the card of a results folder; `None` if it was not measured as one.
@@ -164,8 +201,10 @@ impl GuaranteeCard {
             CardRowView {
                 what: row.event.what,
                 qos: row.qos,
+                runs: row.counts.map(|counts| counts.runs),
                 acked: acked.map(|counts| counts.acked),
                 acked_lost: acked.and_then(|counts| counts.acked_lost),
+                refused: row.counts.map(|counts| counts.refused),
                 lost: row.counts.map(|counts| counts.lost),
                 duplicated: row.counts.map(|counts| counts.duplicated),
                 reordered: row.counts.map(|counts| counts.reordered),
@@ -173,7 +212,7 @@ impl GuaranteeCard {
                 remarks: row.remarks().collect(),
             }
         };
-        CardView { rows: self.rows.iter().map(row).collect() }
+        CardView { rows: self.rows.iter().map(row).collect(), delivery: delivery::view(&self.delivery) }
     }
 
     /// True if a row was measured.
@@ -183,7 +222,7 @@ impl GuaranteeCard {
 
     /// Returns the card as JSON.
     pub fn json(&self) -> Value {
-        json!({"system": self.system, "rows": self.rows, "broken": self.broken()})
+        json!({"system": self.system, "rows": self.rows, "delivery": self.delivery, "broken": self.broken()})
     }
 
     /// Returns the card for a terminal of this many columns.
@@ -212,7 +251,7 @@ impl GuaranteeCard {
             question: String::new(),
             constants: String::new(),
             answers: Vec::new(),
-            tables: vec![self.table()],
+            tables: std::iter::once(self.table()).chain(delivery::table(&self.delivery)).collect(),
             claims: None,
             closing,
         }
@@ -220,31 +259,27 @@ impl GuaranteeCard {
 
     fn table(&self) -> Table {
         let mut heads = vec![Head::new("what happened", false, 0), Head::new("QoS", true, 0)];
-        let figures = ["acknowledged", "of these lost", "lost", "twice", "out of order", "outage"];
+        let figures = ["runs", "acknowledged", "of these lost", "refused", "lost", "twice", "out of order", "outage"];
         heads.extend(figures.map(|name| Head::new(name, true, 0)));
-        let rows = self.rows.iter().map(|row| {
+        let measured = self.rows.iter().filter_map(|row| Some((row, row.counts?)));
+        let rows = measured.map(|(row, counts)| {
+            let number = |amount: u64| Entry::plain(whole(amount as f64));
             let qos = row.qos.map_or_else(|| NONE.to_owned(), |qos| qos.to_string());
-            let mut entries = vec![Entry::plain(row.event.what.to_owned()), Entry::plain(qos)];
-            let mark = if row.broken.is_some() || row.counts.is_none() { Mark::Muted } else { Mark::Plain };
-            match row.counts {
-                None => entries.extend((0..figures.len()).map(|_| Entry::none())),
-                Some(counts) => {
-                    let number = |amount: u64| Entry::plain(whole(amount as f64));
-                    // Without acknowledgements, none can be broken.
-                    entries.extend(match counts.acked {
-                        0 => [Entry::none(), Entry::none()],
-                        acked => [number(acked), counts.acked_lost.map_or_else(Entry::none, number)],
-                    });
-                    entries.extend([counts.lost, counts.duplicated, counts.reordered].map(number));
-                    let outage = counts.outage_ns.map(|ns| Entry::plain(time(ns as f64)));
-                    entries.push(outage.unwrap_or_else(Entry::none));
-                }
-            }
-            Row { entries, mark, bar: None }
+            let mut entries = vec![Entry::plain(row.event.what.to_owned()), Entry::plain(qos), number(counts.runs)];
+            // Without acknowledgements, none can be broken.
+            entries.extend(match counts.acked {
+                0 => [Entry::none(), Entry::none()],
+                acked => [number(acked), counts.acked_lost.map_or_else(Entry::none, number)],
+            });
+            entries.extend([counts.refused, counts.lost, counts.duplicated, counts.reordered].map(number));
+            entries.push(counts.outage_ns.map_or_else(Entry::none, |ns| Entry::plain(time(ns as f64))));
+            Row { entries, mark: if row.broken.is_some() { Mark::Muted } else { Mark::Plain }, bar: None }
         });
         let mut notes = vec!["outage: the longest silence of a subscriber with the fault in it".to_owned()];
         let unmeasured = self.rows.iter().filter_map(|row| Some((row, row.not_measured.as_ref()?)));
         notes.extend(unmeasured.map(|(row, why)| format!("{}: not measured: {why}", row.name())));
+        notes.extend(self.rows.iter().find_map(|row| Some(format!("{}: {}", row.event.what, row.bound.as_ref()?))));
+        notes.extend(self.rows.iter().filter_map(|row| Some(format!("{}: {}", row.name(), row.overflow()?))));
         notes.extend(self.rows.iter().flat_map(|row| row.violated().map(|what| format!("{}: {what}", row.name()))));
         let mut unreliable = self.rows.iter().filter_map(|row| Some((row, row.unreliable.as_ref()?)));
         if let Some((row, why)) = unreliable.next() {
@@ -266,10 +301,16 @@ impl GuaranteeCard {
     }
 }
 
+/// True if the runs of a cell are those of an event.
+fn is_of(report: &Report, event: CardEvent, cell: usize) -> bool {
+    report.cells()[cell].cell.axes.get("part").is_some_and(|part| part.as_str() == Some(event.name))
+}
+
 impl CardRow {
     fn new(event: CardEvent, qos: Option<u64>) -> CardRow {
         let violations = BTreeMap::new();
-        CardRow { event, qos, not_measured: None, unreliable: None, counts: None, violations, broken: None }
+        let (not_measured, unreliable, bound, counts, broken) = (None, None, None, None, None);
+        CardRow { event, qos, not_measured, unreliable, bound, counts, violations, broken }
     }
 
     fn of(report: &Report, event: CardEvent, index: usize) -> CardRow {
@@ -283,6 +324,9 @@ impl CardRow {
             row.not_measured = Some(clean(why, TEXT_CHARS));
             return row;
         }
+        let options = result.cell.axes.iter().filter(|(name, _)| event.is_bounded && name.starts_with("options."));
+        let options: Vec<String> = options.map(|(name, value)| format!("{name} = {}", as_typed(value))).collect();
+        row.bound = event.is_bounded.then(|| clean(&options.join(", "), TEXT_CHARS));
         let mut against = made.iter().flat_map(|run| against_counts(run));
         row.unreliable = against.next().map(|finding| clean(&finding.evidence, TEXT_CHARS));
         let mut counts = CardCounts::default();
@@ -292,6 +336,8 @@ impl CardRow {
                 *known = known.saturating_add(*count);
             }
             let own = &run.counts;
+            counts.runs += 1;
+            counts.refused = counts.refused.saturating_add(own.refused);
             counts.expected = counts.expected.saturating_add(own.expected);
             counts.acked = counts.acked.saturating_add(own.acked);
             let lost = own.acked_lost.map(|lost| lost.saturating_add(counts.acked_lost.unwrap_or(0)));
@@ -313,11 +359,24 @@ impl CardRow {
         broken.map(move |(statement, count)| format!("the server broke its protocol, {}: {statement}", times(*count)))
     }
 
+    /// Says what the server refused, or that a bound was not passed.
+    fn overflow(&self) -> Option<String> {
+        let counts = self.counts?;
+        match (counts.refused, counts.lost) {
+            (0, 0) if self.event.is_bounded => Some("nothing was lost or refused: the queue was never full".into()),
+            (0, _) => None,
+            (1, _) => Some("1 message was refused".into()),
+            (refused, _) => Some(format!("{} messages were refused", whole(refused as f64))),
+        }
+    }
+
     /// Returns what is to be known of it beside its counts.
     fn remarks(&self) -> impl Iterator<Item = String> {
         let unreliable = self.unreliable.iter().map(|why| format!("unreliable: {why}"));
         let not_measured = self.not_measured.iter().map(|why| format!("not measured: {why}"));
-        self.broken.iter().cloned().chain(not_measured).chain(unreliable).chain(self.violated())
+        let bound = self.bound.iter().map(|options| format!("bounded by {options}"));
+        let said = self.broken.iter().cloned().chain(self.overflow()).chain(bound);
+        said.chain(not_measured).chain(unreliable).chain(self.violated())
     }
 
     /// Returns its name in a sentence.

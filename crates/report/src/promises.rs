@@ -17,9 +17,9 @@ const NAME_CHARS: usize = 80;
 /// No run tests a promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "promise: no run here tests `{promise}`: with qos 1 or 2 and the fault `{}`. Measure `pubmark card SYSTEM`, and name \
-     its folder with --cards DIR",
-    promise.fault()
+    "promise: no run here tests `{promise}`: with qos 1 or 2 and {}. Measure `pubmark card SYSTEM`, and name its folder \
+     with --cards DIR",
+    promise.keys()
 )]
 pub struct UntestedPromise {
     /// The promise.
@@ -83,7 +83,7 @@ pub(crate) fn tests<'a>(
         |run: &RunRecord| run.error.is_none() && against_counts(run).all(|found| found.reason == Reason::NoisyMachine);
     let tested = runs.filter(|(run, result)| {
         result.is_whole()
-            && Promise::tested_by(&result.cell.faults) == Some(promise)
+            && Promise::tested_in(&result.cell) == Some(promise)
             && run.counts.acked > 0
             && is_reliable(run)
     });

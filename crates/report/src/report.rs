@@ -222,7 +222,10 @@ impl Report {
         }
         if report.study.asked_capacity().is_some() {
             report.searched_capacity = searches::read(&dir.join(CAPACITY), &report.study, &load)?;
-            report.decide_claims();
+            match report.study.promise() {
+                Some(promise) => report.rank_at(promise, &report.promise_tests(promise)),
+                None => report.decide_claims(),
+            }
         }
         Ok(report)
     }
@@ -311,6 +314,11 @@ impl Report {
         self.promise.as_ref()
     }
 
+    /// True if a run here tests a promise.
+    pub fn tests(&self, promise: Promise) -> bool {
+        !self.promise_tests(promise).is_empty()
+    }
+
     fn promise_tests(&self, promise: Promise) -> Vec<PromiseTest> {
         let cells = self.cells_of_runs.iter().map(|cell| &self.cells[*cell]);
         promises::tests(promise, self.runs.iter().zip(cells))
@@ -318,6 +326,9 @@ impl Report {
 
     fn rank_at(&mut self, promise: Promise, tests: &[PromiseTest]) {
         self.promise = Some(promises::mark(promise, tests, &mut self.cells));
+        for search in &mut self.searched_capacity {
+            promises::mark(promise, tests, &mut search.report.cells);
+        }
         self.points = points(&self.cells, &self.study.ranked_figures(), RankingRules::of(&self.study));
         self.decide_claims();
     }

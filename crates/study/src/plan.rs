@@ -6,11 +6,6 @@ use pubmark_model::plan::{Planned, cells, order};
 use pubmark_model::promise::Promise;
 use pubmark_model::study::{Skip, Study};
 
-/// True if the runs of a cell show whether a promise is kept.
-fn tests(cell: &Cell, promise: Promise) -> bool {
-    cell.skipped.is_none() && cell.workload.qos > 0 && Promise::tested_by(&cell.faults) == Some(promise)
-}
-
 /// A study with its cells.
 #[derive(Debug)]
 pub struct StudyPlan {
@@ -22,14 +17,20 @@ impl StudyPlan {
     /// Crosses a study's axes. Reports all impossible cells at once.
     pub fn new(study: Study) -> Result<StudyPlan, Vec<Diagnostic>> {
         let cells = cells(&study)?;
-        if let Some(promise) = study.promise().filter(|promise| !cells.iter().any(|cell| tests(cell, *promise))) {
-            let fault = promise.fault();
+        let plan = StudyPlan { study, cells };
+        if let Some(promise) = plan.study.promise().filter(|promise| !plan.tests(*promise)) {
+            let keys = promise.keys();
             let error = Diagnostic::whole(format!("promise: no cell tests `{promise}`, so no system could break it"));
             return Err(vec![error.help(format!(
-                "add a part with qos 1 or 2 and fault = \"{fault}\", or measure cards and use `pubmark report --promise`"
+                "add a part with qos 1 or 2 and {keys}, or measure cards and use `pubmark report --promise`"
             ))]);
         }
-        Ok(StudyPlan { study, cells })
+        Ok(plan)
+    }
+
+    /// True if a cell that is not skipped tests a promise.
+    pub fn tests(&self, promise: Promise) -> bool {
+        self.cells.iter().any(|cell| cell.skipped.is_none() && Promise::tested_in(cell) == Some(promise))
     }
 
     /// Returns the study.

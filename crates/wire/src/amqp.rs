@@ -7,7 +7,7 @@ mod method;
 mod table;
 
 pub use method::Method;
-pub use table::{FieldTable, FieldValue, Short, put_flag, put_table, put_text};
+pub use table::{FieldTable, FieldValue, Short, put_flag, put_integer, put_table, put_text};
 
 use crate::Malformed;
 use table::put_sized;

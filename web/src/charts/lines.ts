@@ -19,6 +19,8 @@ export interface Spot {
   tip: Tip;
   /** Whether it is marked by a ring. */
   ringed?: boolean;
+  /** What is written beside it. */
+  name?: string;
 }
 
 export interface Line {
@@ -114,6 +116,7 @@ function lineSeries(theme: Theme, x: Scale, y: Scale, line: Line, index: number)
       value: at(spot),
       cell: spot.cell,
       tip: spot.tip,
+      ...(spot.name ? { label: nameLabel(theme, x, spot) } : {}),
       itemStyle: spot.valid && !line.foreign
         ? { color: look.colour, borderColor: theme.ground, borderWidth: 1 }
         : { color: theme.ground, borderColor: look.colour, borderWidth: line.foreign ? 1.1 : 1.6 },
@@ -137,6 +140,12 @@ function lineSeries(theme: Theme, x: Scale, y: Scale, line: Line, index: number)
     found.push({ ...stroke, lineStyle: { color: look.colour, width: 1, type: [1, 4], opacity: 0.7 }, data: spots.map(at) });
   }
   return found;
+}
+
+/** The name of a spot beside it, on the side where there is more room. */
+function nameLabel(theme: Theme, x: Scale, { name, x: across }: Spot): Option {
+  const isLeft = x.to(across) - x.to(x.min) < x.to(x.max) - x.to(across);
+  return { show: true, position: isLeft ? "right" : "left", formatter: () => name, color: theme.muted, fontSize: 11 };
 }
 
 function drawable(spot: Spot, x: Scale, y: Scale): boolean {

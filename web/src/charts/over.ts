@@ -72,12 +72,13 @@ export function linesOver(
   return [...lines].map(([system, spots]) => ({ system, spots }));
 }
 
-/** The same as a table: system, axis, verdict, runs, then each figure with its interval. */
-export function tableOver(cells: Cell[], axis: Axis | null, figures: { name: string; unit: Unit; of(cell: Cell): Estimate | null }[]) {
-  const columns = ["system", ...(axis ? [axis.label] : []), "verdict", "runs"];
+/** The same as a table: system, axis or axes, verdict, runs, then each figure with its interval. */
+export function tableOver(cells: Cell[], axis: Axis | Axis[] | null, figures: { name: string; unit: Unit; of(cell: Cell): Estimate | null }[]) {
+  const axes = axis === null ? [] : [axis].flat();
+  const columns = ["system", ...axes.map(({ label }) => label), "verdict", "runs"];
   const heads = figures.flatMap(({ name }) => [name, "95 % from", "to"]);
   const rows = cells.map((cell): Entry[] => {
-    const what: Entry[] = [label(cell.system), ...(axis ? [label(labelOf(axis, cell.axes[axis.name]))] : [])];
+    const what: Entry[] = [label(cell.system), ...axes.map((axis) => label(labelOf(axis, cell.axes[axis.name])))];
     const numbers = figures.flatMap(({ unit, of }) => {
       const found = of(cell);
       return [entry(found?.[0], unit), entry(found?.[1], unit), entry(found?.[2], unit)];

@@ -40,6 +40,9 @@ pub struct AbArgs {
     /// Use only these values of a study's axis, such as rate=100,1000.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
+    /// Refused: this command ranks no systems.
+    #[arg(long, value_name = "PROMISE", hide = true)]
+    pub promise: Option<String>,
     /// Workload; for a study it applies to every cell.
     #[command(flatten)]
     pub workload: WorkloadArgs,

@@ -3,6 +3,7 @@
 use super::measure::MeasureArgs;
 use super::workload::WorkloadArgs;
 use clap::Args;
+use std::path::PathBuf;
 
 /// `pubmark capacity`
 #[derive(Args)]
@@ -42,6 +43,13 @@ pub struct CapacityArgs {
     /// Use only these values of a study's axis, such as rate=100,1000.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub only: Vec<String>,
+    /// Rank only systems of a study that were not seen to break this, such as 'survives kill'
+    /// (docs/guarantee-card.md).
+    #[arg(long, value_name = "PROMISE")]
+    pub promise: Option<String>,
+    /// With --promise: results folder of a card whose runs count. Repeatable.
+    #[arg(long, value_name = "DIR", requires = "promise")]
+    pub cards: Vec<PathBuf>,
     /// Workload; for a study it applies to every cell.
     #[command(flatten)]
     pub workload: WorkloadArgs,

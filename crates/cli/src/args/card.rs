@@ -7,7 +7,8 @@ use clap::Args;
 #[derive(Args)]
 #[command(after_help = "\
 For each quality of service of the system, the card has a run without a disturbance, with a killed, \
-a frozen and a cut-off server, with a power cut, and with slow subscribers (docs/guarantee-card.md).
+a frozen and a cut-off server, with a power cut and a full disk, and with slow subscribers, also with a \
+bounded queue (docs/guarantee-card.md).
 
 Exit codes: 0 done; 2 usage error or bad file; 3 nothing could be measured, or the command was \
 interrupted.

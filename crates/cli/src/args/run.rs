@@ -37,8 +37,8 @@ pub struct RunArgs {
     /// Run each cell N times [default: from the study].
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
-    /// Rank only systems that no run of the study shows to break this: 'survives kill', 'survives
-    /// power cut', 'survives freeze' or 'survives cut link'.
+    /// Rank only systems that no run of the study shows to break this, such as 'survives kill'
+    /// (docs/guarantee-card.md).
     #[arg(long, value_name = "PROMISE")]
     pub promise: Option<String>,
     /// Run until every claim and ranking is decided, or this time is over.

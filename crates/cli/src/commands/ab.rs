@@ -4,7 +4,7 @@ use super::bench::{AskedWorkload, study_of};
 use super::measure::{Measurement, PAGE, planned};
 use super::shared::{pairs, system};
 use super::target::{is_system, study_at};
-use super::{gates, measure};
+use super::{gates, measure, promises};
 use crate::args::AbArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, print};
@@ -12,6 +12,7 @@ use crate::progress::estimate::{cost, in_words};
 use crate::progress::table::CANNOT_ESTIMATE;
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};
 use pubmark_model::arms::Arms;
+use pubmark_model::promise::Promise;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
@@ -28,6 +29,7 @@ const WINDOW: &str = "3s";
 
 /// Measures two arms in turns, and decides gates.
 pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
+    promises::refuse(args.promise.as_deref(), "ab")?;
     measure::begin(&args.measure)?;
     let budget_ns = parse_time(&args.budget).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let gates = Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?;
@@ -36,6 +38,7 @@ pub fn ab(args: &AbArgs, mut registry: Registry, voice: Voice) -> Result<Code, F
         return Err(Failure::usage("nothing is asked: give --fail-on 'p99 > +10%', or --require 'p99 < 5ms'"));
     }
     let (name, study) = asked(args, &mut registry)?;
+    promises::refuse(study.promise().map(Promise::word), "ab")?;
     gates.of_flows(&study.flows).map_err(Failure::usage)?;
     let arms = Arms { a: arm(&args.a, "--a", &mut registry)?, b: arm(&args.b, "--b", &mut registry)? };
     let goal = ArmsGoal { keys: Vec::new(), fail_on: args.gates.fail_on.clone(), require: args.gates.require.clone() };

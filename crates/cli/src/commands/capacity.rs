@@ -3,7 +3,7 @@
 use super::bench::{AskedWorkload, study_of};
 use super::measure::{Measurement, PAGE, planned};
 use super::target::{is_system, study_at};
-use super::{fit, measure, searches};
+use super::{fit, measure, promises, searches};
 use crate::args::CapacityArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, print};
@@ -16,10 +16,11 @@ use pubmark_model::objective::Objective;
 use pubmark_model::payload::Payload;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::why_unbound;
+use pubmark_model::promise::Promise;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::{Axis, Study};
 use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
-use pubmark_report::CapacityResult;
+use pubmark_report::{CapacityResult, Report, UntestedPromise};
 use pubmark_study::capacity::{CapacityRequest, Search};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
@@ -50,6 +51,8 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = args.duration.as_deref().map(parse_time).transpose();
     let full_ns = full_ns.map_err(|error| Failure::usage(format!("--duration: {error}")))?;
+    let cards = promises::cards(&args.cards, &registry)?;
+    let promise = args.promise.as_deref().map(promises::read).transpose()?;
     let Asked { name, study, goal, budget_ns, recovery_ns, pin } = asked(args, &mut registry)?;
     if let Some(pin) = pin {
         voice.note(&format!("processors: {pin} (`--set pin=none` leaves that to the kernel)"));
@@ -69,6 +72,9 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     let of_study = !is_system(&args.target, &registry) || study.axes.iter().any(|axis| axis.values.len() > 1);
     // Cells that cannot be measured here are skipped before their search begins.
     let mut cells = StudyPlan::new(study).map_err(planned)?;
+    if let Some(promise) = promise {
+        can_rank_at(promise, (&cells, &cards), is_system(&args.target, &registry))?;
+    }
     let survey = measure::prepare(&mut cells, &args.measure, &planned, voice)?;
     let request = CapacityRequest {
         study: cells.study(),
@@ -89,7 +95,11 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     }
     let mut measurement = Measurement::begin(&args.measure, &format!("capacity-{name}"), &registry, voice)?;
     let ending = measurement.measure(&plan, None, &mut strategy)?;
-    let report = measurement.report()?;
+    let mut report = measurement.report()?;
+    if let Some(promise) = promise {
+        report.hold_to(promise, &cards).map_err(Failure::usage)?;
+        Report::write_html(&[&report], &measurement.folder().join(PAGE)).map_err(Failure::run)?;
+    }
     // The output comes from the records, like a later report of the folder.
     let found = report.capacities();
     measure::show_report(&args.measure, &report, || Ok(json(of_study, &found)))?;
@@ -102,6 +112,15 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     }
     measurement.linger();
     Ok(code)
+}
+
+/// Checks that there are systems to rank, and that a card or a cell tests the promise.
+fn can_rank_at(promise: Promise, (plan, cards): (&StudyPlan, &[Report]), is_one: bool) -> Result<(), Failure> {
+    if is_one {
+        return Err(Failure::usage("--promise: one system is not ranked: give a study, or measure `pubmark card`"));
+    }
+    let is_tested = plan.tests(promise) || cards.iter().any(|card| card.tests(promise));
+    if is_tested { Ok(()) } else { Err(Failure::usage(UntestedPromise { promise })) }
 }
 
 /// Prints the planned searches, one line per cell, and their maximum time.

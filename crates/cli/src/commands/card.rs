@@ -28,10 +28,11 @@ const SLOW: f64 = 0.5;
 pub fn card(args: &CardArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
     measure::begin(&args.measure)?;
     let study = study(args, &mut registry)?;
-    let (mut plan, refused) = planned(&study)?;
+    let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
+    let full_queue = full_queue(&pairs(&args.set, "--set")?, system, &registry);
+    let (mut plan, refused) = planned(&study, &full_queue)?;
     let asked = plan.extent();
     measure::prepare(&mut plan, &args.measure, &measure::planned, voice)?;
-    let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let target = StudyTarget { name: &format!("card-{system}"), reference: None, earlier: Vec::new(), asked };
     let Some(measured) = measure_study(&plan, target, None, &args.measure, (&registry, voice))? else {
         refused.iter().for_each(|row| voice.note(&format!("not measured: {}: {}", row.event.what, row.why)));
@@ -85,15 +86,29 @@ fn study(args: &CardArgs, registry: &mut Registry) -> Result<Study, Failure> {
     Ok(study)
 }
 
+/// Returns the options that bound the messages that wait for a subscriber, without those that `--set` sets; an error
+/// for the row if the system has none.
+fn full_queue(given: &[(String, String)], system: &str, registry: &Registry) -> Result<Vec<Axis>, String> {
+    let all = registry.find(system).map(|system| system.full_queue.clone()).unwrap_or_default();
+    if all.is_empty() {
+        return Err(format!("no option of {system} bounds what waits for a subscriber ([full_queue] of its file)"));
+    }
+    let axes = all.into_iter().map(|(name, value)| Axis { name: format!("options.{name}"), values: vec![value] });
+    Ok(axes.filter(|axis| given.iter().all(|(key, _)| *key != axis.name)).collect())
+}
+
 fn sets_clients(given: &[(String, String)]) -> bool {
     given.iter().any(|(key, _)| ["publishers", "subscribers"].contains(&key.as_str()))
 }
 
 /// Returns the plan of the rows that can be measured, and the others.
-fn planned(study: &Study) -> Result<(StudyPlan, Vec<NotMeasured>), Failure> {
+fn planned(
+    study: &Study,
+    full_queue: &Result<Vec<Axis>, String>,
+) -> Result<(StudyPlan, Vec<NotMeasured>), Failure> {
     let (mut parts, mut refused): (Vec<StudyPart>, Vec<NotMeasured>) = (Vec::new(), Vec::new());
     for event in CARD_EVENTS {
-        let part = part(study, event).and_then(|part| {
+        let part = part(study, event, full_queue).and_then(|part| {
             let errors =
                 |errors: Vec<Diagnostic>| errors.first().map_or_else(String::new, |error| error.message.clone());
             StudyPlan::new(with(study, vec![part.clone()])).map_err(errors).map(|_| part)
@@ -123,7 +138,7 @@ fn with(study: &Study, parts: Vec<StudyPart>) -> Study {
 }
 
 /// Returns the part of a row.
-fn part(study: &Study, event: CardEvent) -> Result<StudyPart, String> {
+fn part(study: &Study, event: CardEvent, full_queue: &Result<Vec<Axis>, String>) -> Result<StudyPart, String> {
     let axis = |name: &str, value: Value| Axis { name: name.to_owned(), values: vec![value] };
     let mut axes = Vec::new();
     if let Some(text) = event.fault {
@@ -137,6 +152,9 @@ fn part(study: &Study, event: CardEvent) -> Result<StudyPart, String> {
         let taken = taken.ok_or("slow subscribers need a rate that is a number: use --set rate=100")?;
         let key = pubmark_model::setting::key("consume").ok_or("there is no key `consume`")?;
         axes.push(axis("consume", key.read(&taken).map_err(|error| error.to_string())?));
+    }
+    if event.is_bounded {
+        axes.extend(full_queue.clone()?);
     }
     Ok(StudyPart { name: event.name.to_owned(), axes })
 }

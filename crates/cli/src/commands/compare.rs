@@ -1,6 +1,6 @@
 //! `pubmark compare`
 
-use super::gates;
+use super::{gates, promises};
 use super::shared::{has_results, pairs};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
@@ -24,6 +24,7 @@ struct Compared<'a> {
 
 /// Compares results folders, and decides the gates.
 pub fn compare(args: &CompareArgs, registry: &Registry) -> Result<Code, Failure> {
+    promises::refuse(args.promise.as_deref(), "compare")?;
     let selection = selection(args)?;
     let gates = if args.history { history(args, &selection, registry)? } else { two(args, &selection, registry)? };
     Ok(match gates {

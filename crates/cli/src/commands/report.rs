@@ -1,11 +1,11 @@
 //! `pubmark report`
 
 use super::measure::{PAGE, load};
+use super::promises;
 use super::shared::has_results;
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
-use pubmark_model::promise::Promise;
 use pubmark_report::{BriefPlaces, Constraints, Report, interval_log, percentile_tables};
 use pubmark_study::registry::Registry;
 use serde_json::Value;
@@ -29,8 +29,7 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
         print(formatted(format, folder, registry)?.trim_end());
         return Ok(Code::Done);
     }
-    let cards = args.cards.iter().map(|folder| has_results(folder).and_then(|()| load(folder, registry)));
-    let cards = cards.collect::<Result<Vec<Report>, Failure>>()?;
+    let cards = promises::cards(&args.cards, registry)?;
     if let Some((first, others)) = args.folders.split_first().filter(|(_, others)| args.join && !others.is_empty()) {
         let mut joined = Report::joined(first, others, &|name| registry.find(name)).map_err(Failure::usage)?;
         hold_to(&mut joined, args, &cards)?;
@@ -59,8 +58,7 @@ pub fn report(args: &ReportArgs, registry: &Registry) -> Result<Code, Failure> {
 /// Ranks the systems again at the promise of the command line.
 fn hold_to(report: &mut Report, args: &ReportArgs, cards: &[Report]) -> Result<(), Failure> {
     let Some(promise) = &args.promise else { return Ok(()) };
-    let promise = Promise::parse(promise).map_err(|error| Failure::usage(format!("--promise: {error}")))?;
-    report.hold_to(promise, cards).map_err(Failure::usage)
+    report.hold_to(promises::read(promise)?, cards).map_err(Failure::usage)
 }
 
 /// Returns the results in the format of another tool.

@@ -1,5 +1,6 @@
 //! The guarantee card: exact counts of the mock system, and Mosquitto with and without its storage.
 
+use crate::known_answers::Peer;
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
@@ -27,9 +28,19 @@ fn scripted_losses_are_counted_exactly_and_what_cannot_be_done_is_named() {
         assert_eq!((of("duplicated"), of("reordered"), of("acked")), (180, 0, 0), "{name}");
     }
     assert!(rows(&told, "frozen")[0]["outage_ns"].as_u64().unwrap() > 1_000_000_000, "{told:#}");
-    for name in ["killed", "cut-off", "power-cut"] {
+    for name in ["killed", "cut-off", "power-cut", "full-disk"] {
         let why = rows(&told, name)[0]["not_measured"].as_str().unwrap();
         assert!(why.contains("cannot be done to mock") || name == "power-cut", "{name}: {why}");
+    }
+    let why = rows(&told, "full-queue")[0]["not_measured"].as_str().unwrap();
+    assert!(why.contains("no option of mock bounds"), "{why}");
+    // Over the three runs: order across publishers is in no ledger, and the mock has no protocol.
+    let whole = |what: &str| told["delivery"].as_array().unwrap().iter().find(|row| row["what"] == what).unwrap();
+    let again = whole("arrived again");
+    assert_eq!([&again["qos"], &again["runs"], &again["delivered"], &again["count"]], [1, 3, 3 * 1_620, 3 * 180]);
+    assert_eq!(whole("out of order within a publisher")["count"], 0);
+    for what in ["out of order across publishers", "redelivered against its protocol"] {
+        assert!(whole(what)["not_measured"].is_string() && whole(what)["count"].is_null(), "{told:#}");
     }
     assert_eq!(told["broken"].as_array().unwrap().len(), 3);
     let file = std::fs::read_to_string(place.path("r/card.json")).unwrap();
@@ -77,5 +88,112 @@ fn a_mosquitto_with_stored_sessions_loses_nothing_while_its_link_is_cut() {
         assert_eq!(broken, lost, "a sentence for each row with a loss: {told:#}");
     }
     assert_eq!(of(rows(&stored, "cut-off")[0], "lost"), 0, "its sessions wait for their clients: {stored:#}");
+    place.assert_swept();
+}
+
+/// A place with the system `bounded`: the scripted peer, whose option `refused` stands for the bound of a queue.
+fn bounded(script: &str) -> Place {
+    let place = Place::new();
+    let server = format!(
+        r#"
+[server.files."script.toml"]
+text = """
+{script}
+refuse = {{ at = [{{options.refused}}], code = 0x97 }}
+"""
+
+[full_queue]
+refused = "[0, 300], [1, 300], [2, 301], [2, 302]"
+
+[options.refused]
+kind = "text"
+default = ""
+doc = "messages that are refused"
+"#
+    );
+    let keys = "lossless = [\"pairs\"]\nqos = [1]\ndurable = true";
+    place.peer_system("bounded", keys, ("", "--script {dir}/script.toml"), &server);
+    place
+}
+
+#[test]
+fn what_a_full_queue_refuses_and_what_slow_subscribers_miss_is_in_its_row() {
+    // Sequences from 100 on are in the window: of each publisher 450 is swallowed, and 460 and 470 come twice.
+    let place = bounded(
+        "swallow = { at = [[0, 450], [1, 450], [2, 450]] }\n\
+         duplicate = { at = [[0, 460], [1, 460], [2, 460], [0, 470], [1, 470], [2, 470]] }",
+    );
+    let set = ["--set", "warmup=1s", "--set", "options.mqtt_version=5"];
+    let told = card(&place, &[&["bounded", "--out", "r"][..], &set].concat());
+    let of = |name: &str| {
+        let row = rows(&told, name)[0];
+        let keys = ["runs", "expected", "acked", "acked_lost", "refused", "lost", "duplicated", "reordered"];
+        keys.map(|key| row[key].as_u64().unwrap_or_else(|| panic!("{name}, {key}: {row:#}")))
+    };
+    for name in ["undisturbed", "slow"] {
+        assert_eq!(of(name), [1, 1_800, 1_800, 3, 0, 3, 6, 0], "{name}");
+    }
+    assert_eq!(of("full-queue"), [1, 1_796, 1_796, 3, 4, 3, 6, 0]);
+    let bound = rows(&told, "full-queue")[0]["bound"].as_str().unwrap();
+    assert!(bound.starts_with("options.refused = [0, 300]"), "{bound}");
+    let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
+    assert!(page.contains("4 messages were refused"), "the page says it");
+    // Both rows with slow subscribers test one promise, of two settings of the server.
+    let output = place.run(&["report", "r", "--promise", "survives slow consumer", "--json", "-q"]);
+    let promised: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let broken = promised["promise"]["broken"].as_array().unwrap().iter();
+    let counts: Vec<(u64, u64)> =
+        broken.map(|one| (one["acked_lost"].as_u64().unwrap(), one["acked"].as_u64().unwrap())).collect();
+    assert_eq!(counts, [(3, 1_800), (3, 1_796)], "{promised:#}");
+    place.assert_swept();
+}
+
+#[test]
+fn deliveries_again_are_counted_with_and_without_dup() {
+    let place = Place::new();
+    let script = "mqtt = { dup = { every = 19 }, redeliver = { every = 10 } }";
+    let peer = Peer::start(&place, "mqtt", script);
+    let set = ["--set", "qos=1", "--set", "pairs=1", "--set", "duration=4s", "--set", "warmup=1s"];
+    let told = card(&place, &[&[&*peer.endpoint, "--out", "r"][..], &set].concat());
+    let row = rows(&told, "undisturbed")[0];
+    // 400 messages of the window of 500; violations are counted in the warm-up, too.
+    assert_eq!((&row["duplicated"], &row["lost"], &row["acked_lost"]), (&40.into(), &0.into(), &0.into()), "{row:#}");
+    let runs = told["rows"].as_array().unwrap().iter().filter(|row| row["runs"] == 1).count() as u64;
+    let said = |statement: &str| {
+        let all = told["delivery"].as_array().unwrap();
+        let mut found = all.iter().filter(|row| row["statement"].as_str().is_some_and(|said| said.contains(statement)));
+        found.next().unwrap_or_else(|| panic!("{statement}: {told:#}"))["count"].as_u64().unwrap()
+    };
+    assert_eq!(runs, 2, "undisturbed and slow: the server is not pubmark's own: {told:#}");
+    assert_eq!((said("[MQTT-3.3.1-1]"), said("[MQTT-3.3.1-3]")), (50 * runs, 26 * runs));
+    let again = told["delivery"].as_array().unwrap().iter().find(|row| row["what"] == "arrived again").unwrap();
+    assert_eq!([&again["runs"], &again["count"]], [runs, 40 * runs]);
+}
+
+/// Mosquitto drops what passes its bound, although it has acknowledged it.
+#[test]
+fn a_mosquitto_with_a_bounded_queue_loses_acknowledged_messages_of_slow_subscribers() {
+    let place = Place::new();
+    let load = ["--set", "qos=1", "--set", "pairs=1", "--set", "rate=200", "--set", "duration=4s"];
+    let told = card(&place, &[&["mosquitto", "--out", "r"][..], &load].concat());
+    let of = |row: &Value, key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row:#}"));
+    let (slow, full) = (rows(&told, "slow")[0], rows(&told, "full-queue")[0]);
+    assert_eq!((of(slow, "acked_lost"), of(slow, "lost")), (0, 0), "its queue has no bound: {slow:#}");
+    // Of 800 messages, 400 are taken in the window, and 70 may wait.
+    assert!(of(full, "acked_lost") > 200, "{full:#}");
+    assert_eq!(full["bound"], "options.max_queued_messages = 50, options.max_inflight_messages = 20");
+    let records = place.records("r");
+    let own = records.iter().find(|run| run["cell"]["part"] == "full-queue").unwrap();
+    for key in ["acked", "acked_lost", "lost", "duplicated", "reordered", "expected"] {
+        assert_eq!(own["counts"][key], full[key], "{key} of the ledger");
+    }
+    let sentence = format!("{} of 800 acknowledged messages were lost", of(full, "acked_lost"));
+    assert!(told["broken"].to_string().contains(&sentence), "{told:#}");
+    if rows(&told, "full-disk")[0]["not_measured"].is_null() {
+        assert_eq!(rows(&told, "full-disk")[0]["runs"], 1, "{told:#}");
+    }
+    let promise = ["report", "r", "--promise", "survives slow consumer", "-q"];
+    let said = stdout(&place.run(&promise));
+    assert!(said.contains(&format!("({} of 800 acknowledged messages lost)", of(full, "acked_lost"))), "{said}");
     place.assert_swept();
 }

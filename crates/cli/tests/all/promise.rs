@@ -79,11 +79,20 @@ fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
 #[test]
 fn a_promise_that_is_none_or_that_nothing_tests_is_refused_before_anything_starts() {
     let place = place();
-    let all = ["survives cut link", "survives freeze", "survives kill", "survives power cut"];
+    let all = ["survives slow consumer", "survives full disk", "survives cut link", "survives freeze", "survives kill", "survives power cut"];
     refused(&place, &["run", "study.toml", "--promise", "survives flood", "--out", "r"], &all);
     let untested = ["no cell tests `survives kill`", "kill server at 2s for 1s"];
     refused(&place, &["run", "study.toml", "--promise", "survives kill", "--out", "r"], &untested);
     refused(&place, &["bench", "mosquitto", "--set", "promise=survives kill", "--out", "r"], &untested);
     refused(&place, &["report", "r", "--cards", "s"], &["--promise"]);
+    // Commands that rank nothing, and a search with nothing to rank or nothing that tests it.
+    let kill = ["--promise", "survives kill"];
+    let ranks = |arguments: &[&str], says: &[&str]| refused(&place, &[arguments, &kill].concat(), says);
+    let gates = ["ranks no systems", "kill server at 2s for 1s", "--require 'acked_lost = 0'"];
+    ranks(&["compare", "r", "s"], &gates);
+    ranks(&["ab", "mosquitto", "--a", "qos=0", "--b", "qos=1", "--fail-on", "p99 > +5%"], &gates);
+    ranks(&["capacity", "mosquitto", "--out", "r"], &["one system is not ranked"]);
+    ranks(&["capacity", "study.toml", "--only", "part=load", "--out", "r"], &["no run here tests `survives kill`"]);
+    refused(&place, &["capacity", "study.toml", "--cards", "s"], &["--promise"]);
     assert!(!place.path("r").exists());
 }

@@ -348,6 +348,13 @@ numbers! {
     ACKED_LOST = "acked_lost" [] Flow Counts Count LOWER, "acknowledged and lost",
         number(|run| count(run.counts.acked_lost.filter(|_| run.workload.qos > 0)?)),
         "acknowledged messages that a subscriber had not received when the drain ended";
+    /// Acknowledged messages that a subscriber did not receive, of those that were acknowledged.
+    ACKED_LOST_RATIO = "acked_lost_ratio" [] Flow Counts Share LOWER, "acknowledged and lost, share",
+        number(|run| {
+            let acked = Some(run.counts.acked).filter(|acked| run.workload.qos > 0 && *acked > 0)?;
+            Some(count(run.counts.acked_lost?)? / acked as f64)
+        }),
+        "`acked_lost` as a share of `acked`";
     /// Messages that were delivered later than `late_after`.
     LATE = "late" [] Flow LatencyP99 Count LOWER, "late",
         number(|run| count(run.counts.late).filter(|_| run.times.latency.is_some())),

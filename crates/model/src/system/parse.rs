@@ -12,7 +12,7 @@ use crate::units::{format_time, parse_time};
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "agent",
     "env",
     "install",
@@ -27,6 +27,7 @@ const TABLES: [&str; 14] = [
     "container.environment",
     "options.NAME",
     "fixed.NAME",
+    "full_queue",
 ];
 
 impl System {
@@ -45,6 +46,8 @@ impl System {
                 None if table.name.is_empty() => system.read_top(table, &mut errors),
                 None if table.name == "agent" => system.agent.read_sides(table, &mut errors),
                 None if table.name == "env" => system.agent.read_environment(table, &mut errors),
+                // Its options are read once all are known.
+                None if table.name == "full_queue" => {}
                 None if ["options", "fixed"].contains(&table.name.as_str()) && table.entries.is_empty() => {}
                 Some(("options", option)) => system.read_option(option, table, &mut errors),
                 Some(("fixed", name)) => system.read_fixed(name, table, &mut errors),
@@ -67,6 +70,9 @@ impl System {
             ));
         }
         system.options = options;
+        if let Some(table) = document.tables.iter().find(|table| table.name == "full_queue") {
+            system.read_full_queue(table, &mut errors);
+        }
         (system.server, system.install) = deployment.finish(&system, &mut errors);
         system.check(&mut errors);
         errors.sort_by_key(|error| error.offset.unwrap_or(usize::MAX));

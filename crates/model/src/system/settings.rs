@@ -119,6 +119,21 @@ impl System {
         self.options.push(spec);
     }
 
+    /// Reads the options that bound a queue. The options of the system are known.
+    pub(super) fn read_full_queue(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        for entry in &table.entries {
+            let Some(value) = entry.one(errors) else { continue };
+            let Some(option) = self.option(&entry.key) else {
+                errors.push(entry.unknown("full_queue", self.options.iter().map(|option| option.name.as_str())));
+                continue;
+            };
+            match option.kind.read(&value.text) {
+                Ok(read) => self.full_queue.push((entry.key.clone(), read)),
+                Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
+            }
+        }
+    }
+
     pub(super) fn read_fixed(&mut self, name: &str, table: &Table, errors: &mut Vec<Diagnostic>) {
         let mut fixed = Fixed { name: name.into(), value: String::new(), stock: None, why: String::new() };
         for entry in &table.entries {

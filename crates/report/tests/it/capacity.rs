@@ -9,7 +9,7 @@ const LOADS: [u64; 4] = [100, 200, 300, 400];
 
 /// Two systems at four loads, three runs each: `alpha` is late from 300 messages a
 /// second on, `beta` from 200. A run of `alpha` at 300 was disturbed.
-fn lab() -> Lab {
+pub fn lab() -> Lab {
     let mut lab = Lab::new(
         "[workload]\nduration = \"4s\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\nrate = [100, 200, 300, 400]\n[run]\nrepeats = 3\n\
          [capacity]\nuntil = \"p99 < 5ms\"\nwithin = \"10%\"\n",

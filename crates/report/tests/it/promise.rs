@@ -92,3 +92,41 @@ fn runs_that_say_nothing_of_the_promise_test_nothing() {
     assert_eq!(word(&report, "alpha"), "winner", "who was not tested is ranked, and named");
     assert!(report.terminal_whole(200, false).contains("Not tested for `survives freeze`: alpha, beta."));
 }
+
+#[test]
+fn capacities_are_ranked_without_who_broke_the_promise_on_its_card() {
+    let card = lab(|name, run| run.counts.acked_lost = Some(u64::from(name == "alpha") * 5)).report();
+    let mut searched = crate::capacity::lab().report();
+    let standings = |report: &Report| -> Vec<String> {
+        report.capacities().iter().map(|found| found.json()["standing"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(standings(&searched), ["winner", "behind"]);
+    assert!(card.tests(Promise::Freeze) && !searched.tests(Promise::Freeze));
+    searched.hold_to(Promise::Freeze, &[card]).unwrap();
+    assert_eq!(standings(&searched), ["left out", "alone"]);
+    let said = searched.terminal_whole(200, false);
+    assert!(said.contains("alpha (5 of 1000 acknowledged messages lost)"), "{said}");
+}
+
+#[test]
+fn slow_consumers_and_full_disks_test_promises_of_their_own() {
+    let mut lab = Lab::new(
+        "[axes]\nsystem = [\"alpha\", \"beta\"]\nqos = [1]\nrate = [100]\n[parts.slow]\nconsume = [50]\n\
+         [parts.disk]\nfault = [\"fill disk of server at 1s for 1s\"]\n",
+    );
+    let cells = pubmark_model::plan::cells(&lab.study).unwrap();
+    for cell in &cells {
+        lab.run(&cell.label(), 1, |run| {
+            let is_slow = cell.axes["part"] == "slow";
+            run.counts.acked = 100;
+            run.counts.acked_lost = Some(u64::from(is_slow == (cell.system.name == "beta")));
+        });
+    }
+    for (promise, broke, kept) in [(Promise::SlowConsumer, "beta", "alpha"), (Promise::FullDisk, "alpha", "beta")] {
+        let mut report = lab.report();
+        report.hold_to(promise, &[]).unwrap();
+        let outcome = report.promise().unwrap();
+        assert_eq!((outcome.broken[0].system.as_str(), outcome.kept[0].as_str()), (broke, kept), "{promise}");
+        assert_eq!((outcome.broken[0].acked, outcome.broken.len(), outcome.kept.len()), (100, 1, 1));
+    }
+}

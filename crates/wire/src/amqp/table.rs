@@ -75,6 +75,13 @@ pub fn put_flag(table: &mut Vec<u8>, name: &str, flag: bool) {
     flag.put(table);
 }
 
+/// Appends a name and a number to a table's bytes.
+pub fn put_integer(table: &mut Vec<u8>, name: &str, number: i64) {
+    Short(name.as_bytes()).put(table);
+    table.push(b'l');
+    table.extend_from_slice(&number.to_be_bytes());
+}
+
 /// Appends a name and a table to a table's bytes.
 pub fn put_table(table: &mut Vec<u8>, name: &str, value: FieldTable<'_>) {
     Short(name.as_bytes()).put(table);

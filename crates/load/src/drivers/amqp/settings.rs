@@ -6,7 +6,7 @@ use crate::session::{ClientSettings, SettingsError};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::amqp::{FieldTable, Frame, Method, headed, put_flag, put_table, put_text};
+use pubmark_wire::amqp::{FieldTable, Frame, Method, headed, put_flag, put_integer, put_table, put_text};
 use std::borrow::Cow;
 
 /// The one channel of a session.
@@ -88,6 +88,19 @@ impl AmqpSettings {
                 }
             }
             Some(other) => return Err(format!("queue_type: write classic, quorum or stream, and not `{other}`").into()),
+        }
+        let max_length = options.number("max_length");
+        let overflow = options.text("overflow").unwrap_or("drop-head");
+        if !["drop-head", "reject-publish"].contains(&overflow) {
+            return Err(format!("overflow: write drop-head or reject-publish, and not `{overflow}`").into());
+        }
+        if max_length > 0 && options.text("queue_type") == Some("stream") {
+            return Err("max_length: a stream has no such bound: leave it out, or choose another queue_type".into());
+        }
+        if max_length > 0 {
+            let length = i64::try_from(max_length).map_err(|_| format!("max_length: write {} at most", i64::MAX))?;
+            put_integer(&mut queue_arguments, "x-max-length", length);
+            put_text(&mut queue_arguments, "x-overflow", overflow);
         }
         let own_reply_queue = match options.text("reply_queue") {
             None | Some("direct") => false,

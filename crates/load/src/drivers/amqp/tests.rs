@@ -2,7 +2,7 @@ use super::super::conversation::{Conversation, HeardEvent, message, settings, se
 use super::*;
 use crate::session::{SubTopics, TopicShare};
 use pubmark_model::header::MIN_LEN;
-use pubmark_wire::amqp::{PERSISTENT, TRANSIENT, put_text};
+use pubmark_wire::amqp::{PERSISTENT, TRANSIENT, put_integer, put_text};
 
 fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> AmqpSettings {
     settings::<Amqp>("amqp://h", qos, durable, set).unwrap()
@@ -474,6 +474,18 @@ fn a_queue_has_the_type_that_was_asked_for_and_a_stream_is_read_from_its_beginni
         };
         let wanted = [table("x-queue-type", kind, is_named), table("x-stream-offset", "first", is_stream)];
         assert_eq!(tables, wanted, "{kind}");
+    }
+    let bounded = plain(1, true, &[("max_length", "50"), ("overflow", "reject-publish")]);
+    let mut wanted = Vec::new();
+    put_integer(&mut wanted, "x-max-length", 50);
+    put_text(&mut wanted, "x-overflow", "reject-publish");
+    assert_eq!(bounded.queue_arguments, wanted);
+    for (options, says) in [
+        (&[("max_length", "50"), ("overflow", "block")][..], "drop-head or reject-publish"),
+        (&[("max_length", "50"), ("queue_type", "stream")], "max_length: a stream has no such bound"),
+    ] {
+        let wrong = settings::<Amqp>("amqp://h", 1, true, options).err().unwrap().to_string();
+        assert!(wrong.contains(says), "{wrong}");
     }
     let wrong = settings::<Amqp>("amqp://h", 1, true, &[("queue_type", "lazy")]).err().unwrap().to_string();
     assert!(wrong.contains("classic, quorum or stream"), "{wrong}");

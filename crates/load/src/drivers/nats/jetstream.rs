@@ -75,10 +75,14 @@ impl JetStreamSettings {
         let batch = if is_pull { positive(options, "pull_batch")? } else { 0 };
         let stream = format!("pb{}", terms.run);
         let subjects = format!("{}pubmark.{}.>", options.text("prefix").unwrap_or_default(), terms.run);
-        let create = json!({
+        let mut create = json!({
             "name": stream, "subjects": [subjects], "storage": storage, "retention": "limits",
             "num_replicas": positive(options, "replicas")?,
         });
+        let max_length = options.number("max_length");
+        if max_length > 0 {
+            create["max_msgs_per_subject"] = max_length.into();
+        }
         let mut consumer = json!({"deliver_policy": "all", "replay_policy": "instant", "ack_policy": policy});
         if policy == "explicit" {
             consumer["ack_wait"] = options.time_ns("ack_wait").into();
