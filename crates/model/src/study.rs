@@ -22,6 +22,7 @@ use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::payload::{PayloadFiles, SizeFiles};
 use crate::profile::trace::TraceFiles;
+use crate::power::Power;
 use crate::promise::Promise;
 use crate::question::AskedQuestions;
 use crate::secret_name::is_secret_name;
@@ -352,6 +353,11 @@ impl Study {
     /// Returns the promise that ranked systems must not have broken, if the study names one.
     pub fn promise(&self) -> Option<Promise> {
         self.settings.promise
+    }
+
+    /// Returns what servers' folders lie on while their power is cut, if the study says so.
+    pub fn power(&self) -> Option<Power> {
+        self.settings.power
     }
 
     /// Sets that promise.

@@ -29,6 +29,12 @@ impl StudyPlan {
                 "add a part with qos 1 or 2 and fault = \"{fault}\", or measure cards and use `pubmark report --promise`"
             ))]);
         }
+        let cuts = |cell: &Cell| cell.skipped.is_some() || cell.faults.cuts_power();
+        let is_set = study.power().is_some() || cells.iter().any(|cell| cell.axes.contains_key("power"));
+        if is_set && !cells.iter().any(cuts) {
+            let error = Diagnostic::whole("power: no cell cuts the power of its server, so it would change nothing");
+            return Err(vec![error.help("add fault = \"cut power of server at 2s for 1s\", or leave `power` out")]);
+        }
         Ok(StudyPlan { study, cells })
     }
 

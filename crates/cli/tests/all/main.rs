@@ -42,6 +42,7 @@ mod known_answers;
 mod late;
 mod left_out;
 mod leftovers;
+mod ledger_disk;
 mod libraries;
 mod lifecycle;
 mod limits;
