@@ -4,8 +4,8 @@
 use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs, LedgerDiskArgs};
 use crate::failure::{Code, Failure};
-use pubmark_host::server::{keeper, ledger_disk};
 use pubmark_host::server::launch::{self, Launch};
+use pubmark_host::server::{keeper, ledger_disk};
 use pubmark_host::{heartbeat, serve, system_file};
 use pubmark_study::registry;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};

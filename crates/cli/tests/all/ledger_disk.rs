@@ -122,7 +122,8 @@ fn what_was_synced_stays_and_nothing_else() {
     overwritten.set_len(50).unwrap();
     overwritten.set_len(20_000).unwrap();
     let mut options = OpenOptions::new();
-    let mut each = options.append(true).create(true).custom_flags(nix::libc::O_DSYNC).open(ledger.path("each")).unwrap();
+    let mut each =
+        options.append(true).create(true).custom_flags(nix::libc::O_DSYNC).open(ledger.path("each")).unwrap();
     (0..77).for_each(|_| each.write_all(b"x").unwrap());
     ledger.write("sub/there", b"changed", false);
     // Its name is made durable by the last sync, and its bytes are not.
@@ -245,11 +246,9 @@ fn of_mapped_pages_those_stay_that_were_synced_and_settling_syncs_all() {
     if !Command::new("python3").args(["-c", "import mmap"]).status().is_ok_and(|status| status.success()) {
         return leave_out(test, "there is no python3 with mmap");
     }
-    for (syncs, settles, left) in [
-        ("pages.flush()", false, [b"AAAA", b"...."]),
-        ("", false, [b"....", b"...."]),
-        ("", true, [b"AAAA", b"BBBB"]),
-    ] {
+    for (syncs, settles, left) in
+        [("pages.flush()", false, [b"AAAA", b"...."]), ("", false, [b"....", b"...."]), ("", true, [b"AAAA", b"BBBB"])]
+    {
         let Some(mut ledger) = Ledger::over(test, false, |_| {}) else { return };
         ledger.write("mapped", &[b'.'; 8_192], true);
         assert!(maps(&ledger, syncs).unwrap().success());

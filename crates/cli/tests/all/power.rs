@@ -112,11 +112,11 @@ fn a_ledger_loses_exactly_what_was_acknowledged_and_not_synced() {
     if !can_cut_with(Power::Ledger, "power::a_ledger_loses_exactly_what_was_acknowledged_and_not_synced") {
         return;
     }
-    let times = if is_long("power::a_ledger_loses_exactly_what_was_acknowledged_and_not_synced, 20 cuts") { 20 } else { 6 };
+    let times =
+        if is_long("power::a_ledger_loses_exactly_what_was_acknowledged_and_not_synced, 20 cuts") { 20 } else { 6 };
     let place = stored("");
     for number in 0..times {
-        let (cut_ms, power) =
-            (500 + 83 * number, if number % 2 == 0 { Power::Ledger } else { Power::StrictLedger });
+        let (cut_ms, power) = (500 + 83 * number, if number % 2 == 0 { Power::Ledger } else { Power::StrictLedger });
         let sync = ["'before'", "'never'", "{ every = 100 }"][number as usize % 3];
         let bench = cut(&place, power, sync, cut_ms);
         let (acked, lost) = (bench.count("acked"), bench.count("acked_lost"));
@@ -126,8 +126,9 @@ fn a_ledger_loses_exactly_what_was_acknowledged_and_not_synced() {
         match sync {
             "'before'" => {
                 assert_eq!(lost, 0, "{counts}");
-                // What was synced just before the readings at both ends is not seen, and what was not acknowledged yet is.
-                assert!(flushes.abs_diff(acked) <= 4, "{acked} acknowledged, {flushes} syncs");
+                // One for each message, but for those at both ends: of the warm-up, or not acknowledged yet.
+                let most = bench.count("sent") + 50;
+                assert!(flushes > acked / 2 && flushes <= most, "{acked} acknowledged, {flushes} syncs");
             }
             "'never'" => assert_eq!((lost, bench.count("delivered"), flushes), (acked, 0, 0), "{counts}"),
             _ => assert_lost_since_last_hundred(&bench),
@@ -297,7 +298,11 @@ fn a_power_that_cannot_be_cut_is_said_before_anything_starts() {
         ["--fault", "fill disk of server at 1s for 1s", "--duration", "5s", "--set", "options.deployment=container"];
     refused(2, &mut place.command(&[&["bench", "mosquitto"][..], &fill].concat()), &["lies in a container"]);
     let fill = ["--fault", "fill disk of server at 1s for 1s", "--duration", "5s", "--set", "power=ledger"];
-    refused(2, &mut place.command(&[&["bench", "mosquitto"][..], &fill].concat()), &["has no size", "leave `power` out"]);
+    refused(
+        2,
+        &mut place.command(&[&["bench", "mosquitto"][..], &fill].concat()),
+        &["has no size", "leave `power` out"],
+    );
     refused(2, &mut place.command(&["bench", "mosquitto", "--set", "power=ledger"]), &["power", "no cell cuts"]);
     let contained = ["mosquitto", "--set", "options.deployment=container"];
     refused(2, &mut bench(&contained), &["lies in a container", "deployment = \"native\"", "kill server"]);
@@ -319,7 +324,7 @@ fn a_power_that_cannot_be_cut_is_said_before_anything_starts() {
 /// is the program. `None` if there can be none such here.
 fn as_nobody(place: &Place, script: &str) -> Option<std::process::Output> {
     const NOBODY: u32 = 65_534;
-    let first = "mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse && exec setpriv \
+    let first = "{ [ -e fuse ] || mknod fuse c 10 229; } && chmod 666 fuse && mount --bind fuse /dev/fuse && exec setpriv \
         --reuid=65534 --regid=65534 --clear-groups sh -c \"$0\"";
     for path in [place.0.path().to_owned(), place.tmp(), place.path("systems")] {
         std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).ok()?;
@@ -363,7 +368,7 @@ fn a_user_other_than_root_can_cut_the_power_over_a_ledger_and_leaves_none() {
     std::fs::remove_dir_all(place.path("r")).unwrap();
     let mounted = "grep -q ' pubmark ' /proc/self/mountinfo";
     let script = format!(
-        "{bench} --duration 60s >/dev/null 2>&1 & n=0; until {mounted} || [ $n = 600 ]; do n=$((n+1)); sleep 0.05; done
+        "{bench} --duration 60s >/dev/null 2>&1 & n=0; until ls t/*/server/store >/dev/null || [ $n = 600 ]; do n=$((n+1)); sleep 0.05; done
         below() {{ for one in $(cat /proc/$1/task/*/children); do echo $one; below $one; done; }}
         {mounted} && kill -9 $! $(below $!) && wait $!; {mounted} && echo left
         $PUBMARK bench mock --duration 100ms --repeats 1 --out m >/dev/null 2>&1; {mounted} || echo swept"

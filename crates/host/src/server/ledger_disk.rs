@@ -62,7 +62,9 @@ pub fn missing() -> Option<String> {
                 "there is no {DEVICE}: load the kernel module `fuse`, give the container that device, {instead}"
             ));
         }
-        Err(error) => return Some(format!("{DEVICE} cannot be used ({error}): allow this user to, {instead}")),
+        Err(error) => {
+            return Some(format!("{DEVICE} cannot be used ({error}): allow it (chmod 666 {DEVICE}), {instead}"));
+        }
         Ok(_) => {}
     }
     if geteuid().is_root() {

@@ -3,8 +3,8 @@
 
 use super::accounts::{Accounts, CpuTime};
 use super::disk::DiskCounts;
-use super::server_disk;
 use super::processes::{self, Counters};
+use super::server_disk;
 use crate::clock;
 use pubmark_model::record::{DiskFigures, Usage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};

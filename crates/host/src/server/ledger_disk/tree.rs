@@ -457,11 +457,15 @@ impl Tree {
         let mut reached = HashSet::from([ROOT]);
         let mut next = vec![ROOT];
         while let Some(folder) = next.pop() {
-            let Some(NodeContent::Folder(names, _)) = self.nodes.get(&folder).map(|node| &node.content) else { continue };
+            let Some(NodeContent::Folder(names, _)) = self.nodes.get(&folder).map(|node| &node.content) else {
+                continue;
+            };
             for (name, number) in names.clone() {
                 let is_folder = self.nodes.get(&number).map(Node::is_folder);
                 if is_folder.is_none_or(|is_folder| is_folder && reached.contains(&number)) {
-                    if let Some(NodeContent::Folder(names, _)) = self.nodes.get_mut(&folder).map(|node| &mut node.content) {
+                    if let Some(NodeContent::Folder(names, _)) =
+                        self.nodes.get_mut(&folder).map(|node| &mut node.content)
+                    {
                         names.remove(&name);
                     }
                     continue;
