@@ -339,3 +339,24 @@ fn ledgers(mountinfo: &str) -> Vec<PathBuf> {
     };
     mountinfo.lines().filter_map(point).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ledgers_are_told_from_other_mounts() {
+        let text = "43 27 0:39 / /tmp/a\\040b/server rw - fuse pubmark rw,user_id=0\n\
+            44 27 0:40 / /home/x/remote rw - fuse.sshfs host: rw\n\
+            45 27 8:1 / /tmp/pubmark rw - ext4 pubmark rw\nodd\n";
+        assert_eq!(ledgers(text), [Path::new("/tmp/a b/server")]);
+    }
+
+    #[test]
+    fn counts_are_those_of_the_mount() {
+        let store = tempfile::tempdir().unwrap();
+        assert_eq!(counts(store.path()), None);
+        fs::write(store.path().join(COUNTS), format!("{:020} {:020}", 2, 31)).unwrap();
+        assert_eq!(counts(store.path()), Some((2, 31)));
+    }
+}

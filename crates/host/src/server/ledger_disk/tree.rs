@@ -505,7 +505,9 @@ impl Tree {
         };
         let nodes = &mut self.nodes;
         self.changed_names.entry((folder, name.to_owned())).or_insert_with(|| {
-            before.iter().for_each(|number| drop(nodes.entry(*number).and_modify(|node| node.held += 1)));
+            if let Some(node) = before.and_then(|number| nodes.get_mut(&number)) {
+                node.held += 1;
+            }
             before
         });
         for (number, adds) in before.map(|number| (number, false)).into_iter().chain(to.map(|number| (number, true))) {
