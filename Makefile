@@ -29,6 +29,8 @@ PRETTIER  := prettier@3.10.1
 TEXTLINT  := textlint@15.8.0
 # Network namespaces, and ssh: a run over several hosts is played on this one.
 NETWORK   := iproute2 iptables openssh-server openssh-client
+# Servers whose power is cut without root.
+LEDGER    := fuse3
 # Servers in containers, and hosts that are containers; debootstrap makes the base of an image where none can be pulled.
 CONTAINERS := podman runc debootstrap
 # Pinned; they go into environments of their own, below $(CACHE)/test.
@@ -342,7 +344,7 @@ program-test:
 	@env -u MAKEFLAGS cargo build --quiet --locked -p pubmark
 
 packages-test: deps-format
-	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
+	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(LEDGER) $(BROWSER) $(NODE) $(PYTHON))
 	@$(MAKE) --no-print-directory deps-prose
 
 deps-web:

@@ -81,6 +81,7 @@ impl Calibrator<'_> {
             flows: Vec::new(),
             limits: Limits::default(),
             faults: Default::default(),
+            power: pubmark_model::power::Power::Disk,
             link: None,
             placement: Placement::default(),
             watch: None,

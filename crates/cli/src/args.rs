@@ -127,6 +127,9 @@ pub enum PubmarkCommand {
     /// Start a server under limits.
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Serve a server's folder, and take back what was not synced.
+    #[command(hide = true)]
+    LedgerDisk(LedgerDiskArgs),
     /// Remove the leftovers of a run from a server; reads the run from standard input.
     #[command(hide = true)]
     Remove,
@@ -482,6 +485,16 @@ pub struct AskKafkaArgs {
     pub leaders: bool,
     /// HOST:PORT of a broker's listener without TLS and login.
     pub address: String,
+}
+
+/// `pubmark ledger-disk`
+#[derive(Args)]
+pub struct LedgerDiskArgs {
+    /// Folder of the server; its content is kept beside it.
+    pub folder: PathBuf,
+    /// Make a name durable only when its folder is synced.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// `pubmark launch`

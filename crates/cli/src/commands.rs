@@ -69,6 +69,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
+        PubmarkCommand::LedgerDisk(args) => keep::ledger_disk(&args),
         PubmarkCommand::AskKafka(args) => ask_kafka::ask(&args),
         PubmarkCommand::Remove => leftovers::remove(),
         PubmarkCommand::Awake(args) => keep::awake(&args),

@@ -111,7 +111,7 @@ impl TestServer {
             dir: scratch.path().join("server"),
             log: scratch.path().join("server.log"),
             processors: &[],
-            disk: false,
+            disk: None,
             mesh: None,
             limits: Limits::default(),
             program: std::env::current_exe().map_err(not_here)?,

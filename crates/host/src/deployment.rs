@@ -17,6 +17,7 @@ use crate::{install, machine};
 use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
+use pubmark_model::power::Power;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerEndpoints, ServerLogin, ServerSpec};
@@ -44,9 +45,9 @@ pub struct DeployPlan {
     pub limits: Limits,
     /// True if subscriptions outlive it.
     pub durable: bool,
-    /// True if its folder lies on a disk of its own, whose power is cut, or which is filled, in the run.
+    /// What its folder lies on, if its power is cut in the run, or if that is filled.
     #[serde(default)]
-    pub own_disk: bool,
+    pub own_disk: Option<Power>,
     /// True if links between its members are cut in the run: they have networks of their own.
     #[serde(default)]
     pub own_networks: bool,
@@ -203,6 +204,7 @@ impl Deployed {
                 None => Some(first.server.started_s()),
             },
             limits: plan.limits,
+            power: plan.own_disk,
             applied: AppliedLimits {
                 cpus: applied.cpus,
                 memory_bytes: applied.memory_bytes,

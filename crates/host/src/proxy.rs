@@ -72,7 +72,7 @@ impl Proxy {
             dir: how.dir,
             log: how.log,
             processors: &[],
-            disk: false,
+            disk: None,
             mesh: None,
             limits: Limits::default(),
             program: how.program,

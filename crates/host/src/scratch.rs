@@ -1,6 +1,7 @@
 //! A folder for the socket files of one run, removed with the run.
 
 use crate::lock::{Lock, LockError};
+use crate::server::ledger_disk;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ impl Scratch {
     /// Removes the folder with its content, if it was made here.
     pub fn remove(&self) {
         if self.lock.get().is_some() {
-            let _ = std::fs::remove_dir_all(&self.path);
+            let _ = ledger_disk::remove_all(&self.path);
         }
     }
 
@@ -104,7 +105,7 @@ fn sweep_in(base: &Path) {
         let named = random.len() == DIGITS && random.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_mine = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == user;
         if named && entry.metadata().is_ok_and(is_mine) && Lock::is_abandoned(&entry.path()) {
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = ledger_disk::remove_all(&entry.path());
         }
     }
 }

@@ -17,14 +17,17 @@ pub mod keeper;
 mod keeper_client;
 pub mod launch;
 mod layout;
+pub mod ledger_disk;
 pub mod limits;
 mod log_watch;
 pub mod mesh;
 pub mod orders;
 pub mod password;
 pub mod ports;
+mod process_end;
 pub mod processes;
 pub mod sample;
+pub mod server_disk;
 pub mod watch;
 
 use crate::error::HostError;
@@ -81,6 +84,8 @@ pub struct Server {
     container: Option<Contained>,
     /// The file of its disk, if its power can be cut.
     disk: Option<PathBuf>,
+    /// The process that serves its ledger, if its folder lies on one.
+    ledger: Option<i32>,
     /// Secrets that quotes of its log may not contain.
     secrets: Secrets,
 }
@@ -215,7 +220,8 @@ impl Server {
             kept,
             group,
             container,
-            disk: plan.disk.then(|| disk::image_of(&plan.dir)),
+            disk: plan.disk.map(|_| disk::image_of(&plan.dir)),
+            ledger: None,
             secrets,
         };
         server.await_process(plan)?;
@@ -247,9 +253,10 @@ impl Server {
         self.kept.pid()
     }
 
-    /// Returns the CPU time of its keeper, ns.
+    /// Returns the CPU time of its keeper and of what serves its ledger, ns.
     pub fn keeper_cpu_ns(&self) -> Ns {
-        processes::counters(self.kept.pid()).map_or(0, |counters| counters.cpu_ns)
+        let own = [Some(self.kept.pid()), self.ledger].into_iter().flatten();
+        own.filter_map(processes::counters).map(|counters| counters.cpu_ns).sum()
     }
 
     /// Returns its ports by name; the main one has an empty name.
@@ -346,6 +353,7 @@ impl Server {
                 below_only: true,
                 accounts,
                 disk: self.disk.clone(),
+                ledger: self.ledger,
                 ..SampledProcesses::default()
             },
         }
@@ -383,7 +391,7 @@ impl Server {
             }
             FromKeeper::Answer(KeeperAnswer::Failed(why)) => self.exited = Some(Exit::Keeping(why)),
             FromKeeper::Gone => self.exited = Some(Exit::Keeping("its keeper was killed".into())),
-            FromKeeper::Answer(KeeperAnswer::Pid(_)) | FromKeeper::Nothing => {}
+            FromKeeper::Answer(KeeperAnswer::Pid(_) | KeeperAnswer::Mounted(_)) | FromKeeper::Nothing => {}
             FromKeeper::Answer(word) => {
                 if let KeeperAnswer::Restarted(_, pid) = word {
                     self.pid = pid;
@@ -443,6 +451,7 @@ impl Server {
                     self.pid = pid;
                     return Ok(());
                 }
+                FromKeeper::Answer(KeeperAnswer::Mounted(pid)) => self.ledger = Some(pid),
                 FromKeeper::Answer(KeeperAnswer::Failed(why)) => return Err(self.not_started(&why, None)),
                 FromKeeper::Nothing if Instant::now() < deadline => {}
                 FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long", None)),

@@ -8,6 +8,7 @@ mod clocks;
 mod cuts;
 mod finding;
 mod kill;
+mod ledger_disk;
 mod limit;
 mod loops;
 mod machine;
@@ -78,6 +79,7 @@ pub fn judge(
     judge.against(Reason::ResourceLimitHit, limited(record));
     judge.against(Reason::ResourceLimitHit, exhausted(record));
     judge.against(Reason::ResourceLimitHit, reached(record));
+    judge.against(Reason::LedgerDisk, ledger_disk::noted(record));
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
     if !latencies {

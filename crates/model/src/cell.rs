@@ -4,6 +4,7 @@ use crate::fault::Script;
 use crate::host::{HostSpec, Placement};
 use crate::link::{self, Link};
 use crate::options::Options;
+use crate::power::Power;
 use crate::protocol::Flow;
 use crate::system::System;
 use crate::tuning::Use;
@@ -48,6 +49,8 @@ pub struct Cell {
     pub limits: Limits,
     /// The scripted faults of its window.
     pub faults: Script,
+    /// What the server's folder lies on, if its power is cut.
+    pub power: Power,
     /// The link between clients and the server, if there is one.
     pub link: Option<Link>,
     /// The host of each part.

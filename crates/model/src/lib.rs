@@ -33,6 +33,7 @@ pub mod payload;
 pub mod payload_content;
 pub mod pin;
 pub mod plan;
+pub mod power;
 pub mod printable;
 pub mod profile;
 pub mod promise;

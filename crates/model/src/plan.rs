@@ -15,6 +15,7 @@ use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
 use crate::options::{OptionValues, Options};
+use crate::power::Power;
 use crate::protocol::Flow;
 use crate::setting::{FreshServer, Settings, Time, WindowLength, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
@@ -178,7 +179,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         has_expiries_and_aliases(system, &workload, &options)?;
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
-        power::can_cut_power(&faults, system, &placement, &options)?;
+        power::can_cut_power((&faults, settings.power), system, &placement, &options)?;
         cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         cluster::can_part(&faults, system, (&options, workload.tls), &placement)?;
         for fault in faults.on(Target::Host) {
@@ -197,6 +198,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     }
     Ok(Cell {
         faults,
+        power: settings.power.unwrap_or(Power::Disk),
         link,
         placement,
         watch,

@@ -27,6 +27,7 @@ use crate::fault::Script;
 pub use crate::figure_group::FigureGroup;
 use crate::link::Link;
 use crate::options::Options;
+use crate::power::Power;
 use crate::protocol::{ClientProcessors, PacingFigures, Role, RuntimeFigures, Stalls, SubscriberFigures};
 use crate::times::{self, TimeFigures};
 use crate::tuning::Tuning;
@@ -343,17 +344,22 @@ pub struct Deployment {
     /// `None` without such a disk, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskFigures>,
+    /// What its folder lay on, if its power was cut or its disk filled; `None` in records of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
 }
 
-/// What a block device was asked to write, by the kernel's count; with several members, all together.
+/// What a server's disk was asked to write, with several members, all together: by the kernel's count of a block device,
+/// or by a ledger, which counts syncs only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskFigures {
     /// Write requests, after the kernel merged adjacent ones.
-    pub writes: u64,
-    /// Flushes of its cache. Syncs at the same time share one, and a commit of the journal may need two.
+    pub writes: Option<u64>,
+    /// Flushes of its cache. Syncs at the same time share one, and a commit of the journal may need two. Of a ledger,
+    /// syncs that had something to make durable.
     pub flushes: u64,
     /// Time that these took, ns, to a millisecond.
-    pub flush_ns: Ns,
+    pub flush_ns: Option<Ns>,
 }
 
 /// A container, as its engine describes it.

@@ -12,6 +12,7 @@ use crate::link::Side;
 use crate::message_headers::MessageHeaders;
 use crate::payload::Payload;
 use crate::payload_content::PayloadContent;
+use crate::power::Power;
 use crate::promise::Promise;
 use crate::topic_set::{MOST_TOPICS, Subscriptions};
 use crate::tuning::Use;
@@ -270,6 +271,8 @@ keys! {
     fault: Script = Script::default();
     /// clients that connect over the link: subscribers, publishers or both (subscribers)
     link: Side;
+    /// what a server's folder lies on while its power is cut: disk, ledger or ledger-strict (disk)
+    power: Power;
     /// mean time to a failure of the link, exponential, 100ms or more
     mttf: Time<{ 100 * MILLISECOND }>;
     /// mean time to repair of the link, exponential, 10ms or more

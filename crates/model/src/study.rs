@@ -21,6 +21,7 @@ use crate::flow::{ALL, FLOW, StudyFlow};
 use crate::hosts::Hosts;
 use crate::options::OptionSpec;
 use crate::payload::{PayloadFiles, SizeFiles};
+use crate::power::Power;
 use crate::profile::trace::TraceFiles;
 use crate::promise::Promise;
 use crate::question::AskedQuestions;
@@ -352,6 +353,11 @@ impl Study {
     /// Returns the promise that ranked systems must not have broken, if the study names one.
     pub fn promise(&self) -> Option<Promise> {
         self.settings.promise
+    }
+
+    /// Returns what servers' folders lie on while their power is cut, if the study says so.
+    pub fn power(&self) -> Option<Power> {
+        self.settings.power
     }
 
     /// Sets that promise.

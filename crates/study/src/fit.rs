@@ -4,7 +4,7 @@ use crate::plan::StudyPlan;
 use crate::survey::{HostResources, HostSurvey, tool_of};
 use pubmark_host::install;
 use pubmark_host::server::attachment;
-use pubmark_host::server::{disk, mesh};
+use pubmark_host::server::{mesh, server_disk};
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::cluster::members_of;
@@ -32,7 +32,7 @@ const LINK: [&str; 10] =
     ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_jitter", "link_bandwidth", "placement"];
 
 /// Axes that determine the faults of a server.
-const FAULT: [&str; 3] = ["part", "system", "fault"];
+const FAULT: [&str; 4] = ["part", "system", "fault", "power"];
 
 /// Returns why a system cannot be used here, or `None` if it can. The caller supplies it.
 pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
@@ -90,7 +90,7 @@ fn no_proxy(cell: &Cell, survey: &HostSurvey) -> Option<String> {
 
 /// Returns why a cell's server cannot have a disk of its own here, whose power is cut, or which is filled.
 fn no_disk(cell: &Cell) -> Option<String> {
-    let why = Some(cell).filter(|cell| cell.faults.needs_disk()).and_then(|_| disk::missing())?;
+    let why = Some(cell).filter(|cell| cell.faults.needs_disk()).and_then(|_| server_disk::missing(cell.power))?;
     let what = if cell.faults.cuts_power() {
         "power of its server cannot be cut"
     } else {

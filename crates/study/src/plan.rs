@@ -25,6 +25,12 @@ impl StudyPlan {
                 "add a part with qos 1 or 2 and {keys}, or measure cards and use `pubmark report --promise`"
             ))]);
         }
+        let cuts = |cell: &Cell| cell.skipped.is_some() || cell.faults.cuts_power();
+        let is_set = plan.study.power().is_some() || plan.cells.iter().any(|cell| cell.axes.contains_key("power"));
+        if is_set && !plan.cells.iter().any(cuts) {
+            let error = Diagnostic::whole("power: no cell cuts the power of its server, so it would change nothing");
+            return Err(vec![error.help("add fault = \"cut power of server at 2s for 1s\", or leave `power` out")]);
+        }
         Ok(plan)
     }
 

@@ -66,6 +66,7 @@ mod tests {
             limits: Limits::default(),
             settings: pubmark_model::tuning::Use::default(),
             faults: Script::default(),
+            power: pubmark_model::power::Power::Disk,
             link: None,
             placement: Default::default(),
             watch: None,

@@ -40,6 +40,7 @@ mod join;
 mod kafka;
 mod known_answers;
 mod late;
+mod ledger_disk;
 mod left_out;
 mod leftovers;
 mod libraries;

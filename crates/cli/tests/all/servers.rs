@@ -48,7 +48,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
         dir: place.path("scratch").join("server"),
         log: place.path("server.log"),
         processors: &[],
-        disk: false,
+        disk: None,
         mesh: None,
         limits: Limits::default(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),

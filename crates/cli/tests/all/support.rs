@@ -151,7 +151,7 @@ command = ["sh", "-c", "{first} sleep 1000000 | '{program}' peer --protocol mqtt
             dir: self.path("server"),
             log: self.path("server.log"),
             processors: &[],
-            disk: false,
+            disk: None,
             mesh: None,
             limits: Limits::default(),
             program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),

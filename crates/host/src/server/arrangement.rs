@@ -13,6 +13,7 @@ use nix::libc::RLIM_INFINITY;
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
 use pubmark_model::cell::Limits;
+use pubmark_model::power::Power;
 use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
@@ -44,8 +45,8 @@ pub struct StartPlan<'a> {
     pub dir: PathBuf,
     /// File for everything that it prints; an older log is overwritten.
     pub log: PathBuf,
-    /// True if its folder lies on a disk of its own, whose power can be cut, and which can be filled.
-    pub disk: bool,
+    /// What its folder lies on, if its power can be cut, or if it can be filled.
+    pub disk: Option<Power>,
     /// Networks of all members, if they have their own; their addresses are in `places`.
     pub mesh: Option<&'a Mesh>,
     /// Limits on processors and memory.

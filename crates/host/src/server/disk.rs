@@ -39,38 +39,45 @@ const BUSY: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What a block device has done since it was made: `writes`, `flushes` and `flush_ms` of
-/// `/sys/block/NAME/stat`.
+/// `/sys/block/NAME/stat`. Of a ledger, only syncs are known, as flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounts {
-    writes: u64,
+    writes: Option<u64>,
     flushes: u64,
-    flush_ms: u64,
+    flush_ms: Option<u64>,
 }
 
 impl DiskCounts {
     /// Parses the line of a device. `None` before Linux 5.5, which did not count flushes.
     fn parse(text: &str) -> Option<DiskCounts> {
         let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
-        Some(DiskCounts { writes: *fields.get(4)?, flushes: *fields.get(15)?, flush_ms: *fields.get(16)? })
+        let (writes, flush_ms) = (Some(*fields.get(4)?), Some(*fields.get(16)?));
+        Some(DiskCounts { writes, flushes: *fields.get(15)?, flush_ms })
+    }
+
+    /// Returns the counts of a ledger, which knows its syncs only.
+    pub(super) fn of_syncs(syncs: u64) -> DiskCounts {
+        DiskCounts { writes: None, flushes: syncs, flush_ms: None }
     }
 
     /// Returns what was done since an earlier reading.
     pub fn since(self, then: DiskCounts) -> DiskFigures {
+        let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         DiskFigures {
-            writes: self.writes.saturating_sub(then.writes),
+            writes: grown(self.writes, then.writes),
             flushes: self.flushes.saturating_sub(then.flushes),
-            flush_ns: self.flush_ms.saturating_sub(then.flush_ms).saturating_mul(MILLISECOND),
+            flush_ns: grown(self.flush_ms, then.flush_ms).map(|ms| ms.saturating_mul(MILLISECOND)),
         }
     }
 }
 
-/// Returns the file of the disk of a server's folder.
+/// Returns the file of the disk of a server's folder, or the folder of its ledger's store.
 pub fn image_of(folder: &Path) -> PathBuf {
     folder.with_extension("disk")
 }
 
 /// Returns the loop device of a disk's file and the number of its attachment, with its counts so far.
-pub fn counts(image: &Path) -> Option<((String, String), DiskCounts)> {
+pub(super) fn counts(image: &Path) -> Option<((String, String), DiskCounts)> {
     let image = image.canonicalize().ok()?;
     let is_its = |device: &PathBuf| {
         let file = fs::read_to_string(device.join("loop/backing_file"));
@@ -103,22 +110,26 @@ pub enum DiskError {
     /// A program failed, or took too long.
     #[error("the server's disk: {0}")]
     Program(#[from] CommandError),
+    /// The process of a ledger failed, or took too long.
+    #[error("the server's disk: {0}")]
+    Ledger(String),
+    /// A ledger has no size.
+    #[error("the server's disk: a ledger cannot be filled")]
+    Endless,
 }
 
-fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> DiskError {
+pub(super) fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> DiskError {
     move |source| DiskError::Step { what, source: source.into() }
 }
 
-/// Returns why no server's power can be cut on this machine, and what to do; `None` if it can.
-pub fn missing() -> Option<String> {
+/// Returns why there can be no such disk on this machine, and what to do; `None` if there can.
+pub(super) fn missing() -> Option<String> {
+    let instead = "set power = \"ledger\", or kill the server instead";
     if !geteuid().is_root() {
-        return Some("a disk can only be mounted by root: run pubmark as root, or kill the server instead".into());
+        return Some(format!("a disk can only be mounted by root: run pubmark as root, {instead}"));
     }
     if !capable(SYS_ADMIN) {
-        return Some(
-            "root may not mount here (no CAP_SYS_ADMIN): give the container that right, or kill the server instead"
-                .into(),
-        );
+        return Some(format!("root may not mount here (no CAP_SYS_ADMIN): give the container that right, {instead}"));
     }
     if !Path::new("/dev/loop-control").exists() {
         return Some("there is no /dev/loop-control: load the kernel module `loop`".into());
@@ -144,9 +155,7 @@ impl Disk {
         file.set_len(SIZE).map_err(step("its file cannot be made"))?;
         let lazily = "lazy_itable_init=0,lazy_journal_init=0";
         run(&["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "65536", "-E", lazily], &[&disk.image])?;
-        unshare(CloneFlags::CLONE_NEWNS).map_err(step("no mounts of its own"))?;
-        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(step("no mounts of its own"))?;
+        part_mounts()?;
         let beside = folder.with_extension("mount");
         fs::create_dir(&beside).map_err(step("no folder to mount it"))?;
         run(&["mount", "-o", "loop"], &[&disk.image, &beside])?;
@@ -223,6 +232,15 @@ impl Disk {
     }
 }
 
+/// Has the calling thread, and the processes that it starts, see other mounts than the rest of the machine.
+pub(super) fn part_mounts() -> Result<(), DiskError> {
+    let apart = || {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
+    };
+    apart().map_err(step("no mounts of its own"))
+}
+
 /// Runs a program to its end.
 fn run(words: &[&str], paths: &[&Path]) -> Result<(), DiskError> {
     let words = words.iter().map(|word| (*word).to_owned());
@@ -256,9 +274,9 @@ mod tests {
     fn writes_and_flushes_are_read_from_the_line_of_a_device() {
         let line = "  1 2 3 4 50 6 7 8 0 10 11 0 0 0 0 120 7\n";
         let then = DiskCounts::parse(line).unwrap();
-        assert_eq!(then, DiskCounts { writes: 50, flushes: 120, flush_ms: 7 });
-        let now = DiskCounts { writes: 53, flushes: 124, flush_ms: 9 };
-        assert_eq!(now.since(then), DiskFigures { writes: 3, flushes: 4, flush_ns: 2_000_000 });
+        assert_eq!(then, DiskCounts { writes: Some(50), flushes: 120, flush_ms: Some(7) });
+        let now = DiskCounts { writes: Some(53), flushes: 124, flush_ms: Some(9) };
+        assert_eq!(now.since(then), DiskFigures { writes: Some(3), flushes: 4, flush_ns: Some(2_000_000) });
         assert_eq!(DiskCounts::parse("1 2 3 4 50 6 7 8 0 10 11"), None, "before Linux 5.5");
         assert_eq!(DiskCounts::parse("garbage"), None);
     }
@@ -298,7 +316,7 @@ mod tests {
             each
         });
         let ((synced, bytes), (unsynced, _)) = each.join().unwrap();
-        assert!(synced.writes >= SYNCS && synced.flushes >= SYNCS, "{synced:?}");
+        assert!(synced.writes >= Some(SYNCS) && synced.flushes >= SYNCS, "{synced:?}");
         assert!(bytes >= SYNCS * 4_096, "a page for each sync: {bytes}");
         assert!(unsynced.flushes < SYNCS, "{unsynced:?}");
     }

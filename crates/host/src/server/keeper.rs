@@ -10,10 +10,12 @@
 //! input.
 
 use super::accounts::processes_in;
-use super::disk::{Disk, DiskError};
+use super::disk::DiskError;
 use super::limits;
 use super::orders::{EngineOrders, KeepPlan, KeeperAnswer, KeeperOrder};
+use super::process_end::ProcessEnd;
 use super::processes::{self, MARKER};
+use super::server_disk::ServerDisk;
 use crate::clock;
 use crate::log::Log;
 use nix::errno::Errno;
@@ -23,7 +25,6 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use pubmark_model::units::Ns;
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, BufRead, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -65,8 +66,8 @@ enum Event {
 
 struct Keeper<W> {
     plan: KeepPlan,
-    /// The disk that the server's folder lies on, if its power can be cut.
-    disk: Option<Disk>,
+    /// What the server's folder lies on, if its power can be cut.
+    disk: Option<ServerDisk>,
     log: Result<Log, Arc<io::Error>>,
     output: W,
     events: Receiver<Event>,
@@ -164,9 +165,12 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
 impl<W: Write> Keeper<W> {
     /// Starts what is planned, and waits until the coordinator is done.
     fn serve(&mut self) {
-        if self.plan.disk {
-            match Disk::make(&self.plan.folder) {
-                Ok(disk) => self.disk = Some(disk),
+        if let Some(power) = self.plan.disk {
+            match ServerDisk::make(power, &self.plan.folder) {
+                Ok(disk) => {
+                    disk.process().into_iter().for_each(|pid| self.say(&KeeperAnswer::Mounted(pid)));
+                    self.disk = Some(disk);
+                }
                 Err(error) => {
                     self.say(&error.into());
                     return self.closed();
@@ -211,6 +215,9 @@ impl<W: Write> Keeper<W> {
                 Event::Reaped(pid, end) if self.beside == Some(pid) => {
                     return Some(KeeperAnswer::Exited(format!("what ran beside it ended: {end}")));
                 }
+                Event::Reaped(pid, end) if self.ledger() == Some(pid) => {
+                    return Some(KeeperAnswer::Failed(format!("what served its ledger ended: {end}")));
+                }
                 Event::Reaped(..) | Event::Childless => continue,
                 Event::KeeperOrder(KeeperOrder::Start) if server.is_some() => continue,
                 Event::KeeperOrder(order) if self.plan.engine.is_some() => match self.by_engine(order, &mut server) {
@@ -223,17 +230,17 @@ impl<W: Write> Keeper<W> {
                     server = None;
                     KeeperAnswer::Killed(self.kill())
                 }
-                Event::KeeperOrder(KeeperOrder::Settle) => match self.disk.as_ref().map(Disk::settle) {
+                Event::KeeperOrder(KeeperOrder::Settle) => match self.disk.as_mut().map(ServerDisk::settle) {
                     Some(Ok(at_ns)) => KeeperAnswer::Settled(at_ns),
                     Some(Err(error)) => return Some(error.into()),
                     None => continue,
                 },
-                Event::KeeperOrder(KeeperOrder::FillDisk) => match self.disk.as_ref().map(Disk::fill) {
+                Event::KeeperOrder(KeeperOrder::FillDisk) => match self.disk.as_mut().map(ServerDisk::fill) {
                     Some(Ok(at_ns)) => KeeperAnswer::Filled(at_ns),
                     Some(Err(error)) => return Some(error.into()),
                     None => return Some(no_disk()),
                 },
-                Event::KeeperOrder(KeeperOrder::FreeDisk) => match self.disk.as_ref().map(Disk::free) {
+                Event::KeeperOrder(KeeperOrder::FreeDisk) => match self.disk.as_mut().map(ServerDisk::free) {
                     Some(Ok(at_ns)) => KeeperAnswer::Freed(at_ns),
                     Some(Err(error)) => return Some(error.into()),
                     None => return Some(no_disk()),
@@ -278,11 +285,11 @@ impl<W: Write> Keeper<W> {
 
     /// Cuts the power of the server's disk first, so that nothing that the server writes is kept any more.
     fn cut_power(&mut self) -> Result<KeeperAnswer, DiskError> {
-        let Some(at_ns) = self.disk.as_ref().map(Disk::fail).transpose()? else {
+        let Some(at_ns) = self.disk.as_mut().map(ServerDisk::fail).transpose()? else {
             return Ok(no_disk());
         };
         let killed_ns = self.kill();
-        let back_ns = self.disk.as_ref().map(Disk::replay).transpose()?;
+        let back_ns = self.disk.as_mut().map(ServerDisk::replay).transpose()?;
         Ok(KeeperAnswer::PowerCut(at_ns, killed_ns, back_ns.unwrap_or(killed_ns)))
     }
 
@@ -475,12 +482,18 @@ impl<W: Write> Keeper<W> {
         while !matches!(self.event(None), Some(Event::Closed) | None) {}
     }
 
+    /// Returns the process that serves the ledger, which is not the server's.
+    fn ledger(&self) -> Option<i32> {
+        self.disk.as_ref().and_then(ServerDisk::process)
+    }
+
     /// Returns the remaining processes of the server.
     fn left(&self) -> Vec<i32> {
         let mut left = processes::descendants(std::process::id() as i32);
         left.extend(self.plan.groups.iter().flat_map(|group| processes_in(group)));
         left.sort_unstable();
         left.dedup();
+        left.retain(|pid| Some(*pid) != self.ledger());
         left
     }
 
@@ -502,7 +515,7 @@ impl<W: Write> Keeper<W> {
         }
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
         limits::remove(&self.plan.groups);
-        self.disk.take().into_iter().for_each(Disk::remove);
+        self.disk.take().into_iter().for_each(ServerDisk::remove);
         self.plan.remove.iter().for_each(|folder| remove_with_others(folder));
     }
 
@@ -517,7 +530,8 @@ impl<W: Write> Keeper<W> {
     fn wait_empty(&mut self, deadline: Instant, signal: Option<Signal>) {
         loop {
             let left = self.left();
-            if left.is_empty() && !self.reaping || Instant::now() >= deadline {
+            // While there is a ledger, there is a child.
+            if left.is_empty() && (!self.reaping || self.ledger().is_some()) || Instant::now() >= deadline {
                 return;
             }
             if let Some(signal) = signal {
@@ -551,23 +565,6 @@ fn launcher() -> Command {
     launch.arg("launch").arg("--parent").arg(std::process::id().to_string());
     launch.stdin(Stdio::null()).process_group(0);
     launch
-}
-
-/// The way in which a process ended.
-#[derive(Debug)]
-enum ProcessEnd {
-    Exit(i32),
-    Signal(Signal),
-}
-
-/// Worded like the standard library.
-impl fmt::Display for ProcessEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProcessEnd::Exit(code) => write!(f, "exit status: {code}"),
-            ProcessEnd::Signal(signal) => write!(f, "signal: {} ({signal})", *signal as i32),
-        }
-    }
 }
 
 /// Returns the event of an ended process.

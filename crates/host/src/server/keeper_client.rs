@@ -1,6 +1,7 @@
 //! The coordinator's end of a keeper.
 
 use super::keeper::{CLEAN_UP, KILLING};
+use super::ledger_disk;
 use super::orders::{KeepPlan, KeeperAnswer, KeeperOrder};
 use super::{limits, processes};
 use crate::error::HostError;
@@ -160,7 +161,7 @@ impl Kept {
         }
         limits::remove(&self.plan.groups);
         for folder in &self.plan.remove {
-            let _ = std::fs::remove_dir_all(folder);
+            let _ = ledger_disk::remove_all(folder);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What coordinator and keeper say to each other: a plan, orders and answers, each a line of JSON.
 
 use super::disk::DiskError;
+use pubmark_model::power::Power;
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
 use serde::{Deserialize, Serialize};
@@ -37,9 +38,9 @@ pub struct KeepPlan {
     pub groups: Vec<PathBuf>,
     /// Processors that the server is bound to; all if empty.
     pub cpus: Vec<usize>,
-    /// True if the working folder lies on a disk of its own, whose power can be cut.
+    /// What the working folder lies on, if its power can be cut.
     #[serde(default)]
-    pub disk: bool,
+    pub disk: Option<Power>,
     /// True if keeper and server have a network of their own.
     #[serde(default)]
     pub own_network: bool,
@@ -122,6 +123,8 @@ pub enum KeeperAnswer {
     Restarted(Ns, i32),
     /// The server has been started: its process.
     Pid(i32),
+    /// The ledger is mounted: the process that serves it.
+    Mounted(i32),
     /// The server has ended: how.
     Exited(String),
     /// The server was not started: why.

@@ -2,8 +2,9 @@
 //! at its edges, memory within it.
 
 use super::accounts::{Accounts, CpuTime};
-use super::disk::{self, DiskCounts};
+use super::disk::DiskCounts;
 use super::processes::{self, Counters};
+use super::server_disk;
 use crate::clock;
 use pubmark_model::record::{DiskFigures, Usage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -69,6 +70,8 @@ pub struct SampledProcesses {
     pub made_anew: bool,
     /// The file of its disk, if its power can be cut.
     pub disk: Option<PathBuf>,
+    /// The process that serves its ledger, which is excluded.
+    pub ledger: Option<i32>,
 }
 
 impl SampledProcesses {
@@ -77,6 +80,7 @@ impl SampledProcesses {
         let mut found = processes::descendants(self.root);
         found.extend((!self.below_only && processes::lives(self.root)).then_some(self.root));
         found.extend(self.accounts.processes());
+        found.retain(|pid| Some(*pid) != self.ledger);
         found.sort_unstable();
         found.dedup();
         found
@@ -118,16 +122,16 @@ type Disks = BTreeMap<(String, String), DiskCounts>;
 
 /// Returns the counts of each member's disk.
 fn disks_of(watched: &[SampledProcesses]) -> Disks {
-    watched.iter().filter_map(|one| disk::counts(one.disk.as_ref()?)).collect()
+    watched.iter().filter_map(|one| server_disk::counts(one.disk.as_ref()?)).collect()
 }
 
 /// Returns what disks did between two readings; `None` if there was none.
 fn disk_figures(began: &Disks, ended: &Disks) -> Option<DiskFigures> {
     let each = began.iter().filter_map(|(device, then)| Some(ended.get(device)?.since(*then)));
     each.reduce(|sum, one| DiskFigures {
-        writes: sum.writes + one.writes,
+        writes: sum.writes.zip(one.writes).map(|(sum, one)| sum + one),
         flushes: sum.flushes + one.flushes,
-        flush_ns: sum.flush_ns + one.flush_ns,
+        flush_ns: sum.flush_ns.zip(one.flush_ns).map(|(sum, one)| sum + one),
     })
 }
 
@@ -288,7 +292,9 @@ fn sample(
     }
     ended.group = ended.group.map(|group| [group, killed.group].into_iter().sum());
     ended.throttled_ns += killed.throttled_ns;
-    let all = spent(&began, &ended);
+    let mut all = spent(&began, &ended);
+    // A write to a ledger is none to the kernel's disk.
+    all.written_bytes.take_if(|_| watched.iter().any(|one| one.ledger.is_some()));
     let mut course = course.map(UsageReadings::into_readings).unwrap_or_default();
     if to_ns.is_none() {
         course.push(UsageReading { at_ns: ended.at, used: all, samples: memory.sums.len() });

@@ -115,6 +115,7 @@ mod tests {
             flows: Vec::new(),
             limits: Limits::default(),
             faults: Default::default(),
+            power: pubmark_model::power::Power::Disk,
             link: None,
             placement: Default::default(),
             watch: None,

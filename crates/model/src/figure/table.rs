@@ -548,15 +548,15 @@ numbers! {
         "the same, per sent message";
     /// Write requests to the disk whose power is cut.
     DISK_WRITES = "disk_writes" [] Server Cost Count LOWER, "writes of the disk",
-        number(|run| count(disk(run)?.writes)),
+        number(|run| count(disk(run)?.writes?)),
         "write requests to the server's disk, until its power was cut; only with that fault";
     /// Flushes of the disk whose power is cut.
     DISK_FLUSHES = "disk_flushes" [] Server Cost Count LOWER, "flushes of the disk",
         number(|run| count(disk(run)?.flushes)),
-        "flushes of that disk: syncs at the same time share one, and a sync may need two";
+        "flushes of that disk: syncs at the same time share one, and a sync may need two; of a ledger, its syncs";
     /// Time of the flushes of the disk whose power is cut, ns.
     DISK_FLUSH_TIME = "disk_flush_time_ns" ["disk_flush_time"] Server Cost Ns LOWER, "time in flushes",
-        number(|run| count(disk(run)?.flush_ns)), step |_| 1e6,
+        number(|run| count(disk(run)?.flush_ns?)), step |_| 1e6,
         "time that these flushes took";
     /// Context switches of generator and server for a delivered message.
     SWITCHES = "context_switches_per_message" ["context_switches"] Machine Cost PerMessage LOWER, "context switches per message",

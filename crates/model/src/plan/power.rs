@@ -4,12 +4,13 @@ use crate::diagnostic::Diagnostic;
 use crate::fault::{Act, Script, Target};
 use crate::host::Placement;
 use crate::options::{OptionValues, Options};
+use crate::power::Power;
 use crate::system::System;
 
 /// Checks that the server whose power is cut, or whose disk is filled, is on this machine, and that its data is in its own folder: that becomes
 /// a disk.
 pub fn can_cut_power(
-    faults: &Script,
+    (faults, power): (&Script, Option<Power>),
     system: &System,
     placement: &Placement,
     options: &Options,
@@ -21,6 +22,11 @@ pub fn can_cut_power(
     let refuse = |why: &str, help: &str| {
         Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))
     };
+    let is_ledger = power.is_some_and(Power::is_ledger);
+    if let Some(fault) = faults.on(Target::Server).find(|fault| fault.what == Act::FillDisk && is_ledger) {
+        let why = format!("`{fault}` cannot be done to a ledger, which has no size");
+        return Err(Diagnostic::whole(why).help("leave `power` out, or leave that fault out"));
+    }
     if !placement.server.reach.is_empty() {
         let why = "its server is on another host, whose disks are not pubmark's";
         return refuse(why, "run pubmark on that host, or use `kill server at … for …`");

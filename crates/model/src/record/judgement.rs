@@ -37,6 +37,8 @@ pub enum Reason {
     ServerDied,
     /// A limit was reached.
     ResourceLimitHit,
+    /// The server's folder lay on a ledger, which writes no disk.
+    LedgerDisk,
     /// The run could not be made.
     Failed,
     /// A reason that only a later pubmark knows.
@@ -61,6 +63,7 @@ impl fmt::Display for Reason {
             Reason::NoisyMachine => "noisy-machine",
             Reason::ServerDied => "server-died",
             Reason::ResourceLimitHit => "resource-limit-hit",
+            Reason::LedgerDisk => "ledger-disk",
             Reason::Failed => "failed",
             Reason::Later(word) => word.word(),
         })

@@ -8,6 +8,7 @@ use crate::link::Side;
 use crate::message_headers::MessageHeaders;
 use crate::payload::Payload;
 use crate::payload_content::PayloadContent;
+use crate::power::Power;
 use crate::promise::Promise;
 use crate::topic_set::Subscriptions;
 use crate::tuning::Use;
@@ -389,4 +390,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Choice, Subscriptions, PayloadContent, MessageHeaders: HAS_COMMAS, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Promise, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Choice, Subscriptions, PayloadContent, MessageHeaders: HAS_COMMAS, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, StopRule, WindowLength, FreshServer, Power, Promise, Watch: HAS_COMMAS);

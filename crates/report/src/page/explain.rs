@@ -74,6 +74,10 @@ pub fn reason(reason: Reason) -> Explanation {
             "A limit was hit: memory, disk, a quota or a full queue of the server, open files, ports or processors.",
             "Raise the limit or lower the load; pubmark doctor shows the machine's limits.",
         ),
+        Reason::LedgerDisk => (
+            "The server's data lay on a file system of pubmark's own, which writes no disk: its syncs take no time of one.",
+            "Quote the losses only; measure latencies on a real disk, in another run.",
+        ),
         Reason::MessagesRefused => (
             "The server refused messages, in words or by a code.",
             "Change what the reason beside it names: rights of the user, settings of the server, or the message.",
@@ -98,12 +102,13 @@ pub fn reasons<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BTreeMap<String
 }
 
 /// Every reason.
-const REASONS: [Reason; 15] = [
+const REASONS: [Reason; 16] = [
     Reason::GeneratorSaturated,
     Reason::NotSteady,
     Reason::OfferedRateMissed,
     Reason::ConnectionsMissed,
     Reason::MessagesLost,
+    Reason::LedgerDisk,
     Reason::MessagesRefused,
     Reason::Duplicates,
     Reason::Reordered,

@@ -346,7 +346,7 @@ impl<'h> Processes<'h> {
             deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
             limits: cell.limits.on(&host.spec),
             durable: cell.workload.durable,
-            own_disk: cell.faults.needs_disk(),
+            own_disk: cell.faults.needs_disk().then_some(cell.power),
             own_networks: cell.faults.cuts_members(),
             tls: cell.workload.tls,
             processors: cell.workload.pin.of_server().to_vec(),
