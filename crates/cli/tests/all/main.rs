@@ -77,4 +77,5 @@ mod tls;
 mod topics;
 mod traces;
 mod watched;
+mod wills;
 mod wire;

@@ -14,6 +14,7 @@ mod expressions;
 mod figures;
 mod html;
 mod lab;
+mod last_will;
 mod languages;
 mod page;
 mod promise;
