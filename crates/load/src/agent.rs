@@ -18,7 +18,8 @@ pub use identity::{AgentInfo, BUILT_IN};
 use identity::{MOCK, features};
 use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{
-    AgentHello, Command, ConnectionEnd, Event, Flow, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, Stalls, VERSION,
+    AgentHello, Command, ConnectionEnd, Event, Flow, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH,
+    Stalls, VERSION,
 };
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;

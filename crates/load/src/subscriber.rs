@@ -18,8 +18,8 @@ use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
 pub use capacity::ledger_capacity;
-pub use last_will::WillRecord;
 use last_will::WillArrivals;
+pub use last_will::WillRecord;
 pub use late_start::LateStart;
 use pubmark_model::counts::ByteCounts;
 use pubmark_model::header::{END, Header, PROBE, SENT_LEN, WILL, WILL_LEN};
@@ -319,7 +319,14 @@ impl IncomingStreams {
     pub fn new(workload: &Workload, hears: Range<u32>) -> IncomingStreams {
         let capacity = ledger_capacity(workload);
         let streams = hears.clone().map(|_| Stream::new(capacity)).collect();
-        IncomingStreams { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0, wills: None, late_start: None }
+        IncomingStreams {
+            unheard: hears.len() as u32,
+            hears,
+            streams,
+            any_arrival_ns: 0,
+            wills: None,
+            late_start: None,
+        }
     }
 
     /// Records a message that arrived at `now`.

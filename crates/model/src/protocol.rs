@@ -12,6 +12,7 @@ mod result;
 mod sequences;
 
 pub use crate::counts::{LedgerCounts, PublisherTotal};
+pub use crate::last_will::ConnectionEnd;
 use crate::options::Options;
 pub use crate::role::Role;
 use crate::units::Ns;
@@ -19,7 +20,6 @@ use crate::workload::Workload;
 pub use answer::{NoSuchDriver, UnknownOption};
 pub use churn::ChurnResult;
 pub use hello::{AgentHello, CONSTANT, CUT, Features, MAX, MissingFeature, RECONNECT, SINE, TRACE, VARYING};
-pub use crate::last_will::ConnectionEnd;
 pub use histograms::{PackedError, PackedHistogram};
 pub use last_will::WillResult;
 pub use ranges::{MOST_RANGES, Ranges, Sequences};

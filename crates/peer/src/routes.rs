@@ -112,12 +112,7 @@ impl Routes {
             Filter::Exact(topic) => (topic, false),
             Filter::Below(prefix) => (prefix, true),
         };
-        self.shared.push(SharedRoute {
-            group: group.into(),
-            topic: topic.into(),
-            is_below,
-            members: vec![listener],
-        });
+        self.shared.push(SharedRoute { group: group.into(), topic: topic.into(), is_below, members: vec![listener] });
     }
 
     /// Lets the next member of each group have its turn.

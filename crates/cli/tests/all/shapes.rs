@@ -76,7 +76,8 @@ fn play((shape, arguments, _): &Row, (name, scheme, qos): Column) -> Option<Stri
     // Some servers answer each message at QoS 1, so that none is lost without an answer.
     let lose = if qos == "1" { "swallow" } else { "lose" };
     let peer = Peer::start(&place, scheme, &format!("{lose} = {{ every = 7 }}\n{FAULTS}"));
-    let clients = if ["shared", "group"].contains(shape) { &["--publishers", "2", "--subscribers", "2"][..] } else { &PAIRS };
+    let clients =
+        if ["shared", "group"].contains(shape) { &["--publishers", "2", "--subscribers", "2"][..] } else { &PAIRS };
     let rate = arguments.iter().position(|name| *name == "--rate").map_or("100", |at| arguments[at + 1]);
     let rated = if ["trace", "ramp"].contains(shape) { &[][..] } else { &["--rate", "100"] };
     let common = ["--qos", qos, "--set", "drain=2s", "--set", "verify=full"];

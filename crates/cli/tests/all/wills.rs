@@ -30,7 +30,21 @@ fn wills_are_counted_and_timed_as_scripted_and_no_message_is_lost_for_them() {
         (1, &["--pairs", "4", "--qos", "1", "--set", "options.mqtt_version=5"]),
         (3, &["--pattern", "fan-out", "--publishers", "4", "--subscribers", "3", "--qos", "2"]),
         (1, &["--pattern", "fan-in", "--publishers", "4", "--set", "topics=5", "--set", "agents=1"]),
-        (2, &["--pattern", "fan-in", "--publishers", "4", "--subscribers", "2", "--set", "topics=5", "--set", "subscriptions=each"]),
+        (
+            2,
+            &[
+                "--pattern",
+                "fan-in",
+                "--publishers",
+                "4",
+                "--subscribers",
+                "2",
+                "--set",
+                "topics=5",
+                "--set",
+                "subscriptions=each",
+            ],
+        ),
         (1, &["--pattern", "tree", "--publishers", "4", "--subscribers", "2"]),
     ] {
         let place = Place::new();
@@ -71,10 +85,10 @@ fn each_connection_has_a_will_of_its_own() {
 /// Nobody ends: nothing is due, and the goodbyes of the publishers are heard.
 #[test]
 fn publishers_that_say_goodbye_leave_no_will() {
-    let place = Place::new();
-    let peer = Peer::start(&place, "mqtt", "");
-    for (qos, patience) in [("0", "drain=2s"), ("1", "drain=2s")] {
-        let load = [peer.endpoint.as_str(), "--pairs", "2", "--rate", "50", "--qos", qos, "--set", patience];
+    for qos in ["0", "1"] {
+        let place = Place::new();
+        let peer = Peer::start(&place, "mqtt", "");
+        let load = [peer.endpoint.as_str(), "--pairs", "2", "--rate", "50", "--qos", qos];
         let record = place.measure(&[&load[..], &["--set", "last_will=true"]].concat());
         assert_eq!((wills(&record), count(&record, "delivered")), ([0, 0, 0], 100), "{}", record["wills"]);
         assert_eq!(record["violations"], Value::Null);

@@ -1,8 +1,8 @@
 //! One flow: combines the results of all agents.
 
 use super::churn::UnitedChurn;
-use super::{last_will, losses};
 use super::merge::{add_counts, late, merge};
+use super::{last_will, losses};
 use pubmark_model::counts::{ByteCounts, RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,

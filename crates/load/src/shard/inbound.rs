@@ -68,9 +68,10 @@ impl<S: Session> Shard<'_, S> {
             true => QUIET_COMPETING,
             false => QUIET,
         };
-        let wills_end_ns = self.workload.last_will.then(|| {
-            deadline_ns.saturating_sub(self.workload.drain_ns).saturating_add(QUIET_WILLS)
-        });
+        let wills_end_ns = self
+            .workload
+            .last_will
+            .then(|| deadline_ns.saturating_sub(self.workload.drain_ns).saturating_add(QUIET_WILLS));
         let quiet = now > inbound.last_ns + silence && !awaits_start;
         left.retain(|index| {
             let client = &mut inbound.clients[*index as usize];

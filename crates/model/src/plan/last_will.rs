@@ -34,8 +34,12 @@ pub(super) fn can_leave_wills(
         return refuse(&format!("in the pattern `{pattern}` a will goes to one of the subscribers"), leave_out);
     }
     if let Some(fault) = faults.0.iter().find(|fault| !ends_publishers(fault)) {
-        let why = format!("`{fault}` does not end connections of publishers alone, so nobody knows which wills are due");
-        return refuse(&why, "use `kill publishers`, `cut publishers`, `cut clients` or `cut link`, or leave `last_will` out");
+        let why =
+            format!("`{fault}` does not end connections of publishers alone, so nobody knows which wills are due");
+        return refuse(
+            &why,
+            "use `kill publishers`, `cut publishers`, `cut clients` or `cut link`, or leave `last_will` out",
+        );
     }
     let holds_subscribers = link.is_some_and(|link| link.side != Side::Publishers);
     let fails = link.is_some_and(|link| link.mttf_ns.is_some());

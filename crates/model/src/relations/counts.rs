@@ -3,8 +3,8 @@
 use super::part::{Part, hold, of_window};
 use crate::catch_up::CatchUp;
 use crate::churn::{ChurnCounts, ConnectTimes};
-use crate::last_will::WillCounts;
 use crate::counts::PublisherTotal;
+use crate::last_will::WillCounts;
 use crate::protocol::{FlowHistograms, FlowResult, Ranges};
 use crate::units::Ns;
 use crate::workload::{Extent, Rate};

@@ -1,11 +1,12 @@
 use super::*;
 use crate::catch_up::CatchUp;
 use crate::churn::{Churn, ChurnCounts, ConnectTimes};
-use crate::last_will::WillCounts;
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal};
+use crate::last_will::WillCounts;
 use crate::payload::{Payload, SizeFiles};
 use crate::protocol::{
-    AgentResult, ChurnResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls, WillResult,
+    AgentResult, ChurnResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
+    WillResult,
 };
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::Workload;

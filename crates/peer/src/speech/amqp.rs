@@ -313,7 +313,8 @@ impl AmqpServer {
                 let address = [&[SEPARATOR], DIRECT_REPLY, b".", consumer.0].concat().into_boxed_slice();
                 hub(Ask::Subscribe(Filter::Exact(&address), TOKEN));
                 let consumes = Some(Consumer::new(consumer.0, None));
-                self.queue = Some(Queue { name: queue.0.into(), bindings: vec![address], is_shared: false, consumer: consumes });
+                self.queue =
+                    Some(Queue { name: queue.0.into(), bindings: vec![address], is_shared: false, consumer: consumes });
                 say(Method::ConsumeOk { consumer });
             }
             Method::Consume { queue, consumer, flags, .. } if flags & !Method::NO_ACK == 0 => {

@@ -433,7 +433,11 @@ mod tests {
             let parts = deal_flow(&workload, here(), Layout::Sides { processes });
             let totals: Vec<PublisherTotal> = (0..workload.publishers).map(total).collect();
             let told = |part: &AgentPlan| {
-                let ids = part.concerns(&totals, |total| total.publisher).iter().map(|total| total.publisher.to_string()).collect::<Vec<_>>();
+                let ids = part
+                    .concerns(&totals, |total| total.publisher)
+                    .iter()
+                    .map(|total| total.publisher.to_string())
+                    .collect::<Vec<_>>();
                 format!("{}: {}", part.name, ids.join(" "))
             };
             parts.iter().map(told).collect::<Vec<_>>()

@@ -34,8 +34,10 @@ fn many_topics_and_clients_that_come_and_go_count_exactly_over_two_hosts() {
     let place = Place::new();
     let Some((network, hosts)) = two_hosts('r', &place) else { return leave_out("many_topics_and_clients", WHY) };
     let clients = ["mosquitto", "--pattern", "fan-in", "--publishers", "2", "--subscribers", "2", "--rate", "100"];
-    for (topics, subscriptions) in [("topics=2000", "subscriptions=each"), ("topics=100000", "subscriptions=wildcard")] {
-        let more = ["--qos", "1", "--set", topics, "--set", subscriptions, "--set", "churn=20/s", "--set", "verify=full"];
+    for (topics, subscriptions) in [("topics=2000", "subscriptions=each"), ("topics=100000", "subscriptions=wildcard")]
+    {
+        let more =
+            ["--qos", "1", "--set", topics, "--set", subscriptions, "--set", "churn=20/s", "--set", "verify=full"];
         let run = only_run(&mut bench(&place, &hosts, &[&clients[..], &more].concat()));
         assert_adds_up(&run);
         let copies = if subscriptions.ends_with("each") { 200 } else { 400 };
