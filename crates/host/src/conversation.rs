@@ -259,7 +259,7 @@ impl AgentConversation {
     pub fn sent(&mut self, within_ns: Ns) -> Result<Vec<PublisherTotal>, TalkError> {
         let within = Duration::from_nanos(within_ns) + ANSWER;
         let mut publishers = self.wait("sent", within, |event| match event {
-            Event::Sent { publishers } => Ok(publishers),
+            Event::Sent { publishers, .. } => Ok(publishers),
             other => Err(other),
         })?;
         publishers.sort_by_key(|total| total.publisher);
@@ -268,7 +268,7 @@ impl AgentConversation {
 
     /// Sends the totals, and waits until it has drained.
     pub fn drain(&mut self, publishers: Vec<PublisherTotal>, within_ns: Ns) -> Result<(), TalkError> {
-        self.tell(&Command::Drain { publishers, deadline_ns: clock::now() + within_ns });
+        self.tell(&Command::Drain { publishers, ends: Vec::new(), deadline_ns: clock::now() + within_ns });
         let within = Duration::from_nanos(within_ns) + ANSWER;
         self.wait("drained", within, |event| if let Event::Drained {} = event { Ok(()) } else { Err(event) })
     }

@@ -2,6 +2,7 @@
 
 mod churn;
 mod flow;
+mod last_will;
 mod losses;
 mod merge;
 

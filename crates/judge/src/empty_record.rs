@@ -46,6 +46,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         deployment: None,
         connections: None,
         churn: None,
+        wills: None,
         discovery_ns: None,
         pilot: None,
         wire: None,

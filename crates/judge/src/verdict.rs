@@ -8,6 +8,7 @@ mod clocks;
 mod cuts;
 mod finding;
 mod kill;
+mod last_will;
 mod ledger_disk;
 mod limit;
 mod loops;
@@ -66,6 +67,7 @@ pub fn judge(
     judge.note(owes, promises::forgotten(record));
     judge.note(Component::Generator, kill::noted(record));
     judge.note(Component::Generator, cuts::of_clients(record));
+    judge.note(Component::Server, last_will::missing(record));
     churn::noted(record).into_iter().for_each(|(part, evidence)| judge.note(part, [evidence]));
     let (not_back, exit_reason) = pauses::not_back(record, exit_reason);
     judge.note(Component::Server, not_back);

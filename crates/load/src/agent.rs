@@ -12,12 +12,14 @@ use crate::control::{Control, Counter, ThreadContext, ThreadReport};
 use crate::drivers::socket::Driver;
 use crate::outcome::{self, ThreadOutcome};
 use crate::simulation;
+use crate::subscriber::Totals;
 use crate::usage::{UsageSampler, give_back_memory};
 pub use identity::{AgentInfo, BUILT_IN};
 use identity::{MOCK, features};
 use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{
-    AgentHello, Command, Event, Flow, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, Stalls, VERSION,
+    AgentHello, Command, ConnectionEnd, Event, Flow, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH,
+    Stalls, VERSION,
 };
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
@@ -162,6 +164,7 @@ struct Clients {
     running: usize,
     client_count: u32,
     totals: Vec<PublisherTotal>,
+    ends: Vec<ConnectionEnd>,
     outcomes: Vec<ThreadOutcome>,
     sampler: Option<UsageSampler>,
 }
@@ -243,7 +246,7 @@ impl<W: Write> Agent<W> {
             }
             Command::Prepare(prepare) => self.prepare(*prepare),
             Command::Start { at_ns } => self.start(at_ns),
-            Command::Drain { publishers, deadline_ns } => self.drain(publishers, deadline_ns),
+            Command::Drain { publishers, ends, deadline_ns } => self.drain(&publishers, ends, deadline_ns),
             Command::Crash {} => self.crash(),
             Command::Cut { percent } => self.cut(percent),
             Command::Stop {} => self.stop(),
@@ -310,6 +313,7 @@ impl<W: Write> Agent<W> {
             running: jobs.len(),
             client_count: client_count as u32,
             totals: Vec::new(),
+            ends: Vec::new(),
             outcomes: Vec::new(),
             sampler: None,
         };
@@ -351,21 +355,28 @@ impl<W: Write> Agent<W> {
             Some(CurrentRun::Mock { prepare, workload, outcomes }) => {
                 *outcomes = simulation::run(workload, &prepare.clients, &prepare.options, at_ns);
                 let publishers = outcomes.iter().flat_map(|outcome| outcome.totals.iter().copied()).collect();
-                self.say(&Event::Sent { publishers })
+                self.say(&Event::Sent { publishers, ends: Vec::new() })
             }
         }
     }
 
-    fn drain(&mut self, publishers: Vec<PublisherTotal>, deadline_ns: Ns) -> std::io::Result<()> {
-        match &mut self.current {
-            None => self.complain("`drain` before `prepare`", true),
-            Some(CurrentRun::Threads(clients)) if clients.undrained > 0 => {
-                clients.context.control.drain(publishers, deadline_ns);
+    fn drain(
+        &mut self,
+        publishers: &[PublisherTotal],
+        ends: Vec<ConnectionEnd>,
+        deadline_ns: Ns,
+    ) -> std::io::Result<()> {
+        let none_drains = match &mut self.current {
+            None => return self.complain("`drain` before `prepare`", true),
+            // Publishers with last wills leave now, even if they have nothing to wait for.
+            Some(CurrentRun::Threads(clients)) if clients.undrained > 0 || clients.context.workload.last_will => {
+                clients.context.control.drain(Totals::new(publishers).with_ends(ends), deadline_ns);
                 clients.wakers.iter().for_each(Waker::wake);
-                Ok(())
+                clients.undrained == 0
             }
-            Some(_) => self.say(&Event::Drained {}),
-        }
+            Some(_) => true,
+        };
+        if none_drains { self.say(&Event::Drained {}) } else { Ok(()) }
     }
 
     /// Kills all clients and keeps what they recorded.
@@ -415,12 +426,13 @@ impl<W: Write> Agent<W> {
                     return self.say(&Event::Ready {});
                 }
             }
+            ThreadReport::Ends(ends) => clients.ends.extend(ends),
             ThreadReport::Sent(totals) => {
                 clients.totals.extend(totals);
                 clients.sending = clients.sending.saturating_sub(1);
                 if clients.sending == 0 {
-                    let publishers = clients.totals.clone();
-                    return self.say(&Event::Sent { publishers });
+                    let (publishers, ends) = (clients.totals.clone(), std::mem::take(&mut clients.ends));
+                    return self.say(&Event::Sent { publishers, ends });
                 }
             }
             ThreadReport::Drained => {

@@ -6,7 +6,7 @@ use crate::outcome::ThreadOutcome;
 use crate::subscriber::Totals;
 use crate::window::Window;
 use nix::errno::Errno;
-use pubmark_model::protocol::PublisherTotal;
+use pubmark_model::protocol::{ConnectionEnd, PublisherTotal};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -39,8 +39,8 @@ impl Control {
     }
 
     /// Sets what was sent, and until when it may arrive.
-    pub fn drain(&self, totals: Vec<PublisherTotal>, deadline_ns: Ns) {
-        let _ = self.drain.set((Totals::new(&totals), deadline_ns));
+    pub fn drain(&self, totals: Totals, deadline_ns: Ns) {
+        let _ = self.drain.set((totals, deadline_ns));
     }
 
     /// Returns what was sent and until when it may arrive; `None` before the drain.
@@ -116,6 +116,8 @@ pub enum ThreadReport {
     Ready,
     /// Connected and subscribed (clients of a broker).
     Connected,
+    /// Connections of publishers with last wills that ended without a goodbye; before `Sent`.
+    Ends(Vec<ConnectionEnd>),
     /// Publishers have sent everything.
     Sent(Vec<PublisherTotal>),
     /// A subscriber has every message, or knows that the rest is lost.

@@ -2,13 +2,13 @@
 
 use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
-use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
+use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals, WillRecord};
 use crate::window::Window;
 use pubmark_model::churn::{ChurnCounts, ConnectTimes};
 use pubmark_model::counts::{ByteCounts, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, ChurnResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits,
-    SliceSeries, Stalls, SubscriberFigures,
+    SliceSeries, Stalls, SubscriberFigures, WillResult,
 };
 use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
@@ -201,6 +201,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     // Competing subscribers share what arrives.
     let tells_each = (2..=OWN_FIGURES_MAX).contains(&workload.subscribers) && !workload.is_divided();
     let mut bytes = ByteCounts::default();
+    let mut wills: Option<WillRecord> = None;
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
         bytes.sent = bytes.sent.saturating_add(outcome.sent_bytes);
@@ -246,6 +247,9 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
                 flow.catch_up.iter_mut().for_each(|all| all.add(&caught_up));
                 flow.catch_up.get_or_insert(caught_up);
             }
+            if let Some(record) = receipts.wills() {
+                wills.get_or_insert_with(WillRecord::new).add(record);
+            }
             bytes.add(&receipts.bytes());
             flow.last_arrival_ns = flow.last_arrival_ns.max(last);
             add_times(receipts.times());
@@ -275,6 +279,9 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             }
         }
     }
+    let will_result =
+        |wills: WillRecord| Box::new(WillResult { counts: wills.counts, latency: packed(Some(wills.latency)) });
+    flow.wills = wills.map(will_result);
     flow.bytes = workload.sizes_vary().then_some(bytes);
     (flow.sent_before, flow.arrived_before) = (Some(sent_before), Some(arrived_before));
     flow.publishers.sort_by_key(|total| total.publisher);

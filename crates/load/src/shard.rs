@@ -18,6 +18,7 @@ mod errors;
 mod exchange;
 mod gather;
 mod inbound;
+mod last_will;
 mod late_start;
 mod linger;
 mod listener;
@@ -57,7 +58,7 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
 use rustix::event::epoll;
-use state::{Away, Consumers, Inbound, Lingering, Outbound, Ramp, ReachedLimits, Shard};
+use state::{Away, Consumers, Inbound, Lingering, Outbound, Ramp, ReachedLimits, Shard, WillConnections};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use waiting::{EVENTS, TICK, await_events};
@@ -174,6 +175,7 @@ impl<'a, S: Session> Shard<'a, S> {
             violations: BTreeMap::new(),
             failure: None,
             away: Away::new(workload.reconnect),
+            wills: (workload.last_will && role.sends()).then(|| WillConnections::new(clients.len())),
             remarks: Vec::new(),
             counter,
         })
@@ -181,7 +183,8 @@ impl<'a, S: Session> Shard<'a, S> {
 
     fn spec(&self, index: usize) -> ClientSpec {
         let spec = topics::spec::<S>(self.workload, &self.prefix, &self.run, self.role, self.ids[index]);
-        ClientSpec { replays: self.replays, ..spec }
+        let last_will = self.wills.as_ref().and_then(|wills| wills.number(index));
+        ClientSpec { replays: self.replays, last_will, ..spec }
     }
 
     fn publishes(&self) -> bool {
@@ -552,6 +555,7 @@ impl<'a, S: Session> Shard<'a, S> {
         outcome.remarks.append(&mut remarks);
         outcome.limits_reached = self.limits.take(clock::now());
         outcome.violations = std::mem::take(&mut self.violations);
+        self.note_undue_wills(&mut outcome);
         outcome.connections = connections;
         outcome.server = self.server.take();
         outcome

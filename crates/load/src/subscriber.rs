@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod capacity;
+mod last_will;
 mod late_start;
 mod round_trip;
 mod silence;
@@ -17,9 +18,11 @@ use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
 pub use capacity::ledger_capacity;
+use last_will::WillArrivals;
+pub use last_will::WillRecord;
 pub use late_start::LateStart;
 use pubmark_model::counts::ByteCounts;
-use pubmark_model::header::{END, Header, PROBE, SENT_LEN};
+use pubmark_model::header::{END, Header, PROBE, SENT_LEN, WILL, WILL_LEN};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::record::CatchUp;
 use pubmark_model::times::TimeFigures;
@@ -81,6 +84,8 @@ pub struct ReceiveRecorder {
     too_late: u64,
     /// The time in which those that start late caught up.
     catch_up: Option<CatchUp>,
+    /// Last wills, if publishers have some.
+    wills: Option<Box<WillRecord>>,
     /// Instant at which the subscribers were killed, ns.
     crashed_ns: Option<Ns>,
     /// The replier's times in the message that is counted now.
@@ -131,6 +136,7 @@ impl ReceiveRecorder {
             stalls: Stalls::default(),
             too_late: 0,
             catch_up: None,
+            wills: workload.last_will.then(|| Box::new(WillRecord::new())),
             crashed_ns: None,
             reply_times: None,
             part: 0,
@@ -245,6 +251,18 @@ impl ReceiveRecorder {
         self.catch_up
     }
 
+    /// Returns the last wills, if publishers have some.
+    pub fn wills(&self) -> Option<&WillRecord> {
+        self.wills.as_deref()
+    }
+
+    /// Returns the header of a last will, which is not as long as a message.
+    #[cold]
+    fn will(&self, message: &[u8]) -> Option<Header> {
+        let is_will = |header: &Header| message.len() == WILL_LEN && header.sequence == WILL;
+        Header::read(message).filter(|header| self.wills.is_some() && is_will(header))
+    }
+
     /// Returns the bytes of what arrived, if sizes vary.
     pub fn bytes(&self) -> ByteCounts {
         self.bytes
@@ -290,6 +308,8 @@ pub struct IncomingStreams {
     streams: SmallVec<[Stream; 1]>,
     unheard: u32,
     any_arrival_ns: Ns,
+    /// Last wills that it has received.
+    wills: Option<Box<WillArrivals>>,
     /// What it has received since its start, if it starts late.
     pub late_start: Option<Box<LateStart>>,
 }
@@ -299,7 +319,14 @@ impl IncomingStreams {
     pub fn new(workload: &Workload, hears: Range<u32>) -> IncomingStreams {
         let capacity = ledger_capacity(workload);
         let streams = hears.clone().map(|_| Stream::new(capacity)).collect();
-        IncomingStreams { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0, late_start: None }
+        IncomingStreams {
+            unheard: hears.len() as u32,
+            hears,
+            streams,
+            any_arrival_ns: 0,
+            wills: None,
+            late_start: None,
+        }
     }
 
     /// Records a message that arrived at `now`.
@@ -311,7 +338,7 @@ impl IncomingStreams {
         let has_times = recorder.note_reply(message);
         let expect = &recorder.expect;
         let is_whole = message.len() == expect.payload && (!expect.seals || is_sealed(message));
-        let header = Header::read(message).filter(|_| is_whole);
+        let header = Header::read(message).filter(|_| is_whole).or_else(|| recorder.will(message));
         let (body_at, body_crc) = (expect.body_at, expect.body_crc);
         let is_sound = |crc| has_times && crc32c::crc32c(&message[body_at..]) == crc;
         self.take(recorder, header, now, || body_crc.is_none_or(is_sound));
@@ -337,14 +364,16 @@ impl IncomingStreams {
             recorder.damaged();
             return;
         };
-        if header.sequence >= END {
+        if header.sequence >= WILL {
             match header.sequence {
                 PROBE if !stream.heard => {
                     stream.heard = true;
                     self.unheard -= 1;
                 }
                 PROBE => {}
-                _ => stream.ended = true,
+                END => stream.ended = true,
+                _ if recorder.wills.is_none() => recorder.damaged(),
+                _ => self.wills.get_or_insert_default().arrived(header.publisher, header.intended_ns, now),
             }
             return;
         }
@@ -407,7 +436,7 @@ impl IncomingStreams {
     /// Records a message that arrived after the drain: a duplicate if it had arrived
     /// before, otherwise too late.
     pub fn arrived_after(&self, recorder: &mut ReceiveRecorder, message: &[u8]) {
-        let Some(header) = Header::read(message).filter(|header| header.sequence < END) else { return };
+        let Some(header) = Header::read(message).filter(|header| header.sequence < WILL) else { return };
         let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
         let in_window =
             recorder.window().is_some_and(|window| window.holds(header.ahead_by(-window.ahead_ns).intended_ns));
@@ -457,6 +486,12 @@ impl IncomingStreams {
         self.streams.iter().all(|stream| stream.ended)
     }
 
+    /// True if all last wills that are due have arrived.
+    pub fn has_wills(&self, totals: &Totals) -> bool {
+        let none = WillArrivals::default();
+        self.wills.as_deref().unwrap_or(&none).has_all(&self.hears, totals)
+    }
+
     /// Returns the number of distinct messages received.
     pub fn distinct(&self) -> u64 {
         self.streams.iter().map(|stream| stream.distinct).sum()
@@ -470,6 +505,9 @@ impl IncomingStreams {
         if let Some(caught_up) = self.late_start.as_ref().and_then(|late_start| late_start.result(window.from_ns)) {
             recorder.catch_up.iter_mut().for_each(|all| all.add(&caught_up));
             recorder.catch_up.get_or_insert(caught_up);
+        }
+        if let Some(wills) = &mut recorder.wills {
+            wills.close(self.wills.as_deref(), &self.hears, totals, window.ahead_ns);
         }
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {
             let Some(total) = totals.of(publisher) else { continue };

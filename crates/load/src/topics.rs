@@ -60,6 +60,7 @@ pub fn visitor<S: Session>(workload: &Workload, prefix: &str, run: &str, number:
         reply: None,
         // It logs in as one of the subscribers.
         row: workload.publishers.saturating_add((number % u64::from(workload.subscribers.max(1))) as u32),
+        last_will: None,
     }
 }
 
@@ -103,6 +104,7 @@ pub fn spec<S: Session>(workload: &Workload, prefix: &str, run: &str, role: Role
         replays: false,
         reply: workload.pattern.requests().then(|| format!("{}{root}{dot}{id}{dot}reply", S::INBOX)),
         row: if sending { id } else { workload.publishers.saturating_add(id) },
+        last_will: None,
     }
 }
 

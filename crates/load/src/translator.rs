@@ -217,7 +217,7 @@ impl<W: Write> Translator<W> {
             }
             Ok(Command::Prepare(prepare)) if self.run.is_none() => return self.prepare(*prepare, line),
             Ok(Command::Start { at_ns }) => self.start(at_ns)?,
-            Ok(Command::Drain { publishers, deadline_ns }) => {
+            Ok(Command::Drain { publishers, deadline_ns, .. }) => {
                 if let Some(run) = &mut self.run {
                     run.totals = publishers;
                 }
@@ -320,7 +320,7 @@ impl<W: Write> Translator<W> {
             Err(error) => return self.refuse(format!("its `sent` cannot be read: {error}")),
         };
         match play_sends(run, &said, waited_ns) {
-            Ok(publishers) => self.say(&Event::Sent { publishers })?,
+            Ok(publishers) => self.say(&Event::Sent { publishers, ends: Vec::new() })?,
             Err(error) => return self.refuse(error),
         }
         Ok(Next::GoesOn)

@@ -7,6 +7,7 @@ use pubmark_load::control::{Control, Counter, ThreadContext, ThreadReport};
 use pubmark_load::drivers::mqtt::Mqtt;
 use pubmark_load::outcome::ThreadOutcome;
 use pubmark_load::shard::{Assignment, Dial, Notifier, run};
+use pubmark_load::subscriber::Totals;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::options::Options;
@@ -264,7 +265,7 @@ fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
         window_end: count.into(),
         offered: count.into(),
     };
-    played.context.control.drain(vec![total], clock::now() + 30 * SECOND);
+    played.context.control.drain(Totals::new(&[total]), clock::now() + 30 * SECOND);
     played.notifier.notify();
     played.await_report("drained", |report| matches!(report, ThreadReport::Drained));
     let (made, outcome) = played.end();

@@ -30,7 +30,7 @@ pub fn is_whole(axes: &Map<String, Value>) -> bool {
 pub const MOST_FLOWS: usize = 16;
 
 /// Keys that each flow can set for itself; the others are the same for all flows of a run.
-pub const OWN_KEYS: [&str; 30] = [
+pub const OWN_KEYS: [&str; 31] = [
     "pattern",
     "publishers",
     "subscribers",
@@ -49,6 +49,7 @@ pub const OWN_KEYS: [&str; 30] = [
     "outstanding",
     "timeout",
     "churn",
+    "last_will",
     "payload",
     "payload_content",
     "payload_file",
@@ -185,6 +186,7 @@ impl Cell {
                 outstanding: flow.workload.outstanding,
                 timeout_ns: flow.workload.timeout_ns,
                 churn: flow.workload.churn.clone(),
+                last_will: flow.workload.last_will,
                 payload_bytes: flow.workload.payload_bytes,
                 payload_sizes: flow.workload.payload_sizes.clone(),
                 payload_content: flow.workload.payload_content,

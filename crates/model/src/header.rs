@@ -40,6 +40,11 @@ pub const PROBE: u32 = u32::MAX;
 /// Sequence of an end marker: its publisher has sent all its messages. Over a transport that keeps
 /// order, nothing can follow it.
 pub const END: u32 = u32::MAX - 1;
+/// Sequence of a last will, which carries the number of its connection in place of the due time. The server
+/// publishes it, and it is never counted.
+pub const WILL: u32 = u32::MAX - 2;
+/// Length of a last will, bytes.
+pub const WILL_LEN: usize = MIN_LEN;
 /// The most messages that one publisher can number in a run.
 pub const MAX_SEQUENCE: u32 = u32::MAX - 16;
 
@@ -50,7 +55,7 @@ pub struct Header {
     pub intended_ns: u64,
     /// The sender: publisher number within the run.
     pub publisher: u32,
-    /// Its number within that publisher, from 0; or [`PROBE`] or [`END`].
+    /// Its number within that publisher, from 0; or [`PROBE`], [`END`] or [`WILL`].
     pub sequence: u32,
     /// Actual send time, ns; `None` in a message under 24 bytes.
     pub sent_ns: Option<u64>,

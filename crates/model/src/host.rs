@@ -229,7 +229,7 @@ mod tests {
     fn every_instant_crosses() {
         let offset = ClockOffset { offset_ns: 500, bound_ns: 1 };
         assert_eq!(offset.outward(&Command::Start { at_ns: 7 }), Command::Start { at_ns: 507 });
-        let drain = |deadline_ns| Command::Drain { publishers: Vec::new(), deadline_ns };
+        let drain = |deadline_ns| Command::Drain { publishers: Vec::new(), ends: Vec::new(), deadline_ns };
         assert_eq!(offset.outward(&drain(7)), drain(507));
         let connections = |first_ns, last_ns| Some(Connections { first_ns, last_ns, ..Connections::default() });
         let result = |first: Ns, last: Ns, connections| {

@@ -6,11 +6,13 @@ mod answer;
 mod churn;
 mod hello;
 mod histograms;
+mod last_will;
 mod ranges;
 mod result;
 mod sequences;
 
 pub use crate::counts::{LedgerCounts, PublisherTotal};
+pub use crate::last_will::ConnectionEnd;
 use crate::options::Options;
 pub use crate::role::Role;
 use crate::units::Ns;
@@ -19,6 +21,7 @@ pub use answer::{NoSuchDriver, UnknownOption};
 pub use churn::ChurnResult;
 pub use hello::{AgentHello, CONSTANT, CUT, Features, MAX, MissingFeature, RECONNECT, SINE, TRACE, VARYING};
 pub use histograms::{PackedError, PackedHistogram};
+pub use last_will::WillResult;
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{
     AgentResult, AgentUsage, BadHistogram, ClientProcessors, Connections, FlowHistograms, FlowResult, OWN_FIGURES_MAX,
@@ -67,6 +70,9 @@ pub enum Command {
     Drain {
         /// Totals of each publisher that the agent plays or receives from.
         publishers: Vec<PublisherTotal>,
+        /// Connections of these publishers that ended without a goodbye, if they have last wills.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ends: Vec<ConnectionEnd>,
         /// Deadline on the agent's clock, ns.
         deadline_ns: Ns,
     },
@@ -228,6 +234,9 @@ pub enum Event {
     Sent {
         /// Totals of each of them.
         publishers: Vec<PublisherTotal>,
+        /// Their connections that ended without a goodbye, if they have last wills.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ends: Vec<ConnectionEnd>,
     },
     /// Answers `drain`.
     Drained {},

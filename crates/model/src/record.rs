@@ -7,6 +7,7 @@ mod delivery;
 mod faults;
 mod flow;
 mod judgement;
+mod last_will;
 mod machines;
 mod rates;
 mod recovery;
@@ -19,6 +20,7 @@ pub use churn::ChurnFigures;
 pub use faults::{BacklogOutlook, FaultEvent, Recovery};
 pub use flow::{FlowRecord, OwnFigures};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
+pub use last_will::WillFigures;
 pub use machines::{CLOCK_SHARE, ClockPair, CpuThrottle, HostShare, MachineLoad};
 pub use rates::{Rates, Series};
 
@@ -123,6 +125,9 @@ pub struct RunRecord {
     /// Figures of clients that came and went; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<Box<ChurnFigures>>,
+    /// Figures of the last wills of publishers; `None` if they had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wills: Option<Box<WillFigures>>,
     /// From the first client's opening until all had received from everyone they should receive
     /// from, ns; `None` for brokers, for the mock system, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

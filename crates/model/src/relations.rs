@@ -45,6 +45,7 @@ relations! {
     "series", Itself, counts::series;
     "connections", Itself, counts::connections;
     "churn", Plan, counts::churn;
+    "last-wills", Plan, counts::wills;
     "latency-count", Itself, times::latency_count;
     "arrival-times", Itself, times::arrival_times;
     "send-lag-count", Itself, times::send_lag_count;

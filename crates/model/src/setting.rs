@@ -203,6 +203,8 @@ keys! {
     timeout: Time<{ MILLISECOND }>;
     /// brokers: further clients/s that connect, subscribe and disconnect: 50/s, a rate over time, or none
     churn: Churn = Churn::NONE;
+    /// MQTT: each publisher leaves a last will with the server, which its subscribers get if it ends without a goodbye
+    last_will: bool = false;
     /// message size with its 16-byte header, 16B to 1GiB, or sizes that vary
     payload: Payload = Payload::Constant(1_024);
     /// body of each message: random (bytes that nothing compresses), zeros, or zeros P% (of each 100 bytes)

@@ -311,6 +311,9 @@ pub struct Workload {
     /// measured; sent to agents if there are any.
     #[serde(default = "no_churn", skip_serializing_if = "Churn::is_none")]
     pub churn: Churn,
+    /// True if the server gets a last will with each publisher's connection; sent to agents if so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last_will: bool,
     /// Length of a message, including its header: 16 B to 1 GiB. If sizes vary, the largest.
     pub payload_bytes: u64,
     /// The sizes of messages, if they vary.

@@ -3,7 +3,7 @@
 use crate::delay::Span;
 use crate::routes::{Address, KeptAddress};
 use crate::script::PeerScript;
-use crate::speech::PublisherAnswer;
+use crate::speech::{KeptWill, PublisherAnswer};
 use crate::tally::PeerTally;
 use pubmark_model::header::{Header, MAX_SEQUENCE, PROBE};
 use pubmark_model::units::Ns;
@@ -198,6 +198,17 @@ impl Dispatcher {
             self.plan(held.at_ns.max(at_ns), held.copies, held.message);
         }
         PublisherAnswer::Acknowledged
+    }
+
+    /// Handles the will of a client whose connection has ended at `now`.
+    pub fn bequeathed(&mut self, will: KeptWill, now: Ns) {
+        let KeptWill { to, payload, qos } = will;
+        let plan = &self.script.will;
+        if Header::read(&payload).is_some_and(|header| plan.withhold.contains(&header.publisher)) {
+            return;
+        }
+        let at_ns = now.saturating_add(plan.delay.0);
+        self.plan(at_ns, 1, Rc::new(Message { to, payload, qos, counted_ns: None }));
     }
 
     fn plan(&mut self, at_ns: Ns, copies: u32, message: Rc<Message>) {

@@ -43,7 +43,7 @@ impl<'a> Address<'a> {
 }
 
 /// Address of a message that is kept.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptAddress {
     topic: Box<[u8]>,
     reply: Box<[u8]>,
@@ -70,6 +70,26 @@ pub struct Subscription {
 pub struct Routes {
     exact: HashMap<Box<[u8]>, Vec<Subscription>>,
     below: Vec<(Box<[u8]>, Subscription)>,
+    shared: Vec<SharedRoute>,
+    /// Number of the message that is passed on, which says whose turn it is.
+    turn: usize,
+}
+
+/// Subscriptions of a group, of which one gets each message.
+#[derive(Debug)]
+struct SharedRoute {
+    group: Box<[u8]>,
+    /// Beginning of the topics, or the only one.
+    topic: Box<[u8]>,
+    /// True if the topics are longer than that.
+    is_below: bool,
+    members: Vec<Subscription>,
+}
+
+impl SharedRoute {
+    fn filter(&self) -> Filter<'_> {
+        if self.is_below { Filter::Below(&self.topic) } else { Filter::Exact(&self.topic) }
+    }
 }
 
 impl Routes {
@@ -82,8 +102,29 @@ impl Routes {
         }
     }
 
+    /// Adds a subscription to those of a group; an equal one is replaced.
+    pub fn share(&mut self, filter: Filter<'_>, group: &[u8], listener: Subscription) {
+        self.remove(filter, listener);
+        if let Some(known) = self.shared.iter_mut().find(|route| *route.group == *group && route.filter() == filter) {
+            return known.members.push(listener);
+        }
+        let (topic, is_below) = match filter {
+            Filter::Exact(topic) => (topic, false),
+            Filter::Below(prefix) => (prefix, true),
+        };
+        self.shared.push(SharedRoute { group: group.into(), topic: topic.into(), is_below, members: vec![listener] });
+    }
+
+    /// Lets the next member of each group have its turn.
+    pub fn take_turns(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+    }
+
     /// Ends a subscription.
     pub fn remove(&mut self, filter: Filter<'_>, listener: Subscription) {
+        for route in self.shared.iter_mut().filter(|route| route.filter() == filter) {
+            route.members.retain(|other| *other != listener);
+        }
         match filter {
             Filter::Exact(topic) => {
                 if let Some(listeners) = self.exact.get_mut(topic) {
@@ -103,11 +144,33 @@ impl Routes {
             !listeners.is_empty()
         });
         self.below.retain(|(_, listener)| listener.client != client);
+        for route in &mut self.shared {
+            route.members.retain(|listener| listener.client != client);
+        }
+        self.shared.retain(|route| !route.members.is_empty());
     }
 
-    /// Returns all subscriptions to a topic.
+    /// Returns the subscriptions of one client to a topic, whoever's turn it is.
+    pub fn of_client(&self, topic: &[u8], client: usize) -> impl Iterator<Item = Subscription> {
+        let shared = self.shared.iter().filter(move |route| route.filter().holds(topic));
+        let members = shared.flat_map(|route| route.members.iter().copied());
+        self.alone(topic).chain(members).filter(move |listener| listener.client == client)
+    }
+
+    /// Returns the subscriptions to a topic that get the message: all, and one of each group.
     #[inline]
     pub fn of(&self, topic: &[u8]) -> impl Iterator<Item = Subscription> {
+        let shared = self.shared.iter().filter(move |route| route.filter().holds(topic));
+        let turns = shared.filter_map(|route| {
+            let turn = self.turn.checked_rem(route.members.len())?;
+            route.members.get(turn).copied()
+        });
+        self.alone(topic).chain(turns)
+    }
+
+    /// Returns the subscriptions to a topic of clients without a group.
+    #[inline]
+    fn alone(&self, topic: &[u8]) -> impl Iterator<Item = Subscription> {
         let below = self.below.iter().filter(|(prefix, _)| topic.len() > prefix.len() && topic.starts_with(prefix));
         self.exact.get(topic).into_iter().flatten().copied().chain(below.map(|(_, listener)| *listener))
     }
@@ -132,5 +195,31 @@ mod tests {
         assert_eq!(of(&routes, b"a/b"), [1]);
         routes.forget(1);
         assert!(of(&routes, b"a/b").is_empty());
+    }
+
+    #[test]
+    fn members_of_a_group_take_turns() {
+        let mut routes = Routes::default();
+        let listener = |client| Subscription { client, token: 0 };
+        for client in [1, 2, 2] {
+            routes.share(Filter::Below(b"a/"), b"g", listener(client));
+        }
+        routes.share(Filter::Exact(b"a/b"), b"h", listener(3));
+        routes.add(Filter::Exact(b"a/b"), listener(4));
+        let mut next = |routes: &mut Routes| {
+            routes.take_turns();
+            let mut clients: Vec<_> = routes.of(b"a/b").map(|listener| listener.client).collect();
+            clients.sort_unstable();
+            clients
+        };
+        let (one, other) = (next(&mut routes), next(&mut routes));
+        assert_eq!([one.as_slice(), &other].concat().iter().sum::<usize>(), 2 * (3 + 4) + 1 + 2);
+        assert_eq!((one.len(), other.len()), (3, 3));
+        assert_eq!(next(&mut routes), one);
+        assert_eq!(routes.of_client(b"a/b", 1).count() + routes.of_client(b"a/b", 2).count(), 2);
+        routes.forget(2);
+        assert_eq!((next(&mut routes), next(&mut routes)), (vec![1, 3, 4], vec![1, 3, 4]));
+        routes.remove(Filter::Below(b"a/"), listener(1));
+        assert_eq!(next(&mut routes), [3, 4]);
     }
 }

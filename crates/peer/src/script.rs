@@ -87,6 +87,18 @@ pub struct MqttViolations {
     pub redeliver: AffectedMessages,
 }
 
+/// Last wills of publishers (MQTT), which are passed on when their connections end without a DISCONNECT.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WillPlan {
+    /// Time from the end of a connection until its will is passed on.
+    pub delay: Span,
+    /// Publishers whose wills are not passed on.
+    pub withhold: Vec<u32>,
+    /// Publishers whose wills are passed on although they send a DISCONNECT.
+    pub undue: Vec<u32>,
+}
+
 /// End of a publisher's connection, with an error of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -223,6 +235,8 @@ pub struct PeerScript {
     pub keep: bool,
     /// Violations of MQTT.
     pub mqtt: MqttViolations,
+    /// Last wills.
+    pub will: WillPlan,
     /// Messages that are counted; all data messages by default.
     pub count: Option<Counted>,
     /// True if they are also counted by topic.
@@ -314,6 +328,7 @@ mod tests {
             keep = true
             mqtt = { dup = { every = 19 }, redeliver = { at = [[0, 1]] } }
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
+            will = { delay = "20ms", withhold = [1], undue = [0, 2] }
             count = { from = "500ms", for = "2s" }
             [[stall]]
             from = "1s"
@@ -353,6 +368,7 @@ mod tests {
             "delay = { uniform = [\"2ms\", \"1ms\"] }",
             "[[stall]]\nfrom = \"1s\"",
             "[connect]\nslow = 1",
+            "will = { late = '1s' }",
             "service = 0",
             "service = -3",
         ] {

@@ -8,8 +8,8 @@ use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    AmqpServer, Ask, Handled, KafkaServer, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech, ZenohServer,
-    ZmtpServer,
+    AmqpServer, Ask, Handled, KafkaServer, KeptWill, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech,
+    ZenohServer, ZmtpServer,
 };
 use crate::store::Store;
 use crate::tally::PeerTally;
@@ -182,6 +182,7 @@ impl<S: Speech> World<S> {
     /// Delivers a message to all its subscribers. Returns their number.
     #[inline]
     fn relay(&mut self, to: Address<'_>, payload: &[u8], qos: u8) -> usize {
+        self.routes.take_turns();
         // The routes do not change meanwhile.
         let routes = std::mem::take(&mut self.routes);
         let mut listeners = 0;
@@ -281,15 +282,17 @@ impl<'a, S: Speech> Server<'a, S> {
     /// Passes on one message. Returns the number of copies.
     fn release_one(&mut self, planned: &PlannedMessage) -> usize {
         let only = planned.only;
+        self.world.routes.take_turns();
         let routes = std::mem::take(&mut self.world.routes);
         let message = &planned.message;
         if self.dispatcher.script().keep && only.is_none() {
             self.kept.push(message.clone());
         }
         let mut copies = 0;
-        for listener in
-            routes.of(message.to.get().topic).filter(|listener| only.is_none_or(|only| only == listener.client))
-        {
+        let topic = message.to.get().topic;
+        let all = only.is_none().then(|| routes.of(topic));
+        let own = only.map(|only| routes.of_client(topic, only));
+        for listener in all.into_iter().flatten().chain(own.into_iter().flatten()) {
             let subscriber = self.world.clients[listener.client].as_ref().and_then(|client| client.subscriber);
             if only.is_some()
                 || subscriber.is_none_or(|number| self.dispatcher.may_go(planned, listener.client, number))
@@ -352,11 +355,16 @@ impl<'a, S: Speech> Server<'a, S> {
     }
 
     fn end(&mut self, index: usize) {
-        if let Some(client) = self.world.clients[index].take() {
+        if let Some(mut client) = self.world.clients[index].take() {
             self.watch.ended(index);
             self.world.pending -= client.pending();
             if client.subscriber.is_some() {
                 self.world.routes.forget(index);
+            }
+            match client.speech.will() {
+                Some(KeptWill { to, payload, qos }) if self.plain => drop(self.world.relay(to.get(), &payload, qos)),
+                Some(will) => self.dispatcher.bequeathed(will, now()),
+                None => {}
             }
         }
     }
@@ -527,6 +535,13 @@ impl<'a, S: Speech> Server<'a, S> {
                         let to = message.to.get().kept();
                         world.own.push(Own { listener, to, payload: message.payload.clone(), qos: message.qos });
                     }
+                    subscriber.get_or_insert_with(|| {
+                        world.subscribers += 1;
+                        world.subscribers - 1
+                    });
+                }
+                Ask::Share(filter, group, token) => {
+                    world.routes.share(filter, group, Subscription { client: index, token });
                     subscriber.get_or_insert_with(|| {
                         world.subscribers += 1;
                         world.subscribers - 1

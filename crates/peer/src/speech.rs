@@ -13,7 +13,7 @@ pub use amqp::AmqpServer;
 pub use kafka::KafkaServer;
 pub use mqtt::MqttServer;
 pub use nats::NatsServer;
-pub use protocol::{Ask, Handled, Hub, PublisherAnswer, Speech};
+pub use protocol::{Ask, Handled, Hub, KeptWill, PublisherAnswer, Speech};
 pub use resp::RespServer;
 pub use zenoh::ZenohServer;
 pub use zmtp::ZmtpServer;

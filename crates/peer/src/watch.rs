@@ -37,7 +37,7 @@ impl ClientWatch {
         if self.0.is_some() {
             let act = match ask {
                 Ask::Publish { payload, .. } => ClientAct::Published(Header::read(payload)),
-                Ask::Subscribe(..) => ClientAct::Subscribed,
+                Ask::Subscribe(..) | Ask::Share(..) => ClientAct::Subscribed,
                 Ask::Unsubscribe(..) | Ask::Close => ClientAct::TookLeave,
                 // It has just subscribed.
                 Ask::Replay(..) => return,

@@ -5,7 +5,6 @@ use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::bars::{self, Scale};
 use crate::capacities::overview;
 use crate::capacity::CapacityResult;
-use crate::catch_up;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
     ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, OFFERED, RATE,
@@ -24,6 +23,7 @@ use crate::recovery_capacity;
 use crate::report::Report;
 use crate::text::{NONE, clean};
 use crate::words::UNRELIABLE;
+use crate::{catch_up, last_will};
 use pubmark_model::figure::Figure;
 use serde_json::Value;
 
@@ -62,7 +62,8 @@ pub(crate) fn document(report: &Report, rows: Rows) -> Document {
         Some(_) => found.collect(),
         None => {
             let arms = report.arms().and_then(|arms| arms.table()).into_iter();
-            let waits = recovery::table(report).into_iter().chain(catch_up::table(report));
+            let waits =
+                [recovery::table(report), catch_up::table(report), last_will::table(report)].into_iter().flatten();
             arms.chain(tables).chain(waits).chain(knee::tables(report)).chain(found).collect()
         }
     };

@@ -42,6 +42,7 @@ mod join;
 mod json;
 mod knee;
 mod languages;
+mod last_will;
 mod layout;
 mod light_records;
 mod long_output;

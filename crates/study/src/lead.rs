@@ -22,7 +22,7 @@ use pubmark_model::line::JsonLine;
 use pubmark_model::plan::Place;
 use pubmark_model::profile::trace::trace_file;
 use pubmark_model::protocol::{
-    AgentHello, AgentResult, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
+    AgentHello, AgentResult, Command, ConnectionEnd, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
@@ -171,6 +171,8 @@ pub struct Leader<'a> {
     strikes: VecDeque<(usize, Fault)>,
     /// By flow.
     totals: Vec<Vec<PublisherTotal>>,
+    /// By flow: connections of publishers that ended without a goodbye, if they have last wills.
+    ends: Vec<Vec<ConnectionEnd>>,
     /// By agent: instant of its report of what its publishers sent, ns.
     totalled_ns: Vec<Option<Ns>>,
     /// By agent: instant at which its clients were to be killed, if any, ns.
@@ -219,6 +221,7 @@ impl<'a> Leader<'a> {
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
             strikes,
             totals: vec![Vec::new(); flows.len()],
+            ends: vec![Vec::new(); flows.len()],
             flows,
             totalled_ns: vec![None; count],
             killed_ns: vec![None; count],
@@ -450,8 +453,8 @@ impl<'a> Leader<'a> {
                 self.unready.cross_off(from);
                 self.all_ready(now);
             }
-            (Phase::WarmUp | Phase::Window | Phase::Sending, Event::Sent { publishers }) => {
-                self.sent(from, publishers, now)?;
+            (Phase::WarmUp | Phase::Window | Phase::Sending, Event::Sent { publishers, ends }) => {
+                self.sent(from, publishers, ends, now)?;
                 self.all_sent(now);
             }
             (Phase::Draining, Event::Drained {}) if self.awaited.is_missing(from) => {
@@ -560,16 +563,24 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn sent(&mut self, from: usize, publishers: Vec<PublisherTotal>, now: Ns) -> Result<(), Refusal> {
+    fn sent(
+        &mut self,
+        from: usize,
+        publishers: Vec<PublisherTotal>,
+        ends: Vec<ConnectionEnd>,
+        now: Ns,
+    ) -> Result<(), Refusal> {
         self.check(from, &publishers)?;
         // Agents have no publishers in common: one report is complete.
         if publishers.is_empty() {
             return Ok(());
         }
         if self.totalled_ns[from].replace(now).is_some() {
-            return Err(self.out_of_turn(from, &Event::Sent { publishers }));
+            return Err(self.out_of_turn(from, &Event::Sent { publishers, ends }));
         }
-        self.totals[self.agents[from].flow].extend(publishers);
+        let flow = self.agents[from].flow;
+        self.totals[flow].extend(publishers);
+        self.ends[flow].extend(ends);
         Ok(())
     }
 
@@ -600,10 +611,14 @@ impl<'a> Leader<'a> {
         }
         self.orders.push_back(Order::Draining);
         self.totals.iter_mut().for_each(|totals| totals.sort_unstable_by_key(|total| total.publisher));
+        self.ends.iter_mut().for_each(|ends| ends.sort_unstable_by_key(|end| (end.publisher, end.connection)));
         let deadline_ns = now.saturating_add(drain_ns);
         self.await_all(Phase::Draining, deadline_ns.saturating_add(ANSWER));
-        let drain =
-            |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals[agent.flow]), deadline_ns };
+        let drain = |agent: &AgentPlan| Command::Drain {
+            publishers: agent.concerns(&self.totals[agent.flow], |total| total.publisher),
+            ends: agent.concerns(&self.ends[agent.flow], |end| end.publisher),
+            deadline_ns,
+        };
         self.orders.push_back(Order::Tell(self.agents.iter().map(drain).enumerate().collect()));
     }
 

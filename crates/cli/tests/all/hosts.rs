@@ -1,6 +1,7 @@
 //! A run over three hosts, which are network namespaces of this machine: the server on one, publishers on the second,
 //! subscribers on the third. Nothing can be reached by 127.0.0.1, by a process of this machine or by a path of it.
 
+mod contents;
 mod flows;
 mod linked;
 mod login;

@@ -78,4 +78,5 @@ mod tls;
 mod topics;
 mod traces;
 mod watched;
+mod wills;
 mod wire;

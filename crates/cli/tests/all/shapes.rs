@@ -7,7 +7,7 @@
 //! | churn | `churn` (streams have none) |
 //! | trace | `replays` |
 //! | sizes | `payload_sizes` |
-//! | shared | `known_answers::streams` (the peer shares nothing out but partitions) |
+//! | shared | `known_answers::streams` (of the others the peer shares out MQTT and AMQP) |
 //! | topics; headers; requests | `topics`; `messages`; `requests` (the other protocols have none) |
 
 use crate::known_answers::Peer;
@@ -39,7 +39,7 @@ const LINES: &str = "payload_file=lines.txt";
 
 /// A row of the table: a shape, its arguments, and the protocols in which no other test has it.
 type Row = (&'static str, &'static [&'static str], &'static [Column]);
-const TABLE: [Row; 9] = [
+const TABLE: [Row; 10] = [
     ("slow", &["--set", "consume=60"], &[JETSTREAM, STREAMS]),
     ("backlog", &["--set", "consume=steps 1000000 0.001 1000000 each 400ms"], &[JETSTREAM, STREAMS]),
     ("churn", &["--set", "churn=20/s"], &[ZENOH]),
@@ -47,6 +47,7 @@ const TABLE: [Row; 9] = [
     ("ramp", &["--rate", "ramp 50 to 150 in 1s"], &[JETSTREAM, STREAMS]),
     ("sizes", &["--payload", "uniform 64B to 4KiB"], &[JETSTREAM, STREAMS]),
     ("shared", &["--pattern", "pipeline", "--set", "options.partitions=2"], &[KAFKA]),
+    ("group", &["--pattern", "pipeline"], &[MQTT, AMQP]),
     ("lines", &["--set", LINES], &[MQTT, NATS, REDIS, AMQP, KAFKA, ZENOH, JETSTREAM, STREAMS]),
     ("flows", &["--flow", "a: pairs=2", "--flow", "b: pairs=2, payload=64B"], &[JETSTREAM, STREAMS]),
 ];
@@ -75,7 +76,8 @@ fn play((shape, arguments, _): &Row, (name, scheme, qos): Column) -> Option<Stri
     // Some servers answer each message at QoS 1, so that none is lost without an answer.
     let lose = if qos == "1" { "swallow" } else { "lose" };
     let peer = Peer::start(&place, scheme, &format!("{lose} = {{ every = 7 }}\n{FAULTS}"));
-    let clients = if *shape == "shared" { &["--publishers", "2", "--subscribers", "2"][..] } else { &PAIRS };
+    let clients =
+        if ["shared", "group"].contains(shape) { &["--publishers", "2", "--subscribers", "2"][..] } else { &PAIRS };
     let rate = arguments.iter().position(|name| *name == "--rate").map_or("100", |at| arguments[at + 1]);
     let rated = if ["trace", "ramp"].contains(shape) { &[][..] } else { &["--rate", "100"] };
     let common = ["--qos", qos, "--set", "drain=2s", "--set", "verify=full"];

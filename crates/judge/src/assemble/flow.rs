@@ -1,13 +1,13 @@
 //! One flow: combines the results of all agents.
 
 use super::churn::UnitedChurn;
-use super::losses;
 use super::merge::{add_counts, late, merge};
+use super::{last_will, losses};
 use pubmark_model::counts::{ByteCounts, RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
-use pubmark_model::record::{CatchUp, Counts, FlowRecord, OwnFigures, Rates, RunRecord, Series};
+use pubmark_model::record::{CatchUp, Counts, FlowRecord, OwnFigures, Rates, RunRecord, Series, WillFigures};
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Workload;
@@ -29,6 +29,7 @@ pub struct UnitedFlow {
     catch_up: Option<CatchUp>,
     stalls: Option<Stalls>,
     churn: Option<UnitedChurn>,
+    wills: Option<Box<WillFigures>>,
     /// Number of latencies below zero.
     pub negative: u64,
 }
@@ -83,6 +84,7 @@ impl UnitedFlow {
             stalls,
             churn: UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
                 .map(|churn| churn.late_after(workload.late_after_ns)),
+            wills: last_will::united(results.iter().filter_map(|result| result.wills.as_deref()), remarks),
             negative: ledger.negative,
         }
     }
@@ -111,6 +113,7 @@ impl UnitedFlow {
         let results: Vec<&FlowResult> = agents.iter().flat_map(|agent| &agent.flows).collect();
         all.churn = UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
             .map(|churn| churn.with_late(late_visitors));
+        all.wills = last_will::united(results.iter().filter_map(|result| result.wills.as_deref()), remarks);
         all.series = Series { lag, ..series(&results, remarks) };
         all.drain_time_ns = drain_time_ns(&results);
         all.catch_up = catch_up(&results);
@@ -133,6 +136,7 @@ impl UnitedFlow {
             histograms: self.times.encoded(),
             series: self.series.clone(),
             churn: self.churn.as_ref().map(UnitedChurn::figures),
+            wills: self.wills.clone(),
             ..OwnFigures::blank(workload)
         }
     }
@@ -153,6 +157,7 @@ impl UnitedFlow {
     pub fn into_record(self, record: &mut RunRecord) {
         record.jitter_ns = self.jitter_ns();
         record.churn = self.churn.as_ref().map(UnitedChurn::figures);
+        record.wills = self.wills;
         (record.counts, record.rates, record.refusals) = (self.counts, self.rates, self.refusals);
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
         (record.pacing, record.series, record.stalls) = (self.pacing, self.series, self.stalls);

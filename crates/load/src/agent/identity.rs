@@ -91,6 +91,7 @@ pub fn features(info: &AgentInfo) -> Features {
         payload_bodies: true,
         payload_content: true,
         churn: true,
+        last_will: info.drivers.iter().any(|(_, kind)| matches!(kind, DriverKind::Sessions(_))),
         row_bytes: None,
     }
 }

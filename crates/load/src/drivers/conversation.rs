@@ -41,6 +41,7 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
         replays: false,
         reply: None,
         row: 0,
+        last_will: None,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::session::{
 use aliases::TopicAliases;
 use deliveries::Deliveries;
 use limits::SessionNeeds;
+use pubmark_model::header::PROBE;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
@@ -98,6 +99,8 @@ impl Session for Mqtt {
 
     const SEPARATOR: char = '/';
     const REST: &'static str = "#";
+    const UNDUE_WILL: &'static str =
+        "[MQTT-3.1.2-10] a will was published though its client had disconnected, or was connected";
     const HINT: &'static str = "it may not speak this version of MQTT (option mqtt_version), or it may expect TLS (mqtts://), or WebSocket (ws://)";
 
     fn unsaid(settings: &MqttSettings) -> &'static str {
@@ -138,7 +141,7 @@ impl Session for Mqtt {
     }
 
     fn open(&mut self, settings: &MqttSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
-        settings.connect(spec, settings.remembers(spec), out);
+        settings.connect(spec, settings.remembers(spec), self.topics.of(PROBE), out);
     }
 
     fn resume(&mut self, settings: &MqttSettings, spec: &ClientSpec) {

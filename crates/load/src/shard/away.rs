@@ -85,6 +85,7 @@ impl<S: Session> Shard<'_, S> {
     /// Handles the loss of a connection that was up.
     pub(super) fn gone(&mut self, index: usize, loss: &ConnectionLoss) {
         let now = clock::now();
+        self.ends(index, now);
         self.ramp.counts.lost += 1;
         if let Some(requests) = &mut self.outbound.requests {
             requests.forget(index);

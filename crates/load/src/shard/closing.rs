@@ -6,6 +6,7 @@ use super::carrier::ByteStream;
 use super::connection::{Changes, State};
 use super::notifier::NOTIFIER;
 use super::state::Shard;
+use super::waiting::EVENTS;
 use crate::clock;
 use crate::session::{Session, SessionEvent};
 use pubmark_model::units::{Ns, SECOND};
@@ -32,7 +33,7 @@ impl<S: Session> Shard<'_, S> {
                 self.connections[index].drop_carrier(State::Gone);
             }
         }
-        let mut events = std::mem::take(&mut self.events);
+        let mut events = Vec::with_capacity(EVENTS);
         while open > 0 {
             let left = deadline_ns.saturating_sub(clock::now());
             let timeout = clock::timespec(left);

@@ -29,6 +29,7 @@ impl<S: Session> Shard<'_, S> {
         // The start may be set but not noticed yet.
         self.begin();
         for index in 0..self.connections.len() {
+            self.ends(index, clock::now());
             let connection = &mut self.connections[index];
             let unwritten = connection.abandon_messages() + connection.session.held();
             connection.drop_carrier(State::Gone);

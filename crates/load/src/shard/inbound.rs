@@ -17,6 +17,9 @@ const QUIET_COMPETING: Ns = SECOND;
 /// Like [`QUIET_COMPETING`] if clients reconnect as well: longer than a reconnection
 /// usually takes.
 const QUIET_RETURNING: Ns = 3 * SECOND;
+/// Time after the beginning of the drain in which last wills that are not due may arrive: publishers leave with a
+/// goodbye then.
+const QUIET_WILLS: Ns = SECOND / 2;
 
 impl<S: Session> Shard<'_, S> {
     /// Waits until each subscriber has received a probe of each of its publishers.
@@ -65,6 +68,10 @@ impl<S: Session> Shard<'_, S> {
             true => QUIET_COMPETING,
             false => QUIET,
         };
+        let wills_end_ns = self
+            .workload
+            .last_will
+            .then(|| deadline_ns.saturating_sub(self.workload.drain_ns).saturating_add(QUIET_WILLS));
         let quiet = now > inbound.last_ns + silence && !awaits_start;
         left.retain(|index| {
             let client = &mut inbound.clients[*index as usize];
@@ -77,6 +84,7 @@ impl<S: Session> Shard<'_, S> {
                 let complete = client.complete(totals, false, divided);
                 if returning { complete && quiet } else { complete || (quiet && client.ended()) }
             };
+            let over = over && wills_end_ns.is_none_or(|end_ns| now > end_ns && client.has_wills(totals));
             if let Some(late_start) = client.late_start.as_mut().filter(|_| up && over) {
                 late_start.ended();
             }

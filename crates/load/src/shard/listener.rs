@@ -164,6 +164,7 @@ impl<S: Session> Listener<S> {
             replays: false,
             reply: None,
             row: 0,
+            last_will: None,
         };
         let failed = |error: rustix::io::Errno| ListenError::Lost {
             endpoint: endpoint.to_string(),

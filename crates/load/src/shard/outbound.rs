@@ -77,6 +77,7 @@ impl<S: Session> Shard<'_, S> {
         }
         self.say_sent();
         self.await_acknowledgements(now);
+        self.leave();
         if self.role == Role::Requester { Ns::MAX } else { self.mark(END, now) }
     }
 
@@ -84,6 +85,7 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn say_sent(&mut self) {
         if !std::mem::replace(&mut self.outbound.said_sent, true) {
             self.tell();
+            self.say_ends();
             let totals = self.outbound.clients.iter().map(Outgoing::total).collect();
             let _ = self.reports.send(ThreadReport::Sent(totals));
         }

@@ -140,12 +140,13 @@ impl<S: Session> Shard<'_, S> {
     /// Handles the carrier's connection or failure; if it is connected, the session
     /// begins.
     pub(super) fn opened(&mut self, index: usize) -> Result<(), ShardError> {
-        let spec = self.spec(index);
-        let connection = &mut self.connections[index];
-        let connected = connection.carrier.as_mut().map_or(Ok(()), ByteStream::connected);
+        let connected = self.connections[index].carrier.as_mut().map_or(Ok(()), ByteStream::connected);
         if let Err(error) = connected {
             return self.failed_attempt(index, &error.to_string());
         }
+        self.opens(index);
+        let spec = self.spec(index);
+        let connection = &mut self.connections[index];
         connection.state = State::Greeting;
         self.answers.clear();
         if self.ramp.dial.is_cluster {

@@ -239,6 +239,7 @@ impl<S: Session> Remover<S> {
             replays: false,
             reply: None,
             row: 0,
+            last_will: None,
         }
     }
 

@@ -8,6 +8,7 @@ mod lingering;
 mod outbound;
 mod ramp;
 mod requests;
+mod wills;
 
 use super::connection::Connection;
 use super::errors::ShardError;
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+pub use wills::WillConnections;
 
 /// An event loop and everything that it owns.
 pub struct Shard<'a, S: Session> {
@@ -88,6 +90,8 @@ pub struct Shard<'a, S: Session> {
     /// The reason why the run cannot begin, once it is known.
     pub failure: Option<ShardError>,
     pub away: Away,
+    /// Connections of its publishers, if they have last wills.
+    pub wills: Option<WillConnections>,
     /// Remarks on the beginning of the run, for the verdict.
     pub remarks: Vec<String>,
     pub counter: Arc<Counter>,

@@ -11,6 +11,7 @@ use crate::control::{Control, Counter};
 use crate::drivers::conversation::options;
 use crate::drivers::mqtt::Mqtt;
 use crate::outcome::merge;
+use crate::subscriber::Totals;
 use broker::{Broker, Script, World};
 use pubmark_model::protocol::{AgentResult, Ranges};
 use pubmark_model::wire_protocol::Protocol;
@@ -138,7 +139,7 @@ fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResu
     under_test.notify();
     let totals =
         under_test.await_reports(1, |report| if let ThreadReport::Sent(totals) = report { Some(totals) } else { None });
-    context.control.drain(totals.concat(), clock::now() + drain_ns);
+    context.control.drain(Totals::new(&totals.concat()), clock::now() + drain_ns);
     under_test.notify();
     let draining = if qos == Qos::AtMostOnce { 1 } else { 2 };
     under_test.await_reports(draining, |report| matches!(report, ThreadReport::Drained).then_some(()));

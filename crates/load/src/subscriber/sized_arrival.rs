@@ -9,7 +9,7 @@ impl IncomingStreams {
     pub(super) fn arrived_sized(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
         let has_times = recorder.note_reply(message);
         let Some(sized) = recorder.expect.sized.take() else { return };
-        let header = sized.header(message);
+        let header = sized.header(message).or_else(|| recorder.will(message));
         let slot = header.map_or(usize::MAX, |header| header.publisher.wrapping_sub(self.hears.start) as usize);
         let distinct = |all: &IncomingStreams| all.streams.get(slot).map_or(0, |stream| stream.distinct);
         let before = (recorder.arrived, distinct(self));

@@ -1,16 +1,21 @@
-//! How much each publisher sent.
+//! How much each publisher sent, and which of their connections ended.
 
-use pubmark_model::protocol::PublisherTotal;
+use pubmark_model::protocol::{ConnectionEnd, PublisherTotal};
 use pubmark_model::setting::MOST_CLIENTS;
+use std::ops::Range;
 
 /// Messages sent by each publisher, indexed by its number.
 #[derive(Debug, Default)]
-pub struct Totals(Vec<Option<PublisherTotal>>);
+pub struct Totals {
+    totals: Vec<Option<PublisherTotal>>,
+    /// Connections that ended without a goodbye, by publisher and connection, if publishers have last wills.
+    ends: Vec<ConnectionEnd>,
+}
 
 impl Totals {
     /// True if nothing is known.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.totals.is_empty()
     }
 
     /// Makes the totals from the list of the protocol.
@@ -23,10 +28,24 @@ impl Totals {
                 totals[at] = Some(*total);
             }
         }
-        Totals(totals)
+        Totals { totals, ends: Vec::new() }
+    }
+
+    /// Adds the connections that ended without a goodbye.
+    #[must_use]
+    pub fn with_ends(mut self, mut ends: Vec<ConnectionEnd>) -> Totals {
+        ends.sort_unstable_by_key(|end| (end.publisher, end.connection));
+        self.ends = ends;
+        self
     }
 
     pub(super) fn of(&self, publisher: u32) -> Option<&PublisherTotal> {
-        self.0.get(publisher as usize).and_then(Option::as_ref)
+        self.totals.get(publisher as usize).and_then(Option::as_ref)
+    }
+
+    /// Returns the connections of these publishers that ended without a goodbye.
+    pub(super) fn ends_of(&self, publishers: &Range<u32>) -> &[ConnectionEnd] {
+        let from = |id: u32| self.ends.partition_point(|end| end.publisher < id);
+        &self.ends[from(publishers.start)..from(publishers.end.max(publishers.start))]
     }
 }

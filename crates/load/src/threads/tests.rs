@@ -41,7 +41,7 @@ impl Socket for Endless {
         match self.reports.try_recv() {
             Ok(ThreadReport::Ready) => {
                 control.start(clock::now());
-                control.drain(Vec::new(), Ns::MAX);
+                control.drain(Totals::new(&[]), Ns::MAX);
             }
             Ok(ThreadReport::Drained) => control.stop(),
             _ => {}
@@ -170,7 +170,7 @@ fn who_is_killed_uses_no_socket_any_more_and_answers_all_the_same() {
             thread::yield_now();
         }
         context.control.crash();
-        context.control.drain(Vec::new(), Ns::MAX);
+        context.control.drain(Totals::new(&[]), Ns::MAX);
         let answer = loop {
             match reports.recv().unwrap() {
                 ThreadReport::Ready => {}
@@ -234,7 +234,7 @@ fn instants_are_of_the_clock_that_all_share_in_every_pattern() {
         let start_ns = clock::now();
         context.control.start(start_ns);
         while !matches!(reports.recv(), Ok(ThreadReport::Sent(_))) {}
-        context.control.drain(Vec::new(), Ns::MAX);
+        context.control.drain(Totals::new(&[]), Ns::MAX);
         context.control.stop();
         thread.join().unwrap();
         let due: Vec<Ns> = sent.lock().unwrap().iter().map(|header| header.intended_ns).collect();

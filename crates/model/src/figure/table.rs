@@ -488,6 +488,30 @@ numbers! {
     CHURN_SUBSCRIBE_P99 = "churn_subscribe_p99_ns" ["churn_subscribe p99"] Client LatencyP99 Ns LOWER, "churn subscribe p99",
         number(|run| count(run.churn.as_ref()?.subscribe_ns.as_ref()?.p99)),
         "99th percentile of their time to subscribe";
+    /// Median time from the end of a publisher until its last will arrived, ns.
+    WILL_P50 = "will_latency_p50_ns" ["will_latency p50"] Flow LatencyP50 Ns LOWER, "last will p50",
+        number(|run| count(run.wills.as_ref()?.latency_ns.as_ref()?.p50)),
+        "`last_will`: median time from the end of a publisher's connection until a subscriber got its will";
+    /// 99th percentile of these times, ns.
+    WILL_P99 = "will_latency_p99_ns" ["will_latency p99"] Flow LatencyP99 Ns LOWER, "last will p99",
+        number(|run| count(run.wills.as_ref()?.latency_ns.as_ref()?.p99)),
+        "its 99th percentile";
+    /// Greatest of these times, ns.
+    WILL_MAX = "will_latency_max_ns" ["will_latency max"] Flow LatencyP99 Ns LOWER, "last will max",
+        number(|run| count(run.wills.as_ref()?.latency_ns.as_ref()?.max)),
+        "its greatest";
+    /// Last wills that should have arrived.
+    WILLS_DUE = "wills_due" [] Flow Counts Count NEITHER, "last wills due",
+        number(|run| count(run.wills.as_ref()?.counts.due)),
+        "`last_will`: wills of publishers that ended without a goodbye, once for each of their subscribers";
+    /// Last wills that arrived.
+    WILLS_RECEIVED = "wills_received" [] Flow Counts Count HIGHER, "last wills received",
+        number(|run| count(run.wills.as_ref()?.counts.received)),
+        "those that arrived by the end of the drain";
+    /// Last wills that arrived and should not have.
+    WILLS_UNDUE = "wills_undue" [] Flow Counts Count LOWER, "last wills undue",
+        number(|run| count(run.wills.as_ref()?.counts.undue)),
+        "wills of publishers that had not ended, or with a goodbye";
     /// Lost connections that clients restored.
     RECONNECTED = "reconnected" [] Client Counts Count NEITHER, "reconnected",
         number(|run| count(run.connections.as_ref()?.reconnected)),

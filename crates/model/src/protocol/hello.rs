@@ -102,6 +102,8 @@ pub struct Features {
     pub payload_content: bool,
     /// True if the agent with subscriber 0 plays the clients of `churn` as well. Minimum: false.
     pub churn: bool,
+    /// True if its publishers leave last wills with the server, and its subscribers time them. Minimum: false.
+    pub last_will: bool,
     /// Maximum size of the rows of an agent that leaves its figures to pubmark, bytes. `None` if
     /// the agent computes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +143,7 @@ impl Default for Features {
             payload_bodies: false,
             payload_content: false,
             churn: false,
+            last_will: false,
             row_bytes: None,
         }
     }
@@ -182,6 +185,8 @@ const PAYLOAD_BODIES: &str = "payload_bodies";
 const PAYLOAD_CONTENT: &str = "payload_content";
 /// Clients come and go.
 const CHURN: &str = "churn";
+/// Publishers have last wills.
+const LAST_WILL: &str = "last_will";
 /// Clients close their connections when they are told to, and reconnect.
 pub const CUT: &str = "cut";
 /// Clients can be killed, and the agent keeps their ledgers.
@@ -260,11 +265,12 @@ impl Features {
         let (payload_sizes, churn) = (flag(self.payload_sizes, PAYLOAD_SIZES), flag(self.churn, CHURN));
         let (topics, headers) = (flag(self.topics, TOPICS), flag(self.headers, HEADERS));
         let payload_content = flag(self.payload_content, PAYLOAD_CONTENT);
+        let last_will = flag(self.last_will, LAST_WILL);
         let payload_bodies = flag(self.payload_bodies, PAYLOAD_BODIES);
         let written = workload.payload_bodies.is_some();
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
         let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 19] = [
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 20] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -284,6 +290,7 @@ impl Features {
             ("messages with headers:", headed.then_some(HEADERS), &headers),
             ("bodies that are not random:", filled.then_some(PAYLOAD_CONTENT), &payload_content),
             ("clients that come and go:", (!workload.churn.is_none()).then_some(CHURN), &churn),
+            ("publishers with last wills:", workload.last_will.then_some(LAST_WILL), &last_will),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -380,7 +387,7 @@ mod tests {
         assert_eq!(Features { timeout: true, ..asks }.lack(&[&timed]), None);
         let filled = workload(&[("payload_template", "{key}")]);
         assert_eq!(least.lack(&[&filled]).map(|lack| lack.wanted), Some("payload_bodies".to_owned()));
-        for (key, value) in [("headers", "a: b"), ("payload_content", "zeros")] {
+        for (key, value) in [("headers", "a: b"), ("payload_content", "zeros"), ("last_will", "true")] {
             assert_eq!(least.lack(&[&workload(&[(key, value)])]).map(|lack| lack.wanted), Some(key.to_owned()));
         }
         let two = least.lack(&[&workload(&[]), &workload(&[])]).unwrap().to_string();

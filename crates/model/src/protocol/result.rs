@@ -2,6 +2,7 @@
 
 use super::churn::ChurnResult;
 use super::histograms::{PackedError, PackedHistogram};
+use super::last_will::WillResult;
 use super::ranges::Ranges;
 use super::sequences::SeenBits;
 use crate::catch_up::CatchUp;
@@ -172,6 +173,9 @@ pub struct FlowResult {
     /// Clients that came and went; from the agent with subscriber 0, if the workload has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<Box<ChurnResult>>,
+    /// Last wills of the publishers that its subscribers receive from, if they have some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wills: Option<Box<WillResult>>,
 }
 
 /// Error: a histogram of a result is invalid.
@@ -227,7 +231,10 @@ impl AgentResult {
                 };
                 count("own_lag", &result.own_lag)?;
             }
-            all.flows.push(FlowHistograms { times, slices, churn });
+            let latency = flow.wills.as_ref().map_or(&None, |wills| &wills.latency);
+            let latency = read(format!("flows[{number}].wills.latency"), latency, PackedHistogram::DIGITS)?;
+            let wills = latency.map_or(0, |histogram| histogram.count());
+            all.flows.push(FlowHistograms { times, slices, churn, wills });
         }
         read("connect_time".into(), &self.connect_time, PackedHistogram::DIGITS)?;
         read("tls_handshake_time".into(), &self.tls_handshake_time, PackedHistogram::DIGITS)?;
@@ -256,6 +263,8 @@ pub struct FlowHistograms {
     pub slices: Vec<u64>,
     /// Number of times of the clients that came and went.
     pub churn: ConnectTimes<u64>,
+    /// Number of times of last wills.
+    pub wills: u64,
 }
 
 impl FlowHistograms {

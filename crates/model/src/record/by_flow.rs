@@ -23,7 +23,7 @@ impl RunRecord {
     /// Returns what is of the flow in its record: the opposite of [`RunRecord::of_flow`].
     pub fn into_flow(self, name: &str) -> FlowRecord {
         let RunRecord { workload, refusals, pacing, drain_time_ns, catch_up, stalls, .. } = self;
-        let RunRecord { histograms, series, churn, verdict, .. } = self;
+        let RunRecord { histograms, series, churn, wills, verdict, .. } = self;
         let own = OwnFigures {
             workload,
             refusals,
@@ -34,6 +34,7 @@ impl RunRecord {
             histograms,
             series,
             churn,
+            wills,
             verdict,
         };
         let (counts, rates, times, jitter_ns) = (self.counts, self.rates, self.times, self.jitter_ns);
@@ -53,6 +54,7 @@ impl RunRecord {
             histograms,
             series,
             churn,
+            wills,
             verdict,
         } = *own?;
         let mut cell = self.cell.clone();
@@ -73,6 +75,7 @@ impl RunRecord {
             histograms,
             series,
             churn,
+            wills,
             verdict,
             agents,
             flows: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::churn::ChurnFigures;
 use super::judgement::Verdict;
+use super::last_will::WillFigures;
 use super::rates::{Rates, Series};
 use crate::catch_up::CatchUp;
 use crate::counts::{Counts, RefusalCount};
@@ -56,6 +57,9 @@ pub struct OwnFigures {
     /// Its clients that came and went; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<Box<ChurnFigures>>,
+    /// The last wills of its publishers; `None` if they had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wills: Option<Box<WillFigures>>,
     /// Judgement of its figures.
     pub verdict: Verdict,
 }
@@ -73,6 +77,7 @@ impl OwnFigures {
             histograms: TimeFigures::none(),
             series: Series::default(),
             churn: None,
+            wills: None,
             verdict: Verdict::default(),
         }
     }

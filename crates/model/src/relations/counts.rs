@@ -4,6 +4,7 @@ use super::part::{Part, hold, of_window};
 use crate::catch_up::CatchUp;
 use crate::churn::{ChurnCounts, ConnectTimes};
 use crate::counts::PublisherTotal;
+use crate::last_will::WillCounts;
 use crate::protocol::{FlowHistograms, FlowResult, Ranges};
 use crate::units::Ns;
 use crate::workload::{Extent, Rate};
@@ -246,4 +247,14 @@ pub fn churn(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) ->
             "`churn` has {connect} times to connect and {subscribe} to subscribe, but {connected} clients connected"
         )
     })
+}
+
+/// Checks that each last will that arrived was due, and has its time.
+pub fn wills(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
+    let Some(found) = &flow.wills else { return Ok(()) };
+    hold(part.workload.last_will, || "its result has `wills`, but no publisher was to have one".into())?;
+    let WillCounts { due, received, .. } = found.counts;
+    hold(received <= due, || format!("{received} last wills arrived, but {due} were due"))?;
+    let times = histograms.wills;
+    hold(times == received, || format!("`wills` has {times} times, but {received} arrived"))
 }

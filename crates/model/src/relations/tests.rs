@@ -2,9 +2,11 @@ use super::*;
 use crate::catch_up::CatchUp;
 use crate::churn::{Churn, ChurnCounts, ConnectTimes};
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal};
+use crate::last_will::WillCounts;
 use crate::payload::{Payload, SizeFiles};
 use crate::protocol::{
     AgentResult, ChurnResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
+    WillResult,
 };
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::Workload;
@@ -130,6 +132,13 @@ impl Case {
         self.flow().churn = churned(counts, times);
     }
 
+    /// Gives its result last wills: due, received and undue ones, and this many times.
+    fn inherits(&mut self, [due, received, undue]: [u64; 3], count: u64, is_asked: bool) {
+        self.workload.last_will = is_asked;
+        let counts = WillCounts { due, received, undue };
+        self.flow().wills = Some(Box::new(WillResult { counts, latency: times(&[(5, count)]) }));
+    }
+
     fn flow(&mut self) -> &mut FlowResult {
         &mut self.result.flows[0]
     }
@@ -216,6 +225,9 @@ const WRONG: &[(&str, Wrong, &str)] = &[
     ("churn", |case| case.comes_and_goes([21, 21, 0, 0], 21), "21 clients were due to come, but the plan has 20"),
     ("churn", |case| case.comes_and_goes([20, 18, 1, 0], 18), "of 20 clients that were due 18 connected"),
     ("churn", |case| case.comes_and_goes([20, 18, 2, 19], 18), "19 of them late"),
+    ("last-wills", |case| case.inherits([1, 1, 0], 1, false), "no publisher was to have one"),
+    ("last-wills", |case| case.inherits([1, 2, 0], 2, true), "2 last wills arrived, but 1 were due"),
+    ("last-wills", |case| case.inherits([2, 2, 0], 1, true), "`wills` has 1 times, but 2 arrived"),
     ("churn", |case| case.comes_and_goes([20, 18, 2, 0], 17), "`churn` has 17 times to connect and 17 to subscribe"),
     (
         "latency-count",

@@ -287,6 +287,7 @@ impl Workload {
             outstanding: settings.outstanding().0,
             timeout_ns: settings.timeout.map(|timeout| timeout.0),
             churn: settings.churn(),
+            last_will: settings.last_will(),
             payload_bytes,
             payload_sizes,
             payload_content: settings.payload_content(),

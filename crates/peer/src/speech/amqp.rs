@@ -1,4 +1,5 @@
-//! AMQP 0-9-1: one channel per connection, and on it one queue of the connection's own with one consumer. A queue is
+//! AMQP 0-9-1: one channel per connection, and on it one queue with one consumer. A queue is the connection's own, or
+//! shared by its name with those of other connections, which take turns. It is
 //! bound to `amq.direct` by a routing key, or to `amq.topic` by one that may end in `#`; it keeps nothing before its
 //! consumer comes. Of the properties only the address for an answer is passed on, and messages are never returned. Unknown methods end the connection,
 //! with code 540. Heartbeats are answered; missing ones are ignored.
@@ -59,6 +60,8 @@ struct Queue {
     name: Box<[u8]>,
     /// Exchange and routing key of each binding.
     bindings: Vec<Box<[u8]>>,
+    /// True if other connections consume from it as well.
+    is_shared: bool,
     consumer: Option<Consumer>,
 }
 
@@ -66,6 +69,10 @@ impl Queue {
     fn filters(&self) -> impl Iterator<Item = Filter<'_>> {
         // Only valid bindings are stored.
         self.bindings.iter().flat_map(|binding| filters(binding).into_iter().flatten())
+    }
+
+    fn subscribe(&self, filter: Filter<'_>, hub: &mut Hub<'_>) {
+        hub(if self.is_shared { Ask::Share(filter, &self.name, TOKEN) } else { Ask::Subscribe(filter, TOKEN) });
     }
 }
 
@@ -280,21 +287,22 @@ impl AmqpServer {
     fn on_queue(&mut self, method: &Method<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Refusal> {
         let mut say = |method: Method<'_>| Frame::Method(self.framing.channel, method).put(out);
         match *method {
-            Method::QueueDeclare { queue, flags, .. } if flags & Method::EXCLUSIVE > 0 => {
+            Method::QueueDeclare { queue, flags, .. } if flags & Method::DURABLE == 0 => {
                 if self.queue.as_ref().is_some_and(|held| *held.name != *queue.0) {
                     return Err(not_implemented("a second queue"));
                 }
-                let new = || Queue { name: queue.0.into(), bindings: Vec::new(), consumer: None };
+                let is_shared = flags & Method::EXCLUSIVE == 0;
+                let new = || Queue { name: queue.0.into(), bindings: Vec::new(), is_shared, consumer: None };
                 self.queue.get_or_insert_with(new);
                 say(Method::QueueDeclareOk { queue, messages: 0, consumers: 0 });
             }
-            Method::QueueDeclare { .. } => return Err(not_implemented("a queue that is not exclusive")),
+            Method::QueueDeclare { .. } => return Err(not_implemented("a durable queue")),
             Method::QueueBind { queue, exchange, routing_key, no_wait, .. } => {
                 let queue = own(&mut self.queue, queue)?;
                 let mut binding = Vec::new();
                 route(&mut binding, exchange, routing_key)?;
                 for filter in filters(&binding)?.filter(|_| queue.consumer.is_some()) {
-                    hub(Ask::Subscribe(filter, TOKEN));
+                    queue.subscribe(filter, hub);
                 }
                 queue.bindings.push(binding.into());
                 if !no_wait {
@@ -305,7 +313,8 @@ impl AmqpServer {
                 let address = [&[SEPARATOR], DIRECT_REPLY, b".", consumer.0].concat().into_boxed_slice();
                 hub(Ask::Subscribe(Filter::Exact(&address), TOKEN));
                 let consumes = Some(Consumer::new(consumer.0, None));
-                self.queue = Some(Queue { name: queue.0.into(), bindings: vec![address], consumer: consumes });
+                self.queue =
+                    Some(Queue { name: queue.0.into(), bindings: vec![address], is_shared: false, consumer: consumes });
                 say(Method::ConsumeOk { consumer });
             }
             Method::Consume { queue, consumer, flags, .. } if flags & !Method::NO_ACK == 0 => {
@@ -320,7 +329,7 @@ impl AmqpServer {
                 let window = (flags & Method::NO_ACK == 0).then_some(self.window);
                 queue.consumer = Some(Consumer::new(consumer.0, window));
                 for filter in queue.filters() {
-                    hub(Ask::Subscribe(filter, TOKEN));
+                    queue.subscribe(filter, hub);
                 }
                 say(Method::ConsumeOk { consumer });
             }

@@ -1,12 +1,12 @@
-//! MQTT 3.1.1 and 5. Wills, retained messages and sessions that outlive their connection are not kept; filters are a
-//! topic, or end in `#`.
+//! MQTT 3.1.1 and 5. Retained messages and sessions that outlive their connection are not kept; filters are a
+//! topic, or end in `#`, and may be shared by a group.
 
-use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
+use super::protocol::{Ask, Hub, KeptWill, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter, KeptAddress};
 use crate::script::{AffectedMessages, PeerScript};
 use pubmark_model::header::{Header, MAX_SEQUENCE};
 use pubmark_wire::Malformed;
-use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket};
+use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket, Will};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -43,6 +43,8 @@ pub struct MqttServer {
     waiting_bytes: usize,
     /// Identifiers, in order, of QoS 2 messages whose PUBREL has not come.
     unreleased: VecDeque<u16>,
+    /// The client's will, unless it has said goodbye.
+    will: Option<KeptWill>,
 }
 
 impl Speech for MqttServer {
@@ -61,6 +63,7 @@ impl Speech for MqttServer {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             unreleased: VecDeque::new(),
+            will: None,
         }
     }
 
@@ -101,6 +104,10 @@ impl Speech for MqttServer {
         self.say(qos, to, payload, out);
     }
 
+    fn will(&mut self) -> Option<KeptWill> {
+        self.will.take()
+    }
+
     fn kept_bytes(&self) -> usize {
         self.waiting_bytes
     }
@@ -119,6 +126,11 @@ impl MqttServer {
         let _ = encode::connack(out, version, &connack);
         self.version = Some(version);
         self.window = connect.receive_maximum;
+        let kept = |will: Will<'_>| {
+            let to = Address::of(will.topic.as_bytes()).kept();
+            KeptWill { to, payload: will.payload.into(), qos: will.qos as u8 }
+        };
+        self.will = connect.will.filter(|_| !self.denied).map(kept);
         if self.denied {
             hub(Ask::Close);
         }
@@ -147,7 +159,7 @@ impl MqttServer {
             ServerPacket::Unsubscribe { id, filters } => {
                 let codes: Vec<u8> = filters
                     .map(|(filter, _)| {
-                        u8::from(!each(filter, |filter| {
+                        u8::from(!each(filter, |_, filter| {
                             // Whatever was granted: a client has one subscription to a filter.
                             for token in 0..=2 {
                                 hub(Ask::Unsubscribe(filter, token));
@@ -158,7 +170,12 @@ impl MqttServer {
                 let _ = encode::unsuback(out, version, id, &codes);
             }
             ServerPacket::Pingreq => encode::pingresp(out),
-            ServerPacket::Disconnect { .. } => drop(hub(Ask::Close)),
+            ServerPacket::Disconnect { .. } => {
+                let undue = &self.script.will.undue;
+                let publisher = |will: &KeptWill| Header::read(&will.payload).map(|header| header.publisher);
+                self.will.take_if(|will| publisher(will).is_none_or(|publisher| !undue.contains(&publisher)));
+                hub(Ask::Close);
+            }
             ServerPacket::Auth { .. } => return Err(Malformed::new("an AUTH that nobody asked for")),
         }
         Ok(())
@@ -266,8 +283,11 @@ impl MqttServer {
 fn subscribe(version: Version, id: u16, filters: Filters<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
     let codes: Vec<u8> = filters
         .map(|(filter, qos)| {
-            let known = each(filter, |filter| {
-                hub(Ask::Subscribe(filter, qos as u32));
+            let known = each(filter, |group, filter| {
+                hub(match group {
+                    Some(group) => Ask::Share(filter, group.as_bytes(), qos as u32),
+                    None => Ask::Subscribe(filter, qos as u32),
+                });
             });
             match version {
                 _ if known => qos as u8,
@@ -279,18 +299,23 @@ fn subscribe(version: Version, id: u16, filters: Filters<'_>, out: &mut Vec<u8>,
     let _ = encode::suback(out, version, id, &codes, None);
 }
 
-/// Calls `with` for each route of a filter: `a/#` is `a` and all below `a/` (4.7.1.2). Returns false if the peer does
-/// not support it: `+`, and shared groups.
-fn each(filter: &str, mut with: impl FnMut(Filter<'_>)) -> bool {
-    if filter.contains('+') || filter.starts_with("$share/") {
+/// Calls `with` for each route of a filter, and its group if it is shared (4.8.2): `a/#` is `a` and all below `a/`
+/// (4.7.1.2). Returns false if the peer does not support it: `+`, and a group without a filter.
+fn each(filter: &str, mut with: impl FnMut(Option<&str>, Filter<'_>)) -> bool {
+    let (group, filter) = match filter.strip_prefix("$share/").map(|rest| rest.split_once('/')) {
+        None => (None, filter),
+        Some(Some((group, filter))) if !group.is_empty() && !filter.is_empty() => (Some(group), filter),
+        Some(_) => return false,
+    };
+    if filter.contains('+') {
         return false;
     }
     match filter.strip_suffix('#') {
-        None => with(Filter::Exact(filter.as_bytes())),
+        None => with(group, Filter::Exact(filter.as_bytes())),
         Some(prefix) => {
-            with(Filter::Below(prefix.as_bytes()));
+            with(group, Filter::Below(prefix.as_bytes()));
             if let Some(parent) = prefix.strip_suffix('/') {
-                with(Filter::Exact(parent.as_bytes()));
+                with(group, Filter::Exact(parent.as_bytes()));
             }
         }
     }
@@ -367,6 +392,7 @@ mod tests {
                 ("a/#", Qos::AtLeastOnce),
                 ("a/+", Qos::AtMostOnce),
                 ("$share/g/a", Qos::AtMostOnce),
+                ("$share/g", Qos::AtMostOnce),
             ];
             encode::subscribe(&mut bytes, version, 5, &filters).unwrap();
             let mut asked = Vec::new();
@@ -375,8 +401,9 @@ mod tests {
                 panic!("{answer:?}")
             };
             let refused = if version == Version::V5 { NOT_VALID } else { 0x80 };
-            assert_eq!(codes, [0, 1, refused, refused]);
-            assert_eq!(asked.len(), 3, "{asked:?}");
+            assert_eq!(codes, [0, 1, refused, 0, refused]);
+            assert_eq!(asked.len(), 4, "{asked:?}");
+            assert!(asked[3].starts_with("Share"), "{asked:?}");
         }
     }
 

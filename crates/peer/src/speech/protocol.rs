@@ -1,6 +1,6 @@
 //! Interface of the peer's protocols.
 
-use crate::routes::{Address, Filter};
+use crate::routes::{Address, Filter, KeptAddress};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use std::rc::Rc;
@@ -19,6 +19,8 @@ pub enum Ask<'a> {
     },
     /// Subscribe, with a token chosen by the connection.
     Subscribe(Filter<'a>, u32),
+    /// Subscribe as a member of a group, of which one gets each message: the group's name, and a token.
+    Share(Filter<'a>, &'a [u8], u32),
     /// Pass on what is kept of these topics, to the subscription with this token.
     Replay(Filter<'a>, u32),
     /// Unsubscribe.
@@ -45,6 +47,17 @@ pub struct Handled {
     pub answer: PublisherAnswer,
     /// Number of subscribers of its topic.
     pub listeners: usize,
+}
+
+/// A message that the server publishes when its client is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptWill {
+    /// Where it goes.
+    pub to: KeptAddress,
+    /// Its payload.
+    pub payload: Box<[u8]>,
+    /// Quality of service, 0 to 2.
+    pub qos: u8,
 }
 
 /// Carries out a client's request.
@@ -75,6 +88,11 @@ pub trait Speech: Sized {
     /// Appends a message for a subscription of this client. If the client takes no more unacknowledged messages, it is
     /// kept, and appended to the answer to a later acknowledgement.
     fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], qos: u8, out: &mut Vec<u8>);
+
+    /// Returns the will of the client, whose connection has ended. None by default.
+    fn will(&mut self) -> Option<KeptWill> {
+        None
+    }
 
     /// Returns the bytes of payload that are kept so.
     fn kept_bytes(&self) -> usize {

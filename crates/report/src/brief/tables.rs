@@ -5,7 +5,7 @@ use super::line::{Line, Tone};
 use crate::capacities::overview;
 use crate::document::Table;
 use crate::report::Report;
-use crate::{catch_up, headroom, recovery, terminal};
+use crate::{catch_up, headroom, last_will, recovery, terminal};
 
 /// Rows of a table.
 const ROWS_MAX: usize = 8;
@@ -13,8 +13,9 @@ const ROWS_MAX: usize = 8;
 /// Returns the tables that a report has, without their notes.
 pub(crate) fn sections(report: &Report, width: usize) -> Vec<Vec<Line>> {
     let capacities = overview(&report.capacities());
-    let tables = [capacities, recovery::table(report), catch_up::table(report), headroom::table(report)];
-    tables.into_iter().flatten().map(|table| lines(table, width)).collect()
+    let waits = [recovery::table(report), catch_up::table(report), last_will::table(report)];
+    let tables = [capacities].into_iter().chain(waits).chain([headroom::table(report)]);
+    tables.flatten().map(|table| lines(table, width)).collect()
 }
 
 fn lines(mut table: Table, width: usize) -> Vec<Line> {

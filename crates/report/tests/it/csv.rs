@@ -81,6 +81,12 @@ churn_connect_p50_ns,churn_connect_p50_ns_lo,churn_connect_p50_ns_hi,\
 churn_connect_p99_ns,churn_connect_p99_ns_lo,churn_connect_p99_ns_hi,\
 churn_tls_handshake_p99_ns,churn_tls_handshake_p99_ns_lo,churn_tls_handshake_p99_ns_hi,\
 churn_subscribe_p99_ns,churn_subscribe_p99_ns_lo,churn_subscribe_p99_ns_hi,\
+will_latency_p50_ns,will_latency_p50_ns_lo,will_latency_p50_ns_hi,\
+will_latency_p99_ns,will_latency_p99_ns_lo,will_latency_p99_ns_hi,\
+will_latency_max_ns,will_latency_max_ns_lo,will_latency_max_ns_hi,\
+wills_due,wills_due_lo,wills_due_hi,\
+wills_received,wills_received_lo,wills_received_hi,\
+wills_undue,wills_undue_lo,wills_undue_hi,\
 reconnected,reconnected_lo,reconnected_hi,\
 reconnect_p50_ns,reconnect_p50_ns_lo,reconnect_p50_ns_hi,\
 reconnect_p99_ns,reconnect_p99_ns_lo,reconnect_p99_ns_hi,\

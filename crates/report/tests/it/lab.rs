@@ -91,6 +91,7 @@ impl Lab {
 fn record(cell: &Cell, repeat: u32) -> RunRecord {
     let mut run = RunRecord {
         churn: None,
+        wills: None,
         drain_time_ns: None,
         catch_up: None,
         schema: SCHEMA,

@@ -15,6 +15,7 @@ mod figures;
 mod html;
 mod lab;
 mod languages;
+mod last_will;
 mod page;
 mod promise;
 mod questions;

@@ -115,11 +115,11 @@ impl AgentPlan {
         merged
     }
 
-    /// Returns the totals of its own publishers and of those that its subscribers receive from, out of `totals` in the
-    /// order of publishers. Sending all totals to every agent would grow with the square of the agents.
-    pub fn concerns(&self, totals: &[PublisherTotal]) -> Vec<PublisherTotal> {
-        let from = |id: u32| totals.partition_point(|total| total.publisher < id);
-        self.concerned().into_iter().flat_map(|ids| &totals[from(ids.start)..from(ids.end)]).copied().collect()
+    /// Returns what is of its own publishers and of those that its subscribers receive from, out of `all` in the
+    /// order of publishers. Sending everything to every agent would grow with the square of the agents.
+    pub fn concerns<T: Copy>(&self, all: &[T], publisher: impl Fn(&T) -> u32) -> Vec<T> {
+        let from = |id: u32| all.partition_point(|one| publisher(one) < id);
+        self.concerned().into_iter().flat_map(|ids| &all[from(ids.start)..from(ids.end)]).copied().collect()
     }
 
     /// Checks the reported totals of its publishers: each publisher once, with a possible number.
@@ -433,7 +433,11 @@ mod tests {
             let parts = deal_flow(&workload, here(), Layout::Sides { processes });
             let totals: Vec<PublisherTotal> = (0..workload.publishers).map(total).collect();
             let told = |part: &AgentPlan| {
-                let ids = part.concerns(&totals).iter().map(|total| total.publisher.to_string()).collect::<Vec<_>>();
+                let ids = part
+                    .concerns(&totals, |total| total.publisher)
+                    .iter()
+                    .map(|total| total.publisher.to_string())
+                    .collect::<Vec<_>>();
                 format!("{}: {}", part.name, ids.join(" "))
             };
             parts.iter().map(told).collect::<Vec<_>>()

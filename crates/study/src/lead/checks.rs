@@ -34,7 +34,7 @@ impl Leader<'_> {
         let is_spread = self.brief.seats.iter().any(|seat| !seat.host.is_empty());
         let flow = self.agents[from].flow;
         let workload = self.flows[flow].workload.of_repeat(self.brief.place.repeat);
-        let totals = self.agents[from].concerns(&self.totals[flow]);
+        let totals = self.agents[from].concerns(&self.totals[flow], |total| total.publisher);
         let part = Part {
             workload: &workload,
             clients: &self.agents[from].clients,

@@ -170,7 +170,7 @@ impl<'a> Stage<'a> {
                 self.send(agent, at, AgentInput::Event(Event::Result(Box::new(result))));
             }
             Some(Way::Lie) => {
-                if let Event::Sent { publishers } = &mut event {
+                if let Event::Sent { publishers, .. } = &mut event {
                     publishers[0].publisher += 1_000;
                 }
                 if let Event::Result(result) = &mut event {
@@ -229,7 +229,7 @@ impl<'a> Stage<'a> {
                 let end = at_ns + self.workload.warmup_ns + self.workload.window_ns().unwrap_or(SECOND);
                 if self.plays_senders(agent) {
                     let publishers = self.totals(agent);
-                    self.say(agent, end + PACE, Event::Sent { publishers });
+                    self.say(agent, end + PACE, Event::Sent { publishers, ends: Vec::new() });
                 }
             }
             Command::Crash {} => {
@@ -240,7 +240,7 @@ impl<'a> Stage<'a> {
                     self.coming.retain(|_, (from, said)| *from != agent || !is_sent(said));
                     (self.said[agent], self.spoke[agent]) = (self.said[agent] - 1, self.now);
                     let publishers = self.totals(agent);
-                    self.say(agent, at, Event::Sent { publishers });
+                    self.say(agent, at, Event::Sent { publishers, ends: Vec::new() });
                 }
             }
             Command::Cut { percent } => {

@@ -177,10 +177,10 @@ impl Play<'_> {
         pair.each("ready", BOTH, |event| matches!(event, Event::Ready {}).then_some(()));
         let watch = Watch::start(Whose::Process(pair.agents[1].pid()), processors().0);
         pair.tell(&Command::Start { at_ns: clock::now() + LEAD });
-        let sent = |event| if let Event::Sent { publishers } = event { Some(publishers) } else { None };
+        let sent = |event| if let Event::Sent { publishers, .. } = event { Some(publishers) } else { None };
         let publishers = pair.each("the last message", &[0], sent).remove(0);
         let taken = watch.end();
-        pair.tell(&Command::Drain { publishers, deadline_ns: clock::now() + workload.drain_ns });
+        pair.tell(&Command::Drain { publishers, ends: Vec::new(), deadline_ns: clock::now() + workload.drain_ns });
         pair.each("the drain's end", BOTH, |event| matches!(event, Event::Drained {}).then_some(()));
         pair.tell(&Command::Stop {});
         let result = |event| if let Event::Result(result) = event { Some(*result) } else { None };

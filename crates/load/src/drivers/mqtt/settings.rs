@@ -3,10 +3,11 @@
 use crate::drivers::option_file::Logins;
 use crate::session::{ClientSettings, ClientSpec, SettingsError};
 use crate::topics::{self, PrefixRules};
+use pubmark_model::header::{Header, WILL, WILL_LEN};
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
-use pubmark_wire::mqtt::server::ConnectPacket;
+use pubmark_wire::mqtt::server::{ConnectPacket, Will};
 use pubmark_wire::mqtt::{Qos, Version, encode};
 
 /// Default expiry of an MQTT 5 session that outlives its connection, s: a day.
@@ -101,19 +102,28 @@ impl MqttSettings {
         })
     }
 
-    pub(super) fn connect(&self, spec: &ClientSpec, remembered: bool, out: &mut Vec<u8>) {
+    /// Appends a CONNECT. A last will goes to `topic`, which is that of the client's probes, so that the same
+    /// subscribers get it.
+    pub(super) fn connect(&self, spec: &ClientSpec, remembered: bool, topic: &str, out: &mut Vec<u8>) {
         let own = self.logins.as_ref().and_then(|logins| logins.row(spec.row));
         let (user, password) = match own {
             Some((user, password)) => (Some(user), Some(password)),
             None => (self.user.as_deref(), self.password.as_deref()),
         };
+        let mut payload = [0; WILL_LEN];
+        let will = spec.last_will.map(|connection| {
+            let (intended_ns, publisher, sequence) = (connection.into(), spec.id, WILL);
+            let header = Header { intended_ns, publisher, sequence, sent_ns: None, free_ns: None };
+            let _ = header.write(&mut payload);
+            Will { topic, payload: &payload, qos: self.qos, retain: false }
+        });
         let connect = ConnectPacket {
             client_id: &spec.name,
             clean_start: !remembered,
             keep_alive_s: self.keep_alive_s,
             user,
             password: password.map(str::as_bytes),
-            will: None,
+            will,
             session_expiry_s: if remembered { self.session_expiry_s } else { 0 },
             receive_maximum: u16::MAX,
         };

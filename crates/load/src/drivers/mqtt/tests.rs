@@ -58,6 +58,7 @@ fn spec(role: Role) -> ClientSpec {
         replays: false,
         reply: None,
         row: 0,
+        last_will: None,
     }
 }
 

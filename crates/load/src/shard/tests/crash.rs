@@ -57,7 +57,7 @@ impl Sides {
         let totals = self.publisher.await_reports(1, sent).concat();
         let deadline_ns = clock::now() + SECOND;
         for side in [&self.publisher, &self.subscriber] {
-            side.context.control.drain(totals.clone(), deadline_ns);
+            side.context.control.drain(Totals::new(&totals), deadline_ns);
             side.notify();
             let at_qos_0 = side.context.workload.qos == 0 && std::ptr::eq(side, &self.publisher);
             side.await_reports(usize::from(!at_qos_0), |report| matches!(report, ThreadReport::Drained).then_some(()));

@@ -1,0 +1,60 @@
+//! Publishers with last wills: when their connections end, and how they leave.
+
+use super::connection::State;
+use super::state::Shard;
+use crate::control::ThreadReport;
+use crate::outcome::ThreadOutcome;
+use crate::session::Session;
+use pubmark_model::units::Ns;
+
+impl<S: Session> Shard<'_, S> {
+    /// Notes that a client opens a connection, whose will the server gets.
+    pub(super) fn opens(&mut self, index: usize) {
+        if let Some(wills) = &mut self.wills {
+            wills.opens(index, self.ids[index]);
+        }
+    }
+
+    /// Notes that a client's connection ends now, without a goodbye. Called before the connection is closed.
+    pub(super) fn ends(&mut self, index: usize, now: Ns) {
+        let is_accepted = matches!(self.connections[index].state, State::Up | State::Resending);
+        let at_ns = now.saturating_add_signed(self.context.ahead_ns);
+        if let Some(wills) = &mut self.wills {
+            wills.ended(index, self.ids[index], is_accepted.then_some(at_ns));
+        }
+    }
+
+    /// Reports the connections that have ended, before what was sent.
+    pub(super) fn say_ends(&mut self) {
+        let Some(wills) = &mut self.wills else { return };
+        // The server may have accepted the last attempt of a client that is away.
+        for (index, connection) in self.connections.iter().enumerate() {
+            if connection.is_away() {
+                wills.ended(index, self.ids[index], None);
+            }
+        }
+        let _ = self.reports.send(ThreadReport::Ends(wills.take_ends()));
+    }
+
+    /// Says goodbye to the server once everything is sent and acknowledged, or given up: a will that subscribers get
+    /// from now on is not due.
+    pub(super) fn leave(&mut self) {
+        let is_settled = self.workload.qos == 0 || self.outbound.said_drained;
+        let may_leave = is_settled && self.context.control.draining().is_some();
+        let Some(wills) = self.wills.as_mut().filter(|wills| may_leave && !wills.left) else { return };
+        wills.left = true;
+        self.close_all();
+        let left = self.connections.iter_mut().filter(|connection| connection.state == State::Up);
+        left.for_each(|connection| connection.drop_carrier(State::Gone));
+    }
+
+    /// Counts wills that subscribers got and should not have as violations of the protocol.
+    pub(super) fn note_undue_wills(&self, outcome: &mut ThreadOutcome) {
+        let wills = outcome.receipts.as_ref().and_then(|receipts| receipts.wills());
+        let undue = wills.map_or(0, |wills| wills.counts.undue);
+        if undue > 0 {
+            let count = outcome.violations.entry(S::UNDUE_WILL).or_default();
+            *count = count.saturating_add(undue);
+        }
+    }
+}
