@@ -423,6 +423,7 @@ impl<'a, S: Session> Shard<'a, S> {
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, ConnectionLoss> {
         let ahead_ns = self.context.ahead_ns;
+        let from_ns = self.window.map(|window| window.from_ns);
         let Shard {
             connections,
             settings,
@@ -464,6 +465,8 @@ impl<'a, S: Session> Shard<'a, S> {
                 *count = count.saturating_add(1);
             }
             SessionEvent::Part(part) => inbound.recorder.part = part,
+            SessionEvent::Revoked => inbound.rebalancing.revoked(index, now),
+            SessionEvent::Assigned(generation) => inbound.rebalancing.assigned(index, generation, now, from_ns),
             SessionEvent::Acknowledged(sequence) => {
                 changes.room = true;
                 outbound.acknowledged(index, sequence, now);
@@ -553,6 +556,7 @@ impl<'a, S: Session> Shard<'a, S> {
         outcome.limits_reached = self.limits.take(clock::now());
         outcome.violations = std::mem::take(&mut self.violations);
         outcome.connections = connections;
+        outcome.rebalances = self.inbound.rebalancing.seen();
         outcome.server = self.server.take();
         outcome
     }

@@ -2,6 +2,7 @@
 
 mod carry;
 mod cluster;
+mod group;
 mod late;
 mod mock;
 mod power;
@@ -26,6 +27,7 @@ use crate::windows::MessagesAsked;
 use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
 use carry::{can_carry, has_expiries_and_aliases};
+use group::can_coordinate;
 use late::can_start_late;
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
@@ -169,7 +171,8 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         let is_played = |flow: &Workload| {
             fits(system, flow)?;
             can_carry(system, flow, &options)?;
-            can_start_late(system, flow, &options)
+            can_start_late(system, flow, &options)?;
+            can_coordinate(system, flow, &options)
         };
         match flows.is_empty() {
             true => is_played(&workload)?,

@@ -65,7 +65,7 @@ impl<S: Session> Shard<'_, S> {
             true => QUIET_COMPETING,
             false => QUIET,
         };
-        let quiet = now > inbound.last_ns + silence && !awaits_start;
+        let quiet = now > inbound.last_ns + silence && !awaits_start && inbound.rebalancing.is_settled(now);
         left.retain(|index| {
             let client = &mut inbound.clients[*index as usize];
             let connection = &connections[*index as usize];

@@ -7,6 +7,7 @@ mod limits;
 mod lingering;
 mod outbound;
 mod ramp;
+mod rebalancing;
 mod requests;
 
 use super::connection::Connection;
@@ -26,6 +27,7 @@ use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 pub use ramp::Ramp;
+pub use rebalancing::Rebalancing;
 use rustix::event::epoll;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

@@ -22,7 +22,7 @@ impl RunRecord {
 
     /// Returns what is of the flow in its record: the opposite of [`RunRecord::of_flow`].
     pub fn into_flow(self, name: &str) -> FlowRecord {
-        let RunRecord { workload, refusals, pacing, drain_time_ns, catch_up, stalls, .. } = self;
+        let RunRecord { workload, refusals, pacing, drain_time_ns, catch_up, rebalances, stalls, .. } = self;
         let RunRecord { histograms, series, churn, verdict, .. } = self;
         let own = OwnFigures {
             workload,
@@ -30,6 +30,7 @@ impl RunRecord {
             pacing,
             drain_time_ns,
             catch_up,
+            rebalances,
             stalls,
             histograms,
             series,
@@ -49,6 +50,7 @@ impl RunRecord {
             pacing,
             drain_time_ns,
             catch_up,
+            rebalances,
             stalls,
             histograms,
             series,
@@ -69,6 +71,7 @@ impl RunRecord {
             jitter_ns,
             drain_time_ns,
             catch_up,
+            rebalances,
             stalls,
             histograms,
             series,

@@ -93,6 +93,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         churn: None,
         drain_time_ns: None,
         catch_up: None,
+        rebalances: None,
         schema: SCHEMA,
         cell: cell.axes.clone(),
         repeat,
