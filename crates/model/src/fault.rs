@@ -254,7 +254,8 @@ impl Fault {
         }
         let is_cut = what == Act::Cut && who.is_clients();
         let has_share = is_cut || what == Act::Kill && who == Target::Subscribers;
-        let percent = percent.map(|share| share_of(share).filter(|_| has_share).ok_or_else(|| FaultError::Share(whole())));
+        let percent =
+            percent.map(|share| share_of(share).filter(|_| has_share).ok_or_else(|| FaultError::Share(whole())));
         let percent = percent.transpose()?;
         // `cut link b1 at …` cuts that host's network, and `cut link 1-2 at …` what is between two members.
         let mut between = None;

@@ -27,7 +27,7 @@ use crate::windows::MessagesAsked;
 use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
 use carry::{can_carry, has_expiries_and_aliases};
-use group::can_coordinate;
+use group::{can_coordinate, can_kill_share};
 use late::can_start_late;
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
@@ -172,6 +172,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             fits(system, flow)?;
             can_carry(system, flow, &options)?;
             can_start_late(system, flow, &options)?;
+            can_kill_share(&faults, flow)?;
             can_coordinate(system, flow, &options)
         };
         match flows.is_empty() {

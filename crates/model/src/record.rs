@@ -12,9 +12,9 @@ mod rates;
 mod recovery;
 
 pub use crate::catch_up::CatchUp;
-pub use crate::rebalances::Rebalances;
 pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
+pub use crate::rebalances::Rebalances;
 pub use agent::{AgentIdentity, UnsupportedFigure};
 pub use churn::ChurnFigures;
 pub use faults::{BacklogOutlook, FaultEvent, Recovery};

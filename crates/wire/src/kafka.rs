@@ -25,8 +25,8 @@ pub use error::*;
 pub use fetch::{FetchHead, FetchItem, FetchPartition, FetchReader};
 pub use group::{
     CommitList, CoordinatorAnswer, IdentifierList, JoinAnswer, JoinRequest, MemberList, Membership, NO_OFFSET,
-    PartitionList, ShareList, StoredList, assigned, put_assigned, put_commit, put_identifier, put_member, put_partition,
-    put_share, put_stored, put_subscription,
+    PartitionList, ShareList, StoredList, assigned, put_assigned, put_commit, put_identifier, put_member,
+    put_partition, put_share, put_stored, put_subscription,
 };
 pub use gzip::{GzipReader, GzipWriter};
 pub use read::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES};

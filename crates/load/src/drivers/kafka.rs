@@ -27,9 +27,7 @@ mod settings;
 pub use settings::KafkaSettings;
 
 use super::foreign_peer::foreign;
-use crate::session::{
-    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
-};
+use crate::session::{ClientSettings, ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError};
 use consumer::{Consumer, FetchStop};
 use group::Progress;
 use member::Member;
@@ -563,9 +561,10 @@ impl Kafka {
                 if self.ask_position(out) {
                     return Ok(());
                 }
-                match &mut self.part {
-                    Part::Consumer(consumer) if consumer.store_beginning(&self.names, out) => self.state = State::Group,
-                    _ => self.read_on(settings, out, heard),
+                let Part::Consumer(consumer) = &mut self.part else { return Ok(()) };
+                match consumer.store_beginning(&self.names, out) {
+                    true => self.state = State::Group,
+                    false => self.read_on(settings, out, heard),
                 }
                 Ok(())
             }

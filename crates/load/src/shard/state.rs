@@ -27,7 +27,6 @@ use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 pub use ramp::Ramp;
-pub use rebalancing::Rebalancing;
 use rustix::event::epoll;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

@@ -1,7 +1,8 @@
-//! Where a coordinator can share out partitions among the members of a group.
+//! Where a coordinator can share out partitions among the members of a group, and where members can be killed.
 
 use crate::cluster::members_of;
 use crate::diagnostic::Diagnostic;
+use crate::fault::{Act, Script};
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 use crate::wire_protocol::Protocol;
@@ -11,6 +12,18 @@ use crate::workload::Workload;
 const GROUP: &str = "group";
 /// Terms of its members.
 const TERMS: [&str; 4] = ["group_assignor", "group_session", "group_heartbeat", "group_commit"];
+
+/// Checks that a share of the subscribers is killed only where the others compete with it for messages.
+pub(super) fn can_kill_share(faults: &Script, workload: &Workload) -> Result<(), Diagnostic> {
+    match faults.0.iter().find(|fault| fault.what == Act::Kill && fault.percent.is_some()) {
+        Some(fault) if !workload.competing() => Err(Diagnostic::whole(format!(
+            "`{fault}`: nobody takes over what the killed subscribers of `{}` receive",
+            workload.pattern
+        ))
+        .help("set pattern = \"pipeline\", or write `kill subscribers at …`")),
+        _ => Ok(()),
+    }
+}
 
 /// Checks that the subscribers are a group, that one broker has both its topic and its coordinator, and that nothing is
 /// set that has no effect.

@@ -61,10 +61,10 @@ impl Group {
     }
 
     fn check(&mut self, who: &Membership<'_>) -> i16 {
-        match self.member(who.member) {
-            None => UNKNOWN_MEMBER_ID,
-            Some(_) if who.generation != self.generation => ILLEGAL_GENERATION,
-            Some(_) => NO_ERROR,
+        match self.member(who.member).is_some() {
+            false => UNKNOWN_MEMBER_ID,
+            true if who.generation != self.generation => ILLEGAL_GENERATION,
+            true => NO_ERROR,
         }
     }
 
@@ -129,18 +129,16 @@ impl Coordinator {
     ///
     /// # Errors
     /// The error of the answer, and the identifier in it.
-    pub fn join(
-        &mut self,
-        name: &[u8],
-        client: &[u8],
-        id: &[u8],
-        subscription: &[u8],
-    ) -> Result<(), (i16, Box<[u8]>)> {
+    pub fn join(&mut self, name: &[u8], client: &[u8], id: &[u8], subscription: &[u8]) -> Result<(), (i16, Box<[u8]>)> {
         if id.is_empty() {
             self.named += 1;
             let id: Box<[u8]> = [client, b"-", self.named.to_string().as_bytes()].concat().into();
-            let member =
-                GroupMember { id: id.clone(), subscription: subscription.into(), share: Box::default(), has_joined: false };
+            let member = GroupMember {
+                id: id.clone(),
+                subscription: subscription.into(),
+                share: Box::default(),
+                has_joined: false,
+            };
             let group = self.group(name);
             group.rebalance();
             group.members.push(member);
@@ -319,7 +317,10 @@ mod tests {
         assert_eq!(all.assign(&who(2, &b), std::iter::empty()), Ok(()));
         all.assign(&who(2, &a), [(&*a, &b"0"[..]), (&*b, b"1")].into_iter()).unwrap();
         assert_eq!(all.share(G, &b), Some(Ok(b"1"[..].into())));
-        assert_eq!((all.delete_group(G), all.leave(G, &a), all.heartbeat(&who(2, &b))), (NON_EMPTY_GROUP, NO_ERROR, 27));
+        assert_eq!(
+            (all.delete_group(G), all.leave(G, &a), all.heartbeat(&who(2, &b))),
+            (NON_EMPTY_GROUP, NO_ERROR, 27)
+        );
         assert_eq!((all.heartbeat(&who(2, &a)), all.members(G)), (UNKNOWN_MEMBER_ID, vec![b.clone()]));
         assert_eq!((all.leave(G, &b), all.delete_group(G), all.stored(G, 3)), (NO_ERROR, NO_ERROR, NO_OFFSET));
     }

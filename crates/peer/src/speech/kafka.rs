@@ -10,14 +10,15 @@ use super::coordinator::Coordinator;
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
+use member::PeerMember;
 use pubmark_wire::Malformed;
 use pubmark_wire::kafka::{
     BATCH_BYTES, CoordinatorAnswer, CreatedId, EARLIEST, FetchHead, FetchPartition, GzipReader, IdentifierList,
-    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame,
-    SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch,
-    begin_fetched, end_batch, end_fetched, put_fetched, put_record, put_stored,
+    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer,
+    RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer, UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_OR_PARTITION, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_identifier,
+    put_record, put_stored,
 };
-use member::PeerMember;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;

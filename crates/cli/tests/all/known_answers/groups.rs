@@ -73,7 +73,7 @@ fn what_was_not_stored_comes_twice() {
 #[test]
 fn the_share_of_a_killed_member_is_read_by_the_other() {
     let _alone = alone();
-    let killed = ["--set", "faults=kill 50% of subscribers at 700ms"];
+    let killed = ["--set", "fault=kill 50% of subscribers at 700ms"];
     let record = play("", 3_000, &["options.group_commit=500ms"], &killed);
     let [expected, delivered, lost, _] = counts(&record);
     assert_eq!(([expected, delivered, lost], rebalances(&record).0), ([1_200, 1_200, 0], 1));
@@ -93,8 +93,12 @@ fn what_a_group_cannot_have_is_refused_before_anything_starts() {
         (&["pattern=pipeline", "subscribers=2", "options.group_heartbeat=700ms"], "a multiple of 500ms"),
         (&["pattern=pipeline", "subscribers=2", "options.group_session=2s"], "at least twice `group_heartbeat`"),
         (&["pattern=pipeline", "subscribers=2", "options.group_assignor=sticky"], "write \"range\" or \"round-robin\""),
-        (&["faults=kill 50% of publishers at 500ms"], "kill N% of subscribers at …"),
-        (&["faults=kill 50% of subscribers at 500ms, restart server at 700ms"], "those of the first are to stay away"),
+        (
+            &["fault=kill 50% of subscribers at 500ms"],
+            "nobody takes over what the killed subscribers of `pairs` receive",
+        ),
+        (&["fault=kill 50% of publishers at 500ms"], "kill N% of subscribers at …"),
+        (&["fault=kill 50% of subscribers at 500ms, restart server at 700ms"], "those of the first are to stay away"),
     ] {
         let common: &[&str] = if set[0].starts_with("pattern") { &coordinator } else { &[] };
         let set: Vec<&str> = common.iter().chain(set).flat_map(|set| ["--set", *set]).collect();

@@ -81,7 +81,9 @@ impl Consumer {
         if let Some(member) = &mut self.member {
             member.partitions = partitions;
         } else if self.positions.is_empty() {
-            self.assign((self.first..partitions).step_by(self.step as usize).map(|partition| partition as i32).collect());
+            self.assign(
+                (self.first..partitions).step_by(self.step as usize).map(|partition| partition as i32).collect(),
+            );
         }
     }
 

@@ -67,8 +67,8 @@ impl Consumer {
             }
             KafkaResponse::JoinGroup(answer) => ("a member of a group", answer.error),
             KafkaResponse::SyncGroup(NO_ERROR, share) => {
-                let share = assigned(share, names.topic.as_bytes())
-                    .map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
+                let share =
+                    assigned(share, names.topic.as_bytes()).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
                 return Ok(self.shared(names, share, out));
             }
             KafkaResponse::SyncGroup(error, _) => ("the share of a member", error),

@@ -89,7 +89,8 @@ impl GroupSettings {
         if session_ns < heartbeat_ns.saturating_mul(2) {
             return Err("group_session: write at least twice `group_heartbeat`".into());
         }
-        let session_ms = i32::try_from(session_ns / MILLISECOND).map_err(|_| "group_session: write less than 24 days")?;
+        let session_ms =
+            i32::try_from(session_ns / MILLISECOND).map_err(|_| "group_session: write less than 24 days")?;
         Ok(Some(GroupSettings {
             assignor,
             session_ms,

@@ -51,10 +51,8 @@ impl PeerMember {
 
     /// Wakes all members, and itself; those that a scripted rebalance keeps waiting after its time, ns.
     pub fn wake(&self, hold_ns: Ns, hub: &mut Hub<'_>) {
-        hub(match hold_ns {
-            0 => Ask::Wake(&self.topic(CHANGE), 0),
-            hold_ns => Ask::Wake(&self.topic(RELEASE), hold_ns),
-        });
+        let topic = self.topic(if hold_ns == 0 { CHANGE } else { RELEASE });
+        hub(Ask::Wake(&topic, hold_ns));
     }
 
     /// Handles a request to join.

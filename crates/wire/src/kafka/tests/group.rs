@@ -75,8 +75,14 @@ fn answers_to_members_are_those_of_kafka_and_are_read_back() {
         members: MemberList::written(&members),
     };
     let (assignor, leader) = (&b""[..], &b""[..]);
-    let refused =
-        JoinAnswer { error: MEMBER_ID_REQUIRED, generation: -1, assignor, leader, members: MemberList::default(), ..joined };
+    let refused = JoinAnswer {
+        error: MEMBER_ID_REQUIRED,
+        generation: -1,
+        assignor,
+        leader,
+        members: MemberList::default(),
+        ..joined
+    };
     let stored = written(|out| [(0, -1), (2, 41)].into_iter().for_each(|(n, offset)| put_stored(out, n, offset, 0)));
     let coordinator = CoordinatorAnswer { error: COORDINATOR_NOT_AVAILABLE, words: Some(b"not yet"), node: 1 };
     for (name, api, wanted) in [

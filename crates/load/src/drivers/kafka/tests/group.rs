@@ -5,8 +5,7 @@ use pubmark_wire::kafka::{
     CoordinatorAnswer, JoinAnswer, MemberList, StoredList, put_assigned, put_member, put_stored,
 };
 
-const COORDINATED: [(&str, &str); 3] =
-    [("group", "coordinator"), ("group_heartbeat", "1s"), ("group_commit", "2s")];
+const COORDINATED: [(&str, &str); 3] = [("group", "coordinator"), ("group_heartbeat", "1s"), ("group_commit", "2s")];
 
 fn group_settings(more: &[(&str, &str)]) -> KafkaSettings {
     given(1, &[&COORDINATED[..], &[("partitions", "3")], more].concat())
