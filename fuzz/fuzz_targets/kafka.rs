@@ -1,10 +1,13 @@
 //! Messages of Kafka, from either side: what is understood is written and reads back to the same
-//! message, and the records of a fetch are the same wherever its answer is cut.
+//! message, the records of a fetch are the same wherever its answer is cut, and what a leader
+//! assigns is read back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pubmark_wire::Malformed;
-use pubmark_wire::kafka::{FetchItem, FetchReader, KafkaApi, KafkaResponse, RequestFrame, ResponseFrame};
+use pubmark_wire::kafka::{
+    FetchItem, FetchReader, KafkaApi, KafkaResponse, RequestFrame, ResponseFrame, assigned, put_assigned,
+};
 
 /// Reads answers to fetches up to the first error.
 fn records(pieces: &[&[u8]]) -> (Vec<(i64, Vec<u8>)>, Option<Malformed>) {
@@ -56,6 +59,12 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         rest = &rest[taken..];
+    }
+    let topic = bytes.get(8..9).unwrap_or_default();
+    if let Ok(partitions) = assigned(bytes, topic) {
+        let mut written = Vec::new();
+        put_assigned(&mut written, topic, partitions.iter().copied());
+        assert_eq!(assigned(&written, topic), Ok(partitions));
     }
     let cut = bytes.first().map_or(0, |first| usize::from(*first)).min(bytes.len());
     assert_eq!(records(&[bytes]), records(&[&bytes[..cut], &bytes[cut..]]));

@@ -58,6 +58,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         agents: Vec::new(),
         drain_time_ns: None,
         catch_up: None,
+        rebalances: None,
         stalls: None,
         system_file: None,
         histograms: TimeFigures::none(),

@@ -10,6 +10,7 @@ use pubmark_model::protocol::{
     AgentResult, ChurnResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits,
     SliceSeries, Stalls, SubscriberFigures, WillResult,
 };
+use pubmark_model::rebalances::Rebalances;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
@@ -56,6 +57,8 @@ pub struct ThreadOutcome {
     pub violations: BTreeMap<&'static str, u64>,
     /// Times and counts of the arrivals.
     pub receipts: Option<ReceiveRecorder>,
+    /// Rebalances of the group that these subscribers are members of.
+    pub rebalances: Option<Rebalances>,
     /// The subscriber whose arrivals these are, if it is only one.
     pub subscriber: Option<u32>,
     /// Messages of the window that did not arrive (QoS 1 and 2).
@@ -261,6 +264,10 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             slice_latency.resize_with(slice_latency.len().max(histograms.len()), || None);
             slice_latency.iter_mut().zip(histograms).for_each(|(mine, other)| add(mine, other));
             flow.stalls.get_or_insert_default().add(&receipts.stalls());
+        }
+        if let Some(seen) = outcome.rebalances {
+            flow.rebalances.iter_mut().for_each(|all| all.add(&seen));
+            flow.rebalances.get_or_insert(seen);
         }
         if let Some(server) = outcome.server {
             result.versions.insert("server".into(), server.into());

@@ -192,6 +192,11 @@ pub enum SessionEvent<'a> {
     /// The messages that follow are from this part of a topic, from 0: order is promised within each. The first in
     /// each call of [`Session::input`], if there are several.
     Part(u32),
+    /// The subscriber has given up its share of its group's messages, until `Assigned`.
+    Revoked,
+    /// The subscriber's group has given it a share, in the assignment of this number, which grows with each rebalance of
+    /// the group.
+    Assigned(u32),
     /// The server has acknowledged the message of this sequence (PUBACK, PUBCOMP, a
     /// publisher confirm), or has removed the next thing that it was asked to remove.
     Acknowledged(u32),
@@ -383,6 +388,12 @@ pub trait Session: Sized + Send {
 
     /// Appends an orderly disconnect, which removes durable subscriptions.
     fn close(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
+
+    /// Returns how long a server takes to give the share of a subscriber that died to the others of its group, ns; 0 if
+    /// it does so at once.
+    fn takeover_ns(_settings: &Self::Settings) -> Ns {
+        0
+    }
 
     /// Returns what this client makes at the server that outlives its connections.
     fn leaves(_settings: &Self::Settings, _spec: &ClientSpec) -> Vec<Leftover> {

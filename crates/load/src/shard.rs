@@ -426,6 +426,7 @@ impl<'a, S: Session> Shard<'a, S> {
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, ConnectionLoss> {
         let ahead_ns = self.context.ahead_ns;
+        let from_ns = self.window.map(|window| window.from_ns);
         let Shard {
             connections,
             settings,
@@ -467,6 +468,8 @@ impl<'a, S: Session> Shard<'a, S> {
                 *count = count.saturating_add(1);
             }
             SessionEvent::Part(part) => inbound.recorder.part = part,
+            SessionEvent::Revoked => inbound.rebalancing.revoked(index, now),
+            SessionEvent::Assigned(generation) => inbound.rebalancing.assigned(index, generation, now, from_ns),
             SessionEvent::Acknowledged(sequence) => {
                 changes.room = true;
                 outbound.acknowledged(index, sequence, now);
@@ -557,6 +560,7 @@ impl<'a, S: Session> Shard<'a, S> {
         outcome.violations = std::mem::take(&mut self.violations);
         self.note_undue_wills(&mut outcome);
         outcome.connections = connections;
+        outcome.rebalances = self.inbound.rebalancing.seen();
         outcome.server = self.server.take();
         outcome
     }

@@ -164,7 +164,7 @@ pub struct Fault {
     /// The members of the server that it affects; `None` for all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<Members>,
-    /// The share of the clients that are cut, percent; `None` for all.
+    /// The share of the clients that are cut or killed, percent; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
     /// Start, ns from the window's beginning.
@@ -182,12 +182,14 @@ impl Fault {
 
     /// Returns the side whose clients are killed, if this fault kills clients.
     pub fn killed_side(&self) -> Option<Target> {
-        (self.what == Act::Kill && self.who.is_clients()).then_some(self.who)
+        (self.what == Act::Kill && self.who.is_clients() && self.percent.is_none()).then_some(self.who)
     }
 
-    /// Returns the share of the clients that this fault disconnects, percent, if it cuts clients.
+    /// Returns the share of the clients that this fault disconnects, percent, if it cuts clients or kills a share of
+    /// them.
     pub fn cut_percent(&self) -> Option<u8> {
-        (self.what == Act::Cut && self.who.is_clients()).then(|| self.percent.unwrap_or(100))
+        let whole = (self.what == Act::Cut).then_some(100);
+        self.percent.or(whole).filter(|_| matches!(self.what, Act::Cut | Act::Kill) && self.who.is_clients())
     }
 
     /// True if agents carry it out on their own clients, at an instant.
@@ -251,7 +253,9 @@ impl Fault {
             _ => {}
         }
         let is_cut = what == Act::Cut && who.is_clients();
-        let percent = percent.map(|share| share_of(share).filter(|_| is_cut).ok_or_else(|| FaultError::Share(whole())));
+        let has_share = is_cut || what == Act::Kill && who == Target::Subscribers;
+        let percent =
+            percent.map(|share| share_of(share).filter(|_| has_share).ok_or_else(|| FaultError::Share(whole())));
         let percent = percent.transpose()?;
         // `cut link b1 at …` cuts that host's network, and `cut link 1-2 at …` what is between two members.
         let mut between = None;
@@ -381,6 +385,12 @@ impl Script {
                 let [fault, next] = names();
                 return Err(FaultError::Overlap { fault, next });
             }
+        }
+        let kills_share = |fault: &&Fault| fault.what == Act::Kill && fault.percent.is_some();
+        if let (Some(fault), Some(other)) =
+            (faults.iter().find(kills_share), faults.iter().find(|fault| fault.breaks_connections()))
+        {
+            return Err(FaultError::Back { fault: fault.to_string(), other: other.to_string() });
         }
         Ok(Script(faults))
     }

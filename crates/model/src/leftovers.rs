@@ -31,6 +31,8 @@ pub enum Leftover {
     Stream(String),
     /// The message retained in this topic.
     Retained(String),
+    /// A group of consumers, and the offsets that it has stored.
+    Group(String),
     /// A topic and its messages.
     Topic(String),
 }
@@ -43,6 +45,7 @@ impl Leftover {
             | Leftover::Exchange(name)
             | Leftover::Stream(name)
             | Leftover::Retained(name)
+            | Leftover::Group(name)
             | Leftover::Topic(name) => name,
         }
     }
@@ -51,12 +54,13 @@ impl Leftover {
 /// Describes objects: `2 sessions (a, b), 1 queue (c)`.
 pub fn in_words(things: &[Leftover]) -> String {
     type IsOfKind = fn(&Leftover) -> bool;
-    let kinds: [(&str, IsOfKind); 6] = [
+    let kinds: [(&str, IsOfKind); 7] = [
         ("session", |thing| matches!(thing, Leftover::Session(_))),
         ("queue", |thing| matches!(thing, Leftover::Queue(_))),
         ("exchange", |thing| matches!(thing, Leftover::Exchange(_))),
         ("stream", |thing| matches!(thing, Leftover::Stream(_))),
         ("retained message", |thing| matches!(thing, Leftover::Retained(_))),
+        ("consumer group", |thing| matches!(thing, Leftover::Group(_))),
         ("topic", |thing| matches!(thing, Leftover::Topic(_))),
     ];
     let kinds = kinds.into_iter().filter_map(|(kind, is_of_kind)| {

@@ -40,6 +40,7 @@ pub mod profile;
 pub mod promise;
 pub mod protocol;
 pub mod question;
+pub mod rebalances;
 pub mod record;
 pub mod recovery_objective;
 pub mod redactor;

@@ -2,6 +2,7 @@
 
 mod carry;
 mod cluster;
+mod group;
 mod last_will;
 mod late;
 mod mock;
@@ -28,6 +29,7 @@ use crate::windows::MessagesAsked;
 use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
 use carry::{can_carry, has_expiries_and_aliases};
+use group::{can_coordinate, can_kill_share};
 use last_will::can_leave_wills;
 use late::can_start_late;
 use pubmark_stats::Random;
@@ -173,7 +175,9 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             fits(system, flow)?;
             can_carry(system, flow, &options)?;
             can_start_late(system, flow, &options)?;
-            can_leave_wills(system, flow, &faults, link.as_ref())
+            can_leave_wills(system, flow, &faults, link.as_ref())?;
+            can_kill_share(&faults, flow)?;
+            can_coordinate(system, flow, &options)
         };
         match flows.is_empty() {
             true => is_played(&workload)?,

@@ -15,6 +15,7 @@ mod recovery;
 pub use crate::catch_up::CatchUp;
 pub use crate::counts::{Counts, RefusalCount};
 pub use crate::later::LaterWord;
+pub use crate::rebalances::Rebalances;
 pub use agent::{AgentIdentity, UnsupportedFigure};
 pub use churn::ChurnFigures;
 pub use faults::{BacklogOutlook, FaultEvent, Recovery};
@@ -163,6 +164,9 @@ pub struct RunRecord {
     /// The time in which late subscribers caught up; `None` if none is late, or none of them subscribed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUp>,
+    /// Rebalances of the subscribers' consumer group; `None` if no coordinator assigns their shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebalances: Option<Rebalances>,
     /// Silences of subscribers; `None` if not supported by any agent.
     #[serde(default)]
     pub stalls: Option<Stalls>,

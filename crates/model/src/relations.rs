@@ -41,6 +41,7 @@ relations! {
     "acknowledged", Itself, counts::acknowledged;
     "arrived", Itself, counts::arrived;
     "catch-up", Plan, counts::catch_up;
+    "rebalances", Plan, counts::rebalances;
     "bytes", Itself, counts::bytes;
     "series", Itself, counts::series;
     "connections", Itself, counts::connections;

@@ -497,6 +497,26 @@ fn kafka() -> Vec<OptionSpec> {
             Some("publisher"),
             "partition of a batch: publisher (one for all of a publisher's) or round-robin (the next one)",
         ),
+        spec(
+            "group",
+            OptionKind::Text,
+            Some("static"),
+            "pattern pipeline: who shares out partitions: static (by numbers) or coordinator (Kafka's group protocol)",
+        ),
+        spec("group_assignor", OptionKind::Text, None, "group = coordinator: range (if not set) or round-robin"),
+        spec(
+            "group_session",
+            OptionKind::Time,
+            None,
+            "group = coordinator: silence after which a member is dead; 45s if not set",
+        ),
+        spec("group_heartbeat", OptionKind::Time, None, "group = coordinator: time between heartbeats; 3s if not set"),
+        spec(
+            "group_commit",
+            OptionKind::Time,
+            None,
+            "group = coordinator: time between two commits of a member's offsets; 5s if not set",
+        ),
         spec("inflight", OptionKind::Count, Some("5"), "QoS 1 and 2: batches of one producer that may be unanswered"),
         spec(
             "batch",

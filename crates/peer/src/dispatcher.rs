@@ -211,6 +211,17 @@ impl Dispatcher {
         self.plan(at_ns, 1, Rc::new(Message { to, payload, qos, counted_ns: None }));
     }
 
+    /// Passes an empty message on at this instant.
+    pub fn wake(&mut self, topic: &[u8], at_ns: Ns) {
+        let message = Message { to: Address::of(topic).kept(), payload: Box::default(), qos: 0, counted_ns: None };
+        self.plan(at_ns, 1, Rc::new(message));
+    }
+
+    /// True if this instant, ns from the origin, is over at `now`.
+    pub fn has_reached(&self, since_ns: Ns, now: Ns) -> bool {
+        self.origin_ns.is_some_and(|origin| now >= origin.saturating_add(since_ns))
+    }
+
     fn plan(&mut self, at_ns: Ns, copies: u32, message: Rc<Message>) {
         for _ in 0..copies {
             self.push(PlannedMessage { at_ns, made: 0, message: message.clone(), only: None });

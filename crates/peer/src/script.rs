@@ -179,6 +179,20 @@ pub struct ConnectFaults {
     pub deny: Vec<u64>,
 }
 
+/// A rebalance of each consumer group of Kafka, which begins with the first heartbeat after an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedRebalance {
+    /// The instant, from the origin (see [`Stall`]).
+    pub at: Span,
+    /// Time from the first member's joining again for which none gets an answer.
+    #[serde(rename = "for", default)]
+    pub length: Span,
+    /// True if no offsets are stored until it ends: what was not stored before comes again.
+    #[serde(default)]
+    pub forgets: bool,
+}
+
 /// Messages that the peer's own counts cover, by intended time from the origin (see [`Stall`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -233,6 +247,8 @@ pub struct PeerScript {
     /// True if all that is passed on is kept for consumers that come later and read from the beginning (Kafka,
     /// JetStream, streams of Redis).
     pub keep: bool,
+    /// Rebalances of Kafka's consumer groups, one after the other; with `keep` only.
+    pub rebalance: Vec<ScriptedRebalance>,
     /// Violations of MQTT.
     pub mqtt: MqttViolations,
     /// Last wills.
@@ -256,6 +272,9 @@ impl PeerScript {
         }
         if script.reorder.every == Some(1) {
             return Err("reorder: every = 1: there would be nobody to overtake".into());
+        }
+        if !script.rebalance.is_empty() && !script.keep {
+            return Err("rebalance: write keep = true as well: members read on from stored offsets".into());
         }
         if script.service.is_some_and(|per_s| !(0.001..=1e9).contains(&per_s)) {
             return Err("service: from 0.001 to 1,000,000,000 messages a second".into());
@@ -326,6 +345,7 @@ mod tests {
             block = { from = 1, to = 2, words = "low on memory" }
             store = { file = "s", sync = { every = 3 } }
             keep = true
+            rebalance = [{ at = "1s", for = "300ms", forgets = true }, { at = "2s" }]
             mqtt = { dup = { every = 19 }, redeliver = { at = [[0, 1]] } }
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
             will = { delay = "20ms", withhold = [1], undue = [0, 2] }
@@ -345,6 +365,7 @@ mod tests {
         assert!(script.swallow.meet(3, 4) && !script.swallow.meet(4, 3));
         assert!(script.refuse.meet(0, 1) && script.refuse.meet(1, 1) && !script.refuse.meet(0, 2));
         assert_eq!(script.connect.deny, [2, 3]);
+        assert!(script.rebalance[0].forgets && script.rebalance[1].length.0 == 0);
         assert_eq!(script.subscriber_stalled_until(4, 1_500_000_000), Some(3_000_000_000));
         assert_eq!(script.subscriber_stalled_until(5, 1_500_000_000), None);
         assert!(script.counts(Some(500_000_000)) && !script.counts(Some(2_500_000_000)) && !script.counts(None));
@@ -371,6 +392,7 @@ mod tests {
             "will = { late = '1s' }",
             "service = 0",
             "service = -3",
+            "rebalance = [{ at = '1s' }]",
         ] {
             assert!(PeerScript::parse(text).is_err(), "{text}");
         }

@@ -8,8 +8,8 @@ use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    AmqpServer, Ask, Handled, KafkaServer, KeptWill, MqttServer, NatsServer, PublisherAnswer, RespServer, Speech,
-    ZenohServer, ZmtpServer,
+    AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, MqttServer, NatsServer, PublisherAnswer, RespServer,
+    Speech, ZenohServer, ZmtpServer,
 };
 use crate::store::Store;
 use crate::tally::PeerTally;
@@ -19,6 +19,7 @@ use pubmark_clock::now;
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fs::Timespec;
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -124,6 +125,7 @@ struct Server<'a, S> {
     /// What was passed on, if the script keeps it.
     kept: Vec<Rc<Message>>,
     world: World<S>,
+    coordinator: Rc<RefCell<Coordinator>>,
     listener: TcpListener,
     stop: BorrowedFd<'a>,
     stopped: bool,
@@ -170,7 +172,7 @@ impl<S: Speech> World<S> {
             Some(Some(client)) => {
                 let before = client.pending();
                 client.speech.deliver(listener.token, to, payload, qos, &mut client.out);
-                self.pending += client.pending() - before;
+                self.pending = (self.pending + client.pending()).saturating_sub(before);
                 if !std::mem::replace(&mut client.dirty, true) {
                     self.dirty.push(listener.client);
                 }
@@ -228,6 +230,7 @@ impl<'a, S: Speech> Server<'a, S> {
                 own: Vec::new(),
                 relayed: 0,
             },
+            coordinator: Rc::default(),
             listener,
             stop,
             stopped,
@@ -356,6 +359,7 @@ impl<'a, S: Speech> Server<'a, S> {
 
     fn end(&mut self, index: usize) {
         if let Some(mut client) = self.world.clients[index].take() {
+            let topic = client.speech.farewell();
             self.watch.ended(index);
             self.world.pending -= client.pending();
             if client.subscriber.is_some() {
@@ -364,6 +368,13 @@ impl<'a, S: Speech> Server<'a, S> {
             match client.speech.will() {
                 Some(KeptWill { to, payload, qos }) if self.plain => drop(self.world.relay(to.get(), &payload, qos)),
                 Some(will) => self.dispatcher.bequeathed(will, now()),
+                None => {}
+            }
+            match topic {
+                Some(topic) if self.plain => {
+                    self.world.relay(Address::of(&topic), b"", 0);
+                }
+                Some(topic) => self.dispatcher.wake(&topic, now()),
                 None => {}
             }
         }
@@ -448,6 +459,7 @@ impl<'a, S: Speech> Server<'a, S> {
             let mute_until = if answer_after_ns > 0 { now() + answer_after_ns } else { 0 };
             let mut client = Box::new(PeerConnection::new(stream, S::new(denied), mute_until));
             client.speech.obey(self.dispatcher.script());
+            client.speech.share(&self.coordinator);
             client.closing = client.speech.greet(&mut client.out);
             use epoll::EventFlags as Flags;
             let index = self.world.clients.len();
@@ -556,12 +568,18 @@ impl<'a, S: Speech> Server<'a, S> {
                 }
                 Ask::Unsubscribe(filter, token) => world.routes.remove(filter, Subscription { client: index, token }),
                 Ask::Close => closing = true,
+                Ask::Wake(topic, _) if *plain => {
+                    world.relay(Address::of(topic), b"", 0);
+                }
+                Ask::Wake(topic, after_ns) => dispatcher.wake(topic, now().saturating_add(after_ns)),
+                Ask::Reached(since_ns) if dispatcher.has_reached(since_ns, now()) => {}
+                Ask::Reached(_) => done.answer = PublisherAnswer::Nothing,
             }
             done
         };
         let heard = client.hear(&buffer[..count], &mut hub);
         (client.closing, client.subscriber) = (closing, subscriber);
-        world.pending += client.pending() - before;
+        world.pending = (world.pending + client.pending()).saturating_sub(before);
         dispatcher.tally.connections.malformed += u64::from(heard.is_err());
         if (client.unwritten() > 0 || client.closing) && !std::mem::replace(&mut client.dirty, true) {
             world.dirty.push(index);

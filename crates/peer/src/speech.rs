@@ -1,6 +1,7 @@
 //! The server's side of the protocols: bytes in, requests and answers out, without a socket or a clock.
 
 mod amqp;
+mod coordinator;
 mod kafka;
 mod mqtt;
 mod nats;
@@ -10,6 +11,7 @@ mod zenoh;
 mod zmtp;
 
 pub use amqp::AmqpServer;
+pub use coordinator::Coordinator;
 pub use kafka::KafkaServer;
 pub use mqtt::MqttServer;
 pub use nats::NatsServer;

@@ -1,5 +1,5 @@
-//! The Kafka protocol: the few requests of a producer and of a consumer of one topic, and batches of
-//! records in format 2.
+//! The Kafka protocol: the few requests of a producer and of a consumer of one topic, those of a member of a consumer
+//! group, and batches of records in format 2.
 //!
 //! Source: the protocol guide in the documentation of Kafka and the message definitions in its
 //! source. The versions are the newest ones without tagged fields; brokers from 2.3 to 4.2 have all
@@ -10,6 +10,7 @@ mod batch;
 mod cluster;
 mod error;
 mod fetch;
+mod group;
 mod gzip;
 mod read;
 mod request;
@@ -22,6 +23,11 @@ pub use batch::{
 pub use cluster::BrokerMap;
 pub use error::*;
 pub use fetch::{FetchHead, FetchItem, FetchPartition, FetchReader};
+pub use group::{
+    CommitList, CoordinatorAnswer, IdentifierList, JoinAnswer, JoinRequest, MemberList, Membership, NO_OFFSET,
+    PartitionList, ShareList, StoredList, assigned, put_assigned, put_commit, put_identifier, put_member,
+    put_partition, put_share, put_stored, put_subscription,
+};
 pub use gzip::{GzipReader, GzipWriter};
 pub use read::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES};
 pub use request::{

@@ -86,6 +86,41 @@ fn at_full_speed_nothing_is_lost_and_everything_is_acknowledged() {
     assert_eq!(counts, [sent, sent, 0, 0, 0]);
 }
 
+/// Two consumers of one group share four partitions. One is killed: when its session has ended, the other reads all of
+/// them, from the stored offsets on.
+#[test]
+fn a_member_of_a_group_takes_over_what_a_killed_one_has_read() {
+    if !wanted("kafka::a_member_of_a_group_takes_over_what_a_killed_one_has_read") {
+        return;
+    }
+    let (home, place) = (Place::new(), Place::new());
+    let (_server, port) = serve(&home);
+    let set = [
+        "pattern=pipeline",
+        "publishers=2",
+        "subscribers=2",
+        "fault=kill 50% of subscribers at 1s",
+        "options.partitions=4",
+        "options.partition_by=round-robin",
+        "options.group=coordinator",
+        "options.group_session=6s",
+        "options.group_heartbeat=1s",
+        "options.group_commit=1s",
+        "drain=20s",
+    ];
+    let set: Vec<&str> = set.iter().flat_map(|set| ["--set", *set]).collect();
+    let url = format!("kafka://127.0.0.1:{port}");
+    let record = place.measure(&[&[&url, "--qos", "1", "--duration", "3s"], &set[..]].concat());
+    let [acked, delivered, lost, acked_lost] =
+        ["acked", "delivered", "lost", "acked_lost"].map(|name| count(&record, name));
+    assert_eq!((acked, delivered, lost, acked_lost), (1_200, 1_200, 0, 0), "{}", record["verdict"]);
+    let seen = |name: &str| record["rebalances"][name].as_u64().unwrap();
+    assert_eq!(seen("last_generation") - seen("first_generation"), 1);
+    // The broker notices the silence of the dead member after its session.
+    assert!(record["latency_ns"]["max"].as_u64().unwrap() > 4_000_000_000, "{}", record["latency_ns"]);
+    place.assert_swept();
+}
+
 #[test]
 fn it_keeps_no_topic_of_a_run_however_it_ends() {
     if !wanted("kafka::it_keeps_no_topic_of_a_run_however_it_ends") {

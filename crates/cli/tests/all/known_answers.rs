@@ -7,6 +7,7 @@ mod agents;
 mod bare;
 mod capacity;
 mod compare;
+mod groups;
 mod peer;
 mod refused;
 mod streams;

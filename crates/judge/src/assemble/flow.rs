@@ -7,7 +7,9 @@ use pubmark_model::counts::{ByteCounts, RefusalCount, add_refusals};
 use pubmark_model::protocol::{
     AgentResult, FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
-use pubmark_model::record::{CatchUp, Counts, FlowRecord, OwnFigures, Rates, RunRecord, Series, WillFigures};
+use pubmark_model::record::{
+    CatchUp, Counts, FlowRecord, OwnFigures, Rates, Rebalances, RunRecord, Series, WillFigures,
+};
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Workload;
@@ -27,6 +29,7 @@ pub struct UnitedFlow {
     series: Series,
     drain_time_ns: Option<Ns>,
     catch_up: Option<CatchUp>,
+    rebalances: Option<Rebalances>,
     stalls: Option<Stalls>,
     churn: Option<UnitedChurn>,
     wills: Option<Box<WillFigures>>,
@@ -81,6 +84,7 @@ impl UnitedFlow {
             series: Series { lag: lag(workload, &counts, results), ..series(results, remarks) },
             drain_time_ns: drain_time_ns(results),
             catch_up: catch_up(results),
+            rebalances: rebalances(results),
             stalls,
             churn: UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
                 .map(|churn| churn.late_after(workload.late_after_ns)),
@@ -106,6 +110,7 @@ impl UnitedFlow {
             let merged = all.times.add(&flow.times);
             remarks.extend(merged.err().map(|error| format!("the times of the flows cannot be added: {error}")));
             flow.pacing.iter().for_each(|pacing| all.pacing.get_or_insert_default().add(pacing));
+            flow.rebalances.iter().for_each(|seen| all.rebalances.get_or_insert_default().add_group(seen));
             flow.stalls.iter().for_each(|stalls| all.stalls.get_or_insert_default().add(stalls));
             all.jitter = (all.jitter.0 + flow.jitter.0, all.jitter.1.saturating_add(flow.jitter.1));
             all.negative = all.negative.saturating_add(flow.negative);
@@ -132,6 +137,7 @@ impl UnitedFlow {
             pacing: self.pacing,
             drain_time_ns: self.drain_time_ns,
             catch_up: self.catch_up,
+            rebalances: self.rebalances,
             stalls: self.stalls,
             histograms: self.times.encoded(),
             series: self.series.clone(),
@@ -162,12 +168,21 @@ impl UnitedFlow {
         (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
         (record.pacing, record.series, record.stalls) = (self.pacing, self.series, self.stalls);
         (record.drain_time_ns, record.catch_up) = (self.drain_time_ns, self.catch_up);
+        record.rebalances = self.rebalances;
     }
 }
 
 /// Returns the time in which the late subscribers of all agents caught up.
 fn catch_up(results: &[&FlowResult]) -> Option<CatchUp> {
     let mut each = results.iter().filter_map(|result| result.catch_up);
+    let mut all = each.next()?;
+    each.for_each(|other| all.add(&other));
+    Some(all)
+}
+
+/// Returns the rebalances that the members of a group saw, at all agents.
+fn rebalances(results: &[&FlowResult]) -> Option<Rebalances> {
+    let mut each = results.iter().filter_map(|result| result.rebalances);
     let mut all = each.next()?;
     each.for_each(|other| all.add(&other));
     Some(all)

@@ -37,7 +37,8 @@ pub fn of_clients(record: &RunRecord) -> Vec<String> {
         let (percent, at_ns) = (fault.cut_percent()?, event.at_ns?);
         let share =
             if percent < 100 { format!("{percent} % of the {}", fault.who.word()) } else { fault.who.word().into() };
-        Some(format!("{share} were disconnected by the script at {}", words(at_ns)))
+        let how = if fault.what == Act::Kill { "killed" } else { "disconnected" };
+        Some(format!("{share} were {how} by the script at {}", words(at_ns)))
     });
     told.collect()
 }

@@ -287,7 +287,11 @@ impl Session for Amqp {
             Leftover::Exchange(name) => {
                 Method::ExchangeDelete { reserved: 0, exchange: Short::from(&**name), flags: 0 }
             }
-            Leftover::Session(_) | Leftover::Retained(_) | Leftover::Stream(_) | Leftover::Topic(_) => return false,
+            Leftover::Session(_)
+            | Leftover::Retained(_)
+            | Leftover::Stream(_)
+            | Leftover::Group(_)
+            | Leftover::Topic(_) => return false,
         };
         put(out, delete);
         true

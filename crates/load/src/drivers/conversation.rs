@@ -17,6 +17,8 @@ pub enum HeardEvent {
     Message(Vec<u8>),
     Violation(String),
     Part(u32),
+    Revoked,
+    Assigned(u32),
     Acknowledged(u32),
     /// The message's sequence, and the server's text.
     Refused(u32, String),
@@ -120,6 +122,8 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Message { payload, .. } => HeardEvent::Message(payload.to_vec()),
                 SessionEvent::Violation(statement) => HeardEvent::Violation(statement.to_owned()),
                 SessionEvent::Part(part) => HeardEvent::Part(part),
+                SessionEvent::Revoked => HeardEvent::Revoked,
+                SessionEvent::Assigned(generation) => HeardEvent::Assigned(generation),
                 SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
                 SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),

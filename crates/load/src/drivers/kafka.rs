@@ -8,7 +8,7 @@
 //!
 //! All batches of a producer go to one partition, which follows from its number, or each to the next
 //! one. A consumer has all partitions; the members of a group share them out by their numbers, without
-//! a coordinator.
+//! a coordinator, or as the group's coordinator and leader say (`group = coordinator`, see `kafka/group.rs`).
 //!
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
@@ -16,18 +16,21 @@
 //! Memory: 8 bytes for each request in flight, and up to a batch of collected messages.
 
 mod consumer;
+mod group;
+mod member;
 mod names;
 mod producer;
 mod refusal;
+mod removal;
 mod settings;
 
 pub use settings::KafkaSettings;
 
 use super::foreign_peer::foreign;
-use crate::session::{
-    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
-};
-use consumer::Consumer;
+use crate::session::{ClientSettings, ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError};
+use consumer::{Consumer, FetchStop};
+use group::Progress;
+use member::Member;
 use names::{ClientNames, EXPECTED, GREETING};
 use producer::Producer;
 use pubmark_model::leftovers::Leftover;
@@ -41,7 +44,7 @@ use refusal::{in_words, refused};
 
 /// Correlation of the requests that keep a connection open.
 const KEEP_ALIVE: i32 = -1;
-/// Time for the creation and for the end of a topic, ms.
+/// Time for the creation of a topic, ms.
 const TOPIC_MS: i32 = 30_000;
 /// A new topic is asked for this often, one answer after the other, until its leader is known; then
 /// the client connects again after a pause.
@@ -49,6 +52,9 @@ const TRIES: u8 = 100;
 /// Silence after which a broker ends a connection: less than its `connections.max.idle.ms`, 10 min by
 /// default.
 const IDLE_S: u32 = 480;
+/// The same for members of groups, who are called twice as often, and such calls in half of the longer time.
+const TICKS_S: u32 = 1;
+const IDLE_TICKS: u16 = IDLE_S as u16;
 
 /// The request that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +71,8 @@ enum State {
     Creating,
     /// InitProducerId.
     Identity,
+    /// Those of a member of a group before it has its share.
+    Group,
     /// ListOffsets.
     Position,
     /// A consumer's Fetch.
@@ -89,6 +97,10 @@ pub struct Kafka {
     /// Address of the broker that it has connected to, if the server has several.
     at: Option<Box<str>>,
     part: Part,
+    /// Calls for signs of life, of a producer.
+    ticks: u16,
+    /// True if a group is being removed.
+    removes_group: bool,
 }
 
 impl Session for Kafka {
@@ -106,10 +118,23 @@ impl Session for Kafka {
     fn new(settings: &KafkaSettings, spec: &ClientSpec) -> Self {
         let names = ClientNames { client: (&*spec.name).into(), topic: (&*spec.topic).into(), is_given: spec.wild };
         let part = match spec.role {
-            Role::Subscriber => Part::Consumer(Box::new(Consumer::new(spec.id, spec.members, spec.replays))),
+            Role::Subscriber => {
+                let group = spec.group.as_deref().filter(|_| settings.group.is_some());
+                let member = group.map(|group| Box::new(Member::new(group)));
+                Part::Consumer(Box::new(Consumer::new(spec.id, spec.members, spec.replays, member)))
+            }
             _ => Part::Producer(Box::new(Producer::new(settings, spec.id))),
         };
-        Kafka { state: State::Versions, tries: 0, has_created: false, names: Box::new(names), at: None, part }
+        Kafka {
+            state: State::Versions,
+            tries: 0,
+            has_created: false,
+            names: Box::new(names),
+            at: None,
+            part,
+            ticks: 0,
+            removes_group: false,
+        }
     }
 
     fn at(&mut self, address: &str) {
@@ -144,12 +169,29 @@ impl Session for Kafka {
         loop {
             let rest = &bytes[taken..];
             if let (State::Fetching, Part::Consumer(consumer)) = (self.state, &mut self.part) {
-                return Ok(taken + consumer.input(settings, &self.names, rest, out, heard)?);
+                let (used, stop) = consumer.input(settings, &self.names, rest, out, heard)?;
+                taken += used;
+                match stop {
+                    FetchStop::More => return Ok(taken),
+                    FetchStop::Held => self.rejoin(settings, out, heard),
+                    FetchStop::Other => {}
+                }
             }
+            let rest = &bytes[taken..];
             let frame = ResponseFrame::decode(rest).map_err(|why| foreign(EXPECTED, rest, &why.0))?;
             let Some((frame, frame_bytes)) = frame else { return Ok(taken) };
-            if frame.correlation != KEEP_ALIVE {
-                self.answered(settings, &frame, out, heard)?;
+            match (frame.correlation, &mut self.part) {
+                (KEEP_ALIVE, _) => {}
+                (..GREETING, Part::Consumer(consumer)) => {
+                    if consumer.lives(&frame)? {
+                        self.rejoin(settings, out, heard);
+                    }
+                }
+                _ if self.state == State::Group => self.coordinated(settings, &frame, out, heard)?,
+                _ if self.names.topic.is_empty() && self.state == State::Connected => {
+                    self.removes_group &= !removal::answered(&self.names, &frame, out, heard)?;
+                }
+                _ => self.answered(settings, &frame, out, heard)?,
             }
             taken += frame_bytes;
         }
@@ -163,7 +205,19 @@ impl Session for Kafka {
     }
 
     fn subscribe(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
-        self.ask_position(out);
+        match &mut self.part {
+            Part::Consumer(consumer) if consumer.member.is_some() => {
+                self.state = State::Group;
+                consumer.enter(&self.names, out);
+            }
+            _ => {
+                self.ask_position(out);
+            }
+        }
+    }
+
+    fn takeover_ns(settings: &KafkaSettings) -> Ns {
+        settings.takeover_ns()
     }
 
     fn publish(&mut self, settings: &KafkaSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
@@ -186,28 +240,42 @@ impl Session for Kafka {
         }
     }
 
-    fn keep_alive(&mut self, _: &KafkaSettings, out: &mut Vec<u8>) {
-        // A consumer asks all the time, and a broker answers one request of a connection after the other.
-        if let Part::Producer(_) = self.part {
-            self.put(KEEP_ALIVE, KafkaRequest::ApiVersions, out);
+    fn keep_alive(&mut self, settings: &KafkaSettings, out: &mut Vec<u8>) {
+        match (&mut self.part, &settings.group) {
+            (Part::Consumer(consumer), Some(group)) if self.state == State::Fetching => {
+                consumer.tick(group, &self.names, out);
+            }
+            // A consumer asks all the time, and a broker answers one request of a connection after the other.
+            (Part::Consumer(_), _) => {}
+            (Part::Producer(_), Some(_)) if self.ticks < IDLE_TICKS => self.ticks += 1,
+            (Part::Producer(_), _) => {
+                self.ticks = 0;
+                self.put(KEEP_ALIVE, KafkaRequest::ApiVersions, out);
+            }
         }
     }
 
-    fn keep_alive_s(_: &KafkaSettings) -> u32 {
-        IDLE_S
+    fn keep_alive_s(settings: &KafkaSettings) -> u32 {
+        if settings.group.is_some() { TICKS_S } else { IDLE_S }
     }
 
-    /// The protocol has no farewell.
-    fn close(&mut self, _: &KafkaSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
+    /// Only groups have a farewell.
+    fn close(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
+        if let (State::Fetching, Part::Consumer(consumer)) = (self.state, &mut self.part) {
+            consumer.leave(&self.names, out);
+        }
+    }
 
-    fn leaves(_: &KafkaSettings, spec: &ClientSpec) -> Vec<Leftover> {
-        vec![Leftover::Topic(spec.topic.clone())]
+    fn leaves(settings: &KafkaSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        let group = spec.group.clone().filter(|_| settings.group.is_some() && spec.role == Role::Subscriber);
+        group.map(Leftover::Group).into_iter().chain([Leftover::Topic(spec.topic.clone())]).collect()
     }
 
     fn remove(&mut self, _: &KafkaSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
-        let Leftover::Topic(topic) = thing else { return false };
-        let request = KafkaRequest::DeleteTopics { topic: topic.as_bytes(), timeout_ms: TOPIC_MS };
-        self.put(GREETING, request, out);
+        if self.removes_group || !removal::ask(&self.names, thing, out) {
+            return false;
+        }
+        self.removes_group = matches!(thing, Leftover::Group(_));
         true
     }
 
@@ -244,7 +312,7 @@ impl Kafka {
     /// Asks where the consumer begins in its next partition. Returns false if all of them are known.
     fn ask_position(&mut self, out: &mut Vec<u8>) -> bool {
         self.state = State::Position;
-        let Part::Consumer(consumer) = &self.part else { return false };
+        let Part::Consumer(consumer) = &mut self.part else { return false };
         let Some(partition) = consumer.asked() else { return false };
         let time = consumer.from();
         let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition, time };
@@ -252,7 +320,45 @@ impl Kafka {
         true
     }
 
-    /// Handles an answer to any request but a fetch.
+    /// Handles the answer to a request of a member of a group.
+    fn coordinated(
+        &mut self,
+        settings: &KafkaSettings,
+        frame: &ResponseFrame<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
+        let (Part::Consumer(consumer), Some(group)) = (&mut self.part, &settings.group) else { return Ok(()) };
+        match consumer.coordinated(group, &self.names, frame, out)? {
+            Progress::Pending => {}
+            Progress::Position => {
+                self.ask_position(out);
+            }
+            Progress::Up => self.read_on(settings, out, heard),
+        }
+        Ok(())
+    }
+
+    /// Lets a consumer read, whose partitions and positions are known.
+    fn read_on(&mut self, settings: &KafkaSettings, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        let Part::Consumer(consumer) = &mut self.part else { return };
+        let generation = consumer.begin_share();
+        consumer.fetch(settings, &self.names, out);
+        self.state = State::Fetching;
+        generation.into_iter().for_each(|generation| heard(SessionEvent::Assigned(generation)));
+        heard(SessionEvent::Subscribed);
+    }
+
+    /// Lets a member of a group join again.
+    fn rejoin(&mut self, settings: &KafkaSettings, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        if let (Part::Consumer(consumer), Some(group)) = (&mut self.part, &settings.group)
+            && consumer.rejoin(group, &self.names, out, heard)
+        {
+            self.state = State::Group;
+        }
+    }
+
+    /// Handles an answer to any other request but a fetch.
     fn answered(
         &mut self,
         settings: &KafkaSettings,
@@ -268,8 +374,7 @@ impl Kafka {
             State::Creating => KafkaApi::CreateTopics,
             State::Identity => KafkaApi::InitProducerId,
             State::Position => KafkaApi::ListOffsets,
-            State::Connected if self.names.topic.is_empty() => KafkaApi::DeleteTopics,
-            State::Connected | State::Fetching => KafkaApi::Produce,
+            State::Connected | State::Fetching | State::Group => KafkaApi::Produce,
         };
         if frame.correlation != GREETING && api != KafkaApi::Produce {
             return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made"));
@@ -307,13 +412,6 @@ impl Kafka {
                 self.topic(settings, &answer, out, heard)?;
             }
             KafkaResponse::CreateTopics(answer) => self.created(&answer, out)?,
-            KafkaResponse::DeleteTopics(answer) => match answer.error {
-                NO_ERROR | wire::UNKNOWN_TOPIC_OR_PARTITION => heard(SessionEvent::Acknowledged(0)),
-                error => {
-                    let words = in_words(error, None);
-                    heard(SessionEvent::Refused(0, MessageRefusal { code: None, words: &words, is_limit: false }));
-                }
-            },
             KafkaResponse::InitProducerId(answer) => match (answer.error, &mut self.part) {
                 (NO_ERROR, Part::Producer(producer)) => {
                     producer.identified(settings, answer.id, answer.epoch);
@@ -322,6 +420,7 @@ impl Kafka {
                 (error, _) => return Err(refused("an idempotent producer", error, None)),
             },
             KafkaResponse::ListOffsets(answer) => self.position(settings, answer.error, answer.offset, out, heard)?,
+            _ => return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made")),
         }
         Ok(())
     }
@@ -337,6 +436,15 @@ impl Kafka {
         let is_needed = |api: &KafkaApi| match api {
             KafkaApi::SaslHandshake | KafkaApi::SaslAuthenticate => needs_login,
             KafkaApi::InitProducerId => settings.is_idempotent(),
+            KafkaApi::FindCoordinator
+            | KafkaApi::JoinGroup
+            | KafkaApi::SyncGroup
+            | KafkaApi::Heartbeat
+            | KafkaApi::LeaveGroup
+            | KafkaApi::OffsetCommit
+            | KafkaApi::OffsetFetch
+            | KafkaApi::DescribeGroups
+            | KafkaApi::DeleteGroups => settings.group.is_some(),
             _ => true,
         };
         if error != NO_ERROR {
@@ -391,6 +499,13 @@ impl Kafka {
     ) -> Result<(), SessionError> {
         let is_whole = self.names.is_given || answer.partitions >= settings.partitions as u32;
         let error = if answer.error == NO_ERROR && !is_whole { wire::LEADER_NOT_AVAILABLE } else { answer.error };
+        if settings.group.is_some() && answer.brokers > 1 {
+            return Err(SessionError::Denied(format!(
+                "the server has {} brokers, and the coordinator of a group may be another one than the leader of its \
+                 topic: use a server with one broker, or group = \"static\"",
+                answer.brokers
+            )));
+        }
         match error {
             NO_ERROR => match &mut self.part {
                 Part::Producer(producer) if settings.is_idempotent() && !producer.is_identified() => {
@@ -446,11 +561,11 @@ impl Kafka {
                 if self.ask_position(out) {
                     return Ok(());
                 }
-                if let Part::Consumer(consumer) = &mut self.part {
-                    consumer.fetch(settings, &self.names, out);
+                let Part::Consumer(consumer) = &mut self.part else { return Ok(()) };
+                match consumer.store_beginning(&self.names, out) {
+                    true => self.state = State::Group,
+                    false => self.read_on(settings, out, heard),
                 }
-                self.state = State::Fetching;
-                heard(SessionEvent::Subscribed);
                 Ok(())
             }
             (wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE | wire::NOT_LEADER_OR_FOLLOWER, _) => {

@@ -87,6 +87,7 @@ impl<S: Session> Shard<'_, S> {
         let now = clock::now();
         self.ends(index, now);
         self.ramp.counts.lost += 1;
+        self.inbound.rebalancing.revoked(index, now);
         if let Some(requests) = &mut self.outbound.requests {
             requests.forget(index);
         }
@@ -117,6 +118,8 @@ impl<S: Session> Shard<'_, S> {
     /// Handles a client that will not reconnect.
     fn part_with(&mut self, index: usize) {
         self.connections[index].drop_carrier(State::Gone);
+        self.inbound.rebalancing.died(index);
+        self.inbound.rebalancing.takeover_ns = clock::now() + S::takeover_ns(&self.settings);
         if let Some(client) = self.inbound.clients.get(index) {
             self.inbound.unheard -= u64::from(client.unheard_count());
         }

@@ -72,7 +72,7 @@ impl<S: Session> Shard<'_, S> {
             .workload
             .last_will
             .then(|| deadline_ns.saturating_sub(self.workload.drain_ns).saturating_add(QUIET_WILLS));
-        let quiet = now > inbound.last_ns + silence && !awaits_start;
+        let quiet = now > inbound.last_ns + silence && !awaits_start && inbound.rebalancing.is_settled(now);
         left.retain(|index| {
             let client = &mut inbound.clients[*index as usize];
             let connection = &connections[*index as usize];

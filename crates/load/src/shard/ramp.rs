@@ -179,6 +179,10 @@ impl<S: Session> Shard<'_, S> {
         }
         if self.role != Role::Publisher {
             let spec = self.spec(index);
+            // A member that comes back waits for the others of its group.
+            if away && S::takeover_ns(&self.settings) > 0 {
+                self.away.ended(index);
+            }
             let connection = &mut self.connections[index];
             connection.state = State::Subscribing;
             connection.began_ns = now;

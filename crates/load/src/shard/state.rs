@@ -7,6 +7,7 @@ mod limits;
 mod lingering;
 mod outbound;
 mod ramp;
+mod rebalancing;
 mod requests;
 mod wills;
 

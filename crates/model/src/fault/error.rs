@@ -60,7 +60,9 @@ pub enum FaultError {
     #[error("`{0}`: nothing else than a cut can be done to it: write `{1}`")]
     OnlyCut(String, &'static str),
     /// The share of clients is invalid, or the fault affects no share.
-    #[error("`{0}`: write `cut N% of clients at …` with a whole number from 1 to 100")]
+    #[error(
+        "`{0}`: write `cut N% of clients at …`, or `kill N% of subscribers at …`, with a whole number from 1 to 100"
+    )]
     Share(String),
     /// The script says when killed or cut clients come back.
     #[error(
@@ -74,6 +76,16 @@ pub enum FaultError {
         act: &'static str,
         /// The clients that it affects.
         side: &'static str,
+    },
+    /// Some subscribers are to stay away, and another fault makes clients come back.
+    #[error(
+        "`{fault}` and `{other}`: after the second, clients come back, and those of the first are to stay away: use one"
+    )]
+    Back {
+        /// The fault that kills a share of the subscribers.
+        fault: String,
+        /// The other one.
+        other: String,
     },
     /// The length is missing.
     #[error("`{0}` does not say for how long: write {SHAPE}")]

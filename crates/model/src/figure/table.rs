@@ -304,6 +304,14 @@ numbers! {
     REPLAY_RATE = "replay_per_s" ["replay_rate"] Flow Rates PerS HIGHER, "replayed",
         number(|run| run.catch_up?.replay_per_s()),
         "`subscribers_start`: messages delivered in that time, the warm-up's too, all subscribers together";
+    /// Rebalances of the subscribers' consumer group.
+    REBALANCES = "rebalances" [] Flow Counts Count NEITHER, "rebalances",
+        number(|run| count(run.rebalances?.count().into())),
+        "`options.group = \"coordinator\"`: new assignments of the consumer group from the window's beginning on";
+    /// Longest time without partitions of a member of a consumer group, ns.
+    REBALANCE_PAUSE = "rebalance_pause_ns" ["rebalance_pause"] Flow LatencyP99 Ns LOWER, "pause of a rebalance",
+        number(|run| count(run.rebalances?.longest_pause_ns)),
+        "`options.group = \"coordinator\"`: longest time from the instant at which a member gave up its partitions, or lost its connection, until it read again; 0 without a rebalance";
     /// Most copies sent and not delivered at the end of a slice.
     LAG_MAX = "lag_max" [] Flow Rates Count LOWER, "consumer lag, largest",
         number(|run| count(run.series.lag.iter().copied().max()?)),

@@ -8,6 +8,7 @@ use super::sequences::SeenBits;
 use crate::catch_up::CatchUp;
 use crate::churn::ConnectTimes;
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal, RefusalCount};
+use crate::rebalances::Rebalances;
 use crate::times::TimeFigures;
 use crate::units::Ns;
 use crate::window_usage::{self, UsageReading, WindowUsage};
@@ -145,6 +146,9 @@ pub struct FlowResult {
     /// The time in which late subscribers caught up; `None` if none of them subscribed, or if none is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUp>,
+    /// Rebalances of the group that its subscribers are members of; `None` if no coordinator assigns their shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebalances: Option<Rebalances>,
     /// For competing subscribers: the sequences that arrived, so that the coordinator can merge the
     /// ledgers of several agents.
     #[serde(default)]

@@ -22,14 +22,15 @@ impl RunRecord {
 
     /// Returns what is of the flow in its record: the opposite of [`RunRecord::of_flow`].
     pub fn into_flow(self, name: &str) -> FlowRecord {
-        let RunRecord { workload, refusals, pacing, drain_time_ns, catch_up, stalls, .. } = self;
         let RunRecord { histograms, series, churn, wills, verdict, .. } = self;
+        let RunRecord { workload, refusals, pacing, drain_time_ns, catch_up, rebalances, stalls, .. } = self;
         let own = OwnFigures {
             workload,
             refusals,
             pacing,
             drain_time_ns,
             catch_up,
+            rebalances,
             stalls,
             histograms,
             series,
@@ -50,6 +51,7 @@ impl RunRecord {
             pacing,
             drain_time_ns,
             catch_up,
+            rebalances,
             stalls,
             histograms,
             series,
@@ -71,6 +73,7 @@ impl RunRecord {
             jitter_ns,
             drain_time_ns,
             catch_up,
+            rebalances,
             stalls,
             histograms,
             series,

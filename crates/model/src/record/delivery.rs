@@ -11,11 +11,13 @@ impl RunRecord {
         self.workload.qos > 0 || !self.faults.is_empty()
     }
 
-    /// Returns when the clients of this side were killed, ns from the window's beginning; `None` if
+    /// Returns when all clients of this side were killed, ns from the window's beginning; `None` if
     /// they were not.
     pub fn killed_at_ns(&self, side: Target) -> Option<Ns> {
-        let killed = self.fault_log.iter().find(|event| event.what == Act::Kill && event.who == side);
-        killed.filter(|_| side != Target::Server)?.at_ns
+        let is_whole = |place: usize| self.faults.0.get(place).is_none_or(|fault| fault.percent.is_none());
+        let mut log = self.fault_log.iter().enumerate();
+        let killed = log.find(|(place, event)| event.what == Act::Kill && event.who == side && is_whole(*place));
+        killed.map(|(_, event)| event).filter(|_| side != Target::Server)?.at_ns
     }
 }
 

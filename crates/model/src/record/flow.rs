@@ -7,6 +7,7 @@ use super::rates::{Rates, Series};
 use crate::catch_up::CatchUp;
 use crate::counts::{Counts, RefusalCount};
 use crate::protocol::{PacingFigures, Stalls};
+use crate::rebalances::Rebalances;
 use crate::times::{self, TimeFigures};
 use crate::units::Ns;
 use crate::workload::Workload;
@@ -48,6 +49,9 @@ pub struct OwnFigures {
     /// The time in which its late subscribers caught up, as in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUp>,
+    /// Rebalances of its consumer group, as in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebalances: Option<Rebalances>,
     /// Silences of its subscribers.
     pub stalls: Option<Stalls>,
     /// The distributions of its times, as in the record.
@@ -73,6 +77,7 @@ impl OwnFigures {
             pacing: None,
             drain_time_ns: None,
             catch_up: None,
+            rebalances: None,
             stalls: None,
             histograms: TimeFigures::none(),
             series: Series::default(),

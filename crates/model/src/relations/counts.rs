@@ -6,6 +6,7 @@ use crate::churn::{ChurnCounts, ConnectTimes};
 use crate::counts::PublisherTotal;
 use crate::last_will::WillCounts;
 use crate::protocol::{FlowHistograms, FlowResult, Ranges};
+use crate::rebalances::Rebalances;
 use crate::units::Ns;
 use crate::workload::{Extent, Rate};
 
@@ -157,6 +158,15 @@ pub fn catch_up(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resul
     let sent = part.over_heard(|total| total.sent);
     hold(messages <= sent.saturating_add(flow.ledger.unidentified), || {
         format!("`catch_up` has {messages} messages, but {sent} were sent to its clients")
+    })
+}
+
+/// Checks that only groups are rebalanced, and that their assignments are counted upwards.
+pub fn rebalances(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let Some(Rebalances { first_generation, last_generation, .. }) = flow.rebalances else { return Ok(()) };
+    hold(part.workload.competing(), || "its result has `rebalances`, but its subscribers are no group".into())?;
+    hold(first_generation <= last_generation, || {
+        format!("`rebalances` is from assignment {first_generation} to {last_generation}")
     })
 }
 

@@ -1,17 +1,25 @@
 //! Kafka. A topic is there once its client has asked to create it. A consumer's records are those that were passed on
 //! since it asked for the end of their partition, after those that are kept if it asked for the beginning. Scripted faults pass from one partition to
 //! another: each partition is a topic of its own to the dispatcher.
+//!
+//! A member of a consumer group reads from the offset that it asks for, of what the script keeps.
 
+mod member;
+
+use super::coordinator::Coordinator;
 use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
+use member::PeerMember;
 use pubmark_wire::Malformed;
 use pubmark_wire::kafka::{
-    BATCH_BYTES, CreatedId, EARLIEST, FetchHead, FetchPartition, GzipReader, KafkaRecord, KafkaRequest, KafkaResponse,
-    MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame,
-    SASL_AUTHENTICATION_FAILED, TopicAnswer, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch,
-    begin_fetched, end_batch, end_fetched, put_fetched, put_record,
+    BATCH_BYTES, CoordinatorAnswer, CreatedId, EARLIEST, FetchHead, FetchPartition, GzipReader, IdentifierList,
+    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer,
+    RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer, UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_OR_PARTITION, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_identifier,
+    put_record, put_stored,
 };
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -31,6 +39,8 @@ struct OpenFetch {
 struct KeptRecords {
     partition: i32,
     payloads: VecDeque<Box<[u8]>>,
+    /// Records that still come before the offset from which it is read.
+    skip: i64,
 }
 
 /// A connection.
@@ -39,8 +49,9 @@ pub struct KafkaServer {
     script: Rc<PeerScript>,
     /// Messages received on the connection.
     published: u64,
-    /// Partitions of its topic; 0 until it is created.
-    partitions: u32,
+    coordinator: Rc<RefCell<Coordinator>>,
+    /// Its membership in a group.
+    member: Option<Box<PeerMember>>,
     /// The topic that it reads.
     topic: Box<[u8]>,
     fetch: Option<OpenFetch>,
@@ -56,7 +67,8 @@ impl Speech for KafkaServer {
             denied,
             script: Rc::default(),
             published: 0,
-            partitions: 0,
+            coordinator: Rc::default(),
+            member: None,
             topic: Box::default(),
             fetch: None,
             kept: Vec::new(),
@@ -66,6 +78,15 @@ impl Speech for KafkaServer {
 
     fn obey(&mut self, script: &Rc<PeerScript>) {
         self.script = script.clone();
+    }
+
+    fn share(&mut self, coordinator: &Rc<RefCell<Coordinator>>) {
+        self.coordinator = coordinator.clone();
+    }
+
+    fn farewell(&mut self) -> Option<Vec<u8>> {
+        let member = self.member.take()?;
+        member.die(&mut self.coordinator.borrow_mut())
     }
 
     /// The client speaks first.
@@ -85,8 +106,13 @@ impl Speech for KafkaServer {
     }
 
     fn deliver(&mut self, token: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
+        if let Some(member) = self.member.as_mut().filter(|member| member.hears(token)) {
+            return member.woken(token, &mut self.coordinator.borrow_mut(), out);
+        }
         let partition = token as i32;
-        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.partition == partition) {
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.partition == partition && kept.skip > 0) {
+            kept.skip -= 1;
+        } else if let Some(kept) = self.kept.iter_mut().find(|kept| kept.partition == partition) {
             self.kept_bytes += payload.len();
             kept.payloads.push_back(payload.into());
             self.serve(out);
@@ -114,15 +140,16 @@ impl KafkaServer {
                 KafkaResponse::ApiVersions(if self.denied { UNKNOWN_SERVER_ERROR } else { NO_ERROR }, None)
             }
             KafkaRequest::Metadata { topic } => {
-                let partitions = self.partitions;
+                let partitions = self.coordinator.borrow().partitions(topic);
                 let error = if partitions > 0 { NO_ERROR } else { UNKNOWN_TOPIC_OR_PARTITION };
                 KafkaResponse::Metadata(MetadataAnswer { topic, error, partitions, brokers: 1 })
             }
             KafkaRequest::CreateTopics { topic, partitions, .. } => {
-                self.partitions = partitions.max(1) as u32;
+                self.coordinator.borrow_mut().create(topic, partitions.max(1) as u32);
                 KafkaResponse::CreateTopics(TopicAnswer { topic, error: NO_ERROR, words: None })
             }
             KafkaRequest::DeleteTopics { topic, .. } => {
+                self.coordinator.borrow_mut().delete(topic);
                 KafkaResponse::DeleteTopics(TopicAnswer { topic, error: NO_ERROR, words: None })
             }
             KafkaRequest::InitProducerId => {
@@ -130,6 +157,11 @@ impl KafkaServer {
             }
             KafkaRequest::SaslHandshake { .. } => KafkaResponse::SaslHandshake(NO_ERROR),
             KafkaRequest::SaslAuthenticate { .. } => KafkaResponse::SaslAuthenticate(SASL_AUTHENTICATION_FAILED, None),
+            // Nothing is kept of a topic when its consumers come.
+            KafkaRequest::ListOffsets { topic, partition, .. } if self.member.is_some() => {
+                let answer = PartitionAnswer { topic, partition, error: NO_ERROR, offset: 0, words: None };
+                KafkaResponse::ListOffsets(answer)
+            }
             KafkaRequest::ListOffsets { topic, partition, time } => {
                 let filter = of_partition(topic, partition);
                 hub(Ask::Subscribe(Filter::Exact(&filter), partition as u32));
@@ -146,10 +178,17 @@ impl KafkaServer {
                     words: None,
                 })
             }
-            KafkaRequest::Fetch { limits, partitions, .. } => {
-                let (positions, max_bytes) = (partitions.iter().collect(), limits.max_bytes.max(0) as usize);
+            KafkaRequest::Fetch { limits, topic, partitions } => {
+                let positions: Vec<(i32, i64)> = partitions.iter().collect();
+                if self.member.is_some() {
+                    self.read_from(topic, &positions, hub);
+                }
+                let max_bytes = limits.max_bytes.max(0) as usize;
                 self.fetch = Some(OpenFetch { correlation: frame.correlation, positions, max_bytes });
                 self.serve(out);
+                if self.member.as_ref().is_some_and(|member| member.is_told) {
+                    self.end_fetch(out);
+                }
                 return Ok(None);
             }
             KafkaRequest::Produce { acks, topic, partition, records, .. } => {
@@ -170,6 +209,10 @@ impl KafkaServer {
                     return Ok(None);
                 }
                 KafkaResponse::Produce(PartitionAnswer { topic, partition, error, offset: 0, words })
+            }
+            _ => {
+                self.of_group(frame, out, hub);
+                return Ok(None);
             }
         }))
     }
@@ -207,9 +250,13 @@ impl KafkaServer {
 
     /// Answers the fetch that waits, if there are records for it.
     fn serve(&mut self, out: &mut Vec<u8>) {
-        if self.kept_bytes == 0 {
-            return;
+        if self.kept_bytes > 0 {
+            self.end_fetch(out);
         }
+    }
+
+    /// Answers the fetch that waits, with what there is.
+    fn end_fetch(&mut self, out: &mut Vec<u8>) {
         let Some(OpenFetch { correlation, positions, max_bytes }) = self.fetch.take() else { return };
         let head = FetchHead { correlation, error: NO_ERROR, topic: &self.topic, partitions: positions.len() as u32 };
         let at = begin_fetched(&head, out);
@@ -237,6 +284,99 @@ impl KafkaServer {
             out.extend_from_slice(&records);
         }
         end_fetched(out, at);
+    }
+}
+
+/// Requests of members of consumer groups.
+impl KafkaServer {
+    fn of_group(&mut self, frame: &RequestFrame<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        let correlation = frame.correlation;
+        let all = self.coordinator.clone();
+        let response = match frame.request {
+            KafkaRequest::FindCoordinator(_) => {
+                KafkaResponse::FindCoordinator(CoordinatorAnswer { error: NO_ERROR, words: None, node: 0 })
+            }
+            KafkaRequest::JoinGroup(join) => {
+                self.stop_reading(hub);
+                let member = self.member.get_or_insert_with(|| Box::new(PeerMember::new(&join, hub)));
+                member.join((frame.client, correlation), &join, &mut all.borrow_mut(), out);
+                let hold_ns = if join.member.is_empty() { None } else { all.borrow_mut().take_hold_ns(join.group) };
+                hold_ns.into_iter().for_each(|hold_ns| member.wake(hold_ns, hub));
+                return member.wake(0, hub);
+            }
+            KafkaRequest::SyncGroup(who, shares) => match all.borrow_mut().assign(&who, shares.iter()) {
+                Err(error) => KafkaResponse::SyncGroup(error, b""),
+                Ok(()) => {
+                    let Some(member) = &mut self.member else { return };
+                    member.sync(correlation);
+                    return member.wake(0, hub);
+                }
+            },
+            KafkaRequest::Heartbeat(who) => {
+                self.strike(who.group, hub);
+                let error = all.borrow_mut().heartbeat(&who);
+                KafkaResponse::Heartbeat(error).put(correlation, out);
+                if let Some(member) = self.member.as_mut().filter(|_| error != NO_ERROR) {
+                    member.is_told = true;
+                    self.end_fetch(out);
+                }
+                return;
+            }
+            KafkaRequest::LeaveGroup { group, member } => {
+                let error = all.borrow_mut().leave(group, member);
+                self.member.iter().for_each(|member| member.wake(0, hub));
+                KafkaResponse::LeaveGroup(error)
+            }
+            KafkaRequest::OffsetCommit(who, _, offsets) => {
+                KafkaResponse::OffsetCommit(all.borrow_mut().commit(&who, offsets.iter()))
+            }
+            KafkaRequest::OffsetFetch { group, partitions, .. } => {
+                let mut stored = Vec::new();
+                for partition in partitions.iter() {
+                    put_stored(&mut stored, partition, all.borrow_mut().stored(group, partition), NO_ERROR);
+                }
+                return KafkaResponse::OffsetFetch(NO_ERROR, StoredList::written(&stored)).put(correlation, out);
+            }
+            KafkaRequest::DescribeGroups(group) => {
+                let mut members = Vec::new();
+                all.borrow().members(group).iter().for_each(|member| put_identifier(&mut members, member));
+                let list = IdentifierList::written(&members);
+                return KafkaResponse::DescribeGroups(NO_ERROR, group, list).put(correlation, out);
+            }
+            KafkaRequest::DeleteGroups(group) => KafkaResponse::DeleteGroups(all.borrow_mut().delete_group(group)),
+            _ => return,
+        };
+        response.put(correlation, out);
+    }
+
+    /// Begins the next scripted rebalance, if its instant is over.
+    fn strike(&mut self, group: &[u8], hub: &mut Hub<'_>) {
+        let struck = self.coordinator.borrow_mut().struck(group);
+        let Some(next) = self.script.rebalance.get(struck) else { return };
+        if hub(Ask::Reached(next.at.0)).answer == PublisherAnswer::Acknowledged {
+            self.coordinator.borrow_mut().strike(group, next.length.0, next.forgets);
+        }
+    }
+
+    /// Reads partitions from these offsets on, of what is kept.
+    fn read_from(&mut self, topic: &[u8], positions: &[(i32, i64)], hub: &mut Hub<'_>) {
+        self.topic = topic.into();
+        for (partition, offset) in positions.iter().copied() {
+            if self.kept.iter().all(|kept| kept.partition != partition) {
+                let filter = of_partition(topic, partition);
+                hub(Ask::Subscribe(Filter::Exact(&filter), partition as u32));
+                hub(Ask::Replay(Filter::Exact(&filter), partition as u32));
+                self.kept.push(KeptRecords { partition, payloads: VecDeque::new(), skip: offset });
+            }
+        }
+    }
+
+    /// Forgets the partitions that a member has read.
+    fn stop_reading(&mut self, hub: &mut Hub<'_>) {
+        for kept in std::mem::take(&mut self.kept) {
+            hub(Ask::Unsubscribe(Filter::Exact(&of_partition(&self.topic, kept.partition)), kept.partition as u32));
+        }
+        (self.fetch, self.kept_bytes) = (None, 0);
     }
 }
 

@@ -1,8 +1,11 @@
 //! Interface of the peer's protocols.
 
+use super::coordinator::Coordinator;
 use crate::routes::{Address, Filter, KeptAddress};
 use crate::script::PeerScript;
+use pubmark_model::units::Ns;
 use pubmark_wire::Malformed;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Request of a client.
@@ -27,6 +30,10 @@ pub enum Ask<'a> {
     Unsubscribe(Filter<'a>, u32),
     /// Close the connection when all output is written.
     Close,
+    /// Pass an empty message on to this topic after this time, ns; 0 for at once. A plain relay knows no other time.
+    Wake(&'a [u8], Ns),
+    /// Say whether this instant is over, ns from the origin (see [`crate::script::Stall`]): acknowledge it then.
+    Reached(Ns),
 }
 
 /// Answer to the publisher of a message.
@@ -77,6 +84,14 @@ pub trait Speech: Sized {
     /// Passes the script to the protocol, which carries out limits, errors of refusals, and the end of a connection.
     /// Does nothing by default.
     fn obey(&mut self, _script: &Rc<PeerScript>) {}
+
+    /// Passes what all connections share. Does nothing by default.
+    fn share(&mut self, _coordinator: &Rc<RefCell<Coordinator>>) {}
+
+    /// Handles the end of the connection. Returns the topic to which an empty message is then passed on, if there is one.
+    fn farewell(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Appends the server's greeting, if the protocol has one. Returns whether the connection is then over.
     fn greet(&mut self, out: &mut Vec<u8>) -> bool;

@@ -38,7 +38,9 @@ delivered_bytes_per_s,delivered_bytes_per_s_lo,delivered_bytes_per_s_hi,\
 delivered_ratio,delivered_ratio_lo,delivered_ratio_hi,lost_ratio,lost_ratio_lo,lost_ratio_hi,\
 backlog,backlog_lo,backlog_hi,drain_time_ns,drain_time_ns_lo,drain_time_ns_hi,\
 catch_up_time_ns,catch_up_time_ns_lo,catch_up_time_ns_hi,\
-replay_per_s,replay_per_s_lo,replay_per_s_hi,lag_max,lag_max_lo,lag_max_hi,\
+replay_per_s,replay_per_s_lo,replay_per_s_hi,\
+rebalances,rebalances_lo,rebalances_hi,rebalance_pause_ns,rebalance_pause_ns_lo,rebalance_pause_ns_hi,\
+lag_max,lag_max_lo,lag_max_hi,\
 lost,lost_lo,lost_hi,\
 refused,refused_lo,refused_hi,\
 not_sent,not_sent_lo,not_sent_hi,\

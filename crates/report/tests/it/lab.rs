@@ -94,6 +94,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         wills: None,
         drain_time_ns: None,
         catch_up: None,
+        rebalances: None,
         schema: SCHEMA,
         cell: cell.axes.clone(),
         repeat,

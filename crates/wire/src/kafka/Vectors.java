@@ -12,6 +12,7 @@ import org.apache.kafka.common.message.*;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
+import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.record.*;
 
@@ -144,6 +145,80 @@ public class Vectors {
         request("sasl-authenticate", 0, new SaslAuthenticateRequestData().setAuthBytes("\0u\0p".getBytes()));
         response("sasl-authenticate", 0, new SaslAuthenticateResponseData().setErrorCode((short) 58)
             .setErrorMessage("wrong").setAuthBytes(new byte[0]));
+        group();
+    }
+
+    static final String GROUP = "pbr";
+    static final String MEMBER = "pbrs0-1f";
+
+    static byte[] bytes(int version, Message message) {
+        ByteBuffer buffer = MessageUtil.toVersionPrefixedByteBuffer((short) version, message);
+        byte[] all = new byte[buffer.remaining()];
+        buffer.get(all);
+        return all;
+    }
+
+    static void group() {
+        byte[] subscription = bytes(0, new ConsumerProtocolSubscription().setTopics(List.of(TOPIC)));
+        print("subscription", ByteBuffer.wrap(subscription));
+        ConsumerProtocolAssignment assignment = new ConsumerProtocolAssignment();
+        assignment.assignedPartitions().add(new ConsumerProtocolAssignment.TopicPartition().setTopic(TOPIC)
+            .setPartitions(List.of(0, 2)));
+        byte[] share = bytes(0, assignment);
+        print("share", ByteBuffer.wrap(share));
+        request("find-coordinator", 2, new FindCoordinatorRequestData().setKey(GROUP).setKeyType((byte) 0));
+        response("find-coordinator", 2, new FindCoordinatorResponseData().setErrorCode((short) 15)
+            .setErrorMessage("not yet").setNodeId(1).setHost("localhost").setPort(9092));
+        JoinGroupRequestData join = new JoinGroupRequestData().setGroupId(GROUP).setSessionTimeoutMs(45000)
+            .setRebalanceTimeoutMs(300000).setMemberId(MEMBER).setProtocolType("consumer");
+        join.protocols().add(new JoinGroupRequestData.JoinGroupRequestProtocol().setName("range").setMetadata(subscription));
+        request("join-group", 5, join);
+        JoinGroupResponseData joined = new JoinGroupResponseData().setGenerationId(3).setProtocolName("range")
+            .setLeader(MEMBER).setMemberId(MEMBER);
+        for (String member : new String[] {MEMBER, "pbrs1-2e"}) {
+            joined.members().add(new JoinGroupResponseData.JoinGroupResponseMember().setMemberId(member)
+                .setMetadata(subscription));
+        }
+        response("join-group", 5, joined);
+        response("join-group-error", 5, new JoinGroupResponseData().setErrorCode((short) 79).setGenerationId(-1)
+            .setProtocolName("").setLeader("").setMemberId(MEMBER));
+        request("sync-group", 3, new SyncGroupRequestData().setGroupId(GROUP).setGenerationId(3).setMemberId(MEMBER)
+            .setAssignments(List.of(new SyncGroupRequestData.SyncGroupRequestAssignment().setMemberId(MEMBER)
+                .setAssignment(share))));
+        response("sync-group", 3, new SyncGroupResponseData().setAssignment(share));
+        request("heartbeat", 3, new HeartbeatRequestData().setGroupId(GROUP).setGenerationId(3).setMemberId(MEMBER));
+        response("heartbeat", 3, new HeartbeatResponseData().setErrorCode((short) 27));
+        request("leave-group", 3, new LeaveGroupRequestData().setGroupId(GROUP).setMembers(List.of(
+            new LeaveGroupRequestData.MemberIdentity().setMemberId(MEMBER))));
+        response("leave-group", 3, new LeaveGroupResponseData().setMembers(List.of(
+            new LeaveGroupResponseData.MemberResponse().setMemberId(MEMBER).setErrorCode((short) 25))));
+        request("offset-commit", 7, new OffsetCommitRequestData().setGroupId(GROUP).setGenerationIdOrMemberEpoch(3)
+            .setMemberId(MEMBER).setTopics(List.of(new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(TOPIC)
+                .setPartitions(List.of(new OffsetCommitRequestData.OffsetCommitRequestPartition().setPartitionIndex(2)
+                    .setCommittedOffset(41).setCommittedMetadata(""))))));
+        response("offset-commit", 7, new OffsetCommitResponseData().setTopics(List.of(
+            new OffsetCommitResponseData.OffsetCommitResponseTopic().setName(TOPIC).setPartitions(List.of(
+                new OffsetCommitResponseData.OffsetCommitResponsePartition().setPartitionIndex(2)
+                    .setErrorCode((short) 22))))));
+        request("offset-fetch", 5, new OffsetFetchRequestData().setGroupId(GROUP).setTopics(List.of(
+            new OffsetFetchRequestData.OffsetFetchRequestTopic().setName(TOPIC).setPartitionIndexes(List.of(0, 2)))));
+        response("offset-fetch", 5, new OffsetFetchResponseData().setTopics(List.of(
+            new OffsetFetchResponseData.OffsetFetchResponseTopic().setName(TOPIC).setPartitions(List.of(
+                new OffsetFetchResponseData.OffsetFetchResponsePartition().setPartitionIndex(0).setCommittedOffset(-1)
+                    .setCommittedLeaderEpoch(-1).setMetadata(""),
+                new OffsetFetchResponseData.OffsetFetchResponsePartition().setPartitionIndex(2).setCommittedOffset(41)
+                    .setCommittedLeaderEpoch(-1).setMetadata(""))))));
+        request("describe-groups", 4, new DescribeGroupsRequestData().setGroups(List.of(GROUP)));
+        response("describe-groups", 4, new DescribeGroupsResponseData().setGroups(List.of(
+            new DescribeGroupsResponseData.DescribedGroup().setGroupId(GROUP).setGroupState("Stable")
+                .setProtocolType("consumer").setProtocolData("range").setMembers(List.of(
+                    new DescribeGroupsResponseData.DescribedGroupMember().setMemberId(MEMBER).setClientId("pbrs0")
+                        .setClientHost("/127.0.0.1").setMemberMetadata(subscription).setMemberAssignment(share))))));
+        request("delete-groups", 1, new DeleteGroupsRequestData().setGroupsNames(List.of(GROUP)));
+        DeleteGroupsResponseData deleted = new DeleteGroupsResponseData();
+        deleted.results().add(new DeleteGroupsResponseData.DeletableGroupResult().setGroupId(GROUP)
+            .setErrorCode((short) 68));
+        response("delete-groups", 1, deleted);
     }
 
     static void fetched(String name, int error, MemoryRecords records) {

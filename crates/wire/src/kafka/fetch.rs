@@ -258,6 +258,11 @@ impl FetchReader {
         Ok(Some((BATCH_BYTES, None)))
     }
 
+    /// True if no answer is arriving: the next bytes begin one.
+    pub fn is_between(&self) -> bool {
+        self.reading == Reading::Front
+    }
+
     /// Returns the length of the record that is arriving as far as it is known; otherwise the number
     /// of bytes in `rest`, which [`FetchReader::next`] did not consume.
     pub fn announced(&self, rest: &[u8]) -> u64 {

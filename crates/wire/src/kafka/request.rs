@@ -1,5 +1,6 @@
 //! Requests of clients.
 
+use super::group::{CommitList, JoinRequest, Membership, PartitionList, ShareList};
 use super::read::{Fields, MAX_FRAME_BYTES, close_length, put_i16, put_i32, put_i64, put_some_text, put_text};
 use crate::Malformed;
 
@@ -9,6 +10,8 @@ const NO_REPLICA: i32 = -1;
 const SESSIONLESS: i32 = -1;
 /// An epoch of a leader, and an offset, that the client does not know.
 const UNKNOWN: i32 = -1;
+/// A coordinator of a group, and not of transactions.
+const GROUP: u8 = 0;
 
 macro_rules! apis {
     ($($(#[$doc:meta])* $api:ident = ($key:literal, $version:literal),)*) => {
@@ -53,6 +56,24 @@ apis! {
     InitProducerId = (22, 1),
     /// Proof of identity: the login.
     SaslAuthenticate = (36, 0),
+    /// The broker that coordinates a group.
+    FindCoordinator = (10, 2),
+    /// Membership in a group, until all members have joined.
+    JoinGroup = (11, 5),
+    /// What the leader of a group assigns.
+    SyncGroup = (14, 3),
+    /// A sign of life of a member.
+    Heartbeat = (12, 3),
+    /// The end of a membership.
+    LeaveGroup = (13, 3),
+    /// Offsets to be stored for a group.
+    OffsetCommit = (8, 7),
+    /// Offsets that are stored for a group.
+    OffsetFetch = (9, 5),
+    /// The members of a group.
+    DescribeGroups = (15, 4),
+    /// The end of a group.
+    DeleteGroups = (42, 1),
 }
 
 /// Bytes of a partition in a fetch.
@@ -188,6 +209,36 @@ pub enum KafkaRequest<'a> {
         /// Bytes of the mechanism.
         login: &'a [u8],
     },
+    /// The broker that coordinates the group of this name.
+    FindCoordinator(&'a [u8]),
+    /// Membership in a group.
+    JoinGroup(JoinRequest<'a>),
+    /// What the leader of a group assigns; other members send an empty list.
+    SyncGroup(Membership<'a>, ShareList<'a>),
+    /// A sign of life of a member.
+    Heartbeat(Membership<'a>),
+    /// The end of a membership.
+    LeaveGroup {
+        /// Name of the group.
+        group: &'a [u8],
+        /// Identifier of the member.
+        member: &'a [u8],
+    },
+    /// Offsets to be stored for a group, of partitions of one topic.
+    OffsetCommit(Membership<'a>, &'a [u8], CommitList<'a>),
+    /// Offsets that are stored for a group, of partitions of one topic.
+    OffsetFetch {
+        /// Name of the group.
+        group: &'a [u8],
+        /// The topic.
+        topic: &'a [u8],
+        /// Its partitions.
+        partitions: PartitionList<'a>,
+    },
+    /// The members of the group of this name.
+    DescribeGroups(&'a [u8]),
+    /// The end of the group of this name, which must have no members.
+    DeleteGroups(&'a [u8]),
 }
 
 /// A request and its header.
@@ -304,6 +355,15 @@ impl<'a> KafkaRequest<'a> {
             KafkaRequest::DeleteTopics { .. } => KafkaApi::DeleteTopics,
             KafkaRequest::InitProducerId => KafkaApi::InitProducerId,
             KafkaRequest::SaslAuthenticate { .. } => KafkaApi::SaslAuthenticate,
+            KafkaRequest::FindCoordinator(_) => KafkaApi::FindCoordinator,
+            KafkaRequest::JoinGroup(_) => KafkaApi::JoinGroup,
+            KafkaRequest::SyncGroup(..) => KafkaApi::SyncGroup,
+            KafkaRequest::Heartbeat(_) => KafkaApi::Heartbeat,
+            KafkaRequest::LeaveGroup { .. } => KafkaApi::LeaveGroup,
+            KafkaRequest::OffsetCommit(..) => KafkaApi::OffsetCommit,
+            KafkaRequest::OffsetFetch { .. } => KafkaApi::OffsetFetch,
+            KafkaRequest::DescribeGroups(_) => KafkaApi::DescribeGroups,
+            KafkaRequest::DeleteGroups(_) => KafkaApi::DeleteGroups,
         }
     }
 
@@ -361,6 +421,45 @@ impl<'a> KafkaRequest<'a> {
                 out.extend_from_slice(login);
                 close_length(out, at);
             }
+            _ => self.put_of_group(out),
+        }
+    }
+
+    /// Appends a request of a member of a group.
+    fn put_of_group(&self, out: &mut Vec<u8>) {
+        match *self {
+            KafkaRequest::FindCoordinator(group) => {
+                put_text(out, group);
+                out.push(GROUP);
+            }
+            KafkaRequest::JoinGroup(join) => join.put(out),
+            KafkaRequest::SyncGroup(member, shares) => {
+                member.put(out);
+                shares.put(out);
+            }
+            KafkaRequest::Heartbeat(member) => member.put(out),
+            KafkaRequest::LeaveGroup { group, member } => {
+                put_text(out, group);
+                put_one(out, member);
+                put_some_text(out, None);
+            }
+            KafkaRequest::OffsetCommit(member, topic, offsets) => {
+                member.put(out);
+                put_one(out, topic);
+                offsets.put(out);
+            }
+            KafkaRequest::OffsetFetch { group, topic, partitions } => {
+                put_text(out, group);
+                put_one(out, topic);
+                partitions.put(out);
+            }
+            KafkaRequest::DescribeGroups(group) => {
+                put_one(out, group);
+                // Permitted operations are not asked for.
+                out.push(0);
+            }
+            KafkaRequest::DeleteGroups(group) => put_one(out, group),
+            _ => {}
         }
     }
 
@@ -421,6 +520,49 @@ impl<'a> KafkaRequest<'a> {
                 KafkaRequest::InitProducerId
             }
             KafkaApi::SaslAuthenticate => KafkaRequest::SaslAuthenticate { login: fields.bytes()?.unwrap_or_default() },
+            _ => KafkaRequest::decode_of_group(api, fields)?,
+        })
+    }
+
+    /// Reads a request of a member of a group.
+    fn decode_of_group(api: KafkaApi, fields: &mut Fields<'a>) -> Result<KafkaRequest<'a>, Malformed> {
+        Ok(match api {
+            KafkaApi::FindCoordinator => {
+                let group = fields.some_text()?;
+                let _kind = fields.i8()?;
+                KafkaRequest::FindCoordinator(group)
+            }
+            KafkaApi::JoinGroup => KafkaRequest::JoinGroup(JoinRequest::decode(fields)?),
+            KafkaApi::SyncGroup => KafkaRequest::SyncGroup(Membership::decode(fields)?, ShareList::decode(fields)?),
+            KafkaApi::Heartbeat => KafkaRequest::Heartbeat(Membership::decode(fields)?),
+            KafkaApi::LeaveGroup => {
+                let group = fields.some_text()?;
+                fields.one()?;
+                let (member, _instance) = (fields.some_text()?, fields.text()?);
+                KafkaRequest::LeaveGroup { group, member }
+            }
+            KafkaApi::OffsetCommit => {
+                let member = Membership::decode(fields)?;
+                fields.one()?;
+                KafkaRequest::OffsetCommit(member, fields.some_text()?, CommitList::decode(fields)?)
+            }
+            KafkaApi::OffsetFetch => {
+                let group = fields.some_text()?;
+                fields.one()?;
+                let (topic, partitions) = (fields.some_text()?, PartitionList::decode(fields)?);
+                KafkaRequest::OffsetFetch { group, topic, partitions }
+            }
+            KafkaApi::DescribeGroups => {
+                fields.one()?;
+                let group = fields.some_text()?;
+                let _operations = fields.i8()?;
+                KafkaRequest::DescribeGroups(group)
+            }
+            KafkaApi::DeleteGroups => {
+                fields.one()?;
+                KafkaRequest::DeleteGroups(fields.some_text()?)
+            }
+            other => return Err(Malformed::new(format!("{other:?} is not a request of a group"))),
         })
     }
 }

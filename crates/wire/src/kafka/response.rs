@@ -2,6 +2,7 @@
 
 use super::error::NO_ERROR;
 use super::fetch::{FetchHead, FetchPartition};
+use super::group::{self, CoordinatorAnswer, IdentifierList, JoinAnswer, StoredList};
 use super::read::{Fields, close_length, put_i16, put_i32, put_i64, put_some_text, put_text};
 use super::request::{KafkaApi, frame};
 use crate::Malformed;
@@ -29,6 +30,11 @@ impl<'a> ResponseFrame<'a> {
         let mut fields = Fields(frame);
         let correlation = fields.i32()?;
         Ok(Some((ResponseFrame { correlation, body: fields.0 }, frame_bytes)))
+    }
+
+    /// Returns the correlation of the message at the front of `bytes`; `None` if more bytes are needed.
+    pub fn correlation(bytes: &[u8]) -> Option<i32> {
+        bytes.get(4..)?.first_chunk().map(|correlation| i32::from_be_bytes(*correlation))
     }
 
     /// Returns the length of the message at the front of `bytes` as far as it is known; otherwise the
@@ -109,6 +115,24 @@ pub enum KafkaResponse<'a> {
     InitProducerId(CreatedId),
     /// To a login: the error, and the broker's text for it.
     SaslAuthenticate(i16, Option<&'a [u8]>),
+    /// To a request for a coordinator.
+    FindCoordinator(CoordinatorAnswer<'a>),
+    /// To a request to join a group.
+    JoinGroup(JoinAnswer<'a>),
+    /// To what a leader assigns, or to another member: the error, and its share.
+    SyncGroup(i16, &'a [u8]),
+    /// To a sign of life: the error.
+    Heartbeat(i16),
+    /// To the end of a membership: the error.
+    LeaveGroup(i16),
+    /// To offsets that were to be stored: the first error.
+    OffsetCommit(i16),
+    /// To a request for stored offsets: its error, and the offsets.
+    OffsetFetch(i16, StoredList<'a>),
+    /// To a request for the members of a group: its error, its name, and their identifiers.
+    DescribeGroups(i16, &'a [u8], IdentifierList<'a>),
+    /// To the end of a group: the error.
+    DeleteGroups(i16),
 }
 
 impl<'a> KafkaResponse<'a> {
@@ -167,6 +191,7 @@ impl<'a> KafkaResponse<'a> {
                 KafkaResponse::SaslAuthenticate(error, words)
             }
             KafkaApi::Fetch => return Err(Malformed::new("an answer to a fetch out of turn")),
+            _ => KafkaResponse::decode_of_group(api, &mut fields)?,
         };
         fields.end()?;
         Ok(response)
@@ -230,8 +255,83 @@ impl<'a> KafkaResponse<'a> {
                 put_some_text(out, words);
                 put_i32(out, 0);
             }
+            _ => self.put_of_group(out),
         }
         close_length(out, at);
+    }
+
+    /// Reads the answer to a request of a member of a group.
+    fn decode_of_group(api: KafkaApi, fields: &mut Fields<'a>) -> Result<KafkaResponse<'a>, Malformed> {
+        Ok(match api {
+            KafkaApi::FindCoordinator => KafkaResponse::FindCoordinator(CoordinatorAnswer::decode(fields)?),
+            KafkaApi::JoinGroup => KafkaResponse::JoinGroup(JoinAnswer::decode(fields)?),
+            KafkaApi::SyncGroup => {
+                let (_throttle, error) = (fields.i32()?, fields.i16()?);
+                KafkaResponse::SyncGroup(error, fields.bytes()?.unwrap_or_default())
+            }
+            KafkaApi::Heartbeat => {
+                let _throttle = fields.i32()?;
+                KafkaResponse::Heartbeat(fields.i16()?)
+            }
+            KafkaApi::LeaveGroup => {
+                let (_throttle, mut error) = (fields.i32()?, fields.i16()?);
+                for _ in 0..fields.count(2 + 2 + 2)? {
+                    let (_member, _instance, of_member) = (fields.some_text()?, fields.text()?, fields.i16()?);
+                    if error == NO_ERROR {
+                        error = of_member;
+                    }
+                }
+                KafkaResponse::LeaveGroup(error)
+            }
+            KafkaApi::OffsetCommit => KafkaResponse::OffsetCommit(group::worst_commit(fields)?),
+            KafkaApi::OffsetFetch => {
+                let (error, offsets) = group::stored(fields)?;
+                KafkaResponse::OffsetFetch(error, offsets)
+            }
+            KafkaApi::DescribeGroups => {
+                let (error, name, members) = group::described(fields)?;
+                KafkaResponse::DescribeGroups(error, name, members)
+            }
+            KafkaApi::DeleteGroups => {
+                let _throttle = fields.i32()?;
+                fields.one()?;
+                let _group = fields.some_text()?;
+                KafkaResponse::DeleteGroups(fields.i16()?)
+            }
+            other => return Err(Malformed::new(format!("{other:?} is not a request of a group"))),
+        })
+    }
+
+    /// Appends the answer to a request of a member of a group.
+    fn put_of_group(&self, out: &mut Vec<u8>) {
+        match *self {
+            KafkaResponse::FindCoordinator(answer) => answer.put(out),
+            KafkaResponse::JoinGroup(answer) => answer.put(out),
+            KafkaResponse::SyncGroup(error, share) => {
+                put_i32(out, 0);
+                put_i16(out, error);
+                group::put_bytes(out, share);
+            }
+            KafkaResponse::Heartbeat(error) => {
+                put_i32(out, 0);
+                put_i16(out, error);
+            }
+            KafkaResponse::LeaveGroup(error) => {
+                put_i32(out, 0);
+                put_i16(out, error);
+                put_i32(out, 0);
+            }
+            KafkaResponse::OffsetCommit(error) => group::put_committed(out, error),
+            KafkaResponse::OffsetFetch(error, offsets) => group::put_all_stored(out, b"", error, offsets),
+            KafkaResponse::DescribeGroups(error, name, members) => group::put_described(out, error, name, members),
+            KafkaResponse::DeleteGroups(error) => {
+                put_i32(out, 0);
+                put_i32(out, 1);
+                put_text(out, b"");
+                put_i16(out, error);
+            }
+            _ => {}
+        }
     }
 }
 

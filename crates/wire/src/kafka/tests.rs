@@ -3,6 +3,8 @@ use crate::Malformed;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
+mod group;
+
 const TOPIC: &[u8] = b"pubmark.r.0";
 const LONG: [u8; 200] = [b'x'; 200];
 const IDENTITY: ProducerIdentity = ProducerIdentity { id: 4711, epoch: 3, sequence: 12 };

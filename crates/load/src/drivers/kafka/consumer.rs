@@ -1,11 +1,14 @@
 //! A consumer: its partitions and its position in each, and the answer that is arriving.
 
+use super::member::Member;
 use super::names::{ClientNames, EXPECTED, GREETING};
 use super::refusal::refused;
 use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
-use pubmark_wire::kafka::{EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, put_fetch};
+use pubmark_wire::kafka::{
+    EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, NO_OFFSET, ResponseFrame, put_fetch,
+};
 use std::cell::RefCell;
 
 thread_local! {
@@ -13,89 +16,145 @@ thread_local! {
     static GZIP: RefCell<GzipReader> = RefCell::default();
 }
 
-/// The consumer of some partitions of a topic: every one from its first on, at a distance.
+/// A partition, and the offset of its next record; [`NO_OFFSET`] before it is known.
+pub(super) struct Position {
+    pub(super) partition: i32,
+    pub(super) next: i64,
+}
+
+/// The reason why a consumer reads no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FetchStop {
+    /// More bytes are needed.
+    More,
+    /// The answer to its fetch has ended, and it asks for no more.
+    Held,
+    /// The next answer is to another request.
+    Other,
+}
+
+/// The consumer of some partitions of a topic: every one from its first on, at a distance, or those that its group
+/// assigns.
 pub(super) struct Consumer {
     reader: FetchReader,
     first: u32,
     step: u32,
-    from: i64,
-    /// Offset of the next record of each of its partitions; `None` before the first position is known.
-    next: Vec<Option<i64>>,
+    /// Its partitions, and its position in each.
+    pub(super) positions: Vec<Position>,
     /// The partition, by its place, whose position is asked for or whose records are read.
-    place: usize,
+    pub(super) place: usize,
     /// The partition, by its place, that is named first in the next fetch: a broker fills its answer in this order.
-    turn: usize,
+    turn: u32,
+    /// True if it reads from the beginning of partitions.
+    replays: bool,
+    /// True if a fetch is unanswered.
+    pub(super) is_fetching: bool,
+    /// Its membership in a group that a coordinator leads.
+    pub(super) member: Option<Box<Member>>,
 }
 
 impl Consumer {
-    /// Makes a consumer of one of a group's members: it has every partition whose number has this remainder. If it
-    /// `replays`, it reads them from the beginning, else from the end.
-    pub(super) fn new(member: u32, members: u32, replays: bool) -> Consumer {
+    /// Makes a consumer of one of a group's members: it has every partition whose number has this remainder, unless a
+    /// coordinator assigns them. If it `replays`, it reads them from the beginning, else from the end.
+    pub(super) fn new(number: u32, members: u32, replays: bool, member: Option<Box<Member>>) -> Consumer {
         let step = members.max(1);
-        let from = if replays { EARLIEST } else { LATEST };
         Consumer {
             reader: FetchReader::default(),
-            first: member % step,
+            first: number % step,
             step,
-            from,
-            next: Vec::new(),
+            positions: Vec::new(),
             place: 0,
             turn: 0,
+            replays,
+            is_fetching: false,
+            member,
         }
     }
 
     /// Returns the end of its partitions at which it begins.
     pub(super) fn from(&self) -> i64 {
-        self.from
+        if self.replays { EARLIEST } else { LATEST }
     }
 
-    /// Takes its share of this many partitions.
+    /// Learns the number of partitions, and takes its share if no coordinator assigns it.
     pub(super) fn share(&mut self, partitions: u32) {
-        if self.next.is_empty() {
-            let share = (self.first..partitions).step_by(self.step as usize).len();
-            self.next = vec![None; share];
+        if let Some(member) = &mut self.member {
+            member.partitions = partitions;
+        } else if self.positions.is_empty() {
+            self.assign(
+                (self.first..partitions).step_by(self.step as usize).map(|partition| partition as i32).collect(),
+            );
         }
     }
 
-    /// Returns the partition whose position is to be asked for next; `None` if all are known on this connection.
-    pub(super) fn asked(&self) -> Option<i32> {
-        (self.place < self.next.len()).then(|| self.partition(self.place))
+    /// Takes these partitions, whose positions are unknown, in place of all others.
+    pub(super) fn assign(&mut self, partitions: Vec<i32>) {
+        self.positions = partitions.into_iter().map(|partition| Position { partition, next: NO_OFFSET }).collect();
+        (self.place, self.turn) = (0, 0);
+    }
+
+    /// Returns the partition whose position is to be asked for next; `None` if all are known on this connection. The
+    /// coordinator of a group knows some of them.
+    pub(super) fn asked(&mut self) -> Option<i32> {
+        if self.member.is_some() {
+            let unknown = self.positions.iter().skip(self.place).position(|position| position.next == NO_OFFSET);
+            self.place = unknown.map_or(self.positions.len(), |more| self.place + more);
+        }
+        self.positions.get(self.place).map(|position| position.partition)
     }
 
     fn partition(&self, place: usize) -> i32 {
-        (self.first + place as u32 * self.step) as i32
+        self.positions.get(place).map_or(0, |position| position.partition)
     }
 
     /// Begins the partition that was asked for at an offset, unless there is a position already.
     pub(super) fn begin(&mut self, offset: i64) {
-        if let Some(next) = self.next.get_mut(self.place) {
-            next.get_or_insert(offset);
+        if let Some(position) = self.positions.get_mut(self.place).filter(|position| position.next == NO_OFFSET) {
+            position.next = offset;
         }
         self.place += 1;
     }
 
     /// Forgets the connection.
     pub(super) fn resume(&mut self) {
-        (self.reader, self.place) = (FetchReader::default(), 0);
+        (self.reader, self.place, self.is_fetching) = (FetchReader::default(), 0, false);
     }
 
     pub(super) fn announced(&self, rest: &[u8]) -> u64 {
         self.reader.announced(rest)
     }
 
-    /// Appends the next fetch.
+    /// Appends the next fetch, if it has partitions.
     pub(super) fn fetch(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
-        let count = self.next.len();
+        let count = self.positions.len();
+        self.place = 0;
+        self.is_fetching = count > 0;
+        if count == 0 {
+            return;
+        }
+        let turn = self.turn as usize;
         let positions = (0..count).map(|index| {
-            let place = (self.turn + index) % count;
-            (self.partition(place), self.next[place].unwrap_or(0))
+            let position = &self.positions[(turn + index) % count];
+            (position.partition, position.next.max(0))
         });
         put_fetch(out, GREETING, names.client.as_bytes(), settings.fetch, names.topic.as_bytes(), positions);
-        self.turn = (self.turn + 1) % count.max(1);
-        self.place = 0;
+        self.turn = ((turn + 1) % count) as u32;
     }
 
-    /// Reads answers to fetches, and asks again at the end of each. Returns the consumed bytes.
+    /// True if the next answer is to another request than a fetch, or if that cannot be known yet.
+    fn next_is_other(&self, rest: &[u8]) -> Option<FetchStop> {
+        if self.member.is_none() || !self.reader.is_between() {
+            return None;
+        }
+        match ResponseFrame::correlation(rest) {
+            None => Some(FetchStop::More),
+            Some(GREETING) => None,
+            Some(_) => Some(FetchStop::Other),
+        }
+    }
+
+    /// Reads answers to fetches, and asks again at the end of each, unless it is held. Returns the consumed bytes, and why
+    /// it stopped.
     pub(super) fn input(
         &mut self,
         settings: &KafkaSettings,
@@ -103,7 +162,7 @@ impl Consumer {
         bytes: &[u8],
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
-    ) -> Result<usize, SessionError> {
+    ) -> Result<(usize, FetchStop), SessionError> {
         let mut taken = 0;
         // Only listeners, which are given their topic, need its name.
         let topic = if names.is_given { names.topic.as_bytes() } else { b"" };
@@ -112,10 +171,13 @@ impl Consumer {
         }
         loop {
             let rest = &bytes[taken..];
+            if let Some(stop) = self.next_is_other(rest) {
+                return Ok((taken, stop));
+            }
             let (used, item) = self.reader.next(rest).map_err(|why| foreign(EXPECTED, rest, &why.0))?;
             taken += used;
             match item {
-                None => return Ok(taken),
+                None => return Ok((taken, FetchStop::More)),
                 Some(FetchItem::Head(head)) => {
                     if head.correlation != GREETING {
                         return Err(foreign(EXPECTED, rest, "the answer is to a fetch that was not made"));
@@ -125,11 +187,11 @@ impl Consumer {
                     }
                 }
                 Some(FetchItem::Partition(partition)) => {
-                    let place = (partition.partition as u32).wrapping_sub(self.first) / self.step;
-                    self.place = place as usize;
-                    if self.place >= self.next.len() || self.partition(self.place) != partition.partition {
+                    let place = self.positions.iter().position(|position| position.partition == partition.partition);
+                    let Some(place) = place else {
                         return Err(foreign(EXPECTED, rest, "the answer is about a partition that was not asked for"));
-                    }
+                    };
+                    self.place = place;
                     if partition.error != NO_ERROR {
                         return Err(refused("a fetch", partition.error, None));
                     }
@@ -142,9 +204,13 @@ impl Consumer {
                     self.compressed(base_offset, records, topic, heard)?;
                 }
                 Some(FetchItem::Passed(next)) => {
-                    if let Some(position) = self.next.get_mut(self.place) {
-                        *position = (*position).max(Some(next));
+                    if let Some(position) = self.positions.get_mut(self.place) {
+                        position.next = position.next.max(next);
                     }
+                }
+                Some(FetchItem::End) if self.is_held() => {
+                    self.is_fetching = false;
+                    return Ok((taken, FetchStop::Held));
                 }
                 Some(FetchItem::End) => self.fetch(settings, names, out),
             }
@@ -154,9 +220,9 @@ impl Consumer {
     /// Passes on a record, unless it is before the position: a batch may begin there.
     #[inline]
     fn record(&mut self, offset: i64, record: &KafkaRecord<'_>, topic: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) {
-        let Some(position) = self.next.get_mut(self.place) else { return };
-        if position.is_none_or(|next| offset >= next) {
-            *position = Some(offset.saturating_add(1));
+        let Some(position) = self.positions.get_mut(self.place) else { return };
+        if offset >= position.next {
+            position.next = offset.saturating_add(1);
             heard(SessionEvent::Message { topic, payload: record.value.unwrap_or_default(), is_retained: false });
         }
     }

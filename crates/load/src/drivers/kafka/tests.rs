@@ -6,6 +6,8 @@ use pubmark_wire::kafka::{
     begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
 };
 
+mod group;
+
 const URL: &str = "kafka://127.0.0.1";
 const TOPIC: &[u8] = b"pubmark.r.0";
 
@@ -53,6 +55,13 @@ fn said(client: &mut Conversation<'_, Kafka>) -> Vec<String> {
                     partition => format!(" {offset} of {partition}"),
                 };
                 format!("fetch{}", partitions.iter().map(offset).collect::<String>())
+            }
+            KafkaRequest::OffsetCommit(_, _, offsets) => {
+                let offset = |(partition, offset)| match partition {
+                    0 => format!(" {offset}"),
+                    partition => format!(" {offset} of {partition}"),
+                };
+                format!("commit{}", offsets.iter().map(offset).collect::<String>())
             }
             KafkaRequest::ListOffsets { partition, .. } if partition > 0 => format!("end of {partition}"),
             KafkaRequest::Metadata { topic } => format!("topic {}", text(topic)),

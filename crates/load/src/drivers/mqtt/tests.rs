@@ -105,9 +105,7 @@ impl Client {
                 SessionEvent::Acknowledged(sequence) => Said::Acknowledged(sequence),
                 SessionEvent::Refused(sequence, refusal) => Said::Refused(sequence, refusal.to_string()),
                 SessionEvent::Violation(statement) => panic!("{statement}"),
-                SessionEvent::Blocked(_) | SessionEvent::Unblocked | SessionEvent::Part(_) => {
-                    panic!("MQTT has no words for that")
-                }
+                other => panic!("MQTT has no words for that: {other:?}"),
             });
         });
         (result, said)

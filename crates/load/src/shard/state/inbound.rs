@@ -1,5 +1,6 @@
 //! State of a shard's receiving side: subscribers, and what they have received.
 
+use super::rebalancing::Rebalancing;
 use crate::subscriber::{IncomingStreams, ReceiveRecorder};
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::Ns;
@@ -17,6 +18,8 @@ pub struct Inbound {
     pub undrained: Option<Vec<u32>>,
     pub looked_ns: Ns,
     pub drained: bool,
+    /// Assignments of its clients, if they are members of a group.
+    pub rebalancing: Rebalancing,
 }
 
 impl Inbound {
@@ -46,6 +49,7 @@ impl Inbound {
             undrained: None,
             looked_ns: 0,
             drained: false,
+            rebalancing: Rebalancing::default(),
         }
     }
 }

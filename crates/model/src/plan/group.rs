@@ -1,0 +1,68 @@
+//! Where a coordinator can share out partitions among the members of a group, and where members can be killed.
+
+use crate::cluster::members_of;
+use crate::diagnostic::Diagnostic;
+use crate::fault::{Act, Script};
+use crate::options::{OptionValues, Options};
+use crate::system::System;
+use crate::wire_protocol::Protocol;
+use crate::workload::Workload;
+
+/// Option of Kafka that says who shares out partitions.
+const GROUP: &str = "group";
+/// Terms of its members.
+const TERMS: [&str; 4] = ["group_assignor", "group_session", "group_heartbeat", "group_commit"];
+
+/// Checks that a share of the subscribers is killed only where the others compete with it for messages.
+pub(super) fn can_kill_share(faults: &Script, workload: &Workload) -> Result<(), Diagnostic> {
+    match faults.0.iter().find(|fault| fault.what == Act::Kill && fault.percent.is_some()) {
+        Some(fault) if !workload.competing() => Err(Diagnostic::whole(format!(
+            "`{fault}`: nobody takes over what the killed subscribers of `{}` receive",
+            workload.pattern
+        ))
+        .help("set pattern = \"pipeline\", or write `kill subscribers at …`")),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the subscribers are a group, that one broker has both its topic and its coordinator, and that nothing is
+/// set that has no effect.
+pub(super) fn can_coordinate(system: &System, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
+    if system.protocol() != Some(Protocol::Kafka) {
+        return Ok(());
+    }
+    let refuse = |what: String, help: &str| Err(Diagnostic::whole(what).help(help.to_owned()));
+    match options.text(GROUP).unwrap_or("static") {
+        "static" => {
+            return match TERMS.iter().find(|name| options.contains_key(**name)) {
+                Some(name) => refuse(
+                    format!("options.{name}: only members of a group with a coordinator have it"),
+                    "set options.group = \"coordinator\", or leave it out",
+                ),
+                None => Ok(()),
+            };
+        }
+        "coordinator" => {}
+        other => return refuse(format!("options.group = \"{other}\""), "write \"static\" or \"coordinator\""),
+    }
+    if !workload.competing() {
+        return refuse(
+            format!("options.group = \"coordinator\": subscribers of `{}` are no group", workload.pattern),
+            "set pattern = \"pipeline\", or options.group = \"static\"",
+        );
+    }
+    if workload.subscribers_start_ns.is_some() {
+        return refuse(
+            "options.group = \"coordinator\": late subscribers would wait for the members that they replace".into(),
+            "leave `subscribers_start` out, or set options.group = \"static\"",
+        );
+    }
+    if members_of(options) > 1 {
+        return refuse(
+            "options.group = \"coordinator\": the coordinator of a group may be another broker than the leader of its topic"
+                .into(),
+            "set members = 1, or options.group = \"static\"",
+        );
+    }
+    Ok(())
+}
