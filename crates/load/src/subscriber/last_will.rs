@@ -1,6 +1,6 @@
 //! Last wills that a subscriber has received, held against the connections that ended.
 
-use super::Totals;
+use super::totals::Totals;
 use pubmark_model::last_will::WillCounts;
 use pubmark_model::protocol::ConnectionEnd;
 use pubmark_model::units::Ns;
