@@ -251,7 +251,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
                 flow.catch_up.get_or_insert(caught_up);
             }
             if let Some(record) = receipts.wills() {
-                wills.get_or_insert_with(WillRecord::new).add(record);
+                wills.get_or_insert_default().add(record);
             }
             bytes.add(&receipts.bytes());
             flow.last_arrival_ns = flow.last_arrival_ns.max(last);

@@ -136,7 +136,7 @@ impl ReceiveRecorder {
             stalls: Stalls::default(),
             too_late: 0,
             catch_up: None,
-            wills: workload.last_will.then(|| Box::new(WillRecord::new())),
+            wills: workload.last_will.then(Box::default),
             crashed_ns: None,
             reply_times: None,
             part: 0,

@@ -206,7 +206,7 @@ mod tests {
         }
         routes.share(Filter::Exact(b"a/b"), b"h", listener(3));
         routes.add(Filter::Exact(b"a/b"), listener(4));
-        let mut next = |routes: &mut Routes| {
+        let next = |routes: &mut Routes| {
             routes.take_turns();
             let mut clients: Vec<_> = routes.of(b"a/b").map(|listener| listener.client).collect();
             clients.sort_unstable();

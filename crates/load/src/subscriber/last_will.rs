@@ -1,6 +1,6 @@
 //! Last wills that a subscriber has received, held against the connections that ended.
 
-use super::Totals;
+use super::totals::Totals;
 use pubmark_model::last_will::WillCounts;
 use pubmark_model::protocol::ConnectionEnd;
 use pubmark_model::units::Ns;
@@ -41,12 +41,13 @@ pub struct WillRecord {
     pub latency: Histogram,
 }
 
-impl WillRecord {
-    /// Makes an empty record.
-    pub fn new() -> WillRecord {
+impl Default for WillRecord {
+    fn default() -> WillRecord {
         WillRecord { counts: WillCounts::default(), latency: Histogram::latency() }
     }
+}
 
+impl WillRecord {
     /// Adds a subscriber that receives from these publishers. Instants of `totals` are `ahead_ns` ahead of its clock.
     pub fn close(&mut self, arrivals: Option<&WillArrivals>, publishers: &Range<u32>, totals: &Totals, ahead_ns: i64) {
         let ends = totals.ends_of(publishers);
@@ -89,7 +90,7 @@ mod tests {
         for (connection, at_ns) in [(0, 150), (0, 900), (2, 700), (3, 800)] {
             arrivals.arrived(1, connection, at_ns);
         }
-        let mut record = WillRecord::new();
+        let mut record = WillRecord::default();
         record.close(Some(&arrivals), &(1..2), &totals, 1_000);
         assert_eq!(record.counts, WillCounts { due: 2, received: 1, undue: 1 });
         assert_eq!((record.latency.count(), record.latency.max()), (1, 50));

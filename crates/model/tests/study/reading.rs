@@ -70,7 +70,7 @@ payload = "<=32KiB"
         "pattern": "fan-out", "transport": "tcp", "rate": 0.5, "arrival": "burst:100", "warmup": "1500ms",
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
         "repeats": 4, "order": "sequential", "tie": "7.5%", "seed": u64::MAX,
-        "qos": 0, "outstanding": 1, "churn": "none", "payload_content": "random", "durable": false, "tls": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
+        "qos": 0, "outstanding": 1, "churn": "none", "last_will": false, "payload_content": "random", "durable": false, "tls": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
         "late_after": "10ms", "consume": "max", "fault": "stop subscribers at 60s for 500ms, stop publishers at 90s for 1s",
     });
     assert_eq!(settings, expected);
