@@ -8,6 +8,7 @@ use crate::protocol::{
     AgentResult, ChurnResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
     WillResult,
 };
+use crate::rebalances::Rebalances;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::Workload;
 use std::collections::BTreeSet;
@@ -340,6 +341,11 @@ const WRONG: &[(&str, Wrong, &str)] = &[
     ("catch-up", |case| case.start_late(Some(SECOND + 1), (2 * SECOND, 100)), "but subscribers start at 1000000001 ns"),
     ("catch-up", |case| case.start_late(Some(SECOND), (SECOND - 1, 100)), "from 1000000000 to Some(999999999) ns"),
     ("catch-up", |case| case.start_late(Some(SECOND), (SECOND, 301)), "301 messages, but 300 were sent to its clients"),
+    (
+        "rebalances",
+        |case| case.flow().rebalances = Some(Rebalances::default()),
+        "its result has `rebalances`, but its subscribers are no group",
+    ),
     ("bytes", |case| case.vary(None), "`bytes` is missing"),
     ("bytes", |case| case.vary(Some((12_799, 12_224))), "`bytes.sent` is 12799, but 200 messages have 12800..=25600"),
     (

@@ -92,7 +92,10 @@ fn what_a_group_cannot_have_is_refused_before_anything_starts() {
         (&["pattern=pipeline", "subscribers=2", "subscribers_start=500ms"], "late subscribers would wait"),
         (&["pattern=pipeline", "subscribers=2", "options.group_heartbeat=700ms"], "a multiple of 500ms"),
         (&["pattern=pipeline", "subscribers=2", "options.group_session=2s"], "at least twice `group_heartbeat`"),
-        (&["pattern=pipeline", "subscribers=2", "options.group_assignor=sticky"], "write \"range\" or \"round-robin\""),
+        (
+            &["pattern=pipeline", "subscribers=2", "options.group_assignor=sticky"],
+            "options.group_assignor = \"sticky\"",
+        ),
         (
             &["fault=kill 50% of subscribers at 500ms"],
             "nobody takes over what the killed subscribers of `pairs` receive",
