@@ -290,7 +290,8 @@ fn whatever_a_file_holds_is_answered_with_its_place() {
 
 #[test]
 fn options_that_bound_a_queue_are_read_and_checked() {
-    let text = format!("{BROKER}\n[full_queue]\nmost = 50\n\n[options.most]\nkind = \"count\"\ndefault = 0\ndoc = \"d\"\n");
+    let text =
+        format!("{BROKER}\n[full_queue]\nmost = 50\n\n[options.most]\nkind = \"count\"\ndefault = 0\ndoc = \"d\"\n");
     let system = System::parse("b", "b.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(system.full_queue, [("most".to_owned(), 50.into())]);
     for (from, to, says) in [

@@ -102,10 +102,7 @@ fn sets_clients(given: &[(String, String)]) -> bool {
 }
 
 /// Returns the plan of the rows that can be measured, and the others.
-fn planned(
-    study: &Study,
-    full_queue: &Result<Vec<Axis>, String>,
-) -> Result<(StudyPlan, Vec<NotMeasured>), Failure> {
+fn planned(study: &Study, full_queue: &Result<Vec<Axis>, String>) -> Result<(StudyPlan, Vec<NotMeasured>), Failure> {
     let (mut parts, mut refused): (Vec<StudyPart>, Vec<NotMeasured>) = (Vec::new(), Vec::new());
     for event in CARD_EVENTS {
         let part = part(study, event, full_queue).and_then(|part| {

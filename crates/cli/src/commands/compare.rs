@@ -1,7 +1,7 @@
 //! `pubmark compare`
 
-use super::{gates, promises};
 use super::shared::{has_results, pairs};
+use super::{gates, promises};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};

@@ -79,7 +79,14 @@ fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
 #[test]
 fn a_promise_that_is_none_or_that_nothing_tests_is_refused_before_anything_starts() {
     let place = place();
-    let all = ["survives slow consumer", "survives full disk", "survives cut link", "survives freeze", "survives kill", "survives power cut"];
+    let all = [
+        "survives slow consumer",
+        "survives full disk",
+        "survives cut link",
+        "survives freeze",
+        "survives kill",
+        "survives power cut",
+    ];
     refused(&place, &["run", "study.toml", "--promise", "survives flood", "--out", "r"], &all);
     let untested = ["no cell tests `survives kill`", "kill server at 2s for 1s"];
     refused(&place, &["run", "study.toml", "--promise", "survives kill", "--out", "r"], &untested);
