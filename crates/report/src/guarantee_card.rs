@@ -227,7 +227,7 @@ impl GuaranteeCard {
 
     /// Returns the card for a terminal of this many columns.
     pub fn terminal(&self, width: usize, colour: bool) -> String {
-        terminal::render(&self.document(), width, colour)
+        terminal::render(&self.document(), width, colour).trim_end().to_owned()
     }
 
     /// Returns the card as GitHub Markdown.

@@ -111,7 +111,8 @@ pub(super) fn rows<'a>(report: &Report, runs: impl Iterator<Item = &'a RunRecord
         not_measured: Some(why),
     };
     rows.push(unknown(ORDER_ACROSS, NO_ORDER_ACROSS));
-    if !is_checked && by_qos.values().all(|sums| sums.violations.is_empty()) {
+    let may_redeliver = by_qos.keys().any(|qos| *qos > 0);
+    if may_redeliver && !is_checked && by_qos.values().all(|sums| sums.violations.is_empty()) {
         rows.push(unknown(REDELIVERY, NO_REDELIVERY));
     }
     rows
