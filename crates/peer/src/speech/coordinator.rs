@@ -44,6 +44,9 @@ struct Group {
     forgets: bool,
 }
 
+/// Identifier and subscription of a member.
+pub type IdentifiedSubscription = (Box<[u8]>, Box<[u8]>);
+
 /// The answer to a member that has joined.
 #[derive(Debug, PartialEq, Eq)]
 pub struct JoinedMember {
@@ -52,7 +55,7 @@ pub struct JoinedMember {
     /// Identifier of the leader.
     pub leader: Box<[u8]>,
     /// Identifiers and subscriptions of all members, for the leader only.
-    pub members: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub members: Vec<IdentifiedSubscription>,
 }
 
 impl Group {

@@ -69,10 +69,12 @@ mod tests {
             Some(Rebalances { first_generation: 2, last_generation, longest_pause_ns })
         };
         assert_eq!((all.seen(), all.is_settled(32)), (seen(2, 0), true));
-        (all.revoked(0, 90), all.revoked(1, 150), all.revoked(1, 160));
-        (all.assigned(0, 3, 120, Some(100)), all.assigned(1, 3, 170, Some(100)));
+        [(0, 90), (1, 150), (1, 160)].into_iter().for_each(|(client, now)| all.revoked(client, now));
+        all.assigned(0, 3, 120, Some(100));
+        all.assigned(1, 3, 170, Some(100));
         assert_eq!(all.seen(), seen(3, 30));
-        (all.revoked(0, 200), all.died(0));
+        all.revoked(0, 200);
+        all.died(0);
         all.takeover_ns = 300;
         assert!(!all.is_settled(299) && all.is_settled(300));
     }
