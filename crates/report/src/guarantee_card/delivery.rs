@@ -1,6 +1,5 @@
 //! Rows of the guarantee card that are of all runs together: order, duplicates and redelivery.
 
-use super::TEXT_CHARS;
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
 use crate::text::{NONE, clean, whole};
@@ -9,6 +8,9 @@ use pubmark_model::system::System;
 use pubmark_model::wire_protocol::Protocol;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Longest statement that is shown, characters.
+const STATEMENT_CHARS: usize = 200;
 
 const ORDER: &str = "out of order within a publisher";
 const ORDER_ACROSS: &str = "out of order across publishers";
@@ -74,7 +76,7 @@ pub(super) fn rows<'a>(report: &Report, runs: impl Iterator<Item = &'a RunRecord
         add(&mut sums.reordered, run.counts.reordered);
         add(&mut sums.duplicated, run.counts.duplicated);
         for (statement, count) in &run.violations {
-            add(sums.violations.entry(clean(statement, TEXT_CHARS)).or_default(), *count);
+            add(sums.violations.entry(clean(statement, STATEMENT_CHARS)).or_default(), *count);
         }
     }
     if by_qos.is_empty() {

@@ -111,7 +111,7 @@ fn capacities_are_ranked_without_who_broke_the_promise_on_its_card() {
 #[test]
 fn slow_consumers_and_full_disks_test_promises_of_their_own() {
     let mut lab = Lab::new(
-        "[axes]\nsystem = [\"alpha\", \"beta\"]\nqos = [1]\nrate = [100]\n[parts.slow]\nconsume = [50]\n\
+        "[axes]\nsystem = [\"delta\", \"stream\"]\nqos = [1]\nrate = [100]\n[parts.slow]\nconsume = [50]\n\
          [parts.disk]\nfault = [\"fill disk of server at 1s for 1s\"]\n",
     );
     let cells = pubmark_model::plan::cells(&lab.study).unwrap();
@@ -119,10 +119,10 @@ fn slow_consumers_and_full_disks_test_promises_of_their_own() {
         lab.run(&cell.label(), 1, |run| {
             let is_slow = cell.axes["part"] == "slow";
             run.counts.acked = 100;
-            run.counts.acked_lost = Some(u64::from(is_slow == (cell.system.name == "beta")));
+            run.counts.acked_lost = Some(u64::from(is_slow == (cell.system.name == "stream")));
         });
     }
-    for (promise, broke, kept) in [(Promise::SlowConsumer, "beta", "alpha"), (Promise::FullDisk, "alpha", "beta")] {
+    for (promise, broke, kept) in [(Promise::SlowConsumer, "stream", "delta"), (Promise::FullDisk, "delta", "stream")] {
         let mut report = lab.report();
         report.hold_to(promise, &[]).unwrap();
         let outcome = report.promise().unwrap();
