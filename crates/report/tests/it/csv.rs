@@ -50,7 +50,7 @@ unanswered,unanswered_lo,unanswered_hi,\
 timed_out,timed_out_lo,timed_out_hi,\
 corrupted,corrupted_lo,corrupted_hi,\
 acked,acked_lo,acked_hi,\
-acked_lost,acked_lost_lo,acked_lost_hi,\
+acked_lost,acked_lost_lo,acked_lost_hi,acked_lost_ratio,acked_lost_ratio_lo,acked_lost_ratio_hi,\
 late,late_lo,late_hi,\
 latency_stddev_ns,latency_stddev_ns_lo,latency_stddev_ns_hi,\
 jitter_ns,jitter_ns_lo,jitter_ns_hi,\
