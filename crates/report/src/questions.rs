@@ -1,7 +1,7 @@
 //! The questions of a study that is measured until they are decided: which are
 //! decided, and what has to be measured for the others.
 
-use crate::analysis::{CellResult, Status, by_cell};
+use crate::analysis::{CellResult, ReasonCount, Status, by_cell};
 use crate::claims::{ClaimOutcome, ClaimResult, PartResult, open_points};
 use crate::figures::{RESOLUTION, allows};
 use crate::languages;
@@ -263,8 +263,10 @@ impl Report {
         let is_settled = rivals().all(|(_, result)| has_runs(result));
         // A property of the workload: each further run has as few.
         let is_short = |result: &CellResult| {
-            let mut reasons = result.all_reasons().into_iter().filter(|count| count.reason == Reason::TooFewSamples);
-            reasons.any(|count| count.runs >= result.runs && count.figures.contains(&figure.group()))
+            let reasons = result.all_reasons();
+            let short = |count: &ReasonCount| count.reason == Reason::TooFewSamples && count.runs >= result.runs;
+            reasons.iter().all(|count| count.reason.leaves_all_messages())
+                && reasons.iter().any(|count| short(count) && count.figures.contains(&figure.group()))
         };
         if let Some((_, short)) = rivals().find(|(_, result)| is_short(result)) {
             let name = &short.cell.system.name;

@@ -428,8 +428,7 @@ impl Strategy for Budget<'_> {
             self.course.note(cell, record, does_count);
             self.course.lags[block.point] |= !does_count;
         }
-        let is_short = record.verdict.reasons.iter().any(|finding| finding.reason == Reason::TooFewSamples);
-        if !does_count && !is_short {
+        if !does_count && !record.verdict.is_too_short() {
             block.again.push(cell);
         }
         self.course.keep(record);

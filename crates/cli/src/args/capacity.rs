@@ -45,10 +45,10 @@ pub struct CapacityArgs {
     pub only: Vec<String>,
     /// Rank only systems of a study that were not seen to break this, such as 'survives kill'
     /// (docs/guarantee-card.md).
-    #[arg(long, value_name = "PROMISE")]
+    #[arg(long, value_name = "PROMISE", help_heading = "Output")]
     pub promise: Option<String>,
     /// With --promise: results folder of a card whose runs count. Repeatable.
-    #[arg(long, value_name = "DIR", requires = "promise")]
+    #[arg(long, value_name = "DIR", requires = "promise", help_heading = "Output")]
     pub cards: Vec<PathBuf>,
     /// Workload; for a study it applies to every cell.
     #[command(flatten)]

@@ -46,6 +46,13 @@ pub enum Reason {
     Later(LaterWord),
 }
 
+impl Reason {
+    /// True if a run with this reason has all the messages that its plan gives it.
+    pub fn leaves_all_messages(&self) -> bool {
+        matches!(self, Reason::TooFewSamples | Reason::GeneratorSaturated | Reason::NoisyMachine | Reason::Clock)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -141,6 +148,12 @@ impl Verdict {
     /// True if no reason affects these figures.
     pub fn allows(&self, figures: FigureGroup) -> bool {
         !self.reasons.iter().any(|finding| finding.figures.contains(&figures))
+    }
+
+    /// True if the plan gives the run too few messages, so that a further one has as few.
+    pub fn is_too_short(&self) -> bool {
+        let mut reasons = self.reasons.iter().map(|finding| &finding.reason);
+        reasons.clone().all(Reason::leaves_all_messages) && reasons.any(|reason| *reason == Reason::TooFewSamples)
     }
 
     /// Returns whether these figures may be compared with those of runs of the same
