@@ -33,7 +33,7 @@ fn settings(flags: u8) -> <Mqtt as Session>::Settings {
 fn play(flags: u8, bytes: &[u8], piece_bytes: usize) -> Outcome {
     let settings = settings(flags);
     let role = if flags & 16 == 0 { Role::Publisher } else { Role::Subscriber };
-    let spec = ClientSpec { role, id: 0, name: "c".into(), topic: "t".into(), wild: false, leaves: SubTopics::Turns(3), group: None, replays: false, members: 0, reply: None, row: 0 };
+    let spec = ClientSpec { role, id: 0, name: "c".into(), topic: "t".into(), wild: false, leaves: SubTopics::Turns(3), group: None, replays: false, members: 0, reply: None, row: 0, last_will: (flags & 80 == 64).then_some(1) };
     let (mut session, mut out, mut all) = (Mqtt::new(&settings, &spec), Vec::new(), Vec::new());
     session.open(&settings, &spec, &mut out);
     match role {
