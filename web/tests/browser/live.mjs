@@ -52,13 +52,16 @@ test("the page follows a study, and stays usable when the program has gone", asy
   context.setDefaultTimeout(DEADLINE_MS);
   try {
     const url = await address(program);
-    program.stderr.resume();
+    let said = "";
+    program.stderr.on("data", (text) => (said = (said + text).slice(-2_000)));
     const tab = await context.newPage();
     const errors = [];
     tab.on("pageerror", (error) => errors.push(error.message));
     await tab.goto(url);
     const strip = tab.getByRole("status");
-    await strip.getByText("running").waitFor();
+    await strip.getByText("running").waitFor().catch(async (error) => {
+      throw new Error(`${error.message}; the page says: ${await strip.allTextContents()}; the program (status ${program.exitCode}): ${said}`);
+    });
     await strip.getByText(`of ${RUNS} runs`).waitFor();
     const before = await counts(tab, 1);
     const after = await counts(tab, before + 1);
