@@ -2,7 +2,7 @@
 //! synced. A power cut takes everything else, whenever it was written, so every cut loses the same.
 //!
 //! A process of its own serves it, `pubmark ledger-disk`, below the keeper. Root mounts it in a mount namespace of the
-//! keeper's own, like a [disk](super::disk). Other users mount it with `fusermount3`, and the rest of the machine sees it:
+//! keeper's own, like a [`super::disk`]. Other users mount it with `fusermount3`, and the rest of the machine sees it:
 //! the process unmounts it when the keeper has ended, and [`remove_all`] if it was killed too.
 
 mod contents;
