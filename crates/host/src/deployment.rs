@@ -45,7 +45,7 @@ pub struct DeployPlan {
     pub limits: Limits,
     /// True if subscriptions outlive it.
     pub durable: bool,
-    /// What its folder lies on, if its power is cut in the run, or if that is filled.
+    /// File system below its folder, if a fault of the run cuts its power or fills it.
     #[serde(default)]
     pub own_disk: Option<Power>,
     /// True if links between its members are cut in the run: they have networks of their own.

@@ -49,7 +49,7 @@ pub struct Cell {
     pub limits: Limits,
     /// The scripted faults of its window.
     pub faults: Script,
-    /// What the server's folder lies on, if its power is cut.
+    /// File system below the server's folder, if its power is cut.
     pub power: Power,
     /// The link between clients and the server, if there is one.
     pub link: Option<Link>,

@@ -22,6 +22,7 @@ pub mod flow;
 pub mod header;
 pub mod host;
 pub mod hosts;
+pub mod kafka_group;
 pub mod last_will;
 pub mod leftovers;
 pub mod line;

@@ -359,7 +359,6 @@ impl<'a, S: Speech> Server<'a, S> {
 
     fn end(&mut self, index: usize) {
         if let Some(mut client) = self.world.clients[index].take() {
-            let topic = client.speech.farewell();
             self.watch.ended(index);
             self.world.pending -= client.pending();
             if client.subscriber.is_some() {
@@ -368,13 +367,6 @@ impl<'a, S: Speech> Server<'a, S> {
             match client.speech.will() {
                 Some(KeptWill { to, payload, qos }) if self.plain => drop(self.world.relay(to.get(), &payload, qos)),
                 Some(will) => self.dispatcher.bequeathed(will, now()),
-                None => {}
-            }
-            match topic {
-                Some(topic) if self.plain => {
-                    self.world.relay(Address::of(&topic), b"", 0);
-                }
-                Some(topic) => self.dispatcher.wake(&topic, now()),
                 None => {}
             }
         }

@@ -1,5 +1,6 @@
 //! Helper processes, not for users. `pubmark host`: serves a coordinator on another machine; `pubmark keep` and
-//! `pubmark launch`: run between a coordinator and a server; `pubmark ledger-disk`: serves its folder; `pubmark awake`: keeps processors awake.
+//! `pubmark launch`: run between a coordinator and a server; `pubmark ledger-disk`: serves its folder; `pubmark awake`:
+//! keeps processors awake.
 
 use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs, LedgerDiskArgs};

@@ -45,7 +45,7 @@ pub struct StartPlan<'a> {
     pub dir: PathBuf,
     /// File for everything that it prints; an older log is overwritten.
     pub log: PathBuf,
-    /// What its folder lies on, if its power can be cut, or if it can be filled.
+    /// File system below its folder, if a fault cuts its power or fills it.
     pub disk: Option<Power>,
     /// Networks of all members, if they have their own; their addresses are in `places`.
     pub mesh: Option<&'a Mesh>,

@@ -66,7 +66,7 @@ enum Event {
 
 struct Keeper<W> {
     plan: KeepPlan,
-    /// What the server's folder lies on, if its power can be cut.
+    /// File system below the server's folder, if its power can be cut.
     disk: Option<ServerDisk>,
     log: Result<Log, Arc<io::Error>>,
     output: W,

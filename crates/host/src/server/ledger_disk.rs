@@ -322,7 +322,7 @@ pub fn remove_all(folder: &Path) -> io::Result<()> {
 fn unmount_below(folder: &Path) {
     let Ok(mounts) = fs::read_to_string("/proc/self/mountinfo") else { return };
     for path in ledgers(&mounts).into_iter().filter(|path| path.starts_with(folder)) {
-        // Whoever did this meanwhile did it too.
+        // It fails if another process has unmounted it meanwhile, which is as good.
         let _ = unmount(&path, true);
     }
 }

@@ -38,7 +38,7 @@ pub struct KeepPlan {
     pub groups: Vec<PathBuf>,
     /// Processors that the server is bound to; all if empty.
     pub cpus: Vec<usize>,
-    /// What the working folder lies on, if its power can be cut.
+    /// File system below the working folder, if its power can be cut.
     #[serde(default)]
     pub disk: Option<Power>,
     /// True if keeper and server have a network of their own.

@@ -1,4 +1,4 @@
-//! What the folder of a server lies on while its power can be cut: a disk, or a ledger.
+//! File system below the folder of a server whose power can be cut: a disk, or a ledger.
 
 use super::disk::{self, Disk, DiskCounts, DiskError};
 use super::ledger_disk::{self, LedgerDisk};
@@ -21,7 +21,7 @@ pub fn counts(image: &Path) -> Option<((String, String), DiskCounts)> {
     Some(((image.display().to_string(), mount.to_string()), DiskCounts::of_syncs(syncs)))
 }
 
-/// What a server's folder lies on while its power can be cut.
+/// File system below the folder of a server whose power can be cut.
 #[derive(Debug)]
 pub enum ServerDisk {
     /// A loop device.

@@ -7,7 +7,7 @@
 mod member;
 
 use super::coordinator::Coordinator;
-use super::protocol::{Ask, Hub, PublisherAnswer, Speech};
+use super::protocol::{Ask, Hub, KeptWill, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use member::PeerMember;
@@ -84,9 +84,10 @@ impl Speech for KafkaServer {
         self.coordinator = coordinator.clone();
     }
 
-    fn farewell(&mut self) -> Option<Vec<u8>> {
-        let member = self.member.take()?;
-        member.die(&mut self.coordinator.borrow_mut())
+    /// Tells the others of a group that a member is gone.
+    fn will(&mut self) -> Option<KeptWill> {
+        let topic = self.member.take()?.die(&mut self.coordinator.borrow_mut())?;
+        Some(KeptWill { to: Address::of(&topic).kept(), payload: Box::default(), qos: 0 })
     }
 
     /// The client speaks first.

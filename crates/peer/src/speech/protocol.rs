@@ -88,11 +88,6 @@ pub trait Speech: Sized {
     /// Passes what all connections share. Does nothing by default.
     fn share(&mut self, _coordinator: &Rc<RefCell<Coordinator>>) {}
 
-    /// Handles the end of the connection. Returns the topic to which an empty message is then passed on, if there is one.
-    fn farewell(&mut self) -> Option<Vec<u8>> {
-        None
-    }
-
     /// Appends the server's greeting, if the protocol has one. Returns whether the connection is then over.
     fn greet(&mut self, out: &mut Vec<u8>) -> bool;
 
@@ -104,7 +99,7 @@ pub trait Speech: Sized {
     /// kept, and appended to the answer to a later acknowledgement.
     fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], qos: u8, out: &mut Vec<u8>);
 
-    /// Returns the will of the client, whose connection has ended. None by default.
+    /// Returns the message that is passed on because the client's connection has ended. None by default.
     fn will(&mut self) -> Option<KeptWill> {
         None
     }

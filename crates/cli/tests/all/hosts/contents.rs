@@ -1,5 +1,4 @@
-//! What messages carry, and clients that come and go, over two hosts: publishers on one, server and subscribers on the
-//! other.
+//! Topics, payload files and churn over two hosts: publishers run on one, server and subscribers on the other.
 
 use super::{Network, WHY, only_run};
 use crate::left_out::leave_out;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How long the kernel keeps names and attributes: longer than any run.
+/// Time for which the kernel keeps names and attributes: longer than any run.
 const KEPT: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Size that `stat` calls the best for reads and writes, bytes.
 const BLOCK: u32 = 4_096;
@@ -42,7 +42,7 @@ pub struct LedgerMount {
 /// Entries of a folder: number, kind and name.
 type Listing = Arc<Vec<(u64, FileType, OsString)>>;
 
-/// What the kernel has opened in one mount.
+/// Files and folders that the kernel has opened in one mount.
 #[derive(Default)]
 struct Handles {
     next: u64,

@@ -9,15 +9,15 @@ use super::consumer::Consumer;
 use super::member::{COMMIT, FAREWELL, HEARTBEAT, Member, Standing, Step};
 use super::names::{ClientNames, EXPECTED, GREETING};
 use super::refusal::refused;
-use super::settings::GroupSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
+use pubmark_model::kafka_group::GroupSettings;
 use pubmark_wire::kafka::{
     self as wire, CommitList, KafkaApi, KafkaRequest, KafkaResponse, NO_ERROR, NO_OFFSET, PartitionList, ResponseFrame,
     assigned, put_commit, put_partition,
 };
 
-/// How far a member is after an answer.
+/// Progress of a member after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// A request is under way.

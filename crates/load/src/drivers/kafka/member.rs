@@ -1,7 +1,7 @@
 //! Membership of a consumer in a group: who it is there, and the request that is under way.
 
 use super::names::{ClientNames, GREETING};
-use super::settings::GroupSettings;
+use pubmark_model::kafka_group::GroupSettings;
 use pubmark_wire::kafka::{
     self as wire, FetchLimits, JoinRequest, KafkaApi, KafkaRequest, Membership, NO_ERROR, RequestFrame, ShareList,
     put_assigned, put_fetch, put_share, put_subscription,
@@ -51,7 +51,7 @@ impl Step {
     }
 }
 
-/// What an error of the coordinator means for a member.
+/// Consequence of a coordinator's error for a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// No error.

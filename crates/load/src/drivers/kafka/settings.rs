@@ -2,6 +2,8 @@
 
 use crate::session::{ClientSettings, SettingsError};
 use crate::topics::{self, PrefixRules};
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::kafka_group::GroupSettings;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::wire_protocol::MOST_PARTITIONS;
@@ -15,98 +17,6 @@ const MOST_BYTES: u64 = i32::MAX as u64;
 const MOST_COMPRESSED: u64 = 256 << 10;
 /// Longest time for which a batch is collected, ns.
 const LONGEST_LINGER: Ns = SECOND;
-
-/// Time between two calls for signs of life, of members of a group, ns.
-pub(super) const TICK: Ns = SECOND / 2;
-/// Terms of members if the options say nothing: those of Kafka's consumers.
-const SESSION: Ns = 45 * SECOND;
-const HEARTBEAT: Ns = 3 * SECOND;
-const COMMIT: Ns = 5 * SECOND;
-
-/// How the leader of a group shares out partitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Assignor {
-    /// Each member gets neighbours.
-    Range,
-    /// One to each member, again and again.
-    RoundRobin,
-}
-
-impl Assignor {
-    /// Returns its name in Kafka.
-    pub(super) fn name(self) -> &'static [u8] {
-        match self {
-            Assignor::Range => b"range",
-            Assignor::RoundRobin => b"roundrobin",
-        }
-    }
-
-    /// Returns the share of the member at this place of `members`.
-    pub(super) fn share(self, partitions: u32, members: usize, place: usize) -> Vec<i32> {
-        let (partitions, members) = (partitions as usize, members.max(1));
-        let numbers = |range: &mut dyn Iterator<Item = usize>| range.map(|partition| partition as i32).collect();
-        match self {
-            Assignor::Range => {
-                let (each, more) = (partitions / members, partitions % members);
-                let first = place * each + place.min(more);
-                numbers(&mut (first..first + each + usize::from(place < more)))
-            }
-            Assignor::RoundRobin => numbers(&mut (place..partitions).step_by(members)),
-        }
-    }
-}
-
-/// The terms of members of groups that a coordinator leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GroupSettings {
-    /// How partitions are shared out.
-    pub(super) assignor: Assignor,
-    /// Silence after which the coordinator removes a member, ms.
-    pub(super) session_ms: i32,
-    /// Calls for signs of life after which a heartbeat, and a commit, is due.
-    pub(super) heartbeat_ticks: u32,
-    pub(super) commit_ticks: u32,
-}
-
-impl GroupSettings {
-    fn read(options: &Options) -> Result<Option<GroupSettings>, SettingsError> {
-        match options.text("group").unwrap_or("static") {
-            "static" => return Ok(None),
-            "coordinator" => {}
-            other => return Err(format!("group = \"{other}\": write \"static\" or \"coordinator\"").into()),
-        }
-        let assignor = match options.text("group_assignor").unwrap_or("range") {
-            "range" => Assignor::Range,
-            "round-robin" => Assignor::RoundRobin,
-            other => return Err(format!("group_assignor = \"{other}\": write \"range\" or \"round-robin\"").into()),
-        };
-        let time_ns = |name: &str, default: Ns| match options.time_ns(name) {
-            0 if !options.contains_key(name) => default,
-            time_ns => time_ns,
-        };
-        let session_ns = time_ns("group_session", SESSION);
-        let heartbeat_ns = time_ns("group_heartbeat", HEARTBEAT);
-        if session_ns < heartbeat_ns.saturating_mul(2) {
-            return Err("group_session: write at least twice `group_heartbeat`".into());
-        }
-        let session_ms =
-            i32::try_from(session_ns / MILLISECOND).map_err(|_| "group_session: write less than 24 days")?;
-        Ok(Some(GroupSettings {
-            assignor,
-            session_ms,
-            heartbeat_ticks: ticks("group_heartbeat", heartbeat_ns)?,
-            commit_ticks: ticks("group_commit", time_ns("group_commit", COMMIT))?,
-        }))
-    }
-}
-
-/// Returns the number of calls for signs of life in this time.
-fn ticks(name: &str, time_ns: Ns) -> Result<u32, SettingsError> {
-    match u32::try_from(time_ns / TICK) {
-        Ok(ticks) if ticks > 0 && time_ns.is_multiple_of(TICK) => Ok(ticks),
-        _ => Err(format!("{name}: write a multiple of 500ms, 500ms at least").into()),
-    }
-}
 
 /// The settings of all clients.
 pub struct KafkaSettings {
@@ -192,7 +102,7 @@ impl KafkaSettings {
                 min_bytes: bytes(options, "fetch_min", 1)?,
                 max_bytes: bytes(options, "fetch_max", 1)?,
             },
-            group: GroupSettings::read(options)?,
+            group: GroupSettings::read(options).map_err(refusal)?,
             login,
         })
     }
@@ -201,7 +111,9 @@ impl KafkaSettings {
     /// partitions, ns; 0 without one.
     pub(super) fn takeover_ns(&self) -> Ns {
         self.group.map_or(0, |group| {
-            Ns::from(group.session_ms.unsigned_abs()) * MILLISECOND + Ns::from(group.heartbeat_ticks) * TICK + SECOND
+            Ns::from(group.session_ms.unsigned_abs()) * MILLISECOND
+                + Ns::from(group.heartbeat_ticks) * GroupSettings::TICK
+                + SECOND
         })
     }
 
@@ -250,5 +162,12 @@ fn is_round_robin(options: &Options) -> Result<bool, SettingsError> {
         "publisher" => Ok(false),
         "round-robin" => Ok(true),
         other => Err(format!("partition_by = \"{other}\": write \"publisher\" or \"round-robin\"").into()),
+    }
+}
+
+fn refusal(error: Diagnostic) -> SettingsError {
+    match error.help {
+        Some(help) => format!("{}: {help}", error.message).into(),
+        None => error.message.into(),
     }
 }

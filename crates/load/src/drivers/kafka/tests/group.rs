@@ -47,9 +47,8 @@ fn committed(error: i16, correlation: i32) -> Vec<u8> {
     answer(KafkaResponse::OffsetCommit(error), correlation)
 }
 
-/// Returns a member that reads partitions 0 and 1 from offsets 5 and 7.
-fn member(settings: &KafkaSettings) -> Conversation<'_, Kafka> {
-    let mut client = Conversation::<Kafka>::new(settings, member_spec());
+/// Lets a member join, and read partitions 0 and 1 from offsets 5 and 7.
+fn begin(client: &mut Conversation<'_, Kafka>) {
     client.say(&versions()).unwrap();
     client.say(&metadata_of(NO_ERROR, 3)).unwrap();
     client.subscribe();
@@ -57,7 +56,13 @@ fn member(settings: &KafkaSettings) -> Conversation<'_, Kafka> {
     client.say(&joined(NO_ERROR, 4, "other", &[])).unwrap();
     client.say(&share(&[0, 1])).unwrap();
     client.say(&stored(&[(0, 5), (1, 7)])).unwrap();
-    assert_eq!(said(&mut client).pop().unwrap(), "fetch 5 7 of 1");
+    assert_eq!(said(client).pop().unwrap(), "fetch 5 7 of 1");
+}
+
+/// Returns a member that reads partitions 0 and 1 from offsets 5 and 7.
+fn member(settings: &KafkaSettings) -> Conversation<'_, Kafka> {
+    let mut client = Conversation::<Kafka>::new(settings, member_spec());
+    begin(&mut client);
     assert_eq!(client.heard(), [HeardEvent::Connected, HeardEvent::Assigned(4), HeardEvent::Subscribed]);
     client
 }
@@ -190,14 +195,7 @@ fn a_member_that_comes_back_reads_on_from_what_is_stored() {
     client.session.resume(&settings, &spec);
     said(&mut client);
     client.session.open(&settings, &spec, &mut client.out);
-    client.say(&versions()).unwrap();
-    client.say(&metadata_of(NO_ERROR, 3)).unwrap();
-    client.subscribe();
-    client.say(&coordinator(NO_ERROR)).unwrap();
-    client.say(&joined(NO_ERROR, 4, "other", &[])).unwrap();
-    client.say(&share(&[0, 1])).unwrap();
-    client.say(&stored(&[(0, 5), (1, 7)])).unwrap();
-    assert_eq!(said(&mut client).pop().unwrap(), "fetch 5 7 of 1");
+    begin(&mut client);
 }
 
 #[test]
@@ -254,7 +252,7 @@ fn a_group_needs_one_broker_and_sound_terms() {
 
 #[test]
 fn partitions_are_shared_out_as_kafka_does() {
-    use super::super::settings::Assignor;
+    use pubmark_model::kafka_group::Assignor;
     let all = |assignor: Assignor, partitions, members| -> Vec<Vec<i32>> {
         (0..members).map(|place| assignor.share(partitions, members, place)).collect()
     };
