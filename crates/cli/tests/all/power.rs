@@ -158,11 +158,13 @@ fn redis_over_a_ledger_loses_all_that_it_does_not_sync() {
         std::fs::remove_dir_all(place.path("r")).unwrap();
         assert_eq!(bench.error(), "");
         assert!(bench.count("acked") > 100, "{}", bench.record["counts"]);
-        (bench.count("acked_lost"), bench.count("acked"))
+        // One message every 5 ms. Those before the subscribers are cut off may still be delivered.
+        let before = bench.record["fault_log"][0]["at_ns"].as_u64().unwrap() / 5_000_000 + 1;
+        (bench.count("acked_lost"), bench.count("acked"), before)
     };
     assert_eq!(lost("always").0, 0);
-    let (lost, acked) = lost("no");
-    assert_eq!(lost, acked, "all since the settling");
+    let (lost, acked, before) = lost("no");
+    assert!((acked - before..=acked).contains(&lost), "{lost} of {acked} since the settling, {before} before the cut");
     place.assert_swept();
 }
 
