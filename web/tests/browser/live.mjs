@@ -27,13 +27,17 @@ system = ["kernel"]
 repeats = ${RUNS}
 `;
 
-/** The address that the program says it serves. */
-async function address(program) {
-  for await (const line of createInterface({ input: program.stderr })) {
-    const found = /http:\/\/127\.0\.0\.1:\d+\//.exec(line);
-    if (found) return found[0];
-  }
-  throw new Error("the program ended without an address");
+/** The address that the program says it serves. What it says is collected, also afterwards: a pipe that nobody reads would stop it. */
+function address(program, said) {
+  return new Promise((resolve, reject) => {
+    const lines = createInterface({ input: program.stderr });
+    lines.on("close", () => reject(new Error(`the program ended without an address: ${said.join("\n")}`)));
+    lines.on("line", (line) => {
+      said.push(line);
+      const found = /http:\/\/127\.0\.0\.1:\d+\//.exec(line);
+      if (found) resolve(found[0]);
+    });
+  });
 }
 
 /** Waits until the page's head counts so many runs, and returns how many it does. */
@@ -51,16 +55,15 @@ test("the page follows a study, and stays usable when the program has gone", asy
   const context = await (await browser()).newContext();
   context.setDefaultTimeout(DEADLINE_MS);
   try {
-    const url = await address(program);
-    let said = "";
-    program.stderr.on("data", (text) => (said = (said + text).slice(-2_000)));
+    const said = [];
+    const url = await address(program, said);
     const tab = await context.newPage();
     const errors = [];
     tab.on("pageerror", (error) => errors.push(error.message));
     await tab.goto(url);
     const strip = tab.getByRole("status");
     await strip.getByText("running").waitFor().catch(async (error) => {
-      throw new Error(`${error.message}; the page says: ${await strip.allTextContents()}; the program (status ${program.exitCode}): ${said}`);
+      throw new Error(`${error.message}; the page says: ${await strip.allTextContents()}; the program (status ${program.exitCode}): ${said.slice(-20).join("\n")}`);
     });
     await strip.getByText(`of ${RUNS} runs`).waitFor();
     const before = await counts(tab, 1);

@@ -20,6 +20,10 @@ use std::time::Duration;
 
 /// Interval at which the wait checks for the end.
 const LOOK: Duration = Duration::from_millis(100);
+const HTML: &str = "text/html; charset=utf-8";
+/// Answer to whoever opens the page before it is made: a browser asks again by itself.
+const NOT_YET: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"1\">\
+<title>pubmark</title><p>The report appears here when the first run begins.</p></html>\n";
 
 /// Makes the page and its data from a results folder.
 pub type Make = dyn Fn(&Path) -> Result<Pages, String> + Send + Sync;
@@ -113,7 +117,10 @@ impl LiveReport {
 
     fn answer(&self, request: &HttpRequest) -> HttpResponse {
         match request.path.as_str() {
-            "/" | "/index.html" => self.page(request, "text/html; charset=utf-8", |made| made.html),
+            "/" | "/index.html" if self.lock().is_none() => {
+                HttpResponse { status: 503, ..HttpResponse::ok(HTML, NOT_YET.as_bytes()) }
+            }
+            "/" | "/index.html" => self.page(request, HTML, |made| made.html),
             "/data.json" => self.page(request, "application/json", |made| made.data),
             "/status.json" => {
                 HttpResponse::ok("application/json", serde_json::to_vec(&self.status()).unwrap_or_default())
@@ -179,7 +186,10 @@ mod tests {
         let ask = |path: &str, etag: Option<String>| {
             live.answer(&HttpRequest { path: path.into(), if_none_match: etag, host: Some("localhost".into()) })
         };
-        assert_eq!(ask("/", None).status, 503, "nothing has been made");
+        let nothing = ask("/", None);
+        assert_eq!((nothing.status, nothing.content_type), (503, HTML), "nothing has been made");
+        assert!(String::from_utf8_lossy(&nothing.body).contains("http-equiv=\"refresh\""), "a browser asks again");
+        assert_eq!(ask("/data.json", None).status, 503);
         live.refresh();
         let first = ask("/data.json", None);
         assert_eq!((first.status, &*first.body), (200, &b"{}"[..]));
