@@ -260,7 +260,7 @@ endef
 # Over every protocol what `make test` plays over one, in longer windows.
 long: deps-test
 	PUBMARK_TEST_LONG=1 RUST_TEST_THREADS=$(TESTS_AT_ONCE) cargo test --locked -p pubmark --test all -- \
-	  known_answers:: omission:: conformance:: faults::killed::
+	  known_answers:: omission:: conformance:: faults::killed:: power:: clusters::
 
 # Longer than within `make test`. Every seed that is printed can be set again.
 chaos: deps-test

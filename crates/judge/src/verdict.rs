@@ -342,6 +342,7 @@ fn late(record: &RunRecord) -> Option<FigureFinding> {
     let mut figures = Vec::new();
     figures.extend(p99.then_some(FigureGroup::LatencyP99));
     figures.extend(p50.then_some(FigureGroup::LatencyP50));
+    figures.extend(pauses::lengthens_silence(own.max, record).then_some(FigureGroup::Rates));
     let why = if within { ", and messages of so few bytes have that in their latency" } else { "" };
     let evidence = format!(
         "the load generator was too slow: delay p50 {}, p99 {} (bound: {}, worst: {}){why}",

@@ -1,7 +1,7 @@
 //! Servers with several members: what clients lose when the leader fails, and what is refused.
 
 use crate::heavy::wanted;
-use crate::left_out::leave_out;
+use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place, bench_arguments, children, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -68,6 +68,9 @@ fn three_replicas_outlive_their_leader_and_one_does_not() {
 
 #[test]
 fn members_are_restarted_in_their_order_and_a_frozen_leader_goes_on() {
+    if !is_long("clusters::members_are_restarted_in_their_order_and_a_frozen_leader_goes_on") {
+        return;
+    }
     let rolling = ["--pairs", "3", "--duration", "12s", "--fault", "restart server rolling at 1s"];
     let bench = Place::new().bench(&[&NATS[..], &["options.replicas=3"], &AGAIN[..], &rolling].concat());
     nothing_acknowledged_is_lost(&bench);
@@ -238,7 +241,8 @@ fn clients_of_redis_follow_the_primary() {
 
 #[test]
 fn three_replicas_outlive_a_leader_that_is_cut_off() {
-    if !can_part("clusters::three_replicas_outlive_a_leader_that_is_cut_off") {
+    let test = "clusters::three_replicas_outlive_a_leader_that_is_cut_off";
+    if !can_part(test) || !is_long(test) {
         return;
     }
     let cut = ["--pairs", "3", "--duration", "20s", "--fault", "cut link leader at 2s for 8s"];

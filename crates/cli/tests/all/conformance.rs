@@ -213,12 +213,14 @@ fn mutants_of_a_binding_are_refused_and_itself_is_not() {
     if !crate::bindings::here("mutants_of_a_binding_are_refused_and_itself_is_not", &["zeromq-python"]) {
         return;
     }
-    for (name, case) in MUTANTS {
+    let long = is_long("conformance::mutants_of_a_binding_are_refused_and_itself_is_not (the other four of six)");
+    let tried = &MUTANTS[..if long { MUTANTS.len() } else { 2 }];
+    for (name, case) in tried {
         let (_, said) = mutants(&["--only", case, name]);
         let line = said.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         assert!(line.ends_with(&format!("tcp/{case}")), "{name}: {said}");
     }
-    let cases = MUTANTS.map(|(_, case)| case).join(",");
+    let cases = tried.iter().map(|(_, case)| *case).collect::<Vec<_>>().join(",");
     let (_, said) = mutants(&["--only", &cases, "right"]);
     assert!(said.contains("the right agent passes"), "{said}");
 }

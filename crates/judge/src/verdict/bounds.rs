@@ -66,6 +66,10 @@ pub const PAUSED_AT_MAX: Bounds = &[
 /// more than this share.
 pub const PAUSED_RATES: f64 = 0.01;
 
+/// Share of a fault's silence by which a pause of an agent, or the longest generator delay, may have lengthened it. A longer
+/// one counts against rates, and so against the silence.
+pub const WITHIN_SILENCE: f64 = 0.05;
+
 /// Share of messages without a latency: not sent, lost or damaged. These might have been the slowest.
 pub const WITHOUT_LATENCY: Bounds = &[(0.001, FigureGroup::LatencyP99), (0.05, FigureGroup::LatencyP50)];
 

@@ -1,6 +1,6 @@
 //! Parts that stood still: agents by their own report or by the script, the server by the script.
 
-use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, touched};
+use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, WITHIN_SILENCE, touched};
 use super::finding::{FigureFinding, words};
 use super::loops::{receives, sends};
 use pubmark_model::fault::{Act, Target};
@@ -62,7 +62,17 @@ fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) ->
     let evidence = format!("the agent `{name}` did not run for {length}, from {from} into the window{more}: {why}");
     // Each of them may have been as long as the longest.
     let share = still.longest_ns as f64 * still.times as f64 / record.window_ns.max(1) as f64;
-    FigureFinding::of(&figures(share, record), evidence)
+    let mut figures = figures(share, record);
+    if !figures.contains(&FigureGroup::Rates) && lengthens_silence(still.longest_ns, record) {
+        figures.push(FigureGroup::Rates);
+    }
+    FigureFinding::of(&figures, evidence)
+}
+
+/// Returns whether a delay of this length may be much of the silence that a fault caused.
+pub fn lengthens_silence(delay_ns: Ns, record: &RunRecord) -> bool {
+    let silence = record.recovery.and_then(|cost| cost.silence_ns);
+    silence.is_some_and(|silence| delay_ns as f64 > WITHIN_SILENCE * silence as f64)
 }
 
 /// Returns the figures affected if an agent did not run for this share of the window. Messages sent meanwhile wait, and
@@ -164,7 +174,22 @@ mod tests {
     use super::super::tests::judged;
     use super::*;
     use pubmark_model::protocol::{RuntimeFigures, Stalls};
+    use pubmark_model::record::FigureGroup::{LatencyP99, Rates};
+    use pubmark_model::record::Recovery;
     use pubmark_model::units::MILLISECOND;
+
+    #[test]
+    fn a_silence_counts_unless_a_pause_may_be_much_of_it() {
+        let of_silence = |silence_ns| {
+            let verdict = judged("none", |record| {
+                record.recovery = Some(Recovery { silence_ns: Some(silence_ns), ..Recovery::default() });
+                record.agents[1].pauses = Some(Stalls { count: 1, longest_ns: 100 * MILLISECOND, longest_at_ns: 0 });
+            });
+            verdict.reasons[0].figures.clone()
+        };
+        assert_eq!(of_silence(4 * SECOND), [LatencyP99]);
+        assert_eq!(of_silence(SECOND), [Rates, LatencyP99]);
+    }
 
     #[test]
     fn what_a_runtime_did_is_told_of_the_runtime() {

@@ -166,7 +166,11 @@ impl Session for Nats {
 
     fn subscribe(&mut self, settings: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
-            jetstream.subscribe(settings, spec, out);
+            if !jetstream.subscribe(settings, spec, out) {
+                return;
+            }
+            self.ping(out);
+            self.until_subscribed = self.unanswered;
             return;
         }
         let group = spec.group.as_ref().map(String::as_bytes);
@@ -194,7 +198,7 @@ impl Session for Nats {
         (self.topics.is_one() && self.jetstream.is_none()).then_some(2)
     }
 
-    /// The server itself sends PINGs; who asks a stream for messages looks whether it is still heard.
+    /// The server itself sends PINGs; who subscribes to a stream looks whether it is still heard.
     fn keep_alive(&mut self, settings: &NatsSettings, out: &mut Vec<u8>) {
         match (&mut self.jetstream, &settings.jetstream) {
             (Some(jetstream), Some(settings)) => jetstream.check(settings, out),
@@ -203,7 +207,7 @@ impl Session for Nats {
     }
 
     fn keep_alive_s(settings: &NatsSettings) -> u32 {
-        if settings.jetstream.as_ref().is_some_and(JetStreamSettings::pulls) { jetstream::SILENCE_S } else { 0 }
+        if settings.jetstream.is_some() { jetstream::SILENCE_S } else { 0 }
     }
 
     /// NATS has no disconnect command: closing the connection removes everything that the client had.

@@ -415,11 +415,11 @@ numbers! {
         number(RunRecord::fault_ratio),
         "share of the window in which a fault separated clients from the server";
     /// Longest silence of a subscriber that contains a fault of the server or a link, ns.
-    SILENCE = "fault_silence_ns" ["fault_silence"] Flow LatencyP99 Ns LOWER, "silence of a fault",
+    SILENCE = "fault_silence_ns" ["fault_silence"] Flow Rates Ns LOWER, "silence of a fault",
         number(|run| count(run.recovery?.silence_ns?)),
         "longest silence of a subscriber with a fault of the server or a link in it";
     /// The longest silence less the scripted length of its fault, ns.
-    BEYOND = "outage_beyond_ns" ["outage_beyond"] Flow LatencyP99 Ns LOWER, "outage beyond the fault",
+    BEYOND = "outage_beyond_ns" ["outage_beyond"] Flow Rates Ns LOWER, "outage beyond the fault",
         number(|run| count(run.recovery?.beyond_ns?)),
         "longest silence of a subscriber minus the requested length of the fault in it";
     /// From the end of a fault until its backlog was caught up, ns. If that did not happen within

@@ -152,8 +152,10 @@ impl NatsServer {
         match request {
             ApiRequest::Ack => return,
             ApiRequest::Next => {
-                if let Some(consumer) = &mut self.consumer {
-                    consumer.asked(payload, out);
+                match (&mut self.consumer, &self.inbox, reply) {
+                    (Some(consumer), ..) => consumer.asked(payload, out),
+                    (None, Some(inbox), Some(reply)) => inbox.no_responders(reply, out),
+                    _ => {}
                 }
                 return;
             }
@@ -242,7 +244,9 @@ mod tests {
         let mut nats = NatsServer::new(false);
         let body = "{\"config\":{\"filter_subject\":\"a.>\"}}";
         let make = format!("PUB $JS.API.CONSUMER.CREATE.S.c.a.> _INBOX.c.0.api {}\r\n{body}\r\n", body.len());
-        let (answer, asked) = say(&mut nats, format!("SUB _INBOX.c.0.* 1\r\n{make}").as_bytes());
+        let early = b"SUB _INBOX.c.0.* 1\r\nPUB $JS.API.CONSUMER.MSG.NEXT.S.c _INBOX.c.0.m 11\r\n{\"batch\":1}\r\n";
+        assert_eq!(say(&mut nats, early).0, "HMSG _INBOX.c.0.m 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n");
+        let (answer, asked) = say(&mut nats, make.as_bytes());
         assert_eq!(answer, "MSG _INBOX.c.0.api 1 16\r\n{\"success\":true}\r\n");
         assert_eq!(asked, ["below a. 4294967295", "Replay(Below([97, 46]), 4294967295)"]);
         let mut out = Vec::new();

@@ -467,10 +467,12 @@ impl<'a> Evaluation<'a> {
             }
             Quantity::Arithmetic(operator, left, right) => {
                 let (one, other) = (self.quantity(left, point)?, self.quantity(right, point)?);
-                one.with(*operator, other).ok_or_else(|| Gap {
-                    is_open: true,
-                    why: "it divides by what may be 0".into(),
-                    cells: Vec::new(),
+                one.with(*operator, other).ok_or_else(|| {
+                    // Of one run, nothing is known about its range.
+                    let mut leaves = Vec::new();
+                    of_quantity(right, &mut leaves);
+                    let cells = leaves.into_iter().flat_map(|leaf| self.matching(leaf, point)).collect();
+                    Gap { is_open: true, why: "it divides by what may be 0".into(), cells }
                 })
             }
         }

@@ -280,6 +280,19 @@ fn a_bound_that_is_claimed_needs_only_the_cells_that_are_open() {
 }
 
 #[test]
+fn a_ratio_to_a_single_run_needs_more_runs_of_it() {
+    let claim = "claims = true\n[[claims]]\nid = \"as-fast\"\nsays = \"s\"\nexpr = \"p50(alpha) / p50(beta) in 0.8..1.25\"\n";
+    let mut lab = asked(claim);
+    lab.latencies("alpha", &about(100_000, 6, 0));
+    lab.latencies("beta", &about(100_000, 1, 1));
+    let report = lab.report();
+    let QuestionState::Open { cells, .. } = &states(&report)[0] else { panic!("{:?}", states(&report)) };
+    assert_eq!(cells.as_slice(), [1]);
+    lab.latencies("beta", &about(100_000, 6, 1));
+    assert_eq!(lab.report().claims()[0].outcome, ClaimOutcome::Holds);
+}
+
+#[test]
 fn a_bound_is_claimed_of_the_cells_that_are_named_and_of_a_share_of_them() {
     let outcome = |rest: &str| {
         let claim = format!("[[claims]]\nid = \"c\"\nsays = \"s\"\nrequire = \"p50 < 150us\"\n{rest}");

@@ -100,11 +100,6 @@ impl JetStreamSettings {
         })
     }
 
-    /// True if subscribers ask for messages.
-    pub fn pulls(&self) -> bool {
-        self.batch > 0
-    }
-
     /// Returns what the clients of a run leave at the server.
     pub fn leaves(&self) -> Leftover {
         Leftover::Stream(self.stream.clone())
@@ -143,8 +138,10 @@ pub struct JetStream {
     /// Name of the consumer.
     consumer: Box<str>,
     asked: Asked,
-    /// The request that follows the answer, whole.
+    /// The request that follows the answer, whole; it stays until its own answer.
     next: Vec<u8>,
+    /// True on every connection after the first: its consumer should exist.
+    is_back: bool,
     /// Messages that open requests may still bring.
     wanted: u64,
     /// True if a message or a heartbeat has arrived since the last check.
@@ -169,6 +166,7 @@ impl JetStream {
             consumer: consumer(spec),
             asked: Asked::Nothing,
             next: Vec::new(),
+            is_back: false,
             wanted: 0,
             is_served: true,
             confirms,
@@ -178,7 +176,8 @@ impl JetStream {
 
     /// Returns the part of the same client on its next connection.
     pub fn resumed(self, spec: &ClientSpec) -> JetStream {
-        JetStream::on(spec, self.connection.wrapping_add(1), self.confirms.reconnected())
+        let next = JetStream::on(spec, self.connection.wrapping_add(1), self.confirms.reconnected());
+        JetStream { is_back: true, ..next }
     }
 
     /// Returns a message's sequence that has to be sent again.
@@ -196,8 +195,10 @@ impl JetStream {
         FromClient::Subscribe { subject, group: None, subscription: INBOX }.put(out);
     }
 
-    /// Asks for the stream; the consumer follows.
-    pub fn subscribe(&mut self, settings: &JetStreamSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+    /// Asks for the stream; the consumer follows. Returns true if the client need not wait for the answers. One that is
+    /// back is served as soon as its consumer has a leader, as with the vendor's clients; the requests are for a server
+    /// that has lost both.
+    pub fn subscribe(&mut self, settings: &JetStreamSettings, spec: &ClientSpec, out: &mut Vec<u8>) -> bool {
         let mut config = settings.consumer.clone();
         config["name"] = (*self.consumer).into();
         let subjects: Vec<String> = spec.hears(SEPARATOR).map(Into::into).collect();
@@ -234,6 +235,14 @@ impl JetStream {
         let mut next = Vec::new();
         self.request(&subject, body.as_bytes(), &mut next);
         self.next = next;
+        self.create(settings, out);
+        if self.is_back {
+            self.pull(settings, out);
+        }
+        self.is_back
+    }
+
+    fn create(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
         self.request(&format!("$JS.API.STREAM.CREATE.{}", settings.stream), &settings.create, out);
         self.asked = Asked::Stream;
     }
@@ -307,6 +316,10 @@ impl JetStream {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
+        if status == Some(NO_RESPONDERS) && self.is_back {
+            // It is asked again at the next check.
+            return Ok(());
+        }
         if status == Some(NO_RESPONDERS) {
             let text = "the server has no JetStream, or its leader is away: start it with -js, or write qos = 0";
             return Err(SessionError::Busy(text.into()));
@@ -317,19 +330,29 @@ impl JetStream {
         if let Some(error) = answer.get("error") {
             let is_gone = error["err_code"].as_u64().is_some_and(|code| NOT_FOUND.contains(&code));
             if !(asked == Asked::Removal && is_gone) {
-                return Err(api_error(asked, error));
+                let error = api_error(asked, error);
+                if self.is_back && matches!(error, SessionError::Busy(_)) {
+                    self.asked = asked;
+                    return Ok(());
+                }
+                return Err(error);
             }
         }
         match asked {
             Asked::Stream => {
-                out.append(&mut std::mem::take(&mut self.next));
+                out.extend_from_slice(&self.next);
                 self.asked = Asked::Consumer;
             }
             Asked::Consumer => {
+                self.next = Vec::new();
                 self.pull(settings, out);
-                heard(SessionEvent::Subscribed);
+                if !self.is_back {
+                    heard(SessionEvent::Subscribed);
+                }
             }
             Asked::Removal => heard(SessionEvent::Acknowledged(0)),
+            // What was asked twice may be answered twice.
+            Asked::Nothing if self.is_back => {}
             Asked::Nothing => return Err(SessionError::Foreign("the server answers what nobody asked".into())),
         }
         Ok(())
@@ -381,6 +404,11 @@ impl JetStream {
         if text.contains("Exceeded") {
             return Err(SessionError::Limit(said()));
         }
+        if status == NO_RESPONDERS && self.asked != Asked::Nothing {
+            // The consumer is being made again.
+            self.wanted = 0;
+            return Ok(());
+        }
         if status == NO_RESPONDERS || text.contains("Deleted") || text.contains("push based") {
             return Err(SessionError::Busy(said()));
         }
@@ -391,9 +419,15 @@ impl JetStream {
         Ok(())
     }
 
-    /// Asks again for messages if the server has been silent: a leader that failed takes requests with it, and the
-    /// next one does not know of them.
+    /// Asks again for messages, and for what has no answer, if the server has been silent: a leader that failed takes
+    /// requests with it, and the next one does not know of them.
     pub fn check(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
+        match self.asked {
+            _ if !self.is_back => {}
+            Asked::Stream => self.create(settings, out),
+            Asked::Consumer => out.extend_from_slice(&self.next),
+            Asked::Nothing | Asked::Removal => {}
+        }
         if !std::mem::replace(&mut self.is_served, false) && self.wanted > 0 {
             self.wanted = 0;
             self.pull(settings, out);

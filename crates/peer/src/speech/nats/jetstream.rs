@@ -55,6 +55,12 @@ impl AnswerInbox {
         subject.starts_with(&self.stem)
     }
 
+    /// Appends what a client hears if nobody serves its request.
+    pub fn no_responders(&self, subject: &[u8], out: &mut Vec<u8>) {
+        let headers = b"NATS/1.0 503\r\n\r\n";
+        FromServer::Message { subject, subscription: &self.subscription, reply: None, headers, payload: b"" }.put(out);
+    }
+
     /// Appends an answer.
     pub fn answer(&self, subject: &[u8], payload: &[u8], out: &mut Vec<u8>) {
         FromServer::Message { subject, subscription: &self.subscription, reply: None, headers: &[], payload }.put(out);

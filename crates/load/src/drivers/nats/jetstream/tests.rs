@@ -158,6 +158,37 @@ fn what_is_unacknowledged_is_sent_again_and_old_acknowledgements_reach_nobody() 
 }
 
 #[test]
+fn who_is_back_is_served_before_its_stream_has_a_leader_again() {
+    let settings = at_qos_1(&[]);
+    let mut talk = subscribed(&settings, spec(Role::Subscriber, "t"));
+    let spec = talk.spec.clone();
+    talk.session.resume(&settings, &spec);
+    talk.out.clear();
+    talk.say(INFO).unwrap();
+    talk.say(b"PONG\r\n").unwrap();
+    talk.heard();
+    talk.subscribe();
+    let next = "$JS.API.CONSUMER.MSG.NEXT.pbr.c0";
+    let subjects = |talk: &mut Conversation<'_, Nats>| published(talk).into_iter().map(|(subject, ..)| subject).collect::<Vec<_>>();
+    assert_eq!(subjects(&mut talk), ["$JS.API.STREAM.CREATE.pbr", next]);
+    talk.say(b"PONG\r\n").unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+    // Without a leader nothing is answered, or with a refusal; both requests are made again.
+    let away = b"{\"error\":{\"code\":503,\"err_code\":10008,\"description\":\"JetStream system temporarily unavailable\"}}";
+    talk.say(&comes("_INBOX.c0.1.api", None, b"", away)).unwrap();
+    talk.session.keep_alive(&settings, &mut talk.out);
+    talk.session.keep_alive(&settings, &mut talk.out);
+    assert_eq!(subjects(&mut talk), ["$JS.API.STREAM.CREATE.pbr", "$JS.API.STREAM.CREATE.pbr", next]);
+    // The stream is made again, and the consumer, for which the request came too early.
+    talk.say(&comes("_INBOX.c0.1.m", None, b"NATS/1.0 503\r\n\r\n", b"")).unwrap();
+    talk.say(&comes("_INBOX.c0.1.api", None, b"", b"{}")).unwrap();
+    talk.say(&comes("_INBOX.c0.1.api", None, b"", b"{}")).unwrap();
+    assert_eq!(subjects(&mut talk), ["$JS.API.CONSUMER.CREATE.pbr.c0.t", next]);
+    assert_eq!(talk.heard(), []);
+    talk.say(&comes("_INBOX.c0.1.api", None, b"", b"{}")).unwrap();
+}
+
+#[test]
 fn a_stream_is_left_and_removed() {
     let settings = at_qos_1(&[]);
     let left = Nats::leaves(&settings, &spec(Role::Subscriber, "t"));
