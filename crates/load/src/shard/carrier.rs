@@ -4,11 +4,13 @@
 //! before their end wait for it, so the event loop does not need to know about them.
 
 mod errors;
+mod member_streams;
 mod tls;
 mod websocket;
 mod wire;
 
 use crate::session::Session;
+use member_streams::MemberStreams;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
@@ -16,7 +18,8 @@ use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::units::Ns;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use tls::Tls;
 pub use tls::{Negotiated, TlsDial, TlsError};
 pub use websocket::{WebSocket, WebSocketDial};
@@ -117,9 +120,24 @@ impl ByteStream {
         Ok(ByteStream { wire, websocket: websocket.map(Box::new) })
     }
 
+    /// Begins to connect to the member of this place. Connections to others follow when something is written for them. The
+    /// client with this number among the connections, and among those that have a login of their own, is told of events.
+    pub fn dial_members(
+        dial: &Arc<Dial>,
+        epoll: &Arc<OwnedFd>,
+        place: usize,
+        client: (usize, u32),
+    ) -> io::Result<ByteStream> {
+        let all = MemberStreams::dial(dial, epoll, place, client)?;
+        Ok(ByteStream { wire: RawStream::Members(Box::new(all)), websocket: None })
+    }
+
     /// Checks the result of connecting. If it succeeded, handshakes begin.
     pub fn connected(&mut self) -> io::Result<()> {
-        self.wire.stream().take_error()?.map_or(Ok(()), Err)?;
+        match &mut self.wire {
+            RawStream::Members(all) => return all.connected(),
+            wire => wire.stream().map_or(Ok(None), TcpStream::take_error)?.map_or(Ok(()), Err)?,
+        }
         self.flush()
     }
 
@@ -147,6 +165,7 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.negotiated(),
+            RawStream::Members(all) => all.any().and_then(ByteStream::negotiated),
         }
     }
 
@@ -155,6 +174,7 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.handshake_ns(),
+            RawStream::Members(all) => all.any().and_then(ByteStream::handshake_ns),
         }
     }
 
@@ -162,6 +182,12 @@ impl ByteStream {
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.wire.is_behind() || self.websocket.as_ref().is_some_and(|websocket| websocket.is_behind())
+    }
+
+    /// True if bytes for a member of a cluster wait here for the kernel, and more are accepted.
+    #[inline]
+    pub fn is_unsent(&self) -> bool {
+        self.wire.is_unsent()
     }
 
     /// Writes waiting bytes, as far as the kernel takes them.
@@ -183,15 +209,23 @@ impl ByteStream {
         if let Some(websocket) = &mut self.websocket {
             let _ = websocket.finish(&mut self.wire);
         }
-        if let RawStream::Tls(tls) = &mut self.wire {
-            let _ = tls.finish();
+        match &mut self.wire {
+            RawStream::Plain(_) => {}
+            RawStream::Tls(tls) => {
+                let _ = tls.finish();
+            }
+            RawStream::Members(all) => all.finish(),
         }
-        let _ = self.wire.stream().shutdown(std::net::Shutdown::Write);
+        let _ = self.wire.stream().map(|stream| stream.shutdown(std::net::Shutdown::Write));
     }
 }
 
 impl AsFd for ByteStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wire.stream().as_fd()
+        match &self.wire {
+            RawStream::Plain(stream) => stream.as_fd(),
+            RawStream::Tls(tls) => tls.stream().as_fd(),
+            RawStream::Members(all) => all.as_fd(),
+        }
     }
 }

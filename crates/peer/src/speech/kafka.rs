@@ -4,6 +4,7 @@
 //!
 //! A member of a consumer group reads from the offset that it asks for, of what the script keeps.
 
+mod cluster;
 mod member;
 
 use super::coordinator::Coordinator;
@@ -50,6 +51,8 @@ pub struct KafkaServer {
     /// Messages received on the connection.
     published: u64,
     coordinator: Rc<RefCell<Coordinator>>,
+    /// Place of the member that has accepted it.
+    place: usize,
     /// Its membership in a group.
     member: Option<Box<PeerMember>>,
     /// The topic that it reads.
@@ -68,6 +71,7 @@ impl Speech for KafkaServer {
             script: Rc::default(),
             published: 0,
             coordinator: Rc::default(),
+            place: 0,
             member: None,
             topic: Box::default(),
             fetch: None,
@@ -80,8 +84,8 @@ impl Speech for KafkaServer {
         self.script = script.clone();
     }
 
-    fn share(&mut self, coordinator: &Rc<RefCell<Coordinator>>) {
-        self.coordinator = coordinator.clone();
+    fn share(&mut self, coordinator: &Rc<RefCell<Coordinator>>, place: usize) {
+        (self.coordinator, self.place) = (coordinator.clone(), place);
     }
 
     /// Tells the others of a group that a member is gone.
@@ -142,6 +146,10 @@ impl KafkaServer {
             }
             KafkaRequest::Metadata { topic } => {
                 let partitions = self.coordinator.borrow().partitions(topic);
+                if partitions > 0 && self.coordinator.borrow().cluster.are_several() {
+                    cluster::put_map(&self.coordinator.borrow().cluster, (frame.correlation, topic), partitions, out);
+                    return Ok(None);
+                }
                 let error = if partitions > 0 { NO_ERROR } else { UNKNOWN_TOPIC_OR_PARTITION };
                 KafkaResponse::Metadata(MetadataAnswer { topic, error, partitions, brokers: 1 })
             }
@@ -159,8 +167,9 @@ impl KafkaServer {
             KafkaRequest::SaslHandshake { .. } => KafkaResponse::SaslHandshake(NO_ERROR),
             KafkaRequest::SaslAuthenticate { .. } => KafkaResponse::SaslAuthenticate(SASL_AUTHENTICATION_FAILED, None),
             // Nothing is kept of a topic when its consumers come.
-            KafkaRequest::ListOffsets { topic, partition, .. } if self.member.is_some() => {
-                let answer = PartitionAnswer { topic, partition, error: NO_ERROR, offset: 0, words: None };
+            KafkaRequest::ListOffsets { topic, partition, .. } if self.member.is_some() || self.is_in_cluster() => {
+                let error = self.leads(partition);
+                let answer = PartitionAnswer { topic, partition, error, offset: 0, words: None };
                 KafkaResponse::ListOffsets(answer)
             }
             KafkaRequest::ListOffsets { topic, partition, time } => {
@@ -181,7 +190,11 @@ impl KafkaServer {
             }
             KafkaRequest::Fetch { limits, topic, partitions } => {
                 let positions: Vec<(i32, i64)> = partitions.iter().collect();
-                if self.member.is_some() {
+                if let Some((partition, _)) = positions.iter().find(|(partition, _)| self.leads(*partition) != NO_ERROR) {
+                    cluster::put_moved((frame.correlation, topic), *partition, out);
+                    return Ok(None);
+                }
+                if self.member.is_some() || self.is_in_cluster() {
                     self.read_from(topic, &positions, hub);
                 }
                 let max_bytes = limits.max_bytes.max(0) as usize;
@@ -193,8 +206,16 @@ impl KafkaServer {
                 return Ok(None);
             }
             KafkaRequest::Produce { acks, topic, partition, records, .. } => {
+                if self.leads(partition) != NO_ERROR {
+                    let error = self.leads(partition);
+                    let moved = PartitionAnswer { topic, partition, error, offset: -1, words: None };
+                    return Ok(Some(KafkaResponse::Produce(moved)));
+                }
                 let to = of_partition(topic, partition);
                 let answer = self.produce(&to, records, if acks == 0 { 0 } else { 1 }, hub)?;
+                if self.goes_away(hub) {
+                    return Ok(None);
+                }
                 let (error, words) = match answer {
                     PublisherAnswer::Acknowledged => (NO_ERROR, None),
                     PublisherAnswer::Refused => (POLICY_VIOLATION, Some(REFUSAL.as_bytes())),
@@ -295,7 +316,8 @@ impl KafkaServer {
         let all = self.coordinator.clone();
         let response = match frame.request {
             KafkaRequest::FindCoordinator(_) => {
-                KafkaResponse::FindCoordinator(CoordinatorAnswer { error: NO_ERROR, words: None, node: 0 })
+                let node = cluster::coordinator(&all.borrow().cluster);
+                KafkaResponse::FindCoordinator(CoordinatorAnswer { error: NO_ERROR, words: None, node })
             }
             KafkaRequest::JoinGroup(join) => {
                 self.stop_reading(hub);

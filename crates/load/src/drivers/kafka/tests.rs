@@ -7,6 +7,7 @@ use pubmark_wire::kafka::{
 };
 
 mod group;
+mod spread;
 
 const URL: &str = "kafka://127.0.0.1";
 const TOPIC: &[u8] = b"pubmark.r.0";

@@ -1,0 +1,53 @@
+//! The members of a cluster as brokers: who leads a partition, and what the others say about it.
+
+use super::KafkaServer;
+use crate::speech::members::{Leaving, PeerMembers};
+use crate::speech::protocol::{Ask, Hub, PublisherAnswer};
+use pubmark_wire::kafka::{
+    BrokerMap, FetchHead, FetchPartition, NO_ERROR, NOT_LEADER_OR_FOLLOWER, begin_fetched, end_fetched, put_fetched,
+};
+
+/// Appends the answer about a topic with so many partitions.
+pub fn put_map(members: &PeerMembers, (correlation, topic): (i32, &[u8]), partitions: u32, out: &mut Vec<u8>) {
+    let node = |place: Option<usize>| place.map_or(-1, |place| place as i32);
+    let brokers = (0..).zip(&members.ports).map(|(place, port)| (place, &b"127.0.0.1"[..], *port)).collect();
+    let leaders = (0..partitions).map(|partition| (partition as i32, node(members.leader(partition)))).collect();
+    BrokerMap { brokers, leaders }.put(correlation, topic, out);
+}
+
+/// Appends the answer to a fetch of this partition by a broker that does not lead it.
+pub fn put_moved((correlation, topic): (i32, &[u8]), partition: i32, out: &mut Vec<u8>) {
+    let at = begin_fetched(&FetchHead { correlation, error: NO_ERROR, topic, partitions: 1 }, out);
+    let moved = FetchPartition { partition, error: NOT_LEADER_OR_FOLLOWER, high_watermark: -1, records_bytes: 0 };
+    put_fetched(&moved, out);
+    end_fetched(out, at);
+}
+
+/// Returns the number of the broker that coordinates all groups: the first one that is not away.
+pub fn coordinator(members: &PeerMembers) -> i32 {
+    (0..members.ports.len()).find(|place| members.is_here(*place)).unwrap_or_default() as i32
+}
+
+impl KafkaServer {
+    pub(super) fn is_in_cluster(&self) -> bool {
+        self.coordinator.borrow().cluster.are_several()
+    }
+
+    /// Returns the error of a request about a partition, unless its broker leads it.
+    pub(super) fn leads(&self, partition: i32) -> i16 {
+        let all = self.coordinator.borrow();
+        let is_here = !all.cluster.are_several() || all.cluster.leader(partition as u32) == Some(self.place);
+        if is_here { NO_ERROR } else { NOT_LEADER_OR_FOLLOWER }
+    }
+
+    /// Lets the broker be away, if the script says so and its instant is over.
+    pub(super) fn goes_away(&mut self, hub: &mut Hub<'_>) -> bool {
+        let next = self.coordinator.borrow().cluster.next_absence(self.place, &self.script.away).copied();
+        let Some(away) = next else { return false };
+        let is_due = hub(Ask::Reached(away.from.0)).answer == PublisherAnswer::Acknowledged;
+        if is_due {
+            hub(Ask::Leave(Leaving { place: self.place, for_ns: away.length.0 }));
+        }
+        is_due
+    }
+}
