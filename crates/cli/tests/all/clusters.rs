@@ -145,8 +145,14 @@ fn kafka_elects_another_leader() {
 
 /// Plays two publishers whose batches go to eight partitions in turn, at several members.
 fn spread_run(set: &[&str], fault: Option<&str>) -> Benched {
-    const LOAD: [&str; 6] =
-        ["publishers=2", "rate=200", "options.partitions=8", "options.partition_by=round-robin", "drain=60s", "warmup=2s"];
+    const LOAD: [&str; 6] = [
+        "publishers=2",
+        "rate=200",
+        "options.partitions=8",
+        "options.partition_by=round-robin",
+        "drain=60s",
+        "warmup=2s",
+    ];
     let mut all = vec!["kafka", "--durable", "--duration", if fault.is_some() { "20s" } else { "3s" }];
     KAFKA.iter().chain(&LOAD).chain(set).for_each(|set| all.extend(["--set", set]));
     fault.into_iter().for_each(|fault| all.extend(["--fault", fault]));
@@ -182,8 +188,7 @@ fn partitions_of_kafka_get_other_leaders() {
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(["lost", "duplicated", "reordered"].map(|name| bench.count(name)), [0; 3]);
     assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
-    let restarted =
-        spread_run(&["pattern=fan-in", "subscribers=1", "qos=1"], Some("restart server rolling at 2s"));
+    let restarted = spread_run(&["pattern=fan-in", "subscribers=1", "qos=1"], Some("restart server rolling at 2s"));
     nothing_acknowledged_is_lost(&restarted);
 }
 

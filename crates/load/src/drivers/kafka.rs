@@ -1,4 +1,4 @@
-//! Kafka: a producer or a consumer of one topic, at one broker.
+//! Kafka: a producer or a consumer of one topic, at one broker, or at each broker of a cluster that it needs (`kafka/spread.rs`).
 //!
 //! Each client creates its topic if there is none. A producer sends a message at once, as a batch of
 //! its own; while `inflight` requests wait for their answers, it collects messages for one further
@@ -13,7 +13,7 @@
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
 //!
-//! Memory: 8 bytes for each request in flight, and up to a batch of collected messages.
+//! Memory: 20 bytes for each request in flight, and up to a batch of collected messages.
 
 mod brokers;
 mod consumer;
@@ -41,8 +41,8 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
-    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, ResponseFrame, TopicAnswer,
-    error_name,
+    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, ResponseFrame,
+    TopicAnswer, error_name,
 };
 use refusal::{in_words, refused};
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! Ports of the server: one, or one for each member of a cluster; and members that go away for a while.
 
 use super::client::PeerConnection;
-use super::{BACKLOG, Flags, Server, ServeError, failed};
+use super::{BACKLOG, Flags, ServeError, Server, failed};
 use crate::script::PeerScript;
 use crate::speech::{Leaving, PeerMembers, Speech};
 use pubmark_clock::now;

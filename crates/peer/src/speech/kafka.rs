@@ -58,6 +58,8 @@ pub struct KafkaServer {
     /// The topic that it reads.
     topic: Box<[u8]>,
     fetch: Option<OpenFetch>,
+    /// In a cluster, the end of the wait of fetches.
+    patience: cluster::Patience,
     kept: Vec<KeptRecords>,
     kept_bytes: usize,
 }
@@ -75,6 +77,7 @@ impl Speech for KafkaServer {
             member: None,
             topic: Box::default(),
             fetch: None,
+            patience: cluster::Patience::default(),
             kept: Vec::new(),
             kept_bytes: 0,
         }
@@ -113,6 +116,9 @@ impl Speech for KafkaServer {
     fn deliver(&mut self, token: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
         if let Some(member) = self.member.as_mut().filter(|member| member.hears(token)) {
             return member.woken(token, &mut self.coordinator.borrow_mut(), out);
+        }
+        if self.patience.ends(token) {
+            return self.end_fetch(out);
         }
         let partition = token as i32;
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.partition == partition && kept.skip > 0) {
@@ -190,12 +196,16 @@ impl KafkaServer {
             }
             KafkaRequest::Fetch { limits, topic, partitions } => {
                 let positions: Vec<(i32, i64)> = partitions.iter().collect();
-                if let Some((partition, _)) = positions.iter().find(|(partition, _)| self.leads(*partition) != NO_ERROR) {
+                if let Some((partition, _)) = positions.iter().find(|(partition, _)| self.leads(*partition) != NO_ERROR)
+                {
                     cluster::put_moved((frame.correlation, topic), *partition, out);
                     return Ok(None);
                 }
                 if self.member.is_some() || self.is_in_cluster() {
                     self.read_from(topic, &positions, hub);
+                }
+                if self.is_in_cluster() {
+                    self.patience.begin(&self.coordinator, limits.max_wait_ms, hub);
                 }
                 let max_bytes = limits.max_bytes.max(0) as usize;
                 self.fetch = Some(OpenFetch { correlation: frame.correlation, positions, max_bytes });

@@ -23,13 +23,20 @@ pub struct PeerMembers {
     presence: Vec<Presence>,
     /// Number of scripted absences that have begun.
     left: usize,
+    numbered: u32,
 }
 
 impl PeerMembers {
     /// Makes the members with these ports.
     pub fn new(ports: Vec<u16>) -> PeerMembers {
         let presence = vec![Presence::Here; ports.len()];
-        PeerMembers { ports, presence, left: 0 }
+        PeerMembers { ports, presence, left: 0, numbered: 0 }
+    }
+
+    /// Returns another number at each call.
+    pub fn number(&mut self) -> u32 {
+        self.numbered += 1;
+        self.numbered
     }
 
     /// True if there are several.

@@ -7,8 +7,8 @@ use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
 use pubmark_wire::kafka::{
-    self as wire, EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, NO_OFFSET, ResponseFrame,
-    put_fetch,
+    self as wire, EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, NO_OFFSET,
+    ResponseFrame, put_fetch,
 };
 use smallvec::SmallVec;
 use std::cell::RefCell;

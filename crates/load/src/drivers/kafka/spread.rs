@@ -105,7 +105,9 @@ impl Kafka {
             }
             _ if self.state == State::Group => self.coordinated(settings, frame, out, heard)?,
             (_, Part::Producer(_)) if self.state == State::Connected => match decoded(KafkaApi::Produce)? {
-                KafkaResponse::Produce(answer) => self.produced(settings, (place, frame.correlation), &answer, out, heard)?,
+                KafkaResponse::Produce(answer) => {
+                    self.produced(settings, (place, frame.correlation), &answer, out, heard)?
+                }
                 _ => return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made")),
             },
             _ => {
@@ -188,12 +190,7 @@ impl Kafka {
     }
 
     /// Handles the loss of a connection.
-    fn member_lost(
-        &mut self,
-        settings: &KafkaSettings,
-        place: u8,
-        heard: &mut Heard<'_>,
-    ) -> Result<(), SessionError> {
+    fn member_lost(&mut self, settings: &KafkaSettings, place: u8, heard: &mut Heard<'_>) -> Result<(), SessionError> {
         let Some(brokers) = self.brokers.as_deref_mut() else { return Ok(()) };
         let Some(lane) = brokers.lanes.get_mut(usize::from(place)) else { return Ok(()) };
         let was_up = std::mem::replace(lane, Lane::Closed) == Lane::Up;

@@ -3,7 +3,7 @@ use crate::drivers::conversation::{Conversation, HeardEvent, message, settings, 
 use pubmark_model::protocol::Role;
 use pubmark_wire::kafka::{
     CreatedId, FetchHead, FetchPartition, KafkaRecord, MetadataAnswer, NO_PRODUCER, PartitionAnswer, RecordBatch,
-    begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
+    RequestFrame, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
 };
 
 mod group;

@@ -12,7 +12,9 @@ const SEARCH: i32 = -7;
 
 fn spread_settings(more: &[(&str, &str)]) -> KafkaSettings {
     let set = [&[("partitions", "3"), ("partition_by", "round-robin")][..], more].concat();
-    KafkaSettings { reconnects: true, ..given(1, &set) }
+    let mut settings = given(1, &set);
+    settings.reconnects = true;
+    settings
 }
 
 /// Returns the answer to a request for the topic: the places of the leaders of its partitions.
@@ -206,7 +208,8 @@ fn a_client_that_loses_all_brokers_or_does_not_come_back_ends() {
     let mut client = spread_consumer(&settings);
     client.say(&[MEMBER_LOST, MEMBER_LOST | 1]).unwrap();
     assert!(matches!(client.say(&[MEMBER_LOST | 2]), Err(SessionError::Busy(_))));
-    let settings = KafkaSettings { reconnects: false, ..spread_settings(&[]) };
+    let mut settings = spread_settings(&[]);
+    settings.reconnects = false;
     let mut client = spread_consumer(&settings);
     assert!(matches!(client.say(&[MEMBER_LOST | 2]), Err(SessionError::Busy(_))));
 }
@@ -220,9 +223,8 @@ fn a_member_follows_the_coordinator_of_its_group() {
     let mut client = begin(&settings, member);
     client.subscribe();
     assert_eq!(asked(&mut client), ["0: FindCoordinator"]);
-    let coordinator = |node, error| {
-        answer(KafkaResponse::FindCoordinator(CoordinatorAnswer { error, words: None, node }), SEARCH)
-    };
+    let coordinator =
+        |node, error| answer(KafkaResponse::FindCoordinator(CoordinatorAnswer { error, words: None, node }), SEARCH);
     from(&mut client, 0, &coordinator(-1, wire::COORDINATOR_NOT_AVAILABLE));
     assert_eq!(client.heard(), [HeardEvent::Connected, HeardEvent::Rest(0)]);
     rest(&mut client);
