@@ -3,7 +3,8 @@
 use super::alone;
 use crate::support::{Benched, Place};
 
-/// A system of three members. One peer, the process of the first, has the ports of all; the others only wait.
+/// A system of three members. One peer, a process of the first, has the ports of all for clients; each has one more that
+/// only listens.
 const SYSTEM: &str = r#"
 title = "Scripted cluster"
 about = "three members of one peer"
@@ -15,16 +16,17 @@ qos = [0, 1, 2]
 durable = true
 
 [server]
-endpoint = "kafka://{address}:{port}"
+endpoint = "kafka://{address}:{port.clients}"
 command = [
   "sh", "-c",
-  "[ {member} = 1 ] || exec sleep 1000000; sleep 1000000 | '{pubmark}' peer --protocol kafka --script '{dir}/script.toml'",
+  """sleep 1000000 | '{pubmark}' peer --protocol kafka --port {port} & [ {member} = 1 ] || exec sleep 1000000
+     sleep 1000000 | exec '{pubmark}' peer --protocol kafka --script '{dir}/script.toml'""",
 ]
 
 [server.files."script.toml"]
 text = """
 keep = true
-ports = [{each:<port>|, }]
+ports = [{each:<port.clients>|, }]
 SCRIPT
 """
 
@@ -37,7 +39,7 @@ count = "1"
 "#;
 
 /// Plays three publishers of 100 messages/s, each with a partition at another member, for four seconds. The second member
-/// is away from the first second of the window on; meanwhile the script of the run kills one that only waits, so that
+/// is away from the first second of the window on; meanwhile the script of the run kills the listener of another, so that
 /// there is a fault to report on.
 fn away(for_ms: u64, set: &[&str]) -> Benched {
     let place = Place::new();
