@@ -3,7 +3,9 @@
 //! dispatcher's agenda: the loop sleeps until 100 µs before the next due time, then polls the clock.
 
 mod client;
+mod error;
 mod members;
+mod ports;
 
 use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
@@ -16,7 +18,9 @@ use crate::store::Store;
 use crate::tally::PeerTally;
 use crate::watch::{ClientEvent, ClientWatch};
 use client::PeerConnection;
-use members::Ports;
+pub use error::ServeError;
+use error::failed;
+use ports::Ports;
 use pubmark_clock::now;
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::epoll::EventFlags as Flags;
@@ -25,7 +29,6 @@ use rustix::fs::Timespec;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
@@ -40,8 +43,6 @@ const READS: usize = 4;
 const EVENTS: usize = 512;
 /// Messages passed on between two writes.
 const RELEASES: usize = 64;
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
 /// Bytes in flight beyond which nothing more is read.
 const HELD_BYTES_MAX: usize = 64 << 20;
 /// Event key of the end, beside those of ports and the connections' numbers.
@@ -94,18 +95,6 @@ impl PeerProtocol {
     ) -> Result<PeerTally, ServeError> {
         (self.run)(ClientWatch(watch), port, script, stop, &mut listening)
     }
-}
-
-/// Reason why a peer could not go on.
-#[derive(Debug, thiserror::Error)]
-#[error("the peer's {what}: {source}")]
-pub struct ServeError {
-    what: &'static str,
-    source: io::Error,
-}
-
-fn failed<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServeError {
-    move |error| ServeError { what, source: error.into() }
 }
 
 fn run<S: Speech>(

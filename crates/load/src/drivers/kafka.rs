@@ -42,9 +42,9 @@ use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
     self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, ResponseFrame,
-    TopicAnswer, error_name,
+    TopicAnswer,
 };
-use refusal::{in_words, refused};
+use refusal::{check_login, check_mechanism, in_words, refused};
 use std::net::SocketAddr;
 
 /// Correlation of the requests that keep a connection open.
@@ -454,11 +454,11 @@ impl Kafka {
             }
             KafkaResponse::ApiVersions(error, lacks) => self.versions(settings, (error, lacks), out, heard)?,
             KafkaResponse::SaslHandshake(error) => {
-                setup::check_mechanism(error)?;
+                check_mechanism(error)?;
                 self.ask(State::Login, KafkaRequest::SaslAuthenticate { login: settings.login() }, out);
             }
             KafkaResponse::SaslAuthenticate(error, words) => {
-                setup::check_login(error, words)?;
+                check_login(error, words)?;
                 self.greeted(out, heard);
             }
             KafkaResponse::Metadata(answer) => {

@@ -10,7 +10,7 @@ mod websocket;
 mod wire;
 
 use crate::session::Session;
-use member_streams::MemberStreams;
+use member_streams::{MemberSocket, MemberStreams};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
@@ -126,9 +126,13 @@ impl ByteStream {
         dial: &Arc<Dial>,
         epoll: &Arc<OwnedFd>,
         place: usize,
-        client: (usize, u32),
+        (index, row): (usize, u32),
     ) -> io::Result<ByteStream> {
-        let all = MemberStreams::dial(dial, epoll, place, client)?;
+        let to = Arc::clone(dial);
+        let open = move |place| -> io::Result<Box<dyn MemberSocket>> {
+            Ok(Box::new(ByteStream::dial(&to, place, index, row)?))
+        };
+        let all = MemberStreams::open_first(Box::new(open), epoll, (place, dial.to.len()), index)?;
         Ok(ByteStream { wire: RawStream::Members(Box::new(all)), websocket: None })
     }
 
@@ -165,7 +169,7 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.negotiated(),
-            RawStream::Members(all) => all.any().and_then(ByteStream::negotiated),
+            RawStream::Members(all) => all.any().and_then(MemberSocket::negotiated),
         }
     }
 
@@ -174,7 +178,7 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.handshake_ns(),
-            RawStream::Members(all) => all.any().and_then(ByteStream::handshake_ns),
+            RawStream::Members(all) => all.any().and_then(MemberSocket::handshake_ns),
         }
     }
 
@@ -227,5 +231,39 @@ impl AsFd for ByteStream {
             RawStream::Tls(tls) => tls.stream().as_fd(),
             RawStream::Members(all) => all.as_fd(),
         }
+    }
+}
+
+impl MemberSocket for ByteStream {
+    fn connected(&mut self) -> io::Result<()> {
+        ByteStream::connected(self)
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        ByteStream::read(self, into).map(|(count, _)| count)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        ByteStream::write(self, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        ByteStream::flush(self)
+    }
+
+    fn is_behind(&self) -> bool {
+        ByteStream::is_behind(self)
+    }
+
+    fn finish(&mut self) {
+        ByteStream::finish(self);
+    }
+
+    fn negotiated(&self) -> Option<Negotiated> {
+        ByteStream::negotiated(self)
+    }
+
+    fn handshake_ns(&self) -> Option<Ns> {
+        ByteStream::handshake_ns(self)
     }
 }

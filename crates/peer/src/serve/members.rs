@@ -1,54 +1,12 @@
-//! Ports of the server: one, or one for each member of a cluster; and members that go away for a while.
+//! Connections at the ports of members, and members that go away for a while.
 
 use super::client::PeerConnection;
-use super::{BACKLOG, Flags, ServeError, Server, failed};
-use crate::script::PeerScript;
+use super::error::{ServeError, failed};
+use super::{Flags, Server};
 use crate::speech::{Leaving, PeerMembers, Speech};
 use pubmark_clock::now;
-use pubmark_model::units::Ns;
 use rustix::event::epoll;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::OwnedFd;
-
-/// Event key of the first port; those of others are below.
-const LISTENER: u64 = u64::MAX - 1;
-
-/// The ports of a server, and the end of the absence of a member: its place, and the instant.
-pub struct Ports {
-    listeners: Vec<TcpListener>,
-    pub returns: Option<(usize, Ns)>,
-}
-
-impl Ports {
-    /// Listens on this port, or on those of the script.
-    pub fn open(port: u16, script: &PeerScript, epoll: &OwnedFd) -> Result<Ports, ServeError> {
-        let ports = if script.ports.is_empty() { &[port][..] } else { &script.ports };
-        let listeners: Result<Vec<TcpListener>, ServeError> = (0..)
-            .zip(ports)
-            .map(|(place, port)| {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(failed("port"))?;
-                listener.set_nonblocking(true).map_err(failed("port"))?;
-                rustix::net::listen(&listener, BACKLOG).map_err(failed("port"))?;
-                epoll::add(epoll, &listener, epoll::EventData::new_u64(LISTENER - place), Flags::IN)
-                    .map_err(failed("epoll"))?;
-                Ok(listener)
-            })
-            .collect();
-        Ok(Ports { listeners: listeners?, returns: None })
-    }
-
-    /// Returns the place of the port that an event names.
-    pub fn place(&self, key: u64) -> Option<usize> {
-        usize::try_from(LISTENER.checked_sub(key)?).ok().filter(|place| *place < self.listeners.len())
-    }
-
-    /// Returns the numbers of all ports.
-    pub fn numbers(&self) -> Result<Vec<u16>, ServeError> {
-        let number = |listener: &TcpListener| Ok(listener.local_addr().map_err(failed("port"))?.port());
-        self.listeners.iter().map(number).collect()
-    }
-}
 
 impl<S: Speech> Server<'_, S> {
     /// Returns the endpoints at which it listens, with a comma between two.
@@ -64,8 +22,8 @@ impl<S: Speech> Server<'_, S> {
     /// Accepts connections at the port of this place. A member that is away closes them.
     pub(super) fn accept(&mut self, place: usize) -> Result<(), ServeError> {
         loop {
-            let stream = match self.ports.listeners[place].accept() {
-                Ok((stream, _)) => stream,
+            let stream = match self.ports.accept(place) {
+                Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
                     continue;

@@ -8,6 +8,7 @@ mod cluster;
 mod member;
 
 use super::coordinator::Coordinator;
+use super::members::Leaving;
 use super::protocol::{Ask, Hub, KeptWill, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
@@ -15,10 +16,10 @@ use member::PeerMember;
 use pubmark_wire::Malformed;
 use pubmark_wire::kafka::{
     BATCH_BYTES, CoordinatorAnswer, CreatedId, EARLIEST, FetchHead, FetchPartition, GzipReader, IdentifierList,
-    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer,
-    RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer, UNKNOWN_SERVER_ERROR,
-    UNKNOWN_TOPIC_OR_PARTITION, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_identifier,
-    put_record, put_stored,
+    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, NOT_LEADER_OR_FOLLOWER,
+    POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer,
+    UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched,
+    put_identifier, put_record, put_stored,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -316,6 +317,31 @@ impl KafkaServer {
             out.extend_from_slice(&records);
         }
         end_fetched(out, at);
+    }
+}
+
+/// Its member of a cluster.
+impl KafkaServer {
+    fn is_in_cluster(&self) -> bool {
+        self.coordinator.borrow().cluster.are_several()
+    }
+
+    /// Returns the error of a request about a partition, unless its broker leads it.
+    fn leads(&self, partition: i32) -> i16 {
+        let all = self.coordinator.borrow();
+        let is_here = !all.cluster.are_several() || all.cluster.leader(partition as u32) == Some(self.place);
+        if is_here { NO_ERROR } else { NOT_LEADER_OR_FOLLOWER }
+    }
+
+    /// Lets the broker be away, if the script says so and its instant is over.
+    fn goes_away(&mut self, hub: &mut Hub<'_>) -> bool {
+        let next = self.coordinator.borrow().cluster.next_absence(self.place, &self.script.away).copied();
+        let Some(away) = next else { return false };
+        let is_due = hub(Ask::Reached(away.from.0)).answer == PublisherAnswer::Acknowledged;
+        if is_due {
+            hub(Ask::Leave(Leaving { place: self.place, for_ns: away.length.0 }));
+        }
+        is_due
     }
 }
 

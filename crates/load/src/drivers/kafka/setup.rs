@@ -1,6 +1,7 @@
 //! A client's way to its topic: the broker's versions, a login, the topic and its leaders, and where a consumer begins.
 
 use super::member::Step;
+use super::refusal::check_versions;
 use super::*;
 
 impl Kafka {
@@ -175,58 +176,5 @@ impl Kafka {
         }
         self.tries = 0;
         Err(refused("its topic", error, None))
-    }
-}
-
-/// Checks that a broker takes the requests of the client.
-pub(super) fn check_versions(
-    settings: &KafkaSettings,
-    error: i16,
-    lacks: Option<KafkaApi>,
-) -> Result<(), SessionError> {
-    let is_needed = |api: &KafkaApi| match api {
-        KafkaApi::SaslHandshake | KafkaApi::SaslAuthenticate => settings.has_login(),
-        KafkaApi::InitProducerId => settings.is_idempotent(),
-        KafkaApi::FindCoordinator
-        | KafkaApi::JoinGroup
-        | KafkaApi::SyncGroup
-        | KafkaApi::Heartbeat
-        | KafkaApi::LeaveGroup
-        | KafkaApi::OffsetCommit
-        | KafkaApi::OffsetFetch
-        | KafkaApi::DescribeGroups
-        | KafkaApi::DeleteGroups => settings.group.is_some(),
-        _ => true,
-    };
-    if error != NO_ERROR {
-        return Err(refused("the question for its versions", error, None));
-    }
-    match lacks.filter(is_needed) {
-        None => Ok(()),
-        Some(api) => {
-            let (_, version) = api.key();
-            Err(SessionError::Denied(format!(
-                "the broker does not take {api:?} in version {version}: pubmark needs Kafka 2.3 or later"
-            )))
-        }
-    }
-}
-
-/// Checks that a broker takes the mechanism of the login.
-pub(super) fn check_mechanism(error: i16) -> Result<(), SessionError> {
-    match error {
-        NO_ERROR => Ok(()),
-        error => Err(SessionError::Denied(format!(
-            "the broker takes no login with PLAIN ({}): enable this mechanism",
-            error_name(error)
-        ))),
-    }
-}
-
-/// Checks that a broker has accepted the login.
-pub(super) fn check_login(error: i16, words: Option<&[u8]>) -> Result<(), SessionError> {
-    match error {
-        NO_ERROR => Ok(()),
-        error => Err(SessionError::Denied(format!("{}: check user and password", in_words(error, words)))),
     }
 }

@@ -8,7 +8,7 @@
 use super::brokers::{Brokers, Lane};
 use super::group::Alive;
 use super::member::{COMMIT, FAREWELL, HEARTBEAT, Member, Standing, Step};
-use super::refusal::refused;
+use super::refusal::{check_versions, refused};
 use super::*;
 use crate::session::MEMBER_LOST;
 use pubmark_wire::kafka::PartitionAnswer;
@@ -156,15 +156,15 @@ impl Kafka {
         let response = KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
         let request = match response {
             KafkaResponse::ApiVersions(error, lacks) => {
-                setup::check_versions(settings, error, lacks)?;
+                check_versions(settings, error, lacks)?;
                 settings.has_login().then_some((Lane::Mechanism, KafkaRequest::SaslHandshake { mechanism: b"PLAIN" }))
             }
             KafkaResponse::SaslHandshake(error) => {
-                setup::check_mechanism(error)?;
+                check_mechanism(error)?;
                 Some((Lane::Login, KafkaRequest::SaslAuthenticate { login: settings.login() }))
             }
             KafkaResponse::SaslAuthenticate(error, words) => {
-                setup::check_login(error, words)?;
+                check_login(error, words)?;
                 None
             }
             _ => None,

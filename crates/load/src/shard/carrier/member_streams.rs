@@ -5,9 +5,10 @@
 //! has the same form: whole frames, in the order in which they end. [`MEMBER_LOST`] and the number of a member stand for
 //! the end of its connection; what was to be written on it is discarded.
 
-use super::{ByteStream, Dial};
+use super::tls::Negotiated;
 use crate::session::MEMBER_LOST;
 use crate::spare::{keep, release};
+use pubmark_model::units::Ns;
 use pubmark_wire::kafka::MAX_FRAME_BYTES;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::io::{self, ErrorKind};
@@ -19,14 +20,35 @@ const LENGTH_BYTES: usize = 4;
 /// Bytes that may wait for one member before the client publishes no more.
 const UNSENT_BYTES: usize = 256 << 10;
 
+/// A connection to a member.
+pub trait MemberSocket: AsFd + Send {
+    /// Checks the result of connecting.
+    fn connected(&mut self) -> io::Result<()>;
+    /// Reads what is there: 0 bytes at the end.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
+    /// Accepts at least some of the bytes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Writes waiting bytes.
+    fn flush(&mut self) -> io::Result<()>;
+    /// True if bytes wait.
+    fn is_behind(&self) -> bool;
+    /// Closes the writing side.
+    fn finish(&mut self);
+    /// Returns version and cipher suite of TLS.
+    fn negotiated(&self) -> Option<Negotiated>;
+    /// Returns the length of the TLS handshake, ns.
+    fn handshake_ns(&self) -> Option<Ns>;
+}
+
+/// Begins to connect to the member of a place.
+pub type DialMember = Box<dyn Fn(usize) -> io::Result<Box<dyn MemberSocket>> + Send>;
+
 /// The connections of one client.
 pub struct MemberStreams {
-    dial: Arc<Dial>,
+    dial: DialMember,
     epoll: Arc<OwnedFd>,
     /// Number of the client among the connections of its shard, which all events name.
     index: usize,
-    /// Number of the client among those that have a login of their own.
-    row: u32,
     members: Box<[MemberStream]>,
     /// The member that is read next.
     turn: usize,
@@ -37,7 +59,7 @@ pub struct MemberStreams {
 /// The connection to one member, if there is one.
 #[derive(Default)]
 struct MemberStream {
-    stream: Option<ByteStream>,
+    stream: Option<Box<dyn MemberSocket>>,
     unsent: Vec<u8>,
     input: Vec<u8>,
     /// Bytes of the input that were passed on, and bytes of the frame behind them that is being passed on.
@@ -48,32 +70,31 @@ struct MemberStream {
 }
 
 impl MemberStreams {
-    /// Begins to connect to the member of this place.
-    pub fn dial(
-        dial: &Arc<Dial>,
+    /// Begins to connect to the member of this place, one of `count`, as the client of this number.
+    pub fn open_first(
+        dial: DialMember,
         epoll: &Arc<OwnedFd>,
-        place: usize,
-        (index, row): (usize, u32),
+        (place, count): (usize, usize),
+        index: usize,
     ) -> io::Result<MemberStreams> {
-        let members = dial.to.iter().map(|_| MemberStream::default()).collect();
-        let (dial, epoll) = (Arc::clone(dial), Arc::clone(epoll));
-        let mut all = MemberStreams { dial, epoll, index, row, members, turn: place, wake: None };
+        let members = (0..count).map(|_| MemberStream::default()).collect();
+        let mut all = MemberStreams { dial, epoll: Arc::clone(epoll), index, members, turn: place, wake: None };
         all.open(place)?;
         Ok(all)
     }
 
     fn open(&mut self, place: usize) -> io::Result<()> {
         use epoll::EventFlags as Flags;
-        let stream = ByteStream::dial(&self.dial, place, self.index, self.row)?;
+        let stream = (self.dial)(place)?;
         let data = epoll::EventData::new_u64(self.index as u64);
-        epoll::add(&*self.epoll, &stream, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
+        epoll::add(&*self.epoll, stream.as_fd(), data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.members[place].stream = Some(stream);
         Ok(())
     }
 
     /// Checks the result of connecting to the first member.
     pub fn connected(&mut self) -> io::Result<()> {
-        self.open_streams().try_for_each(ByteStream::connected)
+        self.open_streams().try_for_each(|stream| stream.connected())
     }
 
     /// Reads what is there. There may always be more until the error is `WouldBlock`: 0 bytes if no connection is left.
@@ -165,16 +186,16 @@ impl MemberStreams {
 
     /// Closes the writing side of all connections.
     pub fn finish(&mut self) {
-        self.open_streams().for_each(ByteStream::finish);
+        self.open_streams().for_each(|stream| stream.finish());
     }
 
-    fn open_streams(&mut self) -> impl Iterator<Item = &mut ByteStream> {
+    fn open_streams(&mut self) -> impl Iterator<Item = &mut Box<dyn MemberSocket>> {
         self.members.iter_mut().filter_map(|member| member.stream.as_mut())
     }
 
     /// Returns one of the connections that are open.
-    pub fn any(&self) -> Option<&ByteStream> {
-        self.members.iter().find_map(|member| member.stream.as_ref())
+    pub fn any(&self) -> Option<&dyn MemberSocket> {
+        self.members.iter().find_map(|member| member.stream.as_deref())
     }
 }
 
@@ -191,7 +212,7 @@ impl MemberStream {
     }
 
     fn is_behind(&self) -> bool {
-        self.stream.as_ref().is_some_and(ByteStream::is_behind)
+        self.stream.as_ref().is_some_and(|stream| stream.is_behind())
     }
 
     /// Writes bytes. Returns how many the kernel has taken.
@@ -244,8 +265,8 @@ impl MemberStream {
         while self.left == 0 && self.frame_bytes()?.is_none() {
             let Some(stream) = &mut self.stream else { break };
             match stream.read(space) {
-                Ok((0, _)) => self.lose(),
-                Ok((count, _)) => {
+                Ok(0) => self.lose(),
+                Ok(count) => {
                     self.input.drain(..std::mem::take(&mut self.passed));
                     keep(&mut self.input, &space[..count]);
                 }

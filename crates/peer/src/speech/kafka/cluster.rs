@@ -1,10 +1,9 @@
 //! The members of a cluster as brokers: who leads a partition, and what the others say about it.
 
-use super::KafkaServer;
 use crate::routes::Filter;
 use crate::speech::coordinator::Coordinator;
-use crate::speech::members::{Leaving, PeerMembers};
-use crate::speech::protocol::{Ask, Hub, PublisherAnswer};
+use crate::speech::members::PeerMembers;
+use crate::speech::protocol::{Ask, Hub};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_wire::kafka::{
     BrokerMap, FetchHead, FetchPartition, NO_ERROR, NOT_LEADER_OR_FOLLOWER, begin_fetched, end_fetched, put_fetched,
@@ -60,29 +59,5 @@ impl Patience {
     /// True if a message for the subscription with this token ends the wait.
     pub fn ends(&mut self, token: u32) -> bool {
         token == WAITED && std::mem::take(&mut self.is_running)
-    }
-}
-
-impl KafkaServer {
-    pub(super) fn is_in_cluster(&self) -> bool {
-        self.coordinator.borrow().cluster.are_several()
-    }
-
-    /// Returns the error of a request about a partition, unless its broker leads it.
-    pub(super) fn leads(&self, partition: i32) -> i16 {
-        let all = self.coordinator.borrow();
-        let is_here = !all.cluster.are_several() || all.cluster.leader(partition as u32) == Some(self.place);
-        if is_here { NO_ERROR } else { NOT_LEADER_OR_FOLLOWER }
-    }
-
-    /// Lets the broker be away, if the script says so and its instant is over.
-    pub(super) fn goes_away(&mut self, hub: &mut Hub<'_>) -> bool {
-        let next = self.coordinator.borrow().cluster.next_absence(self.place, &self.script.away).copied();
-        let Some(away) = next else { return false };
-        let is_due = hub(Ask::Reached(away.from.0)).answer == PublisherAnswer::Acknowledged;
-        if is_due {
-            hub(Ask::Leave(Leaving { place: self.place, for_ns: away.length.0 }));
-        }
-        is_due
     }
 }

@@ -199,7 +199,7 @@ fn a_consumer_follows_a_partition_to_its_next_leader() {
     client.say(&[MEMBER_LOST | 2]).unwrap();
     rest(&mut client);
     from(&mut client, 0, &map(MAP, &[0, 1, 1]));
-    assert_eq!(asked(&mut client).pop().unwrap(), "1: fetch 21 of 2 10 of 1");
+    assert_eq!(asked(&mut client).pop().unwrap(), "1: fetch 10 of 1 21 of 2");
 }
 
 #[test]
