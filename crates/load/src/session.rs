@@ -12,6 +12,7 @@ use pubmark_model::units::Ns;
 use std::borrow::Cow;
 use std::fmt;
 use std::iter::StepBy;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 /// Settings that all clients of a run share.
@@ -206,7 +207,15 @@ pub enum SessionEvent<'a> {
     Blocked(&'a str),
     /// The server accepts messages again.
     Unblocked,
+    /// The session goes on with [`Session::rested`] after a pause, which grows with this number of failures.
+    Rest(u32),
+    /// The client has lost its connection to this member of a cluster, and keeps those to others.
+    MemberLost(&'a str),
 }
+
+/// Stands, with the number of a member of a cluster, for the end of the connection to it, in the bytes of a session that
+/// [spreads](Session::spreads).
+pub const MEMBER_LOST: u8 = 0x80;
 
 /// A negative acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,6 +318,30 @@ pub trait Session: Sized + Send {
     /// Notes the address (`host:port`) of the new connection, before [`Session::open`], if the server has several
     /// members.
     fn at(&mut self, _address: &str) {}
+
+    /// True if a client of this role talks to the members of a cluster at the same time, over a connection to each. Its
+    /// bytes have the form of `shard/carrier/member_streams.rs`, in both directions.
+    fn spreads(_settings: &Self::Settings, _role: Role) -> bool {
+        false
+    }
+
+    /// Notes the addresses of all members, and the place of the one to which there is a connection, before
+    /// [`Session::open`], of a session that spreads.
+    fn among(&mut self, _members: &[SocketAddr], _place: usize) {}
+
+    /// True if messages of a lost member have to be sent again to another, now: [`Session::resend`] follows.
+    #[inline]
+    fn owes(&self) -> bool {
+        false
+    }
+
+    /// Goes on after [`SessionEvent::Rest`].
+    ///
+    /// # Errors
+    /// Nothing can be asked any more.
+    fn rested(&mut self, _settings: &Self::Settings, _out: &mut Vec<u8>) -> Result<(), SessionError> {
+        Ok(())
+    }
 
     /// Handles the end of the connection of a client that reconnects: drops the state of
     /// the connection and keeps the state of the session.

@@ -59,7 +59,9 @@ use pubmark_model::workload::{Rate, Receive};
 pub use removal::{list, remove};
 use rustix::event::epoll;
 use state::{Away, Consumers, Inbound, Lingering, Outbound, Ramp, ReachedLimits, Shard, WillConnections};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use waiting::{EVENTS, TICK, await_events};
 
@@ -148,7 +150,7 @@ impl<'a, S: Session> Shard<'a, S> {
             prefix,
             settings,
             connections,
-            epoll,
+            epoll: Arc::new(epoll),
             notifier,
             events: Vec::with_capacity(EVENTS),
             buffer: vec![0; READ_BYTES],
@@ -175,6 +177,7 @@ impl<'a, S: Session> Shard<'a, S> {
             violations: BTreeMap::new(),
             failure: None,
             away: Away::new(workload.reconnect),
+            rests: BinaryHeap::new(),
             wills: (workload.last_will && role.sends()).then(|| WillConnections::new(clients.len())),
             remarks: Vec::new(),
             counter,
@@ -205,7 +208,7 @@ impl<'a, S: Session> Shard<'a, S> {
     /// Does what is due for its clients now. Returns the instant at which more is due.
     fn play(&mut self, now: Ns) -> Result<Ns, ShardError> {
         self.cut();
-        let mut wake = self.ramp(now)?.min(self.bring_back(now));
+        let mut wake = self.ramp(now)?.min(self.bring_back(now)).min(self.end_rests(now)?);
         if self.ramp.settled {
             wake = wake.min(self.work(now)?);
             wake = wake.min(self.flush_batches(now));
@@ -366,7 +369,7 @@ impl<'a, S: Session> Shard<'a, S> {
         // Edges are reported together: each arrival also reports room for writes.
         let connection = &self.connections[index];
         if flags.contains(Flags::OUT)
-            && (connection.blocked || connection.has_pending() || connection.state == State::Resending)
+            && (connection.blocked || connection.is_flushable() || connection.state == State::Resending)
         {
             let flushed = self.connections[index].flush();
             if matches!(flushed, Ok(true)) {
@@ -438,6 +441,11 @@ impl<'a, S: Session> Shard<'a, S> {
             limits,
             violations,
             longest_bytes,
+            rests,
+            ids,
+            away,
+            window,
+            role,
             ..
         } = self;
         let longest_bytes = *longest_bytes;
@@ -480,6 +488,12 @@ impl<'a, S: Session> Shard<'a, S> {
             }
             SessionEvent::Blocked(reason) => limits.block(reason, now),
             SessionEvent::Unblocked => limits.unblock(now),
+            SessionEvent::Rest(failed) => rests.push(Reverse((now + away::pause_ns(ids[index], failed), index as u32))),
+            SessionEvent::MemberLost(member) => {
+                let at = Self::when(window.as_ref(), now);
+                let role = format!("{role:?}").to_lowercase();
+                away.note(|| format!("{role} {} lost its connection to {member}{at}", ids[index]));
+            }
             SessionEvent::Connected => changes.connected = true,
             SessionEvent::Subscribed => changes.subscribed = true,
             SessionEvent::Server(words) => {
@@ -507,6 +521,12 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         if self.connections[index].state == State::Resending {
             self.go_on(index)?;
+        }
+        if self.connections[index].state == State::Up && self.connections[index].session.owes() {
+            // Of what a lost member has not acknowledged.
+            if let Err(loss) = self.resend(index) {
+                return self.lost(index, &loss);
+            }
         }
         if changes.room && !self.connections[index].has_pending() {
             self.unblock(index);

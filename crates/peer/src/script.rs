@@ -193,6 +193,20 @@ pub struct ScriptedRebalance {
     pub forgets: bool,
 }
 
+/// A member of a cluster that goes away with the first message that it takes after an instant: it passes that one on and
+/// does not acknowledge it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AwayMember {
+    /// Place of the member, from 0.
+    pub member: usize,
+    /// The instant, from the origin (see [`Stall`]).
+    pub from: Span,
+    /// Time for which nobody leads its partitions. Then the next member does, and this one takes connections again.
+    #[serde(rename = "for")]
+    pub length: Span,
+}
+
 /// Messages that the peer's own counts cover, by intended time from the origin (see [`Stall`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -249,6 +263,11 @@ pub struct PeerScript {
     pub keep: bool,
     /// Rebalances of Kafka's consumer groups, one after the other; with `keep` only.
     pub rebalance: Vec<ScriptedRebalance>,
+    /// Ports of the members of a cluster, at least two, in place of the one port; 0 for any that is free (Kafka). The
+    /// member at place `i` leads the partitions whose numbers have the remainder `i`.
+    pub ports: Vec<u16>,
+    /// Members that go away, one after the other; with `keep` only.
+    pub away: Vec<AwayMember>,
     /// Violations of MQTT.
     pub mqtt: MqttViolations,
     /// Last wills.
@@ -275,6 +294,12 @@ impl PeerScript {
         }
         if !script.rebalance.is_empty() && !script.keep {
             return Err("rebalance: write keep = true as well: members read on from stored offsets".into());
+        }
+        if (!script.away.is_empty() || !script.ports.is_empty()) && !script.keep {
+            return Err("ports, away: write keep = true as well: consumers read on at the next leader".into());
+        }
+        if script.ports.len() == 1 || script.away.iter().any(|away| away.member >= script.ports.len()) {
+            return Err("ports: write one for each member, at least two".into());
         }
         if script.service.is_some_and(|per_s| !(0.001..=1e9).contains(&per_s)) {
             return Err("service: from 0.001 to 1,000,000,000 messages a second".into());
@@ -393,6 +418,9 @@ mod tests {
             "service = 0",
             "service = -3",
             "rebalance = [{ at = '1s' }]",
+            "ports = [0, 0]",
+            "keep = true\nports = [0]",
+            "keep = true\nports = [0, 0]\naway = [{ member = 2, from = '1s', for = '1s' }]",
         ] {
             assert!(PeerScript::parse(text).is_err(), "{text}");
         }

@@ -3,27 +3,32 @@
 //! dispatcher's agenda: the loop sleeps until 100 µs before the next due time, then polls the clock.
 
 mod client;
+mod error;
+mod members;
+mod ports;
 
 use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, MqttServer, NatsServer, PublisherAnswer, RespServer,
-    Speech, ZenohServer, ZmtpServer,
+    AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, Leaving, MqttServer, NatsServer, PublisherAnswer,
+    RespServer, Speech, ZenohServer, ZmtpServer,
 };
 use crate::store::Store;
 use crate::tally::PeerTally;
 use crate::watch::{ClientEvent, ClientWatch};
 use client::PeerConnection;
+pub use error::ServeError;
+use error::failed;
+use ports::Ports;
 use pubmark_clock::now;
 use pubmark_model::units::{Ns, SECOND};
+use rustix::event::epoll::EventFlags as Flags;
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fs::Timespec;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
@@ -38,13 +43,10 @@ const READS: usize = 4;
 const EVENTS: usize = 512;
 /// Messages passed on between two writes.
 const RELEASES: usize = 64;
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
 /// Bytes in flight beyond which nothing more is read.
 const HELD_BYTES_MAX: usize = 64 << 20;
-/// Event keys beside the connections' numbers.
-const LISTENER: u64 = u64::MAX;
-const STOP: u64 = u64::MAX - 1;
+/// Event key of the end, beside those of ports and the connections' numbers.
+const STOP: u64 = u64::MAX;
 
 /// Starts a server and runs it to its end.
 type Run = fn(ClientWatch, u16, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
@@ -95,18 +97,6 @@ impl PeerProtocol {
     }
 }
 
-/// Reason why a peer could not go on.
-#[derive(Debug, thiserror::Error)]
-#[error("the peer's {what}: {source}")]
-pub struct ServeError {
-    what: &'static str,
-    source: io::Error,
-}
-
-fn failed<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServeError {
-    move |error| ServeError { what, source: error.into() }
-}
-
 fn run<S: Speech>(
     watch: ClientWatch,
     port: u16,
@@ -126,7 +116,7 @@ struct Server<'a, S> {
     kept: Vec<Rc<Message>>,
     world: World<S>,
     coordinator: Rc<RefCell<Coordinator>>,
-    listener: TcpListener,
+    ports: Ports,
     stop: BorrowedFd<'a>,
     stopped: bool,
     epoll: OwnedFd,
@@ -138,6 +128,8 @@ struct Server<'a, S> {
     held: Vec<usize>,
     /// Messages just passed on, each with its number of copies.
     released: Vec<(PlannedMessage, usize)>,
+    /// The member that leaves because of what has just been read.
+    leaving: Option<Leaving>,
     /// Connections that may send again at an instant.
     muted: BinaryHeap<Reverse<(Ns, usize)>>,
 }
@@ -202,12 +194,8 @@ impl<'a, S: Speech> Server<'a, S> {
     fn new(watch: ClientWatch, port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
         // The kernel's default timer slack is 50 µs. If it cannot be reduced, the counts show the delay.
         pubmark_clock::exact_timers();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
-        listener.set_nonblocking(true).map_err(failed("port"))?;
-        rustix::net::listen(&listener, BACKLOG).map_err(failed("port"))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed("epoll"))?;
-        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)
-            .map_err(failed("epoll"))?;
+        let ports = Ports::open(port, &script, &epoll)?;
         // A file has no events: its end counts as reached.
         let waits = epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN);
         let stopped = match waits {
@@ -231,7 +219,7 @@ impl<'a, S: Speech> Server<'a, S> {
                 relayed: 0,
             },
             coordinator: Rc::default(),
-            listener,
+            ports,
             stop,
             stopped,
             epoll,
@@ -240,16 +228,17 @@ impl<'a, S: Speech> Server<'a, S> {
             again: Vec::new(),
             held: Vec::new(),
             released: Vec::new(),
+            leaving: None,
             muted: BinaryHeap::new(),
         })
     }
 
     fn run(mut self, listening: &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError> {
-        let address = self.listener.local_addr().map_err(failed("port"))?;
-        listening(&format!("{}://{address}", S::SCHEME));
+        listening(&self.endpoints()?);
         while !self.stopped {
             self.release();
             self.unmute();
+            self.end_absence();
             self.flush_all();
             self.wait()?;
         }
@@ -379,7 +368,8 @@ impl<'a, S: Speech> Server<'a, S> {
     /// Waits until an event or a due time, and handles it.
     fn wait(&mut self) -> Result<(), ServeError> {
         let muted = self.muted.peek().map(|Reverse((at, _))| *at);
-        let due = [self.dispatcher.due_ns(), muted].into_iter().flatten().min();
+        let returns = self.ports.returns.map(|(_, at_ns)| at_ns);
+        let due = [self.dispatcher.due_ns(), muted, returns].into_iter().flatten().min();
         let left = due.map(|due| due.saturating_sub(now()));
         if !self.choked() {
             self.again.append(&mut self.held);
@@ -397,9 +387,11 @@ impl<'a, S: Speech> Server<'a, S> {
         }
         for event in &events {
             match event.data.u64() {
-                LISTENER => self.accept()?,
                 STOP => self.stopped = !matches!(rustix::io::read(self.stop, &mut [0u8; 512]), Ok(1..)),
-                index => self.happened(index as usize, event.flags),
+                key => match self.ports.place(key) {
+                    Some(place) => self.accept(place)?,
+                    None => self.happened(key as usize, event.flags),
+                },
             }
             self.release();
         }
@@ -424,48 +416,7 @@ impl<'a, S: Speech> Server<'a, S> {
         self.dispatcher.tally.watch_error.record(look - due);
     }
 
-    fn accept(&mut self) -> Result<(), ServeError> {
-        loop {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
-                    continue;
-                }
-                Err(error) => return Err(failed("port")(error)),
-            };
-            let connections = &mut self.dispatcher.tally.connections;
-            connections.accepted += 1;
-            let number = connections.accepted;
-            let connect = &self.dispatcher.script().connect;
-            let (close, denied) = (connect.close.contains(&number), connect.deny.contains(&number));
-            let answer_after_ns = connect.answer_after.0;
-            if close {
-                self.dispatcher.tally.connections.closed += 1;
-                continue;
-            }
-            self.dispatcher.tally.connections.denied += u64::from(denied);
-            if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
-                continue;
-            }
-            let mute_until = if answer_after_ns > 0 { now() + answer_after_ns } else { 0 };
-            let mut client = Box::new(PeerConnection::new(stream, S::new(denied), mute_until));
-            client.speech.obey(self.dispatcher.script());
-            client.speech.share(&self.coordinator);
-            client.closing = client.speech.greet(&mut client.out);
-            use epoll::EventFlags as Flags;
-            let index = self.world.clients.len();
-            let data = epoll::EventData::new_u64(index as u64);
-            let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-            epoll::add(&self.epoll, &client.stream, data, flags).map_err(failed("epoll"))?;
-            self.world.pending += client.pending();
-            self.world.clients.push(Some(client));
-            self.mark_dirty(index);
-        }
-    }
-
     fn happened(&mut self, index: usize, flags: epoll::EventFlags) {
-        use epoll::EventFlags as Flags;
         if flags.contains(Flags::OUT) && self.world.clients[index].as_ref().is_some_and(|client| client.unwritten() > 0)
         {
             self.mark_dirty(index);
@@ -497,6 +448,9 @@ impl<'a, S: Speech> Server<'a, S> {
                 Ok(Some(count)) => self.hear(&mut client, index, count),
             };
             self.world.clients[index] = Some(client);
+            if let Some(leaving) = self.leaving.take() {
+                self.leave(leaving);
+            }
             if !keep {
                 self.world.own.clear();
                 return self.end(index);
@@ -514,7 +468,7 @@ impl<'a, S: Speech> Server<'a, S> {
 
     /// Handles a client's input, with the client taken out of the world. Returns false if it breaks the protocol.
     fn hear(&mut self, client: &mut PeerConnection<S>, index: usize, count: usize) -> bool {
-        let Server { plain, watch, dispatcher, store, kept, world, buffer, .. } = self;
+        let Server { plain, watch, dispatcher, store, kept, world, buffer, leaving, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
         let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
@@ -564,6 +518,7 @@ impl<'a, S: Speech> Server<'a, S> {
                     world.relay(Address::of(topic), b"", 0);
                 }
                 Ask::Wake(topic, after_ns) => dispatcher.wake(topic, now().saturating_add(after_ns)),
+                Ask::Leave(member) => (closing, *leaving) = (true, Some(member)),
                 Ask::Reached(since_ns) if dispatcher.has_reached(since_ns, now()) => {}
                 Ask::Reached(_) => done.answer = PublisherAnswer::Nothing,
             }

@@ -3,6 +3,7 @@
 mod amqp;
 mod coordinator;
 mod kafka;
+mod members;
 mod mqtt;
 mod nats;
 mod protocol;
@@ -13,6 +14,7 @@ mod zmtp;
 pub use amqp::AmqpServer;
 pub use coordinator::Coordinator;
 pub use kafka::KafkaServer;
+pub use members::{Leaving, PeerMembers};
 pub use mqtt::MqttServer;
 pub use nats::NatsServer;
 pub use protocol::{Ask, Handled, Hub, KeptWill, PublisherAnswer, Speech};

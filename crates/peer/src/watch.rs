@@ -39,8 +39,8 @@ impl ClientWatch {
                 Ask::Publish { payload, .. } => ClientAct::Published(Header::read(payload)),
                 Ask::Subscribe(..) | Ask::Share(..) => ClientAct::Subscribed,
                 Ask::Unsubscribe(..) | Ask::Close => ClientAct::TookLeave,
-                // It has just subscribed, or is a member of a group.
-                Ask::Replay(..) | Ask::Wake(..) | Ask::Reached(_) => return,
+                // It has just subscribed, or is a member of a group or a cluster.
+                Ask::Replay(..) | Ask::Wake(..) | Ask::Reached(_) | Ask::Leave(_) => return,
             };
             self.tell(client, act);
         }

@@ -22,7 +22,7 @@ pub fn ask(args: &AskKafkaArgs) -> Result<Code, Failure> {
     let (frame, _) = frame.ok_or_else(|| failed("the answer is not whole".into()))?;
     let map = BrokerMap::decode(frame.body).map_err(|why| failed(why.0))?;
     let numbers: Vec<i32> = match args.leaders {
-        true => map.leaders,
+        true => map.leaders.into_iter().map(|(_, leader)| leader).collect(),
         false => map.brokers.iter().map(|(id, _, _)| *id).collect(),
     };
     numbers.iter().filter(|number| **number >= 0).for_each(|number| print(&number.to_string()));

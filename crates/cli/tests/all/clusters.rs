@@ -102,8 +102,6 @@ fn what_a_cluster_cannot_do_is_refused_before_anything_starts() {
     let and = |more: &[&'static str]| [&three[..], more].concat();
     refused(&and(&["--fault", "kill server 4 at 1s for 1s"]), &["it has 3 members"]);
     refused(&and(&["--set", "options.deployment=container"]), &["only as processes"]);
-    let partitions = ["kafka", "--qos", "1", "--set", "options.members=3", "--set", "options.partitions=4"];
-    refused(&partitions, &["spreads the leaders of partitions", "partitions = 1"]);
     refused(&["mosquitto", "--set", "options.members=3"], &["members"]);
     refused(&with(&["--fault", "cut link 1-2 at 1s for 1s"]), &["its server has one member", "options.members"]);
     refused(&and(&["--fault", "cut link 1-4 at 1s for 1s"]), &["it has 3 members"]);
@@ -146,6 +144,74 @@ fn kafka_elects_another_leader() {
     let bench = heavy_run("kafka", &KAFKA, "kill server leader at 3s for 10s");
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
+}
+
+/// Plays two publishers whose batches go to eight partitions in turn, at several members.
+fn spread_run(set: &[&str], fault: Option<&str>) -> Benched {
+    const LOAD: [&str; 6] = [
+        "publishers=2",
+        "rate=200",
+        "options.partitions=8",
+        "options.partition_by=round-robin",
+        "drain=60s",
+        "warmup=2s",
+    ];
+    let mut all = vec!["kafka", "--durable", "--duration", if fault.is_some() { "20s" } else { "3s" }];
+    KAFKA.iter().chain(&LOAD).chain(set).for_each(|set| all.extend(["--set", set]));
+    fault.into_iter().for_each(|fault| all.extend(["--fault", fault]));
+    Place::new().bench(&all)
+}
+
+#[test]
+fn partitions_of_kafka_are_read_and_written_at_the_members_that_lead_them() {
+    if !wanted("clusters::partitions_of_kafka_are_read_and_written_at_the_members_that_lead_them") {
+        return;
+    }
+    for set in [
+        &["pattern=fan-in", "qos=1"][..],
+        &["pattern=pipeline", "subscribers=2", "qos=2"],
+        &["pattern=pipeline", "subscribers=2", "qos=1", "options.group=coordinator"],
+        &["pattern=pairs", "qos=1", "options.partition_by=publisher"],
+    ] {
+        let bench = spread_run(set, None);
+        let names = ["expected", "acked", "delivered", "lost", "duplicated", "reordered"];
+        let counts = names.map(|name| bench.count(name));
+        assert_eq!((bench.error(), counts), ("", [1_200, 1_200, 1_200, 0, 0, 0]), "{set:?}");
+    }
+}
+
+/// A third of the partitions has no leader for a while. What an idempotent producer had acknowledged arrives once, and in
+/// its order.
+#[test]
+fn partitions_of_kafka_get_other_leaders() {
+    if !wanted("clusters::partitions_of_kafka_get_other_leaders") {
+        return;
+    }
+    let bench = spread_run(&["pattern=fan-in", "subscribers=1", "qos=2"], Some("kill server leader at 3s for 5s"));
+    nothing_acknowledged_is_lost(&bench);
+    assert_eq!(["lost", "duplicated", "reordered"].map(|name| bench.count(name)), [0; 3]);
+    assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
+    let restarted = spread_run(&["pattern=fan-in", "subscribers=1", "qos=1"], Some("restart server rolling at 2s"));
+    nothing_acknowledged_is_lost(&restarted);
+}
+
+/// The group's coordinator is one of the members, each of which is restarted in turn.
+#[test]
+fn groups_of_kafka_find_their_coordinator_again() {
+    if !wanted("clusters::groups_of_kafka_find_their_coordinator_again") {
+        return;
+    }
+    let group = [
+        "pattern=pipeline",
+        "subscribers=2",
+        "qos=1",
+        "options.group=coordinator",
+        "options.group_session=6s",
+        "options.group_heartbeat=500ms",
+    ];
+    for fault in ["kill server leader at 3s for 5s", "restart server rolling at 2s"] {
+        nothing_acknowledged_is_lost(&spread_run(&group, Some(fault)));
+    }
 }
 
 #[test]

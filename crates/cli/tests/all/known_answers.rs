@@ -6,6 +6,7 @@ mod ab;
 mod agents;
 mod bare;
 mod capacity;
+mod clusters;
 mod compare;
 mod groups;
 mod peer;

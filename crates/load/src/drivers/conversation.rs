@@ -24,6 +24,8 @@ pub enum HeardEvent {
     Refused(u32, String),
     Blocked(String),
     Unblocked,
+    Rest(u32),
+    MemberLost(String),
 }
 
 pub fn message(payload: &[u8]) -> HeardEvent {
@@ -128,6 +130,8 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
                 SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),
                 SessionEvent::Unblocked => HeardEvent::Unblocked,
+                SessionEvent::Rest(failed) => HeardEvent::Rest(failed),
+                SessionEvent::MemberLost(member) => HeardEvent::MemberLost(member.into()),
             });
         })?;
         assert!(taken <= self.pending.len(), "more was taken than there was");

@@ -1,4 +1,4 @@
-//! Kafka: a producer or a consumer of one topic, at one broker.
+//! Kafka: a producer or a consumer of one topic, at one broker, or at each broker of a cluster that it needs (`kafka/spread.rs`).
 //!
 //! Each client creates its topic if there is none. A producer sends a message at once, as a batch of
 //! its own; while `inflight` requests wait for their answers, it collects messages for one further
@@ -13,8 +13,9 @@
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
 //!
-//! Memory: 8 bytes for each request in flight, and up to a batch of collected messages.
+//! Memory: 20 bytes for each request in flight, and up to a batch of collected messages.
 
+mod brokers;
 mod consumer;
 mod group;
 mod member;
@@ -23,13 +24,16 @@ mod producer;
 mod refusal;
 mod removal;
 mod settings;
+mod setup;
+mod spread;
 
 pub use settings::KafkaSettings;
 
 use super::foreign_peer::foreign;
 use crate::session::{ClientSettings, ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError};
+use brokers::{Brokers, Lane};
 use consumer::{Consumer, FetchStop};
-use group::Progress;
+use group::{Alive, Progress};
 use member::Member;
 use names::{ClientNames, EXPECTED, GREETING};
 use producer::Producer;
@@ -37,10 +41,11 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
-    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, RequestFrame,
-    ResponseFrame, TopicAnswer, error_name,
+    self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, ResponseFrame,
+    TopicAnswer,
 };
-use refusal::{in_words, refused};
+use refusal::{check_login, check_mechanism, in_words, refused};
+use std::net::SocketAddr;
 
 /// Correlation of the requests that keep a connection open.
 const KEEP_ALIVE: i32 = -1;
@@ -96,6 +101,8 @@ pub struct Kafka {
     names: Box<ClientNames>,
     /// Address of the broker that it has connected to, if the server has several.
     at: Option<Box<str>>,
+    /// The brokers, if it has connections to several.
+    brokers: Option<Box<Brokers>>,
     part: Part,
     /// Calls for signs of life, of a producer.
     ticks: u16,
@@ -116,7 +123,13 @@ impl Session for Kafka {
     }
 
     fn new(settings: &KafkaSettings, spec: &ClientSpec) -> Self {
-        let names = ClientNames { client: (&*spec.name).into(), topic: (&*spec.topic).into(), is_given: spec.wild };
+        let names = ClientNames {
+            client: (&*spec.name).into(),
+            topic: (&*spec.topic).into(),
+            is_given: spec.wild,
+            is_spread: false,
+            to: 0,
+        };
         let part = match spec.role {
             Role::Subscriber => {
                 let group = spec.group.as_deref().filter(|_| settings.group.is_some());
@@ -131,6 +144,7 @@ impl Session for Kafka {
             has_created: false,
             names: Box::new(names),
             at: None,
+            brokers: None,
             part,
             ticks: 0,
             removes_group: false,
@@ -139,6 +153,30 @@ impl Session for Kafka {
 
     fn at(&mut self, address: &str) {
         self.at = Some(address.into());
+    }
+
+    /// Consumers of all partitions have several leaders, and so do producers that use them in turn; members of a group have
+    /// its coordinator as well.
+    fn spreads(settings: &KafkaSettings, role: Role) -> bool {
+        let reads = role == Role::Subscriber;
+        settings.partitions > 1 && (reads || settings.is_round_robin) || reads && settings.group.is_some()
+    }
+
+    fn among(&mut self, members: &[SocketAddr], place: usize) {
+        self.brokers = Some(Box::new(Brokers::new(members, place)));
+        (self.names.is_spread, self.names.to) = (true, place as u8);
+        if let Part::Producer(producer) = &mut self.part {
+            producer.spread(members.len());
+        }
+    }
+
+    fn owes(&self) -> bool {
+        matches!(&self.part, Part::Producer(producer) if producer.owes())
+    }
+
+    fn rested(&mut self, _: &KafkaSettings, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        self.ask_again(out);
+        Ok(())
     }
 
     fn open(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
@@ -165,6 +203,9 @@ impl Session for Kafka {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<usize, SessionError> {
+        if self.brokers.is_some() {
+            return self.input_spread(settings, bytes, out, heard);
+        }
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
@@ -174,7 +215,7 @@ impl Session for Kafka {
                 match stop {
                     FetchStop::More => return Ok(taken),
                     FetchStop::Held => self.rejoin(settings, out, heard),
-                    FetchStop::Other => {}
+                    FetchStop::Other | FetchStop::Ended => {}
                 }
             }
             let rest = &bytes[taken..];
@@ -183,7 +224,7 @@ impl Session for Kafka {
             match (frame.correlation, &mut self.part) {
                 (KEEP_ALIVE, _) => {}
                 (..GREETING, Part::Consumer(consumer)) => {
-                    if consumer.lives(&frame)? {
+                    if consumer.lives(&frame)? == Alive::Rejoins && consumer.fetching == 0 {
                         self.rejoin(settings, out, heard);
                     }
                 }
@@ -208,6 +249,9 @@ impl Session for Kafka {
         match &mut self.part {
             Part::Consumer(consumer) if consumer.member.is_some() => {
                 self.state = State::Group;
+                if self.brokers.is_some() {
+                    return self.search(out);
+                }
                 consumer.enter(&self.names, out);
             }
             _ => {
@@ -241,6 +285,9 @@ impl Session for Kafka {
     }
 
     fn keep_alive(&mut self, settings: &KafkaSettings, out: &mut Vec<u8>) {
+        if self.state == State::Fetching && !self.address_coordinator() {
+            return;
+        }
         match (&mut self.part, &settings.group) {
             (Part::Consumer(consumer), Some(group)) if self.state == State::Fetching => {
                 consumer.tick(group, &self.names, out);
@@ -250,7 +297,11 @@ impl Session for Kafka {
             (Part::Producer(_), Some(_)) if self.ticks < IDLE_TICKS => self.ticks += 1,
             (Part::Producer(_), _) => {
                 self.ticks = 0;
-                self.put(KEEP_ALIVE, KafkaRequest::ApiVersions, out);
+                let lanes = self.brokers.as_ref().map_or(1, |brokers| brokers.lanes.len()) as u8;
+                let is_up = |place: &u8| self.brokers.as_ref().is_none_or(|brokers| brokers.lane(*place) == Lane::Up);
+                for place in (0..lanes).filter(is_up) {
+                    self.names.put_to(place, KEEP_ALIVE, KafkaRequest::ApiVersions, out);
+                }
             }
         }
     }
@@ -261,7 +312,9 @@ impl Session for Kafka {
 
     /// Only groups have a farewell.
     fn close(&mut self, _: &KafkaSettings, _: &ClientSpec, out: &mut Vec<u8>) {
-        if let (State::Fetching, Part::Consumer(consumer)) = (self.state, &mut self.part) {
+        if self.address_coordinator()
+            && let (State::Fetching, Part::Consumer(consumer)) = (self.state, &mut self.part)
+        {
             consumer.leave(&self.names, out);
         }
     }
@@ -296,7 +349,7 @@ impl Session for Kafka {
 
 impl Kafka {
     fn put(&self, correlation: i32, request: KafkaRequest<'_>, out: &mut Vec<u8>) {
-        RequestFrame { correlation, client: self.names.client.as_bytes(), request }.put(out);
+        self.names.put(correlation, request, out);
     }
 
     fn ask(&mut self, state: State, request: KafkaRequest<'_>, out: &mut Vec<u8>) {
@@ -314,6 +367,11 @@ impl Kafka {
         self.state = State::Position;
         let Part::Consumer(consumer) = &mut self.part else { return false };
         let Some(partition) = consumer.asked() else { return false };
+        if let Some(brokers) = &mut self.brokers {
+            // Without its leader, it is asked for later.
+            let Some(place) = brokers.leader_up(partition) else { return true };
+            (self.names.to, brokers.asks_position) = (place, true);
+        }
         let time = consumer.from();
         let request = KafkaRequest::ListOffsets { topic: self.names.topic.as_bytes(), partition, time };
         self.put(GREETING, request, out);
@@ -335,6 +393,7 @@ impl Kafka {
                 self.ask_position(out);
             }
             Progress::Up => self.read_on(settings, out, heard),
+            Progress::Lost => self.seek(),
         }
         Ok(())
     }
@@ -343,7 +402,9 @@ impl Kafka {
     fn read_on(&mut self, settings: &KafkaSettings, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         let Part::Consumer(consumer) = &mut self.part else { return };
         let generation = consumer.begin_share();
-        consumer.fetch(settings, &self.names, out);
+        if self.brokers.is_none() {
+            consumer.fetch_at(settings, &self.names, 0, |_| true, out);
+        }
         self.state = State::Fetching;
         generation.into_iter().for_each(|generation| heard(SessionEvent::Assigned(generation)));
         heard(SessionEvent::Subscribed);
@@ -351,8 +412,9 @@ impl Kafka {
 
     /// Lets a member of a group join again.
     fn rejoin(&mut self, settings: &KafkaSettings, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+        let has_coordinator = self.address_coordinator();
         if let (Part::Consumer(consumer), Some(group)) = (&mut self.part, &settings.group)
-            && consumer.rejoin(group, &self.names, out, heard)
+            && consumer.rejoin(group, &self.names, has_coordinator, out, heard)
         {
             self.state = State::Group;
         }
@@ -387,29 +449,24 @@ impl Kafka {
             }
             KafkaResponse::Produce(answer) => {
                 if let Part::Producer(producer) = &mut self.part {
-                    producer.answered(settings, &self.names, (frame.correlation, &answer), out, heard)?;
+                    producer.answered(settings, &self.names, (0, frame.correlation, &answer), out, heard)?;
                 }
             }
             KafkaResponse::ApiVersions(error, lacks) => self.versions(settings, (error, lacks), out, heard)?,
-            KafkaResponse::SaslHandshake(NO_ERROR) => {
+            KafkaResponse::SaslHandshake(error) => {
+                check_mechanism(error)?;
                 self.ask(State::Login, KafkaRequest::SaslAuthenticate { login: settings.login() }, out);
             }
-            KafkaResponse::SaslHandshake(error) => {
-                return Err(SessionError::Denied(format!(
-                    "the broker takes no login with PLAIN ({}): enable this mechanism",
-                    error_name(error)
-                )));
-            }
-            KafkaResponse::SaslAuthenticate(NO_ERROR, _) => self.greeted(out, heard),
             KafkaResponse::SaslAuthenticate(error, words) => {
-                let said = in_words(error, words);
-                return Err(SessionError::Denied(format!("{said}: check user and password")));
+                check_login(error, words)?;
+                self.greeted(out, heard);
             }
             KafkaResponse::Metadata(answer) => {
-                if answer.error == NO_ERROR {
+                let may_lack = answer.error == wire::LEADER_NOT_AVAILABLE && self.knows_topic();
+                if answer.error == NO_ERROR || may_lack {
                     self.follow_leader(frame.body)?;
                 }
-                self.topic(settings, &answer, out, heard)?;
+                self.topic(settings, (&answer, frame.body), out, heard)?;
             }
             KafkaResponse::CreateTopics(answer) => self.created(&answer, out)?,
             KafkaResponse::InitProducerId(answer) => match (answer.error, &mut self.part) {
@@ -423,168 +480,6 @@ impl Kafka {
             _ => return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made")),
         }
         Ok(())
-    }
-
-    fn versions(
-        &mut self,
-        settings: &KafkaSettings,
-        (error, lacks): (i16, Option<KafkaApi>),
-        out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(SessionEvent<'_>),
-    ) -> Result<(), SessionError> {
-        let needs_login = settings.has_login();
-        let is_needed = |api: &KafkaApi| match api {
-            KafkaApi::SaslHandshake | KafkaApi::SaslAuthenticate => needs_login,
-            KafkaApi::InitProducerId => settings.is_idempotent(),
-            KafkaApi::FindCoordinator
-            | KafkaApi::JoinGroup
-            | KafkaApi::SyncGroup
-            | KafkaApi::Heartbeat
-            | KafkaApi::LeaveGroup
-            | KafkaApi::OffsetCommit
-            | KafkaApi::OffsetFetch
-            | KafkaApi::DescribeGroups
-            | KafkaApi::DeleteGroups => settings.group.is_some(),
-            _ => true,
-        };
-        if error != NO_ERROR {
-            return Err(refused("the question for its versions", error, None));
-        }
-        if let Some(api) = lacks.filter(is_needed) {
-            let (_, version) = api.key();
-            return Err(SessionError::Denied(format!(
-                "the broker does not take {api:?} in version {version}: pubmark needs Kafka 2.3 or later"
-            )));
-        }
-        if needs_login {
-            self.ask(State::Mechanism, KafkaRequest::SaslHandshake { mechanism: b"PLAIN" }, out);
-        } else {
-            self.greeted(out, heard);
-        }
-        Ok(())
-    }
-
-    /// Handles a broker that has accepted the client: asks for its topic, if it has one.
-    fn greeted(&mut self, out: &mut Vec<u8>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
-        match self.names.topic.is_empty() {
-            true => self.connected(heard),
-            false => self.ask_topic(out),
-        }
-    }
-
-    fn connected(&mut self, heard: &mut dyn FnMut(SessionEvent<'_>)) {
-        self.state = State::Connected;
-        heard(SessionEvent::Connected);
-    }
-
-    /// Goes on only at the broker that leads the topic, if the server has several.
-    fn follow_leader(&self, body: &[u8]) -> Result<(), SessionError> {
-        let Some(at) = self.at.as_deref() else { return Ok(()) };
-        let brokers = BrokerMap::decode(body).map_err(|why| foreign(EXPECTED, body, &why.0))?;
-        match brokers.first_leader() {
-            Some(leader) if leader != at => Err(SessionError::Elsewhere(leader)),
-            Some(_) => Ok(()),
-            None => Err(SessionError::Busy("no broker leads its topic".into())),
-        }
-    }
-
-    /// Handles what the broker knows of the topic: creates it if there is none, and waits for its
-    /// leader.
-    fn topic(
-        &mut self,
-        settings: &KafkaSettings,
-        answer: &MetadataAnswer<'_>,
-        out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(SessionEvent<'_>),
-    ) -> Result<(), SessionError> {
-        let is_whole = self.names.is_given || answer.partitions >= settings.partitions as u32;
-        let error = if answer.error == NO_ERROR && !is_whole { wire::LEADER_NOT_AVAILABLE } else { answer.error };
-        if settings.group.is_some() && answer.brokers > 1 {
-            return Err(SessionError::Denied(format!(
-                "the server has {} brokers, and the coordinator of a group may be another one than the leader of its \
-                 topic: use a server with one broker, or group = \"static\"",
-                answer.brokers
-            )));
-        }
-        match error {
-            NO_ERROR => match &mut self.part {
-                Part::Producer(producer) if settings.is_idempotent() && !producer.is_identified() => {
-                    self.ask(State::Identity, KafkaRequest::InitProducerId, out);
-                }
-                Part::Consumer(consumer) => {
-                    consumer.share(answer.partitions);
-                    self.connected(heard);
-                }
-                Part::Producer(_) => self.connected(heard),
-            },
-            wire::UNKNOWN_TOPIC_OR_PARTITION if self.names.is_given => {
-                return Err(SessionError::Denied(format!("there is no topic `{}`", self.names.topic)));
-            }
-            wire::UNKNOWN_TOPIC_OR_PARTITION if !self.has_created => {
-                (self.state, self.has_created) = (State::Creating, true);
-                let topic = self.names.topic.as_bytes();
-                let partitions = settings.partitions;
-                let request = KafkaRequest::CreateTopics { topic, partitions, timeout_ms: TOPIC_MS };
-                self.put(GREETING, request, out);
-            }
-            error @ (wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE) => {
-                self.try_again(error)?;
-                self.ask_topic(out);
-            }
-            error => return Err(refused("its topic", error, None)),
-        }
-        Ok(())
-    }
-
-    fn created(&mut self, answer: &TopicAnswer<'_>, out: &mut Vec<u8>) -> Result<(), SessionError> {
-        match answer.error {
-            NO_ERROR | wire::TOPIC_ALREADY_EXISTS => {
-                self.ask_topic(out);
-                Ok(())
-            }
-            error => Err(refused("a new topic", error, answer.words)),
-        }
-    }
-
-    /// Handles the position in a partition at which the consumer begins, unless it has one already.
-    fn position(
-        &mut self,
-        settings: &KafkaSettings,
-        error: i16,
-        offset: i64,
-        out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(SessionEvent<'_>),
-    ) -> Result<(), SessionError> {
-        match (error, &mut self.part) {
-            (NO_ERROR, Part::Consumer(consumer)) => {
-                consumer.begin(offset);
-                if self.ask_position(out) {
-                    return Ok(());
-                }
-                let Part::Consumer(consumer) = &mut self.part else { return Ok(()) };
-                match consumer.store_beginning(&self.names, out) {
-                    true => self.state = State::Group,
-                    false => self.read_on(settings, out, heard),
-                }
-                Ok(())
-            }
-            (wire::UNKNOWN_TOPIC_OR_PARTITION | wire::LEADER_NOT_AVAILABLE | wire::NOT_LEADER_OR_FOLLOWER, _) => {
-                self.try_again(error)?;
-                self.ask_position(out);
-                Ok(())
-            }
-            _ => Err(refused("the position of a consumer", error, None)),
-        }
-    }
-
-    /// Counts an answer that says that the topic is not ready.
-    fn try_again(&mut self, error: i16) -> Result<(), SessionError> {
-        self.tries += 1;
-        if self.tries < TRIES {
-            return Ok(());
-        }
-        self.tries = 0;
-        Err(refused("its topic", error, None))
     }
 }
 

@@ -7,7 +7,7 @@
 use super::connection::{ConnectionLoss, State};
 use super::errors::ShardError;
 use super::ramp::ATTEMPTS;
-use super::state::{Absence, DESCRIBED, Shard};
+use super::state::{Absence, Shard};
 use crate::clock;
 use crate::session::{Session, SessionError};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 256;
 const DIALS: usize = 16;
 /// Returns the pause after this many failed attempts of a client, ns. It is the same in
 /// every run, and differs between clients, so that they do not all reconnect at once.
-fn pause_ns(client: u32, failed: u32) -> Ns {
+pub(super) fn pause_ns(client: u32, failed: u32) -> Ns {
     let pause = (PAUSE << failed.min(16)).min(LONGEST_PAUSE);
     // Fibonacci hashing: the golden ratio spreads neighbouring numbers evenly.
     let spread = client.wrapping_add(failed).wrapping_mul(0x9E37_79B9);
@@ -91,13 +91,8 @@ impl<S: Session> Shard<'_, S> {
         if let Some(requests) = &mut self.outbound.requests {
             requests.forget(index);
         }
-        if self.away.losses.len() < DESCRIBED {
-            let at = Self::when(self.window.as_ref(), now);
-            let (id, why) = (self.ids[index], loss.text());
-            let how = format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase();
-            self.away.first_loss.get_or_insert_with(|| how.clone());
-            self.away.losses.push(how);
-        }
+        let (at, id, role) = (Self::when(self.window.as_ref(), now), self.ids[index], self.role);
+        self.away.note(|| format!("{role:?} {id} lost its connection{at}: {}", loss.text()).to_lowercase());
         if let ConnectionLoss::Session(SessionError::Limit(words)) = loss {
             self.limits.reached(words.clone());
         }
@@ -186,6 +181,26 @@ impl<S: Session> Shard<'_, S> {
         let failed = absence.failed;
         self.next_member(index);
         self.rest(index, clock::now() + pause_ns(self.ids[index], failed));
+    }
+
+    /// Lets sessions go on whose rest is over. Returns the instant at which the next one's is.
+    pub(super) fn end_rests(&mut self, now: Ns) -> Result<Ns, ShardError> {
+        while let Some(Reverse((until_ns, index))) = self.rests.peek().copied() {
+            if until_ns > now {
+                return Ok(until_ns);
+            }
+            self.rests.pop();
+            let connection = &mut self.connections[index as usize];
+            if matches!(connection.state, State::Waiting | State::Opening | State::Gone) {
+                continue;
+            }
+            self.answers.clear();
+            let asked = connection.session.rested(&self.settings, &mut self.answers).map_err(ConnectionLoss::Session);
+            if let Err(loss) = asked.and_then(|()| connection.write(&self.answers)) {
+                self.lost(index as usize, &loss)?;
+            }
+        }
+        Ok(Ns::MAX)
     }
 
     /// Begins the attempts that are due, and ends those that have taken too long. Returns

@@ -4,11 +4,13 @@
 //! before their end wait for it, so the event loop does not need to know about them.
 
 mod errors;
+mod member_streams;
 mod tls;
 mod websocket;
 mod wire;
 
 use crate::session::Session;
+use member_streams::{MemberSocket, MemberStreams};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
@@ -16,7 +18,8 @@ use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::units::Ns;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use tls::Tls;
 pub use tls::{Negotiated, TlsDial, TlsError};
 pub use websocket::{WebSocket, WebSocketDial};
@@ -117,9 +120,28 @@ impl ByteStream {
         Ok(ByteStream { wire, websocket: websocket.map(Box::new) })
     }
 
+    /// Begins to connect to the member of this place. Connections to others follow when something is written for them. The
+    /// client with this number among the connections, and among those that have a login of their own, is told of events.
+    pub fn dial_members(
+        dial: &Arc<Dial>,
+        epoll: &Arc<OwnedFd>,
+        place: usize,
+        (index, row): (usize, u32),
+    ) -> io::Result<ByteStream> {
+        let to = Arc::clone(dial);
+        let open = move |place| -> io::Result<Box<dyn MemberSocket>> {
+            Ok(Box::new(ByteStream::dial(&to, place, index, row)?))
+        };
+        let all = MemberStreams::open_first(Box::new(open), epoll, (place, dial.to.len()), index)?;
+        Ok(ByteStream { wire: RawStream::Members(Box::new(all)), websocket: None })
+    }
+
     /// Checks the result of connecting. If it succeeded, handshakes begin.
     pub fn connected(&mut self) -> io::Result<()> {
-        self.wire.stream().take_error()?.map_or(Ok(()), Err)?;
+        match &mut self.wire {
+            RawStream::Members(all) => return all.connected(),
+            wire => wire.stream().map_or(Ok(None), TcpStream::take_error)?.map_or(Ok(()), Err)?,
+        }
         self.flush()
     }
 
@@ -147,6 +169,7 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.negotiated(),
+            RawStream::Members(all) => all.any().and_then(MemberSocket::negotiated),
         }
     }
 
@@ -155,6 +178,7 @@ impl ByteStream {
         match &self.wire {
             RawStream::Plain(_) => None,
             RawStream::Tls(tls) => tls.handshake_ns(),
+            RawStream::Members(all) => all.any().and_then(MemberSocket::handshake_ns),
         }
     }
 
@@ -162,6 +186,12 @@ impl ByteStream {
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.wire.is_behind() || self.websocket.as_ref().is_some_and(|websocket| websocket.is_behind())
+    }
+
+    /// True if bytes for a member of a cluster wait here for the kernel, and more are accepted.
+    #[inline]
+    pub fn is_unsent(&self) -> bool {
+        self.wire.is_unsent()
     }
 
     /// Writes waiting bytes, as far as the kernel takes them.
@@ -183,15 +213,57 @@ impl ByteStream {
         if let Some(websocket) = &mut self.websocket {
             let _ = websocket.finish(&mut self.wire);
         }
-        if let RawStream::Tls(tls) = &mut self.wire {
-            let _ = tls.finish();
+        match &mut self.wire {
+            RawStream::Plain(_) => {}
+            RawStream::Tls(tls) => {
+                let _ = tls.finish();
+            }
+            RawStream::Members(all) => all.finish(),
         }
-        let _ = self.wire.stream().shutdown(std::net::Shutdown::Write);
+        let _ = self.wire.stream().map(|stream| stream.shutdown(std::net::Shutdown::Write));
     }
 }
 
 impl AsFd for ByteStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wire.stream().as_fd()
+        match &self.wire {
+            RawStream::Plain(stream) => stream.as_fd(),
+            RawStream::Tls(tls) => tls.stream().as_fd(),
+            RawStream::Members(all) => all.as_fd(),
+        }
+    }
+}
+
+impl MemberSocket for ByteStream {
+    fn connected(&mut self) -> io::Result<()> {
+        ByteStream::connected(self)
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        ByteStream::read(self, into).map(|(count, _)| count)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        ByteStream::write(self, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        ByteStream::flush(self)
+    }
+
+    fn is_behind(&self) -> bool {
+        ByteStream::is_behind(self)
+    }
+
+    fn finish(&mut self) {
+        ByteStream::finish(self);
+    }
+
+    fn negotiated(&self) -> Option<Negotiated> {
+        ByteStream::negotiated(self)
+    }
+
+    fn handshake_ns(&self) -> Option<Ns> {
+        ByteStream::handshake_ns(self)
     }
 }

@@ -160,6 +160,11 @@ impl<S: Session> Connection<S> {
         !self.pending.is_empty() || self.carrier.as_ref().is_some_and(ByteStream::is_behind)
     }
 
+    /// True if room in the kernel should be used.
+    pub fn is_flushable(&self) -> bool {
+        self.has_pending() || self.carrier.as_ref().is_some_and(ByteStream::is_unsent)
+    }
+
     /// Writes bytes; keeps what the kernel does not take.
     #[inline]
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionLoss> {

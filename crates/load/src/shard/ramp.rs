@@ -130,7 +130,13 @@ impl<S: Session> Shard<'_, S> {
         use epoll::EventFlags as Flags;
         let place = if self.ramp.dial.is_cluster { self.connections[index].place } else { self.ramp.place };
         self.connections[index].place = place;
-        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index, self.spec(index).row)?;
+        let (at, row) = (usize::from(place), self.spec(index).row);
+        if self.ramp.dial.is_cluster && S::spreads(&self.settings, self.role) {
+            let carrier = ByteStream::dial_members(&self.ramp.dial, &self.epoll, at, (index, row))?;
+            self.connections[index].carrier = Some(carrier);
+            return Ok(());
+        }
+        let carrier = ByteStream::dial(&self.ramp.dial, at, index, row)?;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.connections[index].carrier = Some(carrier);
@@ -150,8 +156,13 @@ impl<S: Session> Shard<'_, S> {
         connection.state = State::Greeting;
         self.answers.clear();
         if self.ramp.dial.is_cluster {
-            let to = self.ramp.dial.to.get(usize::from(connection.place));
-            to.into_iter().for_each(|to| connection.session.at(&to.to_string()));
+            match S::spreads(&self.settings, self.role) {
+                true => connection.session.among(&self.ramp.dial.to, usize::from(connection.place)),
+                false => {
+                    let to = self.ramp.dial.to.get(usize::from(connection.place));
+                    to.into_iter().for_each(|to| connection.session.at(&to.to_string()));
+                }
+            }
         }
         connection.session.open(&self.settings, &spec, &mut self.answers);
         match connection.write(&self.answers) {

@@ -18,7 +18,7 @@ use crate::control::{Counter, ThreadContext, ThreadReport};
 use crate::pacing::Pacer;
 use crate::session::Session;
 use crate::window::Window;
-pub use away::{Absence, Away, DESCRIBED};
+pub use away::{Absence, Away};
 pub use consumers::Consumers;
 pub use inbound::Inbound;
 pub use limits::ReachedLimits;
@@ -29,7 +29,8 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 pub use ramp::Ramp;
 use rustix::event::epoll;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -50,7 +51,7 @@ pub struct Shard<'a, S: Session> {
     pub prefix: String,
     pub settings: S::Settings,
     pub connections: Vec<Connection<S>>,
-    pub epoll: OwnedFd,
+    pub epoll: Arc<OwnedFd>,
     pub notifier: Notifier,
     pub events: Vec<epoll::Event>,
     pub buffer: Vec<u8>,
@@ -91,6 +92,8 @@ pub struct Shard<'a, S: Session> {
     /// The reason why the run cannot begin, once it is known.
     pub failure: Option<ShardError>,
     pub away: Away,
+    /// When sessions that rest go on: instant, and connection.
+    pub rests: BinaryHeap<Reverse<(Ns, u32)>>,
     /// Connections of its publishers, if they have last wills.
     pub wills: Option<WillConnections>,
     /// Remarks on the beginning of the run, for the verdict.

@@ -8,8 +8,6 @@ use crate::link::Link;
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 
-/// Option of Kafka with the number of partitions of a topic.
-const PARTITIONS: &str = "partitions";
 /// Option of Redis with the number of replicas that must have a message before it is acknowledged.
 const WAIT_REPLICAS: &str = "wait_replicas";
 /// Option of Redis with the number of Sentinels that agree on a fail-over.
@@ -36,10 +34,6 @@ pub fn can_cluster(system: &System, options: &Options, faults: &Script, link: Op
         }
         if link.is_some() {
             return refuse("has no single address before which a link could be".into(), "leave the link's keys out");
-        }
-        if options.number(PARTITIONS) > 1 {
-            let why = "spreads the leaders of partitions over its members, and a client of pubmark connects to one";
-            return refuse(why.into(), "set partitions = 1, or members = 1");
         }
     }
     if let Some(cluster) = system.server.as_ref().filter(|_| !is_attached).and_then(|server| server.cluster.as_ref()) {

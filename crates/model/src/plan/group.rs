@@ -1,6 +1,5 @@
 //! Where a coordinator can share out partitions among the members of a group, and where members can be killed.
 
-use crate::cluster::members_of;
 use crate::diagnostic::Diagnostic;
 use crate::fault::{Act, Script};
 use crate::kafka_group::GroupSettings;
@@ -21,8 +20,7 @@ pub(super) fn can_kill_share(faults: &Script, workload: &Workload) -> Result<(),
     }
 }
 
-/// Checks that the subscribers are a group, that one broker has both its topic and its coordinator, and that nothing is
-/// set that has no effect.
+/// Checks that the subscribers are a group, and that nothing is set that has no effect.
 pub(super) fn can_coordinate(system: &System, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
     if system.protocol() != Some(Protocol::Kafka) {
         return Ok(());
@@ -41,13 +39,6 @@ pub(super) fn can_coordinate(system: &System, workload: &Workload, options: &Opt
         return refuse(
             "options.group = \"coordinator\": late subscribers would wait for the members that they replace".into(),
             "leave `subscribers_start` out, or set options.group = \"static\"",
-        );
-    }
-    if members_of(options) > 1 {
-        return refuse(
-            "options.group = \"coordinator\": the coordinator of a group may be another broker than the leader of its topic"
-                .into(),
-            "set members = 1, or options.group = \"static\"",
         );
     }
     Ok(())

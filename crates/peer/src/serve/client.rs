@@ -13,6 +13,8 @@ const LONGEST_BYTES: usize = 64 << 20;
 /// A connection.
 pub struct PeerConnection<S> {
     pub stream: TcpStream,
+    /// Place of the member at whose port it was accepted.
+    pub place: usize,
     pub speech: S,
     /// Input not parsed yet.
     pub partial: Vec<u8>,
@@ -30,9 +32,10 @@ pub struct PeerConnection<S> {
 }
 
 impl<S: Speech> PeerConnection<S> {
-    pub fn new(stream: TcpStream, speech: S, mute_until: Ns) -> PeerConnection<S> {
+    pub fn new(stream: TcpStream, speech: S, mute_until: Ns, place: usize) -> PeerConnection<S> {
         PeerConnection {
             stream,
+            place,
             speech,
             partial: Vec::new(),
             out: Vec::new(),

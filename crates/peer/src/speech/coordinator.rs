@@ -2,6 +2,7 @@
 //!
 //! It has no clock. A member that is dead is removed when its connection ends.
 
+use super::members::PeerMembers;
 use pubmark_model::units::Ns;
 use pubmark_wire::kafka::{
     ILLEGAL_GENERATION, MEMBER_ID_REQUIRED, Membership, NO_ERROR, NO_OFFSET, NON_EMPTY_GROUP, REBALANCE_IN_PROGRESS,
@@ -106,6 +107,8 @@ pub struct Coordinator {
     topics: HashMap<Box<[u8]>, u32>,
     groups: HashMap<Box<[u8]>, Group>,
     named: u32,
+    /// The members of the server.
+    pub cluster: PeerMembers,
 }
 
 impl Coordinator {

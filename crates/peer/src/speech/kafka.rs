@@ -4,9 +4,11 @@
 //!
 //! A member of a consumer group reads from the offset that it asks for, of what the script keeps.
 
+mod cluster;
 mod member;
 
 use super::coordinator::Coordinator;
+use super::members::Leaving;
 use super::protocol::{Ask, Hub, KeptWill, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
@@ -14,10 +16,10 @@ use member::PeerMember;
 use pubmark_wire::Malformed;
 use pubmark_wire::kafka::{
     BATCH_BYTES, CoordinatorAnswer, CreatedId, EARLIEST, FetchHead, FetchPartition, GzipReader, IdentifierList,
-    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, POLICY_VIOLATION, PartitionAnswer,
-    RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer, UNKNOWN_SERVER_ERROR,
-    UNKNOWN_TOPIC_OR_PARTITION, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_identifier,
-    put_record, put_stored,
+    KafkaRecord, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, NOT_LEADER_OR_FOLLOWER,
+    POLICY_VIOLATION, PartitionAnswer, RecordBatch, RequestFrame, SASL_AUTHENTICATION_FAILED, StoredList, TopicAnswer,
+    UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched,
+    put_identifier, put_record, put_stored,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -50,11 +52,15 @@ pub struct KafkaServer {
     /// Messages received on the connection.
     published: u64,
     coordinator: Rc<RefCell<Coordinator>>,
+    /// Place of the member that has accepted it.
+    place: usize,
     /// Its membership in a group.
     member: Option<Box<PeerMember>>,
     /// The topic that it reads.
     topic: Box<[u8]>,
     fetch: Option<OpenFetch>,
+    /// In a cluster, the end of the wait of fetches.
+    patience: cluster::Patience,
     kept: Vec<KeptRecords>,
     kept_bytes: usize,
 }
@@ -68,9 +74,11 @@ impl Speech for KafkaServer {
             script: Rc::default(),
             published: 0,
             coordinator: Rc::default(),
+            place: 0,
             member: None,
             topic: Box::default(),
             fetch: None,
+            patience: cluster::Patience::default(),
             kept: Vec::new(),
             kept_bytes: 0,
         }
@@ -80,8 +88,8 @@ impl Speech for KafkaServer {
         self.script = script.clone();
     }
 
-    fn share(&mut self, coordinator: &Rc<RefCell<Coordinator>>) {
-        self.coordinator = coordinator.clone();
+    fn share(&mut self, coordinator: &Rc<RefCell<Coordinator>>, place: usize) {
+        (self.coordinator, self.place) = (coordinator.clone(), place);
     }
 
     /// Tells the others of a group that a member is gone.
@@ -109,6 +117,9 @@ impl Speech for KafkaServer {
     fn deliver(&mut self, token: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
         if let Some(member) = self.member.as_mut().filter(|member| member.hears(token)) {
             return member.woken(token, &mut self.coordinator.borrow_mut(), out);
+        }
+        if self.patience.ends(token) {
+            return self.end_fetch(out);
         }
         let partition = token as i32;
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.partition == partition && kept.skip > 0) {
@@ -142,6 +153,10 @@ impl KafkaServer {
             }
             KafkaRequest::Metadata { topic } => {
                 let partitions = self.coordinator.borrow().partitions(topic);
+                if partitions > 0 && self.coordinator.borrow().cluster.are_several() {
+                    cluster::put_map(&self.coordinator.borrow().cluster, (frame.correlation, topic), partitions, out);
+                    return Ok(None);
+                }
                 let error = if partitions > 0 { NO_ERROR } else { UNKNOWN_TOPIC_OR_PARTITION };
                 KafkaResponse::Metadata(MetadataAnswer { topic, error, partitions, brokers: 1 })
             }
@@ -159,8 +174,9 @@ impl KafkaServer {
             KafkaRequest::SaslHandshake { .. } => KafkaResponse::SaslHandshake(NO_ERROR),
             KafkaRequest::SaslAuthenticate { .. } => KafkaResponse::SaslAuthenticate(SASL_AUTHENTICATION_FAILED, None),
             // Nothing is kept of a topic when its consumers come.
-            KafkaRequest::ListOffsets { topic, partition, .. } if self.member.is_some() => {
-                let answer = PartitionAnswer { topic, partition, error: NO_ERROR, offset: 0, words: None };
+            KafkaRequest::ListOffsets { topic, partition, .. } if self.member.is_some() || self.is_in_cluster() => {
+                let error = self.leads(partition);
+                let answer = PartitionAnswer { topic, partition, error, offset: 0, words: None };
                 KafkaResponse::ListOffsets(answer)
             }
             KafkaRequest::ListOffsets { topic, partition, time } => {
@@ -181,8 +197,16 @@ impl KafkaServer {
             }
             KafkaRequest::Fetch { limits, topic, partitions } => {
                 let positions: Vec<(i32, i64)> = partitions.iter().collect();
-                if self.member.is_some() {
+                if let Some((partition, _)) = positions.iter().find(|(partition, _)| self.leads(*partition) != NO_ERROR)
+                {
+                    cluster::put_moved((frame.correlation, topic), *partition, out);
+                    return Ok(None);
+                }
+                if self.member.is_some() || self.is_in_cluster() {
                     self.read_from(topic, &positions, hub);
+                }
+                if self.is_in_cluster() {
+                    self.patience.begin(&self.coordinator, limits.max_wait_ms, hub);
                 }
                 let max_bytes = limits.max_bytes.max(0) as usize;
                 self.fetch = Some(OpenFetch { correlation: frame.correlation, positions, max_bytes });
@@ -193,8 +217,16 @@ impl KafkaServer {
                 return Ok(None);
             }
             KafkaRequest::Produce { acks, topic, partition, records, .. } => {
+                if self.leads(partition) != NO_ERROR {
+                    let error = self.leads(partition);
+                    let moved = PartitionAnswer { topic, partition, error, offset: -1, words: None };
+                    return Ok(Some(KafkaResponse::Produce(moved)));
+                }
                 let to = of_partition(topic, partition);
                 let answer = self.produce(&to, records, if acks == 0 { 0 } else { 1 }, hub)?;
+                if self.goes_away(hub) {
+                    return Ok(None);
+                }
                 let (error, words) = match answer {
                     PublisherAnswer::Acknowledged => (NO_ERROR, None),
                     PublisherAnswer::Refused => (POLICY_VIOLATION, Some(REFUSAL.as_bytes())),
@@ -288,6 +320,31 @@ impl KafkaServer {
     }
 }
 
+/// Its member of a cluster.
+impl KafkaServer {
+    fn is_in_cluster(&self) -> bool {
+        self.coordinator.borrow().cluster.are_several()
+    }
+
+    /// Returns the error of a request about a partition, unless its broker leads it.
+    fn leads(&self, partition: i32) -> i16 {
+        let all = self.coordinator.borrow();
+        let is_here = !all.cluster.are_several() || all.cluster.leader(partition as u32) == Some(self.place);
+        if is_here { NO_ERROR } else { NOT_LEADER_OR_FOLLOWER }
+    }
+
+    /// Lets the broker be away, if the script says so and its instant is over.
+    fn goes_away(&mut self, hub: &mut Hub<'_>) -> bool {
+        let next = self.coordinator.borrow().cluster.next_absence(self.place, &self.script.away).copied();
+        let Some(away) = next else { return false };
+        let is_due = hub(Ask::Reached(away.from.0)).answer == PublisherAnswer::Acknowledged;
+        if is_due {
+            hub(Ask::Leave(Leaving { place: self.place, for_ns: away.length.0 }));
+        }
+        is_due
+    }
+}
+
 /// Requests of members of consumer groups.
 impl KafkaServer {
     fn of_group(&mut self, frame: &RequestFrame<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
@@ -295,7 +352,8 @@ impl KafkaServer {
         let all = self.coordinator.clone();
         let response = match frame.request {
             KafkaRequest::FindCoordinator(_) => {
-                KafkaResponse::FindCoordinator(CoordinatorAnswer { error: NO_ERROR, words: None, node: 0 })
+                let node = cluster::coordinator(&all.borrow().cluster);
+                KafkaResponse::FindCoordinator(CoordinatorAnswer { error: NO_ERROR, words: None, node })
             }
             KafkaRequest::JoinGroup(join) => {
                 self.stop_reading(hub);

@@ -1,6 +1,7 @@
 //! Interface of the peer's protocols.
 
 use super::coordinator::Coordinator;
+use super::members::Leaving;
 use crate::routes::{Address, Filter, KeptAddress};
 use crate::script::PeerScript;
 use pubmark_model::units::Ns;
@@ -34,6 +35,8 @@ pub enum Ask<'a> {
     Wake(&'a [u8], Ns),
     /// Say whether this instant is over, ns from the origin (see [`crate::script::Stall`]): acknowledge it then.
     Reached(Ns),
+    /// Let a member of the cluster be away.
+    Leave(Leaving),
 }
 
 /// Answer to the publisher of a message.
@@ -85,8 +88,8 @@ pub trait Speech: Sized {
     /// Does nothing by default.
     fn obey(&mut self, _script: &Rc<PeerScript>) {}
 
-    /// Passes what all connections share. Does nothing by default.
-    fn share(&mut self, _coordinator: &Rc<RefCell<Coordinator>>) {}
+    /// Passes what all connections share, and the place of the member that has accepted this one. Does nothing by default.
+    fn share(&mut self, _coordinator: &Rc<RefCell<Coordinator>>, _place: usize) {}
 
     /// Appends the server's greeting, if the protocol has one. Returns whether the connection is then over.
     fn greet(&mut self, out: &mut Vec<u8>) -> bool;

@@ -1,6 +1,7 @@
 //! Brokers and leaders in an answer about topics.
 
-use super::read::Fields;
+use super::error::{LEADER_NOT_AVAILABLE, NO_ERROR};
+use super::read::{Fields, close_length, put_i16, put_i32, put_some_text, put_text};
 use crate::Malformed;
 
 /// Fewest bytes of a broker in the answer.
@@ -15,8 +16,8 @@ const PARTITION_BYTES: usize = 2 + 4 + 4 + 4 + 4;
 pub struct BrokerMap<'a> {
     /// Number, host and port of each broker.
     pub brokers: Vec<(i32, &'a [u8], u16)>,
-    /// By partition, over all topics: the number of the broker that leads it, negative if none does.
-    pub leaders: Vec<i32>,
+    /// Each partition, over all topics, and the number of the broker that leads it, negative if none does.
+    pub leaders: Vec<(i32, i32)>,
 }
 
 impl<'a> BrokerMap<'a> {
@@ -37,8 +38,8 @@ impl<'a> BrokerMap<'a> {
         for _ in 0..fields.count(TOPIC_BYTES)? {
             let (_error, _topic, _internal) = (fields.i16()?, fields.some_text()?, fields.i8()?);
             for _ in 0..fields.count(PARTITION_BYTES)? {
-                let (_error, _partition) = (fields.i16()?, fields.i32()?);
-                map.leaders.push(fields.i32()?);
+                let (_error, partition, leader) = (fields.i16()?, fields.i32()?, fields.i32()?);
+                map.leaders.push((partition, leader));
                 for _ in 0..2 {
                     let replicas = fields.count(4)?;
                     fields.take(4 * replicas)?;
@@ -48,9 +49,39 @@ impl<'a> BrokerMap<'a> {
         Ok(map)
     }
 
-    /// Returns the address (`host:port`) of the broker that leads the first partition; `None` if nobody does.
-    pub fn first_leader(&self) -> Option<String> {
-        let leader = *self.leaders.first()?;
+    /// Appends the answer to a request with this correlation for a topic, whose leaders these are: a partition without one
+    /// has the error LEADER_NOT_AVAILABLE.
+    pub fn put(&self, correlation: i32, topic: &[u8], out: &mut Vec<u8>) {
+        put_i32(out, 0);
+        let at = out.len();
+        for number in [correlation, 0, self.brokers.len() as i32] {
+            put_i32(out, number);
+        }
+        for (id, host, port) in &self.brokers {
+            put_i32(out, *id);
+            put_text(out, host);
+            put_i32(out, (*port).into());
+            put_some_text(out, None);
+        }
+        put_some_text(out, None);
+        put_i32(out, 0);
+        put_i32(out, 1);
+        put_i16(out, NO_ERROR);
+        put_text(out, topic);
+        out.push(0);
+        put_i32(out, self.leaders.len() as i32);
+        for (partition, leader) in &self.leaders {
+            put_i16(out, if *leader < 0 { LEADER_NOT_AVAILABLE } else { NO_ERROR });
+            for number in [*partition, *leader, 0, 0] {
+                put_i32(out, number);
+            }
+        }
+        close_length(out, at);
+    }
+
+    /// Returns the address (`host:port`) of the broker that leads this partition; `None` if nobody does.
+    pub fn leader_of(&self, partition: i32) -> Option<String> {
+        let (_, leader) = *self.leaders.iter().find(|(number, _)| *number == partition)?;
         let (_, host, port) = self.brokers.iter().find(|(id, _, _)| *id == leader)?;
         Some(format!("{}:{port}", String::from_utf8_lossy(host)))
     }
@@ -82,8 +113,8 @@ mod tests {
         let body = answer();
         let map = BrokerMap::decode(&body).unwrap();
         assert_eq!(map.brokers, [(1, &b"h"[..], 9_092), (2, &b"h"[..], 9_093)]);
-        assert_eq!(map.leaders, [2, -1]);
-        assert_eq!(map.first_leader().as_deref(), Some("h:9093"));
+        assert_eq!(map.leaders, [(0, 2), (1, -1)]);
+        assert_eq!((map.leader_of(0).as_deref(), map.leader_of(1)), (Some("h:9093"), None));
         for length in 0..body.len() {
             assert!(BrokerMap::decode(&body[..length]).is_err(), "{length}");
         }

@@ -7,9 +7,14 @@ use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
 use pubmark_wire::kafka::{
-    EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, NO_OFFSET, ResponseFrame, put_fetch,
+    self as wire, EARLIEST, FetchItem, FetchReader, GzipReader, KafkaRecord, LATEST, NO_ERROR, NO_OFFSET,
+    ResponseFrame, put_fetch,
 };
+use smallvec::SmallVec;
 use std::cell::RefCell;
+
+/// Partitions of one fetch that take no allocation.
+const SPREAD: usize = pubmark_model::wire_protocol::MOST_PARTITIONS as usize;
 
 thread_local! {
     /// The consumers of a thread share it.
@@ -31,6 +36,8 @@ pub(super) enum FetchStop {
     Held,
     /// The next answer is to another request.
     Other,
+    /// The answer to a fetch of one of several brokers has ended.
+    Ended,
 }
 
 /// The consumer of some partitions of a topic: every one from its first on, at a distance, or those that its group
@@ -47,8 +54,12 @@ pub(super) struct Consumer {
     turn: u32,
     /// True if it reads from the beginning of partitions.
     replays: bool,
-    /// True if a fetch is unanswered.
-    pub(super) is_fetching: bool,
+    /// Brokers that have not answered a fetch: one bit for the place of each.
+    pub(super) fetching: u16,
+    /// Partitions that a broker does not lead any more, one bit for each.
+    moved: u64,
+    /// True if it has been connected before.
+    pub(super) has_connected: bool,
     /// Its membership in a group that a coordinator leads.
     pub(super) member: Option<Box<Member>>,
 }
@@ -66,7 +77,9 @@ impl Consumer {
             place: 0,
             turn: 0,
             replays,
-            is_fetching: false,
+            fetching: 0,
+            moved: 0,
+            has_connected: false,
             member,
         }
     }
@@ -117,33 +130,61 @@ impl Consumer {
 
     /// Forgets the connection.
     pub(super) fn resume(&mut self) {
-        (self.reader, self.place, self.is_fetching) = (FetchReader::default(), 0, false);
+        (self.reader, self.place, self.fetching, self.has_connected) = (FetchReader::default(), 0, 0, true);
     }
 
     pub(super) fn announced(&self, rest: &[u8]) -> u64 {
         self.reader.announced(rest)
     }
 
-    /// Appends the next fetch, if it has partitions.
-    pub(super) fn fetch(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
-        let count = self.positions.len();
-        self.place = 0;
-        self.is_fetching = count > 0;
-        if count == 0 {
+    /// Appends the next fetch for the broker at this place, if it has such partitions and is not asked for any already.
+    pub(super) fn fetch_at(
+        &mut self,
+        settings: &KafkaSettings,
+        names: &ClientNames,
+        place: u8,
+        mut is_here: impl FnMut(i32) -> bool,
+        out: &mut Vec<u8>,
+    ) {
+        let (bit, count, turn) = (1u16 << (place & 15), self.positions.len(), self.turn as usize);
+        let is_any = self.positions.iter().any(|position| is_here(position.partition));
+        if !is_any || self.fetching & bit != 0 {
             return;
         }
-        let turn = self.turn as usize;
-        let positions = (0..count).map(|index| {
+        (self.fetching, self.place) = (self.fetching | bit, 0);
+        let (client, topic) = (names.client.as_bytes(), names.topic.as_bytes());
+        let in_turn = (0..count).map(|index| {
             let position = &self.positions[(turn + index) % count];
             (position.partition, position.next.max(0))
         });
-        put_fetch(out, GREETING, names.client.as_bytes(), settings.fetch, names.topic.as_bytes(), positions);
+        if names.is_spread {
+            let here: SmallVec<[(i32, i64); SPREAD]> = in_turn.filter(|(partition, _)| is_here(*partition)).collect();
+            names.front(place, out);
+            put_fetch(out, GREETING, client, settings.fetch, topic, here.into_iter());
+        } else {
+            put_fetch(out, GREETING, client, settings.fetch, topic, in_turn);
+        }
         self.turn = ((turn + 1) % count) as u32;
+    }
+
+    /// Notes that the broker at this place has answered a fetch, or never will.
+    pub(super) fn fetched(&mut self, place: u8) {
+        self.fetching &= !(1 << (place & 15));
+    }
+
+    /// Returns the partitions that a broker does not lead any more, one bit for each, once.
+    pub(super) fn take_moved(&mut self) -> u64 {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// True if the answer to a fetch is arriving.
+    pub(super) fn is_within(&self) -> bool {
+        !self.reader.is_between()
     }
 
     /// True if the next answer is to another request than a fetch, or if that cannot be known yet.
     fn next_is_other(&self, rest: &[u8]) -> Option<FetchStop> {
-        if self.member.is_none() || !self.reader.is_between() {
+        if self.member.is_none() || self.is_within() {
             return None;
         }
         match ResponseFrame::correlation(rest) {
@@ -192,7 +233,9 @@ impl Consumer {
                         return Err(foreign(EXPECTED, rest, "the answer is about a partition that was not asked for"));
                     };
                     self.place = place;
-                    if partition.error != NO_ERROR {
+                    if names.is_spread && is_moved(partition.error) {
+                        self.moved |= 1 << (partition.partition & 63);
+                    } else if partition.error != NO_ERROR {
                         return Err(refused("a fetch", partition.error, None));
                     }
                     if settings.is_round_robin {
@@ -208,11 +251,14 @@ impl Consumer {
                         position.next = position.next.max(next);
                     }
                 }
-                Some(FetchItem::End) if self.is_held() => {
-                    self.is_fetching = false;
-                    return Ok((taken, FetchStop::Held));
+                Some(FetchItem::End) if names.is_spread => return Ok((taken, FetchStop::Ended)),
+                Some(FetchItem::End) => {
+                    self.fetched(0);
+                    if self.is_held() {
+                        return Ok((taken, FetchStop::Held));
+                    }
+                    self.fetch_at(settings, names, 0, |_| true, out);
                 }
-                Some(FetchItem::End) => self.fetch(settings, names, out),
             }
         }
     }
@@ -248,4 +294,15 @@ impl Consumer {
             Ok(())
         })
     }
+}
+
+/// True if the error of a partition says that another broker leads it, or will.
+fn is_moved(error: i16) -> bool {
+    matches!(
+        error,
+        wire::NOT_LEADER_OR_FOLLOWER
+            | wire::LEADER_NOT_AVAILABLE
+            | wire::UNKNOWN_TOPIC_OR_PARTITION
+            | wire::REPLICA_NOT_AVAILABLE
+    )
 }

@@ -26,6 +26,19 @@ pub(super) enum Progress {
     Position,
     /// It may read.
     Up,
+    /// The broker does not answer for the group any more, and others may.
+    Lost,
+}
+
+/// Consequence of an answer for a member that has its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alive {
+    /// None.
+    Stays,
+    /// It has to join again, once its fetches are answered.
+    Rejoins,
+    /// The broker does not answer for the group now.
+    Lost,
 }
 
 impl Consumer {
@@ -97,6 +110,7 @@ impl Consumer {
                 }
                 member.join(settings, names, out);
             }
+            Standing::NotReady if names.is_spread => return Ok(Progress::Lost),
             Standing::NotReady if member.rest(names, out) => {}
             Standing::NotReady | Standing::Refused => return Err(busy()),
         }
@@ -172,8 +186,8 @@ impl Consumer {
         }
     }
 
-    /// Handles the answer to a heartbeat, a commit or a farewell. Returns true if the member has to join again now.
-    pub(super) fn lives(&mut self, frame: &ResponseFrame<'_>) -> Result<bool, SessionError> {
+    /// Handles the answer to a heartbeat, a commit or a farewell. Returns what follows for the member.
+    pub(super) fn lives(&mut self, frame: &ResponseFrame<'_>) -> Result<Alive, SessionError> {
         let api = match frame.correlation {
             HEARTBEAT => KafkaApi::Heartbeat,
             COMMIT => KafkaApi::OffsetCommit,
@@ -181,13 +195,14 @@ impl Consumer {
             _ => return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made")),
         };
         let (KafkaResponse::Heartbeat(error) | KafkaResponse::OffsetCommit(error)) = decoded(api, frame)? else {
-            return Ok(false);
+            return Ok(Alive::Stays);
         };
         let Some(member) = self.member.as_deref_mut().filter(|member| member.step == Step::Up) else {
-            return Ok(false);
+            return Ok(Alive::Stays);
         };
         match Member::standing(error) {
-            Standing::Good | Standing::NotReady => return Ok(false),
+            Standing::Good => return Ok(Alive::Stays),
+            Standing::NotReady => return Ok(Alive::Lost),
             Standing::Rebalance => {}
             Standing::Over => {
                 member.may_commit = false;
@@ -198,7 +213,7 @@ impl Consumer {
             Standing::Refused => return Err(refused("a member of a group", error, None)),
         }
         member.must_join = true;
-        Ok(!self.is_fetching)
+        Ok(Alive::Rejoins)
     }
 
     /// True if it asks for no more records until it has a new share.
@@ -206,21 +221,32 @@ impl Consumer {
         self.member.as_ref().is_some_and(|member| member.must_join || member.has_left)
     }
 
-    /// Gives up its partitions and joins the group again. Returns false if it has left.
+    /// Begins to join again, at a coordinator that is not known yet.
+    pub(super) fn step_back(&mut self) {
+        if let Some(member) = &mut self.member {
+            (member.step, member.must_join, member.may_commit) = (Step::Coordinator, false, false);
+        }
+    }
+
+    /// Gives up its partitions and joins the group again, or waits for its coordinator. Returns false if it has left.
     pub(super) fn rejoin(
         &mut self,
         settings: &GroupSettings,
         names: &ClientNames,
+        has_coordinator: bool,
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> bool {
         let Some(member) = self.member.as_deref().filter(|member| !member.has_left) else { return false };
-        if member.may_commit {
+        if member.may_commit && has_coordinator {
             self.commit(names, COMMIT, out);
         }
         heard(SessionEvent::Revoked);
         self.assign(Vec::new());
-        self.member.iter_mut().for_each(|member| member.join(settings, names, out));
+        match &mut self.member {
+            Some(member) if has_coordinator => member.join(settings, names, out),
+            _ => self.step_back(),
+        }
         true
     }
 

@@ -3,8 +3,8 @@
 use super::names::{ClientNames, GREETING};
 use pubmark_model::kafka_group::GroupSettings;
 use pubmark_wire::kafka::{
-    self as wire, FetchLimits, JoinRequest, KafkaApi, KafkaRequest, Membership, NO_ERROR, RequestFrame, ShareList,
-    put_assigned, put_fetch, put_share, put_subscription,
+    self as wire, FetchLimits, JoinRequest, KafkaApi, KafkaRequest, Membership, NO_ERROR, ShareList, put_assigned,
+    put_fetch, put_share, put_subscription,
 };
 
 /// Correlations of the requests that are sent while a fetch is under way.
@@ -106,7 +106,7 @@ impl Member {
 
     /// Appends a request.
     pub(super) fn put(names: &ClientNames, correlation: i32, request: KafkaRequest<'_>, out: &mut Vec<u8>) {
-        RequestFrame { correlation, client: names.client.as_bytes(), request }.put(out);
+        names.put(correlation, request, out);
     }
 
     pub(super) fn membership(&self) -> Membership<'_> {

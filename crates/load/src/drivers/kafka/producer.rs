@@ -1,5 +1,6 @@
 //! A producer: its requests in flight, and the messages that it collects meanwhile.
 
+use super::brokers::NOBODY;
 use super::names::{ClientNames, EXPECTED};
 use super::refusal::{in_words, is_limit};
 use super::settings::KafkaSettings;
@@ -24,11 +25,23 @@ thread_local! {
 }
 
 /// Messages with consecutive sequences in one batch.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Span {
     first: u32,
     count: u32,
     partition: i32,
+    /// Number of the first message among those of an idempotent producer in the partition; negative before it is sent.
+    number: i32,
+    /// Number of the batch in the order of sending, from 1; 0 before it is sent.
+    serial: u32,
+}
+
+const NO_MESSAGES: Span = Span { first: 0, count: 0, partition: 0, number: -1, serial: 0 };
+
+/// Requests to one broker that are in flight, and the correlation of the first one.
+struct Flight {
+    first: u32,
+    requests: VecDeque<Span>,
 }
 
 impl Span {
@@ -40,10 +53,19 @@ impl Span {
 
 /// The producer for a topic.
 pub(super) struct Producer {
-    /// Correlation of the first request in flight.
-    first: u32,
-    /// Requests in flight.
-    requests: VecDeque<Span>,
+    /// Requests in flight, by the place of the broker: there is one, unless the producer is spread.
+    flights: Box<[Flight]>,
+    /// By partition: place of its leader if it takes requests, else [`NOBODY`]. Empty unless the producer is spread.
+    routes: Vec<u8>,
+    /// Batches that have been sent.
+    serial: u32,
+    /// Requests of one broker that may be unanswered, and number of partitions.
+    inflight: usize,
+    partitions: u8,
+    /// True once a partition may have batches at two brokers.
+    has_moved: bool,
+    /// True if it has been connected to a cluster before.
+    pub(super) has_connected: bool,
     /// Messages that are collected for the next batch, as records.
     waiting: Span,
     records: Vec<u8>,
@@ -58,7 +80,7 @@ pub(super) struct Producer {
     /// Number of messages in requests in flight, and in those to be sent again.
     open: usize,
     /// Partition of its next batch.
-    partition: i32,
+    pub(super) partition: i32,
     /// Its identity, if it is idempotent, and the number of its next message in each partition.
     identity: ProducerIdentity,
     numbers: Box<[i32]>,
@@ -68,9 +90,14 @@ impl Producer {
     /// Makes the producer of this number.
     pub(super) fn new(settings: &KafkaSettings, id: u32) -> Producer {
         Producer {
-            first: 1,
-            requests: VecDeque::new(),
-            waiting: Span::default(),
+            flights: flights(1),
+            routes: Vec::new(),
+            inflight: if settings.is_acknowledged() { settings.inflight } else { usize::MAX },
+            partitions: settings.partitions as u8,
+            serial: 0,
+            has_moved: false,
+            has_connected: false,
+            waiting: NO_MESSAGES,
             records: Vec::new(),
             batch: 0,
             has_begun: false,
@@ -92,12 +119,21 @@ impl Producer {
         self.numbers = vec![0; settings.partitions as usize].into();
     }
 
-    /// Returns the identity for a batch, whose messages are counted; `count` may be negative.
-    fn numbered(&mut self, partition: i32, count: i32) -> ProducerIdentity {
-        let Some(number) = self.numbers.get_mut(partition as usize) else { return self.identity };
-        let sequence = *number;
-        *number = number.wrapping_add(count) & i32::MAX;
-        ProducerIdentity { sequence, ..self.identity }
+    /// Notes that it has connections to so many brokers.
+    pub(super) fn spread(&mut self, brokers: usize) {
+        if self.flights.len() < brokers {
+            self.flights = flights(brokers);
+        }
+    }
+
+    /// Returns the identity for a batch. Its messages are numbered when it is sent for the first time.
+    fn numbered(&mut self, batch: &mut Span) -> ProducerIdentity {
+        let Some(next) = self.numbers.get_mut(batch.partition as usize) else { return self.identity };
+        if batch.number < 0 {
+            batch.number = *next;
+            *next = next.wrapping_add(batch.count as i32) & i32::MAX;
+        }
+        ProducerIdentity { sequence: batch.number, ..self.identity }
     }
 
     pub(super) fn unacknowledged(&self) -> usize {
@@ -115,18 +151,89 @@ impl Producer {
         if !settings.is_acknowledged() {
             return;
         }
-        for place in 0..self.requests.len() {
-            let Span { count, partition, .. } = self.requests[place];
-            self.numbered(partition, (count as i32).wrapping_neg());
-        }
-        self.first = self.following();
-        // What was still to be sent again had been sent after these for the first time.
-        self.requests.extend(self.again.drain(..));
-        let waiting = std::mem::take(&mut self.waiting);
+        self.routes.fill(NOBODY);
+        (0..self.flights.len()).for_each(|place| self.lost(place));
+        let mut waiting = std::mem::replace(&mut self.waiting, NO_MESSAGES);
         release(&mut self.records);
+        self.count(&mut waiting);
         self.open += waiting.count as usize;
-        self.requests.extend((waiting.count > 0).then_some(waiting));
-        self.again = std::mem::take(&mut self.requests);
+        self.again.extend((waiting.count > 0).then_some(waiting));
+    }
+
+    /// Handles the loss of the connection to a broker: what it has not answered is sent again, in the order of its
+    /// messages.
+    pub(super) fn lost(&mut self, place: usize) {
+        self.has_moved = true;
+        self.routes.iter_mut().filter(|route| usize::from(**route) == place).for_each(|route| *route = NOBODY);
+        let Some(flight) = self.flights.get_mut(place) else { return };
+        flight.first = flight.following();
+        for batch in std::mem::take(&mut flight.requests) {
+            self.later(batch);
+        }
+    }
+
+    /// Gives a batch its place in the order of sending.
+    fn count(&mut self, batch: &mut Span) {
+        if batch.serial == 0 {
+            self.serial += 1;
+            batch.serial = self.serial;
+        }
+    }
+
+    /// Notes a batch that has to be sent again.
+    fn later(&mut self, batch: Span) {
+        let at = self.again.partition_point(|other| other.serial <= batch.serial);
+        self.again.insert(at, batch);
+    }
+
+    /// Learns who leads the partitions.
+    pub(super) fn route(&mut self, leader: impl Fn(i32) -> Option<u8>) {
+        self.routes.resize(self.partitions.into(), NOBODY);
+        for (partition, route) in (0..).zip(&mut self.routes) {
+            let place = leader(partition).unwrap_or(NOBODY);
+            self.has_moved |= *route != place && self.has_connected;
+            *route = place;
+        }
+    }
+
+    /// True if a batch can be sent again now.
+    pub(super) fn owes(&self) -> bool {
+        !self.routes.is_empty() && !self.again.is_empty() && self.next_again().is_some()
+    }
+
+    /// Returns the next batch to be sent again, by its place among them, and the broker.
+    fn next_again(&self) -> Option<(usize, usize)> {
+        if self.routes.is_empty() {
+            return (!self.again.is_empty()).then_some((0, 0));
+        }
+        self.again.iter().enumerate().find_map(|(at, batch)| {
+            let place = self.leader_of(batch.partition)?;
+            let is_first = !self.again.iter().take(at).any(|before| before.partition == batch.partition);
+            (is_first && self.flights[place].requests.len() < self.inflight).then_some((at, place))
+        })
+    }
+
+    /// Returns the broker of a partition, if it takes requests and no other one has unanswered batches of it.
+    fn leader_of(&self, partition: i32) -> Option<usize> {
+        let place = usize::from(*self.routes.get(partition as usize)?);
+        let is_elsewhere = |(at, flight): (usize, &Flight)| {
+            at != place && flight.requests.iter().any(|batch| batch.partition == partition)
+        };
+        let is_known = place < self.flights.len();
+        (is_known && !(self.has_moved && self.flights.iter().enumerate().any(is_elsewhere))).then_some(place)
+    }
+
+    /// Returns the partition of the next batch and its broker, if it may be sent now: a producer that is spread passes
+    /// over partitions without a leader, and those whose broker has enough unanswered batches.
+    fn target(&self, settings: &KafkaSettings) -> Option<(i32, usize)> {
+        if self.routes.is_empty() {
+            return self.has_room(settings, 0).then_some((self.partition, 0));
+        }
+        (0..settings.partitions).map(|step| (self.partition + step) % settings.partitions).find_map(|partition| {
+            let place = self.leader_of(partition)?;
+            let waits = self.again.iter().any(|batch| batch.partition == partition);
+            (!waits && self.has_room(settings, place)).then_some((partition, place))
+        })
     }
 
     /// Sends the next batch again. Returns false if there is none.
@@ -137,13 +244,17 @@ impl Producer {
         copies: &mut dyn Copies,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(batch) = self.again.pop_front() else { return false };
+        let Some((at, place)) = self.next_again() else { return false };
+        let Some(batch) = self.again.remove(at) else { return false };
+        // What is being collected stays.
+        let collected = std::mem::take(&mut self.records);
         keep(&mut self.records, &[]);
         for delta in 0..batch.count {
             put_record(&mut self.records, delta, copies.message(batch.first.wrapping_add(delta)));
         }
         self.open -= batch.count as usize;
-        self.send(settings, names, batch, None, out);
+        self.send(settings, names, (batch, place), None, out);
+        self.records = collected;
         true
     }
 
@@ -166,9 +277,13 @@ impl Producer {
         }
         let Span { first, count, .. } = self.waiting;
         let is_collected = settings.linger_ns > 0 && fits(&self.records, count);
-        if count == 0 && !is_collected && self.has_room(settings) {
-            let partition = self.next_partition(settings);
-            self.send(settings, names, Span { first: sequence, count: 1, partition }, Some(message), out);
+        if count == 0
+            && !is_collected
+            && let Some((partition, place)) = self.target(settings)
+        {
+            self.pass(settings, partition);
+            let batch = Span { first: sequence, count: 1, partition, ..NO_MESSAGES };
+            self.send(settings, names, (batch, place), Some(message), out);
             return true;
         }
         if !fits(&self.records, count) || (count > 0 && self.waiting.next() != sequence) {
@@ -178,7 +293,10 @@ impl Producer {
             keep(&mut self.records, &[]);
             self.batch = self.batch.wrapping_add(1);
             (self.has_begun, self.is_due) = (true, settings.linger_ns == 0);
-            self.waiting.partition = self.next_partition(settings);
+            self.waiting.partition = self.partition;
+            if self.routes.is_empty() {
+                self.pass(settings, self.partition);
+            }
         }
         put_record(&mut self.records, count, message);
         self.waiting.first = if count == 0 { sequence } else { first };
@@ -186,18 +304,16 @@ impl Producer {
         true
     }
 
-    /// Returns the partition of the next batch.
-    fn next_partition(&mut self, settings: &KafkaSettings) -> i32 {
-        let partition = self.partition;
+    /// Notes the partition of a batch: the next one goes to the next.
+    fn pass(&mut self, settings: &KafkaSettings, partition: i32) {
         if settings.is_round_robin {
             self.partition = (partition + 1) % settings.partitions;
         }
-        partition
     }
 
-    /// True if another request may be sent.
-    fn has_room(&self, settings: &KafkaSettings) -> bool {
-        !settings.is_acknowledged() || self.requests.len() < settings.inflight
+    /// True if another request may be sent to the broker at this place.
+    fn has_room(&self, settings: &KafkaSettings, place: usize) -> bool {
+        !settings.is_acknowledged() || self.flights[place].requests.len() < settings.inflight
     }
 
     /// See [`crate::session::Session::begun`].
@@ -214,10 +330,17 @@ impl Producer {
     }
 
     /// Sends what is collected, if it is due and there is room.
-    fn send_waiting(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
-        if self.waiting.count > 0 && self.is_due && self.has_room(settings) {
-            let waiting = std::mem::take(&mut self.waiting);
-            self.send(settings, names, waiting, None, out);
+    pub(super) fn send_waiting(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
+        if self.waiting.count > 0
+            && self.is_due
+            && let Some((partition, place)) = self.target(settings)
+        {
+            let mut waiting = std::mem::replace(&mut self.waiting, NO_MESSAGES);
+            if !self.routes.is_empty() {
+                waiting.partition = partition;
+                self.pass(settings, partition);
+            }
+            self.send(settings, names, (waiting, place), None, out);
         }
     }
 
@@ -226,11 +349,13 @@ impl Producer {
         &mut self,
         settings: &KafkaSettings,
         names: &ClientNames,
-        batch: Span,
+        (mut batch, place): (Span, usize),
         message: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) {
-        let correlation = self.following() as i32;
+        let correlation = self.flights[place].following() as i32;
+        names.front(place as u8, out);
+        self.count(&mut batch);
         let start = begin_produce(
             out,
             correlation,
@@ -249,38 +374,40 @@ impl Producer {
         if settings.is_gzip {
             GZIP.with_borrow_mut(|gzip| gzip.compress(out, at));
         }
-        end_batch(out, at, batch.count, self.numbered(batch.partition, batch.count as i32));
+        end_batch(out, at, batch.count, self.numbered(&mut batch));
         end_produce(out, start);
         if settings.is_acknowledged() {
-            self.requests.push_back(batch);
+            self.flights[place].requests.push_back(batch);
             self.open += batch.count as usize;
         }
     }
 
-    /// Returns the correlation of the next request.
-    fn following(&self) -> u32 {
-        self.first.wrapping_add(self.requests.len() as u32) & CORRELATIONS
-    }
-
-    /// Handles an answer, and sends what was collected.
+    /// Handles an answer, and sends what was collected. Returns false if a producer that is spread has to send the batch
+    /// again, to another broker.
     pub(super) fn answered(
         &mut self,
         settings: &KafkaSettings,
         names: &ClientNames,
-        (correlation, answer): (i32, &PartitionAnswer<'_>),
+        (place, correlation, answer): (usize, i32, &PartitionAnswer<'_>),
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
-    ) -> Result<(), SessionError> {
-        let index = (correlation as u32).wrapping_sub(self.first) & CORRELATIONS;
-        if index as usize >= self.requests.len() {
+    ) -> Result<bool, SessionError> {
+        let Some(flight) = self.flights.get_mut(place) else { return Ok(true) };
+        let index = (correlation as u32).wrapping_sub(flight.first) & CORRELATIONS;
+        if index as usize >= flight.requests.len() {
             return Err(foreign(EXPECTED, answer.topic, "the answer is to a batch that is not in flight"));
         }
         // Brokers answer in order: batches before it will never be answered.
-        for passed in self.requests.drain(..index as usize) {
+        for passed in flight.requests.drain(..index as usize) {
             self.open -= passed.count as usize;
         }
-        let Some(batch) = self.requests.pop_front() else { return Ok(()) };
-        self.first = self.first.wrapping_add(index + 1) & CORRELATIONS;
+        let Some(batch) = flight.requests.pop_front() else { return Ok(true) };
+        flight.first = flight.first.wrapping_add(index + 1) & CORRELATIONS;
+        if names.is_spread && matches!(answer.error, wire::NOT_LEADER_OR_FOLLOWER | wire::LEADER_NOT_AVAILABLE) {
+            self.has_moved = true;
+            self.later(batch);
+            return Ok(false);
+        }
         self.open -= batch.count as usize;
         let sequences = (0..batch.count).map(|delta| batch.first.wrapping_add(delta));
         match answer.error {
@@ -295,6 +422,17 @@ impl Producer {
             }
         }
         self.send_waiting(settings, names, out);
-        Ok(())
+        Ok(true)
+    }
+}
+
+fn flights(count: usize) -> Box<[Flight]> {
+    (0..count).map(|_| Flight { first: 1, requests: VecDeque::new() }).collect()
+}
+
+impl Flight {
+    /// Returns the correlation of the next request.
+    fn following(&self) -> u32 {
+        self.first.wrapping_add(self.requests.len() as u32) & CORRELATIONS
     }
 }

@@ -1,7 +1,8 @@
 //! What a broker refuses, in words.
 
+use super::settings::KafkaSettings;
 use crate::session::SessionError;
-use pubmark_wire::kafka::{self as wire, error_name};
+use pubmark_wire::kafka::{self as wire, KafkaApi, NO_ERROR, error_name};
 
 /// Returns the name of an error and the broker's text for it.
 pub fn in_words(error: i16, words: Option<&[u8]>) -> String {
@@ -45,5 +46,54 @@ pub fn refused(what: &str, error: i16, words: Option<&[u8]>) -> SessionError {
         | wire::COORDINATOR_NOT_AVAILABLE
         | wire::UNKNOWN_SERVER_ERROR => SessionError::Busy(said),
         _ => SessionError::Denied(said),
+    }
+}
+
+/// Checks that a broker takes the requests of the client.
+pub fn check_versions(settings: &KafkaSettings, error: i16, lacks: Option<KafkaApi>) -> Result<(), SessionError> {
+    let is_needed = |api: &KafkaApi| match api {
+        KafkaApi::SaslHandshake | KafkaApi::SaslAuthenticate => settings.has_login(),
+        KafkaApi::InitProducerId => settings.is_idempotent(),
+        KafkaApi::FindCoordinator
+        | KafkaApi::JoinGroup
+        | KafkaApi::SyncGroup
+        | KafkaApi::Heartbeat
+        | KafkaApi::LeaveGroup
+        | KafkaApi::OffsetCommit
+        | KafkaApi::OffsetFetch
+        | KafkaApi::DescribeGroups
+        | KafkaApi::DeleteGroups => settings.group.is_some(),
+        _ => true,
+    };
+    if error != NO_ERROR {
+        return Err(refused("the question for its versions", error, None));
+    }
+    match lacks.filter(is_needed) {
+        None => Ok(()),
+        Some(api) => {
+            let (_, version) = api.key();
+            Err(SessionError::Denied(format!(
+                "the broker does not take {api:?} in version {version}: pubmark needs Kafka 2.3 or later"
+            )))
+        }
+    }
+}
+
+/// Checks that a broker takes the mechanism of the login.
+pub fn check_mechanism(error: i16) -> Result<(), SessionError> {
+    match error {
+        NO_ERROR => Ok(()),
+        error => Err(SessionError::Denied(format!(
+            "the broker takes no login with PLAIN ({}): enable this mechanism",
+            error_name(error)
+        ))),
+    }
+}
+
+/// Checks that a broker has accepted the login.
+pub fn check_login(error: i16, words: Option<&[u8]>) -> Result<(), SessionError> {
+    match error {
+        NO_ERROR => Ok(()),
+        error => Err(SessionError::Denied(format!("{}: check user and password", in_words(error, words)))),
     }
 }

@@ -35,6 +35,8 @@ pub struct KafkaSettings {
     pub(super) linger_ns: Ns,
     /// True if batches are compressed.
     pub(super) is_gzip: bool,
+    /// True if clients whose connection is lost come back.
+    pub(super) reconnects: bool,
     /// Limits of answers to consumers.
     pub(super) fetch: FetchLimits,
     /// The terms of members of groups, if a coordinator leads them.
@@ -97,6 +99,7 @@ impl KafkaSettings {
             batch_bytes,
             linger_ns,
             is_gzip,
+            reconnects: terms.reconnect,
             fetch: FetchLimits {
                 max_wait_ms: i32::try_from(max_wait_ms).map_err(|_| "fetch_wait: write less than 24 days")?,
                 min_bytes: bytes(options, "fetch_min", 1)?,

@@ -3,10 +3,11 @@ use crate::drivers::conversation::{Conversation, HeardEvent, message, settings, 
 use pubmark_model::protocol::Role;
 use pubmark_wire::kafka::{
     CreatedId, FetchHead, FetchPartition, KafkaRecord, MetadataAnswer, NO_PRODUCER, PartitionAnswer, RecordBatch,
-    begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
+    RequestFrame, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
 };
 
 mod group;
+mod spread;
 
 const URL: &str = "kafka://127.0.0.1";
 const TOPIC: &[u8] = b"pubmark.r.0";
@@ -579,5 +580,5 @@ fn settings_that_mean_nothing_are_refused() {
 fn an_idle_session_is_small() {
     assert!(size_of::<Kafka>() <= 72, "{} bytes", size_of::<Kafka>());
     assert!(size_of::<Producer>() <= 200, "{} bytes", size_of::<Producer>());
-    assert!(size_of::<Consumer>() <= 96, "{} bytes", size_of::<Consumer>());
+    assert!(size_of::<Consumer>() <= 104, "{} bytes", size_of::<Consumer>());
 }

@@ -1,5 +1,6 @@
-//! A socket with or without TLS.
+//! A socket with or without TLS, or several.
 
+use super::member_streams::MemberStreams;
 use super::tls::Tls;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
@@ -9,13 +10,16 @@ use std::net::TcpStream;
 pub enum RawStream {
     Plain(TcpStream),
     Tls(Box<Tls>),
+    Members(Box<MemberStreams>),
 }
 
 impl RawStream {
-    pub fn stream(&self) -> &TcpStream {
+    /// Returns the socket, unless there are several.
+    pub fn stream(&self) -> Option<&TcpStream> {
         match self {
-            RawStream::Plain(stream) => stream,
-            RawStream::Tls(tls) => tls.stream(),
+            RawStream::Plain(stream) => Some(stream),
+            RawStream::Tls(tls) => Some(tls.stream()),
+            RawStream::Members(_) => None,
         }
     }
 
@@ -28,6 +32,7 @@ impl RawStream {
                 Ok((count, count == into.len()))
             }
             RawStream::Tls(tls) => tls.read(into),
+            RawStream::Members(all) => all.read(into),
         }
     }
 
@@ -36,6 +41,7 @@ impl RawStream {
         match self {
             RawStream::Plain(stream) => Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?),
             RawStream::Tls(tls) => tls.write(bytes),
+            RawStream::Members(all) => all.write(bytes),
         }
     }
 
@@ -44,13 +50,24 @@ impl RawStream {
         match self {
             RawStream::Plain(_) => false,
             RawStream::Tls(tls) => tls.is_behind(),
+            RawStream::Members(all) => all.is_behind(),
         }
+    }
+
+    /// True if several connections have something to write together, and may yet be given more.
+    #[inline]
+    pub fn is_unsent(&self) -> bool {
+        matches!(self, RawStream::Members(all) if all.is_unsent())
     }
 
     pub fn flush(&mut self) -> io::Result<()> {
         match self {
             RawStream::Plain(_) => Ok(()),
             RawStream::Tls(tls) => tls.flush(),
+            RawStream::Members(all) => {
+                all.flush();
+                Ok(())
+            }
         }
     }
 
@@ -59,6 +76,7 @@ impl RawStream {
         match self {
             RawStream::Plain(_) => 0,
             RawStream::Tls(tls) => tls.abandon(),
+            RawStream::Members(all) => all.abandon(),
         }
     }
 }

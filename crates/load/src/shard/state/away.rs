@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 /// Losses that the remarks describe one by one.
-pub const DESCRIBED: usize = 3;
+const DESCRIBED: usize = 3;
 
 /// A client without its connection.
 pub struct Absence {
@@ -64,6 +64,15 @@ impl Away {
 
     pub fn take_times(&mut self) -> Histogram {
         std::mem::replace(&mut self.times, Histogram::latency())
+    }
+
+    /// Keeps the description of a loss, if it is one of the first.
+    pub fn note(&mut self, how: impl FnOnce() -> String) {
+        if self.losses.len() < DESCRIBED {
+            let how = how();
+            self.first_loss.get_or_insert_with(|| how.clone());
+            self.losses.push(how);
+        }
     }
 
     /// Returns remarks on losses for the record; `lost` is their number.

@@ -9,10 +9,11 @@ use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// Progress of connecting.
 pub struct Ramp {
-    pub dial: Dial,
+    pub dial: Arc<Dial>,
     pub to: String,
     pub per_s: f64,
     pub began_ns: Ns,
@@ -43,7 +44,7 @@ pub struct Ramp {
 impl Ramp {
     pub fn new(dial: Dial, endpoint: &Endpoint, per_s: f64, clients: usize, timeout_ns: Ns) -> Ramp {
         Ramp {
-            dial,
+            dial: Arc::new(dial),
             to: endpoint.to_string(),
             per_s: per_s.max(0.001),
             began_ns: 0,

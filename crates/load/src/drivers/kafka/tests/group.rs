@@ -23,7 +23,7 @@ fn coordinator(error: i16) -> Vec<u8> {
     ask(KafkaResponse::FindCoordinator(CoordinatorAnswer { error, words: None, node: 0 }))
 }
 
-fn joined(error: i16, generation: i32, leader: &str, others: &[&str]) -> Vec<u8> {
+pub(super) fn joined(error: i16, generation: i32, leader: &str, others: &[&str]) -> Vec<u8> {
     let mut members = Vec::new();
     others.iter().for_each(|id| put_member(&mut members, id.as_bytes(), b""));
     let members = MemberList::written(&members);
@@ -31,13 +31,13 @@ fn joined(error: i16, generation: i32, leader: &str, others: &[&str]) -> Vec<u8>
     ask(KafkaResponse::JoinGroup(JoinAnswer { error, generation, assignor: b"range", leader, member: b"m", members }))
 }
 
-fn share(partitions: &[i32]) -> Vec<u8> {
+pub(super) fn share(partitions: &[i32]) -> Vec<u8> {
     let mut share = Vec::new();
     put_assigned(&mut share, TOPIC, partitions.iter().copied());
     ask(KafkaResponse::SyncGroup(NO_ERROR, &share))
 }
 
-fn stored(offsets: &[(i32, i64)]) -> Vec<u8> {
+pub(super) fn stored(offsets: &[(i32, i64)]) -> Vec<u8> {
     let mut list = Vec::new();
     offsets.iter().for_each(|(partition, offset)| put_stored(&mut list, *partition, *offset, NO_ERROR));
     ask(KafkaResponse::OffsetFetch(NO_ERROR, StoredList::written(&list)))
