@@ -59,7 +59,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench fuzz sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench kafka-parity fuzz sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -83,6 +83,7 @@ help:
 	@echo "make test-formats   whether the parsers of Prometheus, OpenTelemetry and HdrHistogram read the output"
 	@echo "make test-ray     a study over three nodes of Ray in namespaces, and the manifests (installs Ray; root)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered; reports of many runs"
+	@echo "make kafka-parity what a message costs Kafka clients: pubmark beside Kafka's own tools and kcat, in turns"
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -381,6 +382,23 @@ web-screenshots: deps-web web/node_modules/.package-lock.json
 bench: deps-dev deps-test deps-web web/node_modules/.package-lock.json
 	cargo bench --locked -p pubmark-load --bench recording
 	for bench in offered_rate idle_connections many_runs zeromq_parity; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
+
+# Kafka's own tools, for comparison: more than a broker needs.
+KAFKA_TOOLS := $(CACHE)/test/kafka-tools
+KAFKA_TOOLS_POM := <project><modelVersion>4.0.0</modelVersion><groupId>x</groupId><artifactId>x</artifactId><version>1</version> \
+  <dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>4.2.0</version></dependency> \
+  <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency></dependencies></project>
+$(KAFKA_TOOLS)/lib:
+	$(call install,maven default-jdk-headless)
+	@mkdir -p $(KAFKA_TOOLS)
+	@echo '$(KAFKA_TOOLS_POM)' >$(KAFKA_TOOLS)/pom.xml
+	mvn -B -q -f $(KAFKA_TOOLS)/pom.xml org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory=$@
+
+# A quarter of an hour on a quiet machine; `MORE='--rounds 1'` for a shorter look.
+kafka-parity: build $(KAFKA_TOOLS)/lib
+	$(call install,kcat)
+	$(PUBMARK) systems kafka --install >/dev/null
+	PUBMARK=$(CURDIR)/$(PUBMARK) KAFKA_TOOLS=$(KAFKA_TOOLS)/lib python3 -B tools/kafka_parity.py $(MORE)
 
 # Half an hour on a quiet machine; `ROUNDS=2` for a shorter look.
 verdicts: deps deps-test

@@ -260,6 +260,12 @@ impl Outgoing {
         window.start_ns + self.schedule.as_ref().map_or(0, Schedule::due)
     }
 
+    /// Returns when the message that comes `more` messages after the next one is due, ns on the clock of the window;
+    /// `None` if that is not known.
+    pub fn due_later_ns(&self, window: &Window, more: u32) -> Option<Ns> {
+        Some(window.start_ns + self.schedule.as_ref()?.due_later(more)?)
+    }
+
     /// True if the publisher has sent everything that it will send.
     #[inline]
     pub fn is_done(&self) -> bool {

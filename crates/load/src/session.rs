@@ -401,6 +401,13 @@ pub trait Session: Sized + Send {
         None
     }
 
+    /// Returns how many further messages of at most this many bytes it only collects, so that nothing is appended before
+    /// the batch is flushed; 0 if the next one may make it append something. The batch is the one that is being
+    /// collected, if it `is_open` when the next message comes, or else a new one.
+    fn collects(&self, _settings: &Self::Settings, _message_bytes: usize, _is_open: bool) -> u32 {
+        0
+    }
+
     /// Appends the batch of this number, if it is still being collected.
     fn flush(&mut self, _settings: &Self::Settings, _batch: u32, _out: &mut Vec<u8>) {}
 

@@ -134,7 +134,7 @@ impl<'a, S: Session> Shard<'a, S> {
             epoll::EventData::new_u64(NOTIFIER),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        let lingering = Lingering::new(S::linger_ns(&settings));
+        let lingering = Lingering::new(S::linger_ns(&settings), clients.len());
         let payload_bytes = S::packet_payload_bytes(&settings, workload.payload_bytes);
         let dial = dial.of::<S>(&options);
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);

@@ -9,14 +9,39 @@ const SPARE_BYTES: usize = 1 << 20;
 thread_local! {
     /// Empty buffers. The few connections that need one at a time share them, so that
     /// most connections hold none, and no message costs an allocation.
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: Spares<Vec<u8>> = const { Spares::new() };
+}
+
+/// Empty buffers of one kind.
+pub struct Spares<T>(RefCell<Vec<T>>);
+
+impl<T: Default> Spares<T> {
+    /// Makes a collection without any.
+    pub const fn new() -> Spares<T> {
+        Spares(RefCell::new(Vec::new()))
+    }
+
+    /// Takes a spare buffer, or makes one.
+    #[inline]
+    pub fn take(&self) -> T {
+        self.0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes in an empty buffer with this many bytes, unless it is too long or there are enough.
+    #[inline]
+    pub fn put(&self, buffer: T, bytes: usize) {
+        let mut spares = self.0.borrow_mut();
+        if bytes > 0 && bytes <= SPARE_BYTES && spares.len() < SPARES {
+            spares.push(buffer);
+        }
+    }
 }
 
 /// Appends to a buffer; an empty one is exchanged for a spare one first.
 #[inline]
 pub fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
     if buffer.capacity() == 0 {
-        *buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        *buffer = SPARE.with(Spares::take);
     }
     buffer.extend_from_slice(bytes);
 }
@@ -24,12 +49,7 @@ pub fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
 /// Returns an unused buffer to the spares.
 pub fn release(buffer: &mut Vec<u8>) {
     let mut buffer = std::mem::take(buffer);
-    if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES {
-        buffer.clear();
-        SPARE.with_borrow_mut(|spare| {
-            if spare.len() < SPARES {
-                spare.push(buffer);
-            }
-        });
-    }
+    buffer.clear();
+    let bytes = buffer.capacity();
+    SPARE.with(|spares| spares.put(buffer, bytes));
 }

@@ -1,11 +1,15 @@
 //! No message costs an allocation: whole event loops are played on real sockets, with few
 //! messages and with many, and allocate equally often.
 
-use allocation_counter::measure;
+#[path = "allocations/kafka.rs"]
+mod kafka;
+
+use allocation_counter::{AllocationInfo, measure};
 use pubmark_load::clock;
 use pubmark_load::control::{Control, Counter, ThreadContext, ThreadReport};
 use pubmark_load::drivers::mqtt::Mqtt;
 use pubmark_load::outcome::ThreadOutcome;
+use pubmark_load::session::Session;
 use pubmark_load::shard::{Assignment, Dial, Notifier, run};
 use pubmark_load::subscriber::Totals;
 use pubmark_model::endpoint::Endpoint;
@@ -39,11 +43,12 @@ struct Played {
     context: Arc<ThreadContext>,
     notifier: Notifier,
     reports: Receiver<ThreadReport>,
-    thread: JoinHandle<(u64, ThreadOutcome)>,
+    counter: Arc<Counter>,
+    thread: JoinHandle<(AllocationInfo, ThreadOutcome)>,
 }
 
 impl Played {
-    fn start(workload: &Workload, role: Role, to: SocketAddr, options: Options) -> Played {
+    fn start<S: Session>(workload: &Workload, role: Role, to: SocketAddr, options: Options) -> Played {
         let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default(), ahead_ns: 0 });
         let (notifier, (sender, reports)) = (Notifier::new().unwrap(), channel());
         let count = if role == Role::Publisher { workload.publishers } else { workload.subscribers };
@@ -54,9 +59,10 @@ impl Played {
             bind: None,
             connect: Vec::new(),
             answers: None,
-            hears_first: id,
+            hears_first: id % workload.publishers,
             hears_count: 1,
         };
+        let counter = Arc::new(Counter::default());
         let assignment = Assignment {
             clients: (0..count).map(client).collect(),
             endpoint: Endpoint::parse(&format!("mqtt://{to}")).unwrap(),
@@ -66,15 +72,15 @@ impl Played {
             options,
             cpus: Vec::new(),
             spin_cores: 0.0,
-            counter: Arc::new(Counter::default()),
+            counter: counter.clone(),
         };
         let (theirs, ours) = (context.clone(), notifier.clone());
         let thread = std::thread::spawn(move || {
             let mut outcome = None;
-            let used = measure(|| outcome = Some(run::<Mqtt>(assignment, &theirs, &sender, ours)));
-            (used.count_total, outcome.unwrap().unwrap())
+            let used = measure(|| outcome = Some(run::<S>(assignment, &theirs, &sender, ours)));
+            (used, outcome.unwrap().unwrap())
         });
-        Played { context, notifier, reports, thread }
+        Played { context, notifier, reports, counter, thread }
     }
 
     fn await_report(&self, what: &str, mut wanted: impl FnMut(ThreadReport) -> bool) {
@@ -82,7 +88,7 @@ impl Played {
     }
 
     /// Returns the allocations of the whole life of the loop.
-    fn end(self) -> (u64, ThreadOutcome) {
+    fn end(self) -> (AllocationInfo, ThreadOutcome) {
         self.context.control.stop();
         self.notifier.notify();
         self.thread.join().unwrap()
@@ -148,7 +154,7 @@ fn publish(rate: &str, qos: &str, more: (&str, &str)) -> (u64, u64) {
         workload.rate = trace(per_s.parse().unwrap());
     }
     let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
-    let played = Played::start(&workload, Role::Publisher, to, options);
+    let played = Played::start::<Mqtt>(&workload, Role::Publisher, to, options);
     played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
     played.context.control.start(clock::now() + 20 * MILLISECOND);
     played.notifier.notify();
@@ -161,7 +167,7 @@ fn publish(rate: &str, qos: &str, more: (&str, &str)) -> (u64, u64) {
         _ => false,
     });
     let sent = totals.iter().map(|total: &PublisherTotal| total.sent).sum();
-    (sent, played.end().0)
+    (sent, played.end().0.count_total)
 }
 
 #[test]
@@ -252,7 +258,7 @@ fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
         acknowledged.join().unwrap();
     });
     let options: Options = [("inflight".to_owned(), 65_535.into())].into();
-    let played = Played::start(&workload, Role::Subscriber, to, options);
+    let played = Played::start::<Mqtt>(&workload, Role::Subscriber, to, options);
     played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
     let start_ns = clock::now();
     played.context.control.start(start_ns);
@@ -272,7 +278,7 @@ fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
     server.join().unwrap();
     let receipts = outcome.receipts.unwrap();
     assert_eq!((receipts.received(), receipts.counts().corrupted), (u64::from(count), 0), "not everything arrived");
-    made
+    made.count_total
 }
 
 #[test]

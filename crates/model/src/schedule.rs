@@ -92,6 +92,13 @@ struct Poisson {
     at_ns: f64,
 }
 
+impl Poisson {
+    fn draw(&mut self, profile: &Profile) {
+        let gap = -(1.0 - self.random.unit()).ln();
+        self.at_ns = profile.after(self.at_ns, gap);
+    }
+}
+
 /// Returns the phase of an instance within its period, ns, independent of other instances.
 fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
     // The seed of a publisher's own draws has its number in the upper half.
@@ -186,21 +193,26 @@ impl Schedule {
         }
     }
 
+    /// Returns the due time of a message by its number, if nothing is drawn.
+    #[inline]
+    fn evenly(&self, index: u64) -> Ns {
+        let first = match self.arrival {
+            Arrival::Burst(size) => index / u64::from(size.max(1)) * u64::from(size.max(1)),
+            _ => index,
+        };
+        self.offset_ns + self.profile.due(first)
+    }
+
     #[inline]
     fn compute(&mut self) -> Ns {
         let due_ns = match self.arrival {
-            Arrival::Uniform => self.offset_ns + self.profile.due(self.index),
+            Arrival::Uniform | Arrival::Burst(_) => self.evenly(self.index),
             Arrival::OnOff { .. } => {
                 let sending_ns = self.profile.due(self.index);
                 self.on_off.as_mut().map_or(sending_ns, |on_off| on_off.at(sending_ns))
             }
-            Arrival::Burst(size) => {
-                let burst = self.index / u64::from(size.max(1)) * u64::from(size.max(1));
-                self.offset_ns + self.profile.due(burst)
-            }
             Arrival::Poisson => {
-                let gap = -(1.0 - self.poisson.random.unit()).ln();
-                self.poisson.at_ns = self.profile.after(self.poisson.at_ns, gap);
+                self.poisson.draw(&self.profile);
                 self.offset_ns + self.poisson.at_ns as Ns
             }
         };
@@ -217,6 +229,21 @@ impl Schedule {
     #[inline]
     pub fn due(&self) -> Ns {
         self.due_ns
+    }
+
+    /// Returns the due time of the message that comes `more` messages after the next one, ns from the start; an instant
+    /// after every run if there is none. `None` if pauses would have to be drawn to know it.
+    pub fn due_later(&self, more: u32) -> Option<Ns> {
+        let due_ns = match self.arrival {
+            Arrival::Uniform | Arrival::Burst(_) => self.evenly(self.index + u64::from(more)),
+            Arrival::Poisson => {
+                let mut poisson = Poisson { random: Random(self.poisson.random.0), at_ns: self.poisson.at_ns };
+                (0..more).for_each(|_| poisson.draw(&self.profile));
+                self.offset_ns + poisson.at_ns as Ns
+            }
+            Arrival::OnOff { .. } => return None,
+        };
+        Some(if due_ns < self.end_ns && !self.is_over() { due_ns } else { NEVER })
     }
 
     /// Advances to the first message that is due at `at_ns` or later, ns from the start, and
@@ -292,6 +319,24 @@ mod tests {
         assert!(dues[..100].iter().all(|due| *due == 0));
         assert!(dues[100..200].iter().all(|due| *due == 100_000_000));
         assert_eq!(dues[300], 300_000_000);
+    }
+
+    #[test]
+    fn a_later_message_is_due_when_it_will_be() {
+        for (arrival, is_known) in [("uniform", true), ("poisson", true), ("burst:10", true), ("on-off:1s/1s", false)] {
+            let set = [("pairs", "3"), ("rate", "100"), ("arrival", arrival), ("warmup", "1s"), ("end", "2s")];
+            let workload = Workload::of(set).unwrap();
+            let profile = workload.rate.profile().unwrap();
+            let all = dues(Schedule::of(&workload, profile.clone(), 1), 400);
+            let mut schedule = Schedule::of(&workload, profile, 1);
+            for at in 0..350 {
+                for more in [0, 1, 17, 49] {
+                    let wanted = is_known.then(|| all[at + more as usize]);
+                    assert_eq!(schedule.due_later(more), wanted, "{arrival}: {more} after {at}");
+                }
+                schedule.advance();
+            }
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod response;
 
 pub use batch::{
     BATCH_BYTES, KafkaRecord, NO_PRODUCER, ProducerIdentity, RecordBatch, begin_batch, end_batch, put_record,
-    record_bytes,
+    put_record_of, record_bytes,
 };
 pub use cluster::BrokerMap;
 pub use error::*;

@@ -13,9 +13,10 @@
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
 //!
-//! Memory: 20 bytes for each request in flight, and up to a batch of collected messages.
+//! Memory: 20 bytes for each request in flight, and 40 for each collected message, whose body all producers share.
 
 mod brokers;
+mod collected;
 mod consumer;
 mod group;
 mod member;
@@ -276,6 +277,13 @@ impl Session for Kafka {
     fn begun(&mut self) -> Option<u32> {
         let Part::Producer(producer) = &mut self.part else { return None };
         producer.begun()
+    }
+
+    fn collects(&self, settings: &KafkaSettings, message_bytes: usize, is_open: bool) -> u32 {
+        match &self.part {
+            Part::Producer(producer) => producer.collects(settings, message_bytes, is_open),
+            Part::Consumer(_) => 0,
+        }
     }
 
     fn flush(&mut self, settings: &KafkaSettings, batch: u32, out: &mut Vec<u8>) {

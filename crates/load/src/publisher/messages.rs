@@ -2,6 +2,7 @@
 //! sent once more.
 
 use crate::seal::seal;
+use crate::spare::Spares;
 use pubmark_model::header::{Header, MIN_LEN};
 use pubmark_model::payload::MessageSizes;
 use pubmark_model::units::Ns;
@@ -68,30 +69,50 @@ pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
     }
 }
 
+thread_local! {
+    static SPARE: Spares<VecDeque<Header>> = const { Spares::new() };
+}
+
 /// The unacknowledged messages of one publisher: the data needed to time its acknowledgement,
-/// and to write it once more, byte for byte. They take 48 bytes a message.
+/// and to write it once more, byte for byte. They take 48 bytes a message. A publisher without any
+/// holds no memory for them, however many it had.
 #[derive(Default)]
 pub struct InFlight(VecDeque<Header>);
 
 impl InFlight {
     /// Adds a message that was sent.
     pub fn sent(&mut self, header: Header) {
+        if self.0.capacity() == 0 {
+            self.0 = SPARE.with(Spares::take);
+        }
         self.0.push_back(header);
     }
 
     /// Removes the message of this sequence, which was acknowledged or refused and is not
     /// sent again, and returns its header.
     pub fn settled(&mut self, sequence: u32) -> Option<Header> {
-        if self.0.front().is_some_and(|front| front.sequence == sequence) {
-            return self.0.pop_front();
+        let at = match self.0.front() {
+            Some(front) if front.sequence == sequence => 0,
+            _ => self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?,
+        };
+        let header = if at == 0 { self.0.pop_front() } else { self.0.remove(at) };
+        if self.0.is_empty() {
+            let empty = std::mem::take(&mut self.0);
+            let bytes = empty.capacity() * size_of::<Header>();
+            SPARE.with(|spares| spares.put(empty, bytes));
         }
-        let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
-        self.0.remove(at)
+        header
     }
 
     /// Returns the header of a message.
     pub fn header(&self, sequence: u32) -> Option<Header> {
         let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
         self.0.get(at).copied()
+    }
+
+    /// Returns the memory that it holds, bytes.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Header>()
     }
 }

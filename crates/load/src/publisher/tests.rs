@@ -126,6 +126,10 @@ fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
     assert_eq!(settled, [Some(header(3)), Some(header(0)), None, None]);
     let left: Vec<_> = (0..10).filter_map(|sequence| flight.header(sequence)).collect();
     assert_eq!(left, [header(1), header(2), header(4)]);
+    (5..500).for_each(|sequence| flight.sent(header(sequence)));
+    assert!(flight.held_bytes() > 0);
+    (0..500).for_each(|sequence| assert!(flight.settled(sequence).is_none() || sequence > 0));
+    assert_eq!(flight.held_bytes(), 0, "who has nothing in flight holds no memory for it");
 }
 
 #[test]

@@ -7,6 +7,10 @@ use crate::spare::{keep, release};
 use pubmark_model::units::Ns;
 use std::io::{self, ErrorKind};
 
+/// Longest beginning of an item that is moved to the front of what arrives next, bytes: so most items need no buffer of
+/// their own for what arrives behind their beginning.
+const MOVED_BYTES: usize = 16 << 10;
+
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -248,15 +252,24 @@ impl<S: Session> Connection<S> {
         Ok(changes)
     }
 
-    /// Reads what has arrived. Returns how much, whether there may be more, and the
-    /// instant; `None` if nothing has arrived.
+    /// Reads what has arrived, behind the beginning of an item that arrived before. Returns how much is to be fed,
+    /// whether there may be more, and the instant; `None` if nothing has arrived.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool, Ns)>, ConnectionLoss> {
         let Some(carrier) = &mut self.carrier else { return Ok(None) };
+        let begun = self.partial.len();
+        let begun = if begun <= MOVED_BYTES.min(buffer.len() / 2) { begun } else { 0 };
         loop {
-            match carrier.read(buffer) {
+            match carrier.read(&mut buffer[begun..]) {
                 Ok((0, _)) => return Err(ConnectionLoss::Ended("the server closed the connection".into())),
-                Ok((count, more)) => return Ok(Some((count, more, clock::now()))),
+                Ok((count, more)) => {
+                    let now = clock::now();
+                    if begun > 0 {
+                        buffer[..begun].copy_from_slice(&self.partial);
+                        release(&mut self.partial);
+                    }
+                    return Ok(Some((begun + count, more, now)));
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

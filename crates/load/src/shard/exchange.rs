@@ -33,7 +33,7 @@ impl<S: Session> Shard<'_, S> {
                 }
                 Next::Wait(_) => return now,
                 Next::Send => {
-                    let (ended, next) = self.send_one(index, now, window);
+                    let (ended, next) = self.send_one(index, now, now, window);
                     now = ended;
                     if next.is_none() || self.connections[index].state != State::Up {
                         return now;

@@ -12,7 +12,7 @@ use crate::window::Window;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::role::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::Rate;
+use pubmark_model::workload::{Pacing, Rate};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 
@@ -21,7 +21,7 @@ const ROUND: Ns = SECOND;
 /// Markers sent between two checks for arrivals: 20,000 a second.
 const MARKERS: usize = 20;
 /// Messages sent between two checks for arrivals.
-const SENDS: usize = 256;
+pub(super) const SENDS: usize = 256;
 /// Maximum duration of a non-blocking write, ns: time beyond it passed because this loop
 /// did not run.
 const LONGEST_WRITE: Ns = MILLISECOND;
@@ -152,29 +152,20 @@ impl<S: Session> Shard<'_, S> {
                 return Ns::MAX;
             };
             if due > now {
-                self.outbound.next_due_ns = Some(due.max(self.batch_ns + self.outbound.quantum_ns));
-                return self.outbound.next_due_ns.unwrap_or(due);
+                let next_ns = due.max(self.batch_ns + self.outbound.quantum_ns);
+                // The end of a batch is not watched for, unless all are.
+                let is_watched = self.lingering.ns == 0 || self.workload.pacing == Pacing::Spin;
+                self.outbound.next_due_ns = is_watched.then_some(next_ns);
+                return next_ns;
             }
             if turn == 0 {
                 self.batch_ns = now;
             }
-            let index = index as usize;
-            let give_up_ns = self.outbound.measure.give_up_ns;
-            let mut next = None;
-            if !self.outbound.clients[index].is_done() {
-                match self.outbound.clients[index].next(window, give_up_ns, now) {
-                    Next::Done => self.outbound.sending -= 1,
-                    Next::Wait(due) => next = Some(due),
-                    Next::Send if self.connections[index].state != State::Up => {
-                        match self.connections[index].is_away() {
-                            // The publisher sends it after its reconnection.
-                            true => self.connections[index].blocked = true,
-                            false => self.outbound.end(index, window),
-                        }
-                    }
-                    Next::Send => (now, next) = self.send_one(index, now, window),
-                }
-            }
+            let next;
+            (now, next) = match self.lingering.ns {
+                0 => self.send_next(index as usize, now, now, window),
+                _ => self.send_collected(index as usize, due, now, window),
+            };
             // The publisher is still at the top: replaced in place, it moves once.
             if let Some(mut top) = self.outbound.due.peek_mut() {
                 match next {
@@ -186,10 +177,29 @@ impl<S: Session> Shard<'_, S> {
         now
     }
 
-    /// Sends one publisher's message. Returns the time after it, and when the next one is
-    /// due, unless it has to wait for room.
+    /// Sends a publisher's next message if it is due at `now`; it counts as sent at `began`. Returns the time after it,
+    /// and when the next one is due, unless it has to wait for room.
     #[inline]
-    pub(super) fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> (Ns, Option<Ns>) {
+    pub(super) fn send_next(&mut self, index: usize, began: Ns, now: Ns, window: &Window) -> (Ns, Option<Ns>) {
+        let give_up_ns = self.outbound.measure.give_up_ns;
+        if self.outbound.clients[index].is_done() {
+            return (now, None);
+        }
+        match self.outbound.clients[index].next(window, give_up_ns, now) {
+            Next::Done => self.outbound.sending -= 1,
+            Next::Wait(due) => return (now, Some(due)),
+            // The publisher sends it after its reconnection.
+            Next::Send if self.connections[index].is_away() => self.connections[index].blocked = true,
+            Next::Send if self.connections[index].state == State::Gone => self.outbound.end(index, window),
+            Next::Send => return self.send_one(index, began, now, window),
+        }
+        (now, None)
+    }
+
+    /// Sends one publisher's message at `now`, which counts as sent at `began`. Returns the time after it, and when the
+    /// next one is due, unless it has to wait for room.
+    #[inline]
+    pub(super) fn send_one(&mut self, index: usize, began: Ns, now: Ns, window: &Window) -> (Ns, Option<Ns>) {
         let outbound = &mut self.outbound;
         let connection = &mut self.connections[index];
         let client = &mut outbound.clients[index];
@@ -211,7 +221,7 @@ impl<S: Session> Shard<'_, S> {
         let written = connection.write_messages(&outbound.bytes, 1);
         let ended = clock::now();
         if let Some(recorder) = &mut outbound.recorder {
-            client.accepted(recorder, began, ended.min(began + LONGEST_WRITE));
+            client.accepted(recorder, began, began + ended.saturating_sub(now).min(LONGEST_WRITE));
         }
         // After the window nothing is due: a publisher reports its end there.
         let due = client.due_ns(window).min(window.to_ns.unwrap_or(Ns::MAX));

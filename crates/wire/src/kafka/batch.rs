@@ -162,12 +162,18 @@ fn inner_bytes(offset_delta: u32, value_bytes: usize) -> usize {
 
 /// Appends a record without key and headers.
 pub fn put_record(out: &mut Vec<u8>, offset_delta: u32, value: &[u8]) {
-    put_varint(out, inner_bytes(offset_delta, value.len()) as i64);
+    put_record_of(out, offset_delta, [value, &[]]);
+}
+
+/// Appends a record without key and headers, whose value is in two parts.
+pub fn put_record_of(out: &mut Vec<u8>, offset_delta: u32, value: [&[u8]; 2]) {
+    let value_bytes = value[0].len() + value[1].len();
+    put_varint(out, inner_bytes(offset_delta, value_bytes) as i64);
     out.extend_from_slice(&[0, 0]);
     put_varint(out, offset_delta.into());
     put_varint(out, -1);
-    put_varint(out, value.len() as i64);
-    out.extend_from_slice(value);
+    put_varint(out, value_bytes as i64);
+    value.iter().for_each(|part| out.extend_from_slice(part));
     put_varint(out, 0);
 }
 

@@ -99,6 +99,11 @@ fn collected_and_compressed_batches_are_counted_message_by_message() {
         // The first message of a batch waits for all of its 20 ms.
         let slowest = run.bench.record["latency_ns"]["max"].as_u64().unwrap();
         assert!(slowest >= 19_900_000, "{slowest}");
+        // It wakes up for batches, of about four messages, and not for each message.
+        let agents = run.bench.record["agents"].as_array().unwrap();
+        let publishers = agents.iter().find(|agent| agent["name"].as_str().unwrap().starts_with("publishers")).unwrap();
+        let switches = publishers["usage"]["voluntary_switches"].as_u64().unwrap();
+        assert!(switches < 1_000, "{switches} switches for 1,000 messages");
     }
 }
 

@@ -1,12 +1,12 @@
 //! A producer: its requests in flight, and the messages that it collects meanwhile.
 
 use super::brokers::NOBODY;
+use super::collected::Collected;
 use super::names::{ClientNames, EXPECTED};
 use super::refusal::{in_words, is_limit};
 use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{Copies, MessageRefusal, SessionError, SessionEvent};
-use crate::spare::{keep, release};
 use pubmark_wire::kafka::{
     self as wire, BATCH_BYTES, GzipWriter, NO_ERROR, NO_PRODUCER, PartitionAnswer, ProducerIdentity, begin_batch,
     begin_produce, end_batch, end_produce, put_record, record_bytes,
@@ -66,9 +66,9 @@ pub(super) struct Producer {
     has_moved: bool,
     /// True if it has been connected to a cluster before.
     pub(super) has_connected: bool,
-    /// Messages that are collected for the next batch, as records.
+    /// Messages that are collected for the next batch.
     waiting: Span,
-    records: Vec<u8>,
+    collected: Collected,
     /// Number of the batch that is collected, if batches are collected for a while.
     batch: u32,
     /// True if the caller does not know of it yet.
@@ -98,7 +98,7 @@ impl Producer {
             has_moved: false,
             has_connected: false,
             waiting: NO_MESSAGES,
-            records: Vec::new(),
+            collected: Collected::default(),
             batch: 0,
             has_begun: false,
             is_due: false,
@@ -154,7 +154,7 @@ impl Producer {
         self.routes.fill(NOBODY);
         (0..self.flights.len()).for_each(|place| self.lost(place));
         let mut waiting = std::mem::replace(&mut self.waiting, NO_MESSAGES);
-        release(&mut self.records);
+        self.collected.clear();
         self.count(&mut waiting);
         self.open += waiting.count as usize;
         self.again.extend((waiting.count > 0).then_some(waiting));
@@ -247,14 +247,13 @@ impl Producer {
         let Some((at, place)) = self.next_again() else { return false };
         let Some(batch) = self.again.remove(at) else { return false };
         // What is being collected stays.
-        let collected = std::mem::take(&mut self.records);
-        keep(&mut self.records, &[]);
+        let collected = std::mem::take(&mut self.collected);
         for delta in 0..batch.count {
-            put_record(&mut self.records, delta, copies.message(batch.first.wrapping_add(delta)));
+            self.collected.push(delta, copies.message(batch.first.wrapping_add(delta)));
         }
         self.open -= batch.count as usize;
         self.send(settings, names, (batch, place), None, out);
-        self.records = collected;
+        self.collected = collected;
         true
     }
 
@@ -267,16 +266,16 @@ impl Producer {
         (message, sequence): (&[u8], u32),
         out: &mut Vec<u8>,
     ) -> bool {
-        let fits = |records: &Vec<u8>, count| {
-            BATCH_BYTES + records.len() + record_bytes(count, message.len()) <= settings.batch_bytes
+        let fits = |collected: &Collected, count| {
+            BATCH_BYTES + collected.records_bytes() + record_bytes(count, message.len()) <= settings.batch_bytes
         };
         let count = self.waiting.count;
-        if count > 0 && (self.waiting.next() != sequence || !fits(&self.records, count)) {
+        if count > 0 && (self.waiting.next() != sequence || !fits(&self.collected, count)) {
             self.is_due = true;
             self.send_waiting(settings, names, out);
         }
         let Span { first, count, .. } = self.waiting;
-        let is_collected = settings.linger_ns > 0 && fits(&self.records, count);
+        let is_collected = settings.linger_ns > 0 && fits(&self.collected, count);
         if count == 0
             && !is_collected
             && let Some((partition, place)) = self.target(settings)
@@ -286,11 +285,10 @@ impl Producer {
             self.send(settings, names, (batch, place), Some(message), out);
             return true;
         }
-        if !fits(&self.records, count) || (count > 0 && self.waiting.next() != sequence) {
+        if !fits(&self.collected, count) || (count > 0 && self.waiting.next() != sequence) {
             return false;
         }
         if count == 0 {
-            keep(&mut self.records, &[]);
             self.batch = self.batch.wrapping_add(1);
             (self.has_begun, self.is_due) = (true, settings.linger_ns == 0);
             self.waiting.partition = self.partition;
@@ -298,7 +296,7 @@ impl Producer {
                 self.pass(settings, self.partition);
             }
         }
-        put_record(&mut self.records, count, message);
+        self.collected.push(count, message);
         self.waiting.first = if count == 0 { sequence } else { first };
         self.waiting.count = count + 1;
         true
@@ -319,6 +317,19 @@ impl Producer {
     /// See [`crate::session::Session::begun`].
     pub(super) fn begun(&mut self) -> Option<u32> {
         std::mem::take(&mut self.has_begun).then_some(self.batch)
+    }
+
+    /// See [`crate::session::Session::collects`].
+    pub(super) fn collects(&self, settings: &KafkaSettings, message_bytes: usize, is_open: bool) -> u32 {
+        // A batch that waits for room leaves when there is some.
+        let waits = self.waiting.count > 0 && (self.is_due || self.target(settings).is_none());
+        if settings.linger_ns == 0 || waits {
+            return 0;
+        }
+        let used = if is_open { self.collected.records_bytes() } else { 0 };
+        let left = settings.batch_bytes.saturating_sub(BATCH_BYTES + used);
+        // A record with the longest number: rather too few.
+        (left / record_bytes(u32::MAX, message_bytes)).try_into().unwrap_or(u32::MAX)
     }
 
     /// Sends the batch of this number, now or when there is room for it.
@@ -366,10 +377,7 @@ impl Producer {
         let at = begin_batch(out, 0);
         match message {
             Some(message) => put_record(out, 0, message),
-            None => {
-                out.extend_from_slice(&self.records);
-                release(&mut self.records);
-            }
+            None => self.collected.put(out),
         }
         if settings.is_gzip {
             GZIP.with_borrow_mut(|gzip| gzip.compress(out, at));

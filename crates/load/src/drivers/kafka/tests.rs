@@ -6,6 +6,7 @@ use pubmark_wire::kafka::{
     RequestFrame, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
 };
 
+mod batches;
 mod group;
 mod spread;
 
