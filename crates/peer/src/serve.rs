@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
@@ -47,7 +47,8 @@ const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
 /// Starts a server and runs it to its end.
-type Run = fn(ClientWatch, u16, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
+type Run =
+    fn(ClientWatch, SocketAddr, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
 
 /// A protocol of the peer.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ impl PeerProtocol {
         PeerProtocol::ALL.iter().copied().find(|protocol| protocol.driver == driver)
     }
 
-    /// Serves on a loopback port (0: any that is free) until `stop` reaches its end. Passes the endpoint to
+    /// Serves at an address (port 0: any that is free) until `stop` reaches its end. Passes the endpoint to
     /// `listening`, and client events to `watch`. Returns the counts of its actions.
     ///
     /// # Errors
@@ -86,12 +87,12 @@ impl PeerProtocol {
     pub fn serve(
         self,
         watch: Option<Sender<ClientEvent>>,
-        port: u16,
+        at: SocketAddr,
         script: PeerScript,
         stop: BorrowedFd<'_>,
         mut listening: impl FnMut(&str),
     ) -> Result<PeerTally, ServeError> {
-        (self.run)(ClientWatch(watch), port, script, stop, &mut listening)
+        (self.run)(ClientWatch(watch), at, script, stop, &mut listening)
     }
 }
 
@@ -109,12 +110,12 @@ fn failed<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServeErro
 
 fn run<S: Speech>(
     watch: ClientWatch,
-    port: u16,
+    at: SocketAddr,
     script: PeerScript,
     stop: BorrowedFd<'_>,
     listening: &mut dyn FnMut(&str),
 ) -> Result<PeerTally, ServeError> {
-    Server::<S>::new(watch, port, script, stop)?.run(listening)
+    Server::<S>::new(watch, at, script, stop)?.run(listening)
 }
 
 struct Server<'a, S> {
@@ -199,10 +200,10 @@ impl<S: Speech> World<S> {
 }
 
 impl<'a, S: Speech> Server<'a, S> {
-    fn new(watch: ClientWatch, port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
+    fn new(watch: ClientWatch, at: SocketAddr, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
         // The kernel's default timer slack is 50 µs. If it cannot be reduced, the counts show the delay.
         pubmark_clock::exact_timers();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
+        let listener = TcpListener::bind(at).map_err(failed("port"))?;
         listener.set_nonblocking(true).map_err(failed("port"))?;
         rustix::net::listen(&listener, BACKLOG).map_err(failed("port"))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed("epoll"))?;
@@ -493,7 +494,7 @@ impl<'a, S: Speech> Server<'a, S> {
                     return;
                 }
                 Ok(Some(0)) | Err(_) => false,
-                Ok(Some(_)) if client.closing => true,
+                Ok(Some(_)) if client.closing && !client.speech.hears_to_the_end() => true,
                 Ok(Some(count)) => self.hear(&mut client, index, count),
             };
             self.world.clients[index] = Some(client);
