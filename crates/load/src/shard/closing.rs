@@ -27,9 +27,10 @@ impl<S: Session> Shard<'_, S> {
         let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
         for index in 0..self.connections.len() {
-            if self.connections[index].state != State::Up {
+            if self.connections[index].is_away() {
                 self.ends_unsaid(index);
-            } else if self.disconnect(index, began_ns + PATIENCE) {
+            }
+            if self.connections[index].state == State::Up && self.disconnect(index, began_ns + PATIENCE) {
                 open += 1;
                 continue;
             }
