@@ -19,7 +19,7 @@ pub use measure::MeasureArgs;
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_peer::PeerProtocol;
 pub use run::RunArgs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 pub use trace::{TraceArgs, TraceSource};
 pub use workload::WorkloadArgs;
@@ -523,7 +523,10 @@ pub struct PeerArgs {
     /// Apply this script of delays and faults [default: relay every message].
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Listen on this loopback port; 0 means any free port.
+    /// Listen at this address.
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub address: IpAddr,
+    /// Listen on this port; 0 means any free port.
     #[arg(long, default_value_t = 0)]
     pub port: u16,
 }

@@ -13,6 +13,7 @@ use pubmark_model::server::Places;
 use pubmark_model::system::System;
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_peer::{ClientEvent, PeerProtocol, PeerScript};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -80,7 +81,7 @@ impl TestServer {
         let run = move || {
             let listening = tell.clone();
             let listens = |endpoint: &str| drop(listening.send(Ok(endpoint.to_owned())));
-            let served = protocol.serve(watch, 0, script, stopped.as_fd(), listens);
+            let served = protocol.serve(watch, (Ipv4Addr::LOCALHOST, 0).into(), script, stopped.as_fd(), listens);
             // The receiver is gone once the peer has listened.
             let _ = tell.send(Err(served.err().map(|error| error.to_string()).unwrap_or_default()));
         };

@@ -12,6 +12,7 @@ use crate::verdict;
 use flow::UnitedFlow;
 use merge::{add_counts, merge};
 use pubmark_model::cell::Cell;
+use pubmark_model::last_will::UNDUE_WILL;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{
     AgentResult, AgentUsage, Connections, FlowResult, OWN_FIGURES_MAX, PackedHistogram, Role,
@@ -155,6 +156,10 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     for (statement, count) in results.iter().flat_map(|result| &result.violations) {
         let known = record.violations.entry(statement.clone()).or_default();
         *known = known.saturating_add(*count);
+    }
+    let undue = record.wills.as_ref().map_or(0, |wills| wills.counts.undue);
+    if undue > 0 {
+        record.violations.insert(UNDUE_WILL.to_owned(), undue);
     }
     let mut exit_reason = None;
     if let Some(server) = measured.server {

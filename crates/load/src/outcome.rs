@@ -7,8 +7,8 @@ use crate::window::Window;
 use pubmark_model::churn::{ChurnCounts, ConnectTimes};
 use pubmark_model::counts::{ByteCounts, add_refusals};
 use pubmark_model::protocol::{
-    AgentResult, ChurnResult, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges, SeenBits,
-    SliceSeries, Stalls, SubscriberFigures, WillResult,
+    AgentResult, ChurnResult, ConnectionEnd, FlowResult, OWN_FIGURES_MAX, PackedHistogram, PublisherTotal, Ranges,
+    SeenBits, SliceSeries, Stalls, SubscriberFigures,
 };
 use pubmark_model::rebalances::Rebalances;
 use pubmark_model::times::TimeFigures;
@@ -61,6 +61,8 @@ pub struct ThreadOutcome {
     pub rebalances: Option<Rebalances>,
     /// The subscriber whose arrivals these are, if it is only one.
     pub subscriber: Option<u32>,
+    /// Connections of publishers with last wills that ended without a goodbye after they had sent everything.
+    pub ends: Vec<ConnectionEnd>,
     /// Messages of the window that did not arrive (QoS 1 and 2).
     pub missing: Ranges,
     /// Sequences that competing subscribers received, by publisher.
@@ -211,6 +213,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
         flow.publishers.extend(outcome.totals);
         flow.unacked.add(outcome.unacked);
         flow.refused.add(outcome.refused);
+        flow.ends.extend(outcome.ends);
         for limit in outcome.limits_reached {
             if !result.limits_reached.contains(&limit) {
                 result.limits_reached.push(limit);
@@ -286,9 +289,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             }
         }
     }
-    let will_result =
-        |wills: WillRecord| Box::new(WillResult { counts: wills.counts, latency: packed(Some(wills.latency)) });
-    flow.wills = wills.map(will_result);
+    flow.wills = wills.map(|wills| Box::new(wills.result(packed)));
     flow.bytes = workload.sizes_vary().then_some(bytes);
     (flow.sent_before, flow.arrived_before) = (Some(sent_before), Some(arrived_before));
     flow.publishers.sort_by_key(|total| total.publisher);

@@ -291,9 +291,6 @@ pub trait Session: Sized + Send {
     const HINT: &'static str;
     /// Quality of service at which a server says that something is removed.
     const REMOVAL_QOS: u8 = 1;
-    /// The statement that a server breaks which publishes the last will of a client that it need not; empty if the
-    /// protocol has no last wills.
-    const UNDUE_WILL: &'static str = "";
     /// True if, with TLS, the server sends its first line in plain text and the handshake
     /// follows.
     const TLS_AFTER_FIRST_LINE: bool = false;

@@ -578,7 +578,7 @@ impl<'a, S: Session> Shard<'a, S> {
         outcome.remarks.append(&mut remarks);
         outcome.limits_reached = self.limits.take(clock::now());
         outcome.violations = std::mem::take(&mut self.violations);
-        self.note_undue_wills(&mut outcome);
+        outcome.ends = self.later_ends();
         outcome.connections = connections;
         outcome.rebalances = self.inbound.rebalancing.seen();
         outcome.server = self.server.take();

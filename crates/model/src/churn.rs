@@ -93,8 +93,6 @@ pub struct ChurnCounts {
     pub connected: u64,
     /// Clients that did not get that far: refused, reset, or not answered by the end of the drain. None tries again.
     pub failed: u64,
-    /// Clients that the server accepted later than `late_after` after their due time.
-    pub late: u64,
 }
 
 impl ChurnCounts {
@@ -103,7 +101,6 @@ impl ChurnCounts {
         self.due = self.due.saturating_add(other.due);
         self.connected = self.connected.saturating_add(other.connected);
         self.failed = self.failed.saturating_add(other.failed);
-        self.late = self.late.saturating_add(other.late);
     }
 }
 

@@ -15,6 +15,21 @@ pub struct ConnectionEnd {
     pub at_ns: Option<Ns>,
 }
 
+/// The statement of MQTT that a server breaks which publishes a will that is not due.
+pub const UNDUE_WILL: &str =
+    "[MQTT-3.1.2-10] a will was published though its client had disconnected, or was connected";
+
+/// A will that arrived, though its connection had not ended when its publisher had sent everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnexpectedWill {
+    /// Number of the publisher.
+    pub publisher: u32,
+    /// Number of the connection that the will names.
+    pub connection: u64,
+    /// Subscribers that received it.
+    pub count: u64,
+}
+
 /// Counts of last wills, once for each subscriber of their publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WillCounts {

@@ -97,6 +97,8 @@ pub struct WillPlan {
     pub withhold: Vec<u32>,
     /// Publishers whose wills are passed on although they send a DISCONNECT.
     pub undue: Vec<u32>,
+    /// Publishers whose connections are closed at their end markers, which follow their last messages.
+    pub close: Vec<u32>,
 }
 
 /// End of a publisher's connection, with an error of the protocol.
@@ -373,7 +375,7 @@ mod tests {
             rebalance = [{ at = "1s", for = "300ms", forgets = true }, { at = "2s" }]
             mqtt = { dup = { every = 19 }, redeliver = { at = [[0, 1]] } }
             connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
-            will = { delay = "20ms", withhold = [1], undue = [0, 2] }
+            will = { delay = "20ms", withhold = [1], undue = [0, 2], close = [3] }
             count = { from = "500ms", for = "2s" }
             [[stall]]
             from = "1s"

@@ -29,6 +29,7 @@ use rustix::fs::Timespec;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
@@ -49,7 +50,8 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 const STOP: u64 = u64::MAX;
 
 /// Starts a server and runs it to its end.
-type Run = fn(ClientWatch, u16, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
+type Run =
+    fn(ClientWatch, SocketAddr, PeerScript, BorrowedFd<'_>, &mut dyn FnMut(&str)) -> Result<PeerTally, ServeError>;
 
 /// A protocol of the peer.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +82,7 @@ impl PeerProtocol {
         PeerProtocol::ALL.iter().copied().find(|protocol| protocol.driver == driver)
     }
 
-    /// Serves on a loopback port (0: any that is free) until `stop` reaches its end. Passes the endpoint to
+    /// Serves at an address (port 0: any that is free) until `stop` reaches its end. Passes the endpoint to
     /// `listening`, and client events to `watch`. Returns the counts of its actions.
     ///
     /// # Errors
@@ -88,23 +90,23 @@ impl PeerProtocol {
     pub fn serve(
         self,
         watch: Option<Sender<ClientEvent>>,
-        port: u16,
+        at: SocketAddr,
         script: PeerScript,
         stop: BorrowedFd<'_>,
         mut listening: impl FnMut(&str),
     ) -> Result<PeerTally, ServeError> {
-        (self.run)(ClientWatch(watch), port, script, stop, &mut listening)
+        (self.run)(ClientWatch(watch), at, script, stop, &mut listening)
     }
 }
 
 fn run<S: Speech>(
     watch: ClientWatch,
-    port: u16,
+    at: SocketAddr,
     script: PeerScript,
     stop: BorrowedFd<'_>,
     listening: &mut dyn FnMut(&str),
 ) -> Result<PeerTally, ServeError> {
-    Server::<S>::new(watch, port, script, stop)?.run(listening)
+    Server::<S>::new(watch, at, script, stop)?.run(listening)
 }
 
 struct Server<'a, S> {
@@ -191,11 +193,11 @@ impl<S: Speech> World<S> {
 }
 
 impl<'a, S: Speech> Server<'a, S> {
-    fn new(watch: ClientWatch, port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
+    fn new(watch: ClientWatch, at: SocketAddr, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
         // The kernel's default timer slack is 50 µs. If it cannot be reduced, the counts show the delay.
         pubmark_clock::exact_timers();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed("epoll"))?;
-        let ports = Ports::open(port, &script, &epoll)?;
+        let ports = Ports::open(at, &script, &epoll)?;
         // A file has no events: its end counts as reached.
         let waits = epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN);
         let stopped = match waits {
@@ -444,7 +446,7 @@ impl<'a, S: Speech> Server<'a, S> {
                     return;
                 }
                 Ok(Some(0)) | Err(_) => false,
-                Ok(Some(_)) if client.closing => true,
+                Ok(Some(_)) if client.closing && !client.speech.hears_to_the_end() => true,
                 Ok(Some(count)) => self.hear(&mut client, index, count),
             };
             self.world.clients[index] = Some(client);

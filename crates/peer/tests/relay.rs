@@ -6,7 +6,7 @@ use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{self, Ack, Publish, Qos, Version, encode};
 use pubmark_wire::nats::{FromClient, FromServer};
 use std::io::{PipeWriter, Read, Write, pipe};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -27,7 +27,11 @@ impl Peer {
         let (reader, stop) = pipe().unwrap();
         let (say, listening) = channel();
         let thread = std::thread::spawn(move || {
-            protocol.serve(None, 0, script, reader.as_fd(), |endpoint| say.send(endpoint.to_owned()).unwrap()).unwrap()
+            protocol
+                .serve(None, (Ipv4Addr::LOCALHOST, 0).into(), script, reader.as_fd(), |endpoint| {
+                    say.send(endpoint.to_owned()).unwrap()
+                })
+                .unwrap()
         });
         let endpoint = listening.recv_timeout(PATIENCE).unwrap();
         Peer { address: endpoint.split_once("://").unwrap().1.into(), stop, thread }

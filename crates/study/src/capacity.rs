@@ -386,7 +386,17 @@ impl Strategy for Search<'_> {
                 search.over = true;
                 continue;
             };
-            let (plan, grown, cell) = self.steps.with(&self.parts, cell, &ask).map_err(StrategyError::Plan)?;
+            let (plan, grown, cell) = match self.steps.with(&self.parts, cell, &ask) {
+                Ok(step) => step,
+                // A load may be too high for the rest of the workload, such as more subscribers than topics.
+                Err(errors) if !search.climb.steps().is_empty() => {
+                    let why = errors.into_iter().map(|error| error.message).collect::<Vec<_>>().join("; ");
+                    search.given_up = Some(format!("a step at {} cannot be made: {why}", as_typed(&ask.value)));
+                    search.over = true;
+                    continue;
+                }
+                Err(errors) => return Err(StrategyError::Plan(errors)),
+            };
             let repeat = self.made.iter().filter(|axes| **axes == cell.axes).count() as u32 + 1;
             let place = Place { repeat, position: self.made.len() as u64 };
             self.asked = Some((row, ask.window_ns, grown));

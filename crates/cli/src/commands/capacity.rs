@@ -150,8 +150,11 @@ fn json(of_study: bool, found: &[CapacityResult]) -> serde_json::Value {
 fn conclude(interrupted: bool, given_up: &[(&Cell, &str)], found: &[CapacityResult], voice: Voice) -> Code {
     let several = found.len() + given_up.len() > 1;
     let of = |label: &str| if several { format!("{label}: ") } else { String::new() };
-    let mut open: Vec<String> =
-        given_up.iter().map(|(cell, why)| format!("{}no result: {why}", of(&cell.label()))).collect();
+    // What held before the search was given up stands.
+    let holds = |label: &str| found.iter().any(|one| one.label == label && one.answer().lo.is_some());
+    let end = |label: &str| if holds(label) { "the search ends" } else { "no result" };
+    let given = given_up.iter().map(|(cell, why)| (cell.label(), why));
+    let mut open: Vec<String> = given.map(|(label, why)| format!("{}{}: {why}", of(&label), end(&label))).collect();
     let gave_up = |label: &str| given_up.iter().any(|(cell, _)| cell.label() == label);
     for one in found.iter().filter(|one| !gave_up(&one.label)) {
         let answer = one.answer();

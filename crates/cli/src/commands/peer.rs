@@ -8,6 +8,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_files::{Links, read_text};
 use pubmark_peer::PeerScript;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 /// Serves until standard input ends, then prints its counts.
@@ -25,7 +26,10 @@ pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
     };
     let listening = |endpoint: &str| print(&serde_json::json!({"endpoint": endpoint}).to_string());
     let input = std::io::stdin();
-    let tally = args.protocol.serve(None, args.port, script, input.as_fd(), listening).map_err(Failure::run)?;
+    let tally = args
+        .protocol
+        .serve(None, SocketAddr::new(args.address, args.port), script, input.as_fd(), listening)
+        .map_err(Failure::run)?;
     print(&tally.json());
     Ok(Code::Done)
 }

@@ -257,6 +257,7 @@ fn what_cannot_be_asked_is_said_at_once() {
         (["--budget", "5s"], "--budget no shorter"),
         (["--budget", "soon"], "--budget"),
         (["--set", "count=100"], "windows of time"),
+        (["--set", "topics=1000"], "mock has no `topics`: it has no server that routes by them"),
     ] {
         let place = Place::new();
         let output = search(&place, &arguments);

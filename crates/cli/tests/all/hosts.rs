@@ -9,6 +9,7 @@ mod lossy;
 mod many;
 mod preflight;
 mod silent;
+mod wills;
 
 use crate::left_out::leave_out;
 use crate::support::{Place, children, free_port, stderr, wait_for};

@@ -10,12 +10,12 @@ const CUT: [&str; 4] = ["--set", "last_will=true", "--fault", "cut 50% of publis
 /// The statement that the server of the script breaks.
 const BROKEN: &str = "[MQTT-3.1.2-10] a will was published though its client had disconnected, or was connected";
 
-fn wills(record: &Value) -> [u64; 3] {
+pub fn wills(record: &Value) -> [u64; 3] {
     ["due", "received", "undue"].map(|name| record["wills"][name].as_u64().unwrap_or_else(|| panic!("{record}")))
 }
 
 /// Returns a time of the wills, ns.
-fn time(record: &Value, name: &str) -> u64 {
+pub fn time(record: &Value, name: &str) -> u64 {
     record["wills"]["latency_ns"][name].as_u64().unwrap_or_else(|| panic!("{name}: {}", record["wills"]))
 }
 
@@ -65,6 +65,26 @@ fn wills_are_counted_and_timed_as_scripted_and_no_message_is_lost_for_them() {
         let notes = record["verdict"]["notes"].to_string();
         let missing = format!("{subscribers} of {} last wills had not arrived when the drain ended", 2 * subscribers);
         assert!(notes.contains(&missing), "{notes}");
+        drop(peer);
+        place.assert_swept();
+    }
+}
+
+/// The server ends each connection of publisher 0 when it has sent everything, and passes its will on: nobody can know
+/// whether it comes before the run is over. The run lasts until the end of the drain, since the will of publisher 1 is
+/// withheld.
+#[test]
+fn a_will_of_a_connection_that_the_server_ends_late_is_neither_due_nor_undue() {
+    const SCRIPT: &str = "will = { delay = \"20ms\", withhold = [1], undue = [2], close = [0] }";
+    for more in [&["--pairs", "4"][..], &["--pattern", "fan-in", "--publishers", "4", "--qos", "1"]] {
+        let place = Place::new();
+        let peer = Peer::start(&place, "mqtt", SCRIPT);
+        let load = [peer.endpoint.as_str(), "--rate", "50", "--set", "drain=2s"];
+        let record = place.measure(&[&load[..], &CUT, more].concat());
+        let what = format!("{more:?}: {} {} {}", record["counts"], record["wills"], record["connections"]);
+        assert!(record["connections"]["lost"].as_u64().unwrap() > 2, "publisher 0 lost none: {what}");
+        assert_eq!((wills(&record), count(&record, "unidentified")), ([2, 1, 1], 0), "{what}");
+        assert_eq!(record["violations"][BROKEN], 1, "{}", record["violations"]);
         drop(peer);
         place.assert_swept();
     }

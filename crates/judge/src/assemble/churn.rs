@@ -11,6 +11,7 @@ use pubmark_stats::Histogram;
 #[derive(Default)]
 pub struct UnitedChurn {
     counts: ChurnCounts,
+    late: u64,
     first_error: Option<String>,
     times: ConnectTimes<Option<Histogram>>,
     own_lag: Option<Histogram>,
@@ -38,20 +39,20 @@ impl UnitedChurn {
     /// Counts the clients that were accepted later than this, by the histogram: agents do not know the bound.
     #[must_use]
     pub fn late_after(mut self, bound_ns: Ns) -> UnitedChurn {
-        self.counts.late = self.times.connect.as_ref().map_or(0, |connect| late(connect, bound_ns));
+        self.late = self.times.connect.as_ref().map_or(0, |connect| late(connect, bound_ns));
         self
     }
 
     /// Sets the number of those that were late, each by the bound of its own flow.
     #[must_use]
     pub fn with_late(mut self, late: u64) -> UnitedChurn {
-        self.counts.late = late;
+        self.late = late;
         self
     }
 
     /// Returns the number of those that were late.
     pub fn late(&self) -> u64 {
-        self.counts.late
+        self.late
     }
 
     /// Returns the figures for a record.
@@ -59,6 +60,7 @@ impl UnitedChurn {
         let summary = |histogram: &Option<Histogram>| histogram.as_ref().and_then(Histogram::summary);
         Box::new(ChurnFigures {
             counts: self.counts,
+            late: self.late,
             first_error: self.first_error.clone(),
             connect_ns: summary(&self.times.connect),
             tls_handshake_ns: summary(&self.times.tls_handshake),

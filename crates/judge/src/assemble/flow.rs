@@ -88,7 +88,7 @@ impl UnitedFlow {
             stalls,
             churn: UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
                 .map(|churn| churn.late_after(workload.late_after_ns)),
-            wills: last_will::united(results.iter().filter_map(|result| result.wills.as_deref()), remarks),
+            wills: last_will::united(results, remarks),
             negative: ledger.negative,
         }
     }
@@ -96,6 +96,8 @@ impl UnitedFlow {
     /// Combines the flows of a run, which these agents played.
     pub fn together(flows: Vec<UnitedFlow>, agents: &[&AgentResult], remarks: &mut Vec<String>) -> UnitedFlow {
         let late_visitors: u64 = flows.iter().filter_map(|flow| flow.churn.as_ref()).map(UnitedChurn::late).sum();
+        // Each flow numbers its publishers from 0.
+        let undue = total(flows.iter().filter_map(|flow| flow.wills.as_ref()).map(|wills| wills.counts.undue));
         let mut flows = flows.into_iter();
         let mut all = flows.next().unwrap_or_default();
         if flows.len() == 0 {
@@ -118,7 +120,8 @@ impl UnitedFlow {
         let results: Vec<&FlowResult> = agents.iter().flat_map(|agent| &agent.flows).collect();
         all.churn = UnitedChurn::of(results.iter().filter_map(|result| result.churn.as_deref()), remarks)
             .map(|churn| churn.with_late(late_visitors));
-        all.wills = last_will::united(results.iter().filter_map(|result| result.wills.as_deref()), remarks);
+        all.wills = last_will::united(&results, remarks);
+        all.wills.iter_mut().for_each(|wills| wills.counts.undue = undue);
         all.series = Series { lag, ..series(&results, remarks) };
         all.drain_time_ns = drain_time_ns(&results);
         all.catch_up = catch_up(&results);

@@ -5,14 +5,17 @@ use super::finding::{FigureFinding, words};
 use pubmark_model::host::LOCAL;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use pubmark_model::units::Ns;
+use pubmark_stats::Summary;
 
 /// Finds latencies between hosts whose clocks may be too far apart for them, with the figures that this affects.
 pub fn apart(record: &RunRecord) -> Option<FigureFinding> {
     let pair = record.widest_clocks()?;
-    let latency = record.times.latency.as_ref()?;
+    // Last wills cross from clock to clock as well, at rates without latencies too.
+    let wills = record.wills.as_ref().and_then(|wills| wills.latency_ns.as_ref());
+    let least = |of: fn(&Summary) -> Ns| record.times.latency.as_ref().into_iter().chain(wills).map(of).min();
     let beyond = |(_, figure): &(FigureGroup, Ns)| pair.bound_ns as f64 > CLOCK * *figure as f64;
     let touched: Vec<(FigureGroup, Ns)> =
-        [(FigureGroup::LatencyP50, latency.p50), (FigureGroup::LatencyP99, latency.p99)]
+        [(FigureGroup::LatencyP50, least(|times| times.p50)?), (FigureGroup::LatencyP99, least(|times| times.p99)?)]
             .into_iter()
             .filter(beyond)
             .collect();

@@ -5,7 +5,7 @@ use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
 use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
-use pubmark_model::record::{ClockPair, OwnFigures};
+use pubmark_model::record::{ClockPair, OwnFigures, WillFigures};
 use pubmark_model::setting::Settings;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::{MILLISECOND, SECOND};
@@ -612,6 +612,13 @@ fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
     assert!(says.starts_with("messages go from host local to host b1, whose clocks may be 33.400 µs apart"), "{says}");
     assert_eq!(found(&between(Pattern::Pairs, &[100_001])), [(Reason::Clock, vec![LatencyP50, LatencyP99])]);
     assert!(between(Pattern::RequestReply, &[SECOND]).valid, "there and back is measured on one clock");
+    let wills = judged("none", |record| {
+        record.times.latency.as_mut().unwrap().p99 = 300_000;
+        record.clocks = vec![ClockPair { bound_ns: 33_333, ..ClockPair::default() }];
+        let latency_ns = Some(Summary { p50: 90_000, p99: 400_000, ..record.times.latency.clone().unwrap() });
+        record.wills = Some(Box::new(WillFigures { latency_ns, ..WillFigures::default() }));
+    });
+    assert_eq!(found(&wills), [(Reason::Clock, vec![LatencyP50])], "a will was faster than the messages");
 }
 
 /// Whatever an agent, a host or a file contains, there is a verdict.

@@ -99,8 +99,6 @@ impl Session for Mqtt {
 
     const SEPARATOR: char = '/';
     const REST: &'static str = "#";
-    const UNDUE_WILL: &'static str =
-        "[MQTT-3.1.2-10] a will was published though its client had disconnected, or was connected";
     const HINT: &'static str = "it may not speak this version of MQTT (option mqtt_version), or it may expect TLS (mqtts://), or WebSocket (ws://)";
 
     fn unsaid(settings: &MqttSettings) -> &'static str {

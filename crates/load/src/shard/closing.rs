@@ -27,11 +27,14 @@ impl<S: Session> Shard<'_, S> {
         let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
         for index in 0..self.connections.len() {
+            if self.connections[index].is_away() {
+                self.ends_unsaid(index);
+            }
             if self.connections[index].state == State::Up && self.disconnect(index, began_ns + PATIENCE) {
                 open += 1;
-            } else {
-                self.connections[index].drop_carrier(State::Gone);
+                continue;
             }
+            self.connections[index].drop_carrier(State::Gone);
         }
         let mut events = Vec::with_capacity(EVENTS);
         while open > 0 {
@@ -61,11 +64,17 @@ impl<S: Session> Shard<'_, S> {
 
     /// Disconnects a client; returns true if there is an answer to wait for.
     fn disconnect(&mut self, index: usize, until_ns: Ns) -> bool {
+        // Of a connection that the server has ended, it gets no goodbye.
+        if self.wills.is_some() && !self.hear_out(index, until_ns) {
+            self.ends_unsaid(index);
+            return false;
+        }
         let spec = self.spec(index);
         let connection = &mut self.connections[index];
         self.answers.clear();
         connection.session.close(&self.settings, &spec, &mut self.answers);
         if connection.write(&self.answers).is_err() {
+            self.ends_unsaid(index);
             return false;
         }
         // If there is nothing to send, there is no answer either.

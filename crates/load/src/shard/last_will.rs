@@ -1,10 +1,10 @@
 //! Publishers with last wills: when their connections end, and how they leave.
 
 use super::connection::State;
-use super::state::Shard;
+use super::state::{Shard, WillConnections};
 use crate::control::ThreadReport;
-use crate::outcome::ThreadOutcome;
 use crate::session::Session;
+use pubmark_model::protocol::ConnectionEnd;
 use pubmark_model::units::Ns;
 
 impl<S: Session> Shard<'_, S> {
@@ -24,6 +24,13 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
+    /// Notes that a client's connection ends, and that the server may not have got its goodbye.
+    pub(super) fn ends_unsaid(&mut self, index: usize) {
+        if let Some(wills) = &mut self.wills {
+            wills.ended(index, self.ids[index], None);
+        }
+    }
+
     /// Reports the connections that have ended, before what was sent.
     pub(super) fn say_ends(&mut self) {
         let Some(wills) = &mut self.wills else { return };
@@ -36,6 +43,11 @@ impl<S: Session> Shard<'_, S> {
         let _ = self.reports.send(ThreadReport::Ends(wills.take_ends()));
     }
 
+    /// Returns the connections that have ended without a goodbye since then.
+    pub(super) fn later_ends(&mut self) -> Vec<ConnectionEnd> {
+        self.wills.as_mut().map(WillConnections::take_ends).unwrap_or_default()
+    }
+
     /// Says goodbye to the server once everything is sent and acknowledged, or given up: a will that subscribers get
     /// from now on is not due.
     pub(super) fn leave(&mut self) {
@@ -46,15 +58,5 @@ impl<S: Session> Shard<'_, S> {
         self.close_all();
         let left = self.connections.iter_mut().filter(|connection| connection.state == State::Up);
         left.for_each(|connection| connection.drop_carrier(State::Gone));
-    }
-
-    /// Counts wills that subscribers got and should not have as violations of the protocol.
-    pub(super) fn note_undue_wills(&self, outcome: &mut ThreadOutcome) {
-        let wills = outcome.receipts.as_ref().and_then(|receipts| receipts.wills());
-        let undue = wills.map_or(0, |wills| wills.counts.undue);
-        if undue > 0 {
-            let count = outcome.violations.entry(S::UNDUE_WILL).or_default();
-            *count = count.saturating_add(undue);
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Last wills that a subscriber has received, held against the connections that ended.
 
 use super::totals::Totals;
-use pubmark_model::last_will::WillCounts;
-use pubmark_model::protocol::ConnectionEnd;
+use pubmark_model::last_will::UnexpectedWill;
+use pubmark_model::protocol::{ConnectionEnd, PackedHistogram, WillResult};
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
 use std::collections::BTreeMap;
@@ -35,15 +35,17 @@ impl WillArrivals {
 
 /// Counts and times of wills, of all subscribers of one thread.
 pub struct WillRecord {
-    /// Their counts.
-    pub counts: WillCounts,
+    due: u64,
+    received: u64,
+    /// Others that arrived, by publisher and connection.
+    unexpected: BTreeMap<(u32, u64), u64>,
     /// Time from the end of a connection until its will arrived, ns.
-    pub latency: Histogram,
+    latency: Histogram,
 }
 
 impl Default for WillRecord {
     fn default() -> WillRecord {
-        WillRecord { counts: WillCounts::default(), latency: Histogram::latency() }
+        WillRecord { due: 0, received: 0, unexpected: BTreeMap::new(), latency: Histogram::latency() }
     }
 }
 
@@ -51,26 +53,41 @@ impl WillRecord {
     /// Adds a subscriber that receives from these publishers. Instants of `totals` are `ahead_ns` ahead of its clock.
     pub fn close(&mut self, arrivals: Option<&WillArrivals>, publishers: &Range<u32>, totals: &Totals, ahead_ns: i64) {
         let ends = totals.ends_of(publishers);
-        let mut known = 0;
         for end in ends {
-            let arrived_ns = arrivals.and_then(|arrivals| arrivals.of(end));
-            known += u64::from(arrived_ns.is_some());
             let Some(at_ns) = end.at_ns else { continue };
-            self.counts.due += 1;
-            if let Some(arrived_ns) = arrived_ns {
-                self.counts.received += 1;
+            self.due += 1;
+            if let Some(arrived_ns) = arrivals.and_then(|arrivals| arrivals.of(end)) {
+                self.received += 1;
                 // A client may notice the end of its connection later than others.
                 self.latency.record(arrived_ns.saturating_sub(at_ns.saturating_add_signed(-ahead_ns)));
             }
         }
-        self.counts.undue += arrivals.map_or(0, |arrivals| arrivals.0.len() as u64).saturating_sub(known);
+        let ended =
+            |key: &(u32, u64)| ends.binary_search_by_key(key, |end| (end.publisher, end.connection.into())).is_ok();
+        for key in arrivals.into_iter().flat_map(|arrivals| arrivals.0.keys()).filter(|key| !ended(key)) {
+            self.add_unexpected(*key, 1);
+        }
+    }
+
+    fn add_unexpected(&mut self, key: (u32, u64), count: u64) {
+        if self.unexpected.len() < MOST || self.unexpected.contains_key(&key) {
+            *self.unexpected.entry(key).or_default() += count;
+        }
     }
 
     /// Adds another record.
     pub fn add(&mut self, other: &WillRecord) {
-        self.counts.add(&other.counts);
+        (self.due, self.received) = (self.due + other.due, self.received + other.received);
+        other.unexpected.iter().for_each(|(key, count)| self.add_unexpected(*key, *count));
         let merged = self.latency.merge(&other.latency);
         debug_assert!(merged.is_ok(), "all histograms of a kind have the same precision");
+    }
+
+    /// Returns it for the protocol.
+    pub fn result(self, packed: impl Fn(Option<Histogram>) -> Option<PackedHistogram>) -> WillResult {
+        let will = |((publisher, connection), count)| UnexpectedWill { publisher, connection, count };
+        let unexpected = self.unexpected.into_iter().map(will).collect();
+        WillResult { due: self.due, received: self.received, unexpected, latency: packed(Some(self.latency)) }
     }
 }
 
@@ -92,11 +109,19 @@ mod tests {
         }
         let mut record = WillRecord::default();
         record.close(Some(&arrivals), &(1..2), &totals, 1_000);
-        assert_eq!(record.counts, WillCounts { due: 2, received: 1, undue: 1 });
+        let one = |connection| UnexpectedWill { publisher: 1, connection, count: 1 };
         assert_eq!((record.latency.count(), record.latency.max()), (1, 50));
+        let counts = |record: &WillRecord| (record.due, record.received, record.unexpected.len());
+        assert_eq!(counts(&record), (2, 1, 1));
         assert!(!arrivals.has_all(&(1..2), &totals) && arrivals.has_all(&(3..9), &totals));
         record.close(None, &(0..3), &totals, 0);
-        assert_eq!(record.counts, WillCounts { due: 5, received: 1, undue: 1 });
+        assert_eq!(counts(&record), (5, 1, 1));
+        let mut all = WillRecord::default();
+        all.add(&record);
+        all.add(&record);
+        let unexpected = vec![UnexpectedWill { count: 2, ..one(3) }];
+        let result = all.result(|_| None);
+        assert_eq!(result, WillResult { due: 10, received: 2, unexpected, latency: None });
         arrivals.arrived(1, 1, 190);
         assert!(arrivals.has_all(&(1..2), &totals), "the uncertain one is not waited for");
     }

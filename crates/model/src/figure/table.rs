@@ -478,7 +478,7 @@ numbers! {
         "those that did not";
     /// Clients that came too late.
     CHURN_LATE = "churn_late" [] Client LatencyP99 Count LOWER, "churn late",
-        number(|run| count(run.churn.as_ref()?.counts.late)),
+        number(|run| count(run.churn.as_ref()?.late)),
         "those accepted later than `late_after`";
     /// Median time until a client that came was accepted, ns.
     CHURN_CONNECT_P50 = "churn_connect_p50_ns" ["churn_connect p50"] Client LatencyP50 Ns LOWER, "churn connect p50",

@@ -8,6 +8,7 @@ use super::sequences::SeenBits;
 use crate::catch_up::CatchUp;
 use crate::churn::ConnectTimes;
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal, RefusalCount};
+use crate::last_will::ConnectionEnd;
 use crate::rebalances::Rebalances;
 use crate::times::TimeFigures;
 use crate::units::Ns;
@@ -180,6 +181,10 @@ pub struct FlowResult {
     /// Last wills of the publishers that its subscribers receive from, if they have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wills: Option<Box<WillResult>>,
+    /// Connections of its publishers that ended without a goodbye after `sent`, if they have last wills: a server may
+    /// publish these, and need not do so before the run is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<ConnectionEnd>,
 }
 
 /// Error: a histogram of a result is invalid.

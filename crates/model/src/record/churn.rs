@@ -10,6 +10,8 @@ pub struct ChurnFigures {
     /// Their counts.
     #[serde(flatten)]
     pub counts: ChurnCounts,
+    /// Clients that the server accepted later than `late_after` after their due time.
+    pub late: u64,
     /// Error of the first client that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_error: Option<String>,

@@ -2,11 +2,10 @@ use super::*;
 use crate::catch_up::CatchUp;
 use crate::churn::{Churn, ChurnCounts, ConnectTimes};
 use crate::counts::{ByteCounts, LedgerCounts, PublisherTotal};
-use crate::last_will::WillCounts;
 use crate::payload::{Payload, SizeFiles};
 use crate::protocol::{
-    AgentResult, ChurnResult, Client, Connections, PackedHistogram, Ranges, Role, Sequences, SliceSeries, Stalls,
-    WillResult,
+    AgentResult, ChurnResult, Client, ConnectionEnd, Connections, PackedHistogram, Ranges, Role, Sequences,
+    SliceSeries, Stalls, WillResult,
 };
 use crate::rebalances::Rebalances;
 use crate::units::{MILLISECOND, Ns, SECOND};
@@ -34,9 +33,9 @@ fn times(pairs: &[(u64, u64)]) -> Option<PackedHistogram> {
     Some(PackedHistogram::Pairs(pairs.to_vec()))
 }
 
-/// Makes a result of clients that came and went: due, connected, failed and late ones, and this many times.
-fn churned([due, connected, failed, late]: [u64; 4], count: u64) -> Option<Box<ChurnResult>> {
-    let counts = ChurnCounts { due, connected, failed, late };
+/// Makes a result of clients that came and went: due, connected and failed ones, and this many times.
+fn churned([due, connected, failed]: [u64; 3], count: u64) -> Option<Box<ChurnResult>> {
+    let counts = ChurnCounts { due, connected, failed };
     let times = || times(&[(5, count)]).filter(|_| count > 0);
     let times = ConnectTimes { connect: times(), tls_handshake: None, subscribe: times() };
     Some(Box::new(ChurnResult { counts, times, ..ChurnResult::default() }))
@@ -128,16 +127,22 @@ impl Case {
         self.flow().bytes = bytes.map(counts);
     }
 
-    fn comes_and_goes(&mut self, counts: [u64; 4], times: u64) {
+    fn comes_and_goes(&mut self, counts: [u64; 3], times: u64) {
         self.workload.churn = Churn::parse("10/s").unwrap();
         self.flow().churn = churned(counts, times);
     }
 
-    /// Gives its result last wills: due, received and undue ones, and this many times.
-    fn inherits(&mut self, [due, received, undue]: [u64; 3], count: u64, is_asked: bool) {
+    /// Gives its result last wills: due and received ones, and this many times.
+    fn inherits(&mut self, [due, received]: [u64; 2], count: u64, is_asked: bool) {
         self.workload.last_will = is_asked;
-        let counts = WillCounts { due, received, undue };
-        self.flow().wills = Some(Box::new(WillResult { counts, latency: times(&[(5, count)]) }));
+        let latency = times(&[(5, count)]);
+        self.flow().wills = Some(Box::new(WillResult { due, received, latency, ..WillResult::default() }));
+    }
+
+    /// Lets a connection of a publisher end after all was sent.
+    fn loses(&mut self, publisher: u32, is_asked: bool) {
+        self.workload.last_will = is_asked;
+        self.flow().ends = vec![ConnectionEnd { publisher, connection: 0, at_ns: None }];
     }
 
     fn flow(&mut self) -> &mut FlowResult {
@@ -217,19 +222,20 @@ const WRONG: &[(&str, Wrong, &str)] = &[
         },
         "`reconnect_time` has 2 times, but 1 connections came back",
     ),
-    ("churn", |case| case.flow().churn = churned([0, 0, 0, 0], 0), "its result has `churn`, which is not its part"),
+    ("churn", |case| case.flow().churn = churned([0, 0, 0], 0), "its result has `churn`, which is not its part"),
     (
         "churn",
         |case| case.workload.churn = Churn::parse("10/s").unwrap(),
         "`churn` is requested, and its result has none",
     ),
-    ("churn", |case| case.comes_and_goes([21, 21, 0, 0], 21), "21 clients were due to come, but the plan has 20"),
-    ("churn", |case| case.comes_and_goes([20, 18, 1, 0], 18), "of 20 clients that were due 18 connected"),
-    ("churn", |case| case.comes_and_goes([20, 18, 2, 19], 18), "19 of them late"),
-    ("last-wills", |case| case.inherits([1, 1, 0], 1, false), "no publisher was to have one"),
-    ("last-wills", |case| case.inherits([1, 2, 0], 2, true), "2 last wills arrived, but 1 were due"),
-    ("last-wills", |case| case.inherits([2, 2, 0], 1, true), "`wills` has 1 times, but 2 arrived"),
-    ("churn", |case| case.comes_and_goes([20, 18, 2, 0], 17), "`churn` has 17 times to connect and 17 to subscribe"),
+    ("churn", |case| case.comes_and_goes([21, 21, 0], 21), "21 clients were due to come, but the plan has 20"),
+    ("churn", |case| case.comes_and_goes([20, 18, 1], 18), "of 20 clients that were due 18 connected"),
+    ("last-wills", |case| case.inherits([1, 1], 1, false), "no publisher was to have one"),
+    ("last-wills", |case| case.inherits([1, 2], 2, true), "2 last wills arrived, but 1 were due"),
+    ("last-wills", |case| case.inherits([2, 2], 1, true), "`wills` has 1 times, but 2 arrived"),
+    ("last-wills", |case| case.loses(0, false), "its result has `ends`, but no publisher was to have a last will"),
+    ("last-wills", |case| case.loses(7, true), "a connection of publisher 7 ended, which it does not play"),
+    ("churn", |case| case.comes_and_goes([20, 18, 2], 17), "`churn` has 17 times to connect and 17 to subscribe"),
     (
         "latency-count",
         |case| case.flow().histograms.latency = times(&[(50_000, 184)]),
@@ -387,7 +393,7 @@ fn a_right_result_breaks_none() {
         assert_eq!(case.check(), Ok(()), "{name}");
     };
     right("an agent that cannot tell its own lag", &[], |case| case.flow().histograms.own_lag = None);
-    right("clients came and went", &[], |case| case.comes_and_goes([20, 18, 2, 1], 18));
+    right("clients came and went", &[], |case| case.comes_and_goes([20, 18, 2], 18));
     right("a second copy was damaged", &[], |case| case.flow().ledger.corrupted = 4);
     right("the warm-up is in no slice", &[], |case| case.flow().series.delivered = vec![91, 99]);
     right("nothing of the window was sent", &[], |case| {

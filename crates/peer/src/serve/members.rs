@@ -11,9 +11,10 @@ use std::io;
 impl<S: Speech> Server<'_, S> {
     /// Returns the endpoints at which it listens, with a comma between two.
     pub(super) fn endpoints(&mut self) -> Result<String, ServeError> {
-        let numbers = self.ports.numbers()?;
-        let all: Vec<String> = numbers.iter().map(|port| format!("{}://127.0.0.1:{port}", S::SCHEME)).collect();
-        if numbers.len() > 1 {
+        let addresses = self.ports.addresses()?;
+        let all: Vec<String> = addresses.iter().map(|address| format!("{}://{address}", S::SCHEME)).collect();
+        if addresses.len() > 1 {
+            let numbers = addresses.iter().map(|address| address.port()).collect();
             self.coordinator.borrow_mut().cluster = PeerMembers::new(numbers);
         }
         Ok(all.join(","))

@@ -5,7 +5,7 @@ use crate::script::PeerScript;
 use pubmark_model::units::Ns;
 use rustix::event::epoll;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
 /// Connections that may wait to be accepted.
@@ -20,13 +20,13 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Listens on this port, or on those of the script.
-    pub fn open(port: u16, script: &PeerScript, epoll: &OwnedFd) -> Result<Ports, ServeError> {
-        let ports = if script.ports.is_empty() { &[port][..] } else { &script.ports };
+    /// Listens at this address, or there on the ports of the script.
+    pub fn open(at: SocketAddr, script: &PeerScript, epoll: &OwnedFd) -> Result<Ports, ServeError> {
+        let ports = if script.ports.is_empty() { &[at.port()][..] } else { &script.ports };
         let listeners: Result<Vec<TcpListener>, ServeError> = (0..)
             .zip(ports)
             .map(|(place, port)| {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(failed("port"))?;
+                let listener = TcpListener::bind((at.ip(), *port)).map_err(failed("port"))?;
                 listener.set_nonblocking(true).map_err(failed("port"))?;
                 rustix::net::listen(&listener, BACKLOG).map_err(failed("port"))?;
                 epoll::add(epoll, &listener, epoll::EventData::new_u64(LISTENER - place), epoll::EventFlags::IN)
@@ -42,10 +42,9 @@ impl Ports {
         usize::try_from(LISTENER.checked_sub(key)?).ok().filter(|place| *place < self.listeners.len())
     }
 
-    /// Returns the numbers of all ports.
-    pub fn numbers(&self) -> Result<Vec<u16>, ServeError> {
-        let number = |listener: &TcpListener| Ok(listener.local_addr().map_err(failed("port"))?.port());
-        self.listeners.iter().map(number).collect()
+    /// Returns the addresses of all ports.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServeError> {
+        self.listeners.iter().map(|listener| listener.local_addr().map_err(failed("port"))).collect()
     }
 
     /// Accepts a connection at the port of this place.

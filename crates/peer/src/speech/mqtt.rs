@@ -4,7 +4,7 @@
 use super::protocol::{Ask, Hub, KeptWill, PublisherAnswer, Speech};
 use crate::routes::{Address, Filter, KeptAddress};
 use crate::script::{AffectedMessages, PeerScript};
-use pubmark_model::header::{Header, MAX_SEQUENCE};
+use pubmark_model::header::{END, Header, MAX_SEQUENCE};
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket, Will};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
@@ -102,6 +102,10 @@ impl Speech for MqttServer {
             return;
         }
         self.say(qos, to, payload, out);
+    }
+
+    fn hears_to_the_end(&self) -> bool {
+        !self.script.will.close.is_empty()
     }
 
     fn will(&mut self) -> Option<KeptWill> {
@@ -215,6 +219,11 @@ impl MqttServer {
             }
             hub(Ask::Close);
             return Ok(());
+        }
+        let closes = &self.script.will.close;
+        let is_last = |header: Header| header.sequence == END && closes.contains(&header.publisher);
+        if !closes.is_empty() && Header::read(payload).is_some_and(is_last) {
+            hub(Ask::Close);
         }
         let code = match if known { PublisherAnswer::Acknowledged } else { hub(ask).answer } {
             PublisherAnswer::Acknowledged => 0,

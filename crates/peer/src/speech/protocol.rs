@@ -102,6 +102,11 @@ pub trait Speech: Sized {
     /// kept, and appended to the answer to a later acknowledgement.
     fn deliver(&mut self, token: u32, to: Address<'_>, payload: &[u8], qos: u8, out: &mut Vec<u8>);
 
+    /// True if it hears what comes on a connection that it closes: a client may say goodbye before it notices.
+    fn hears_to_the_end(&self) -> bool {
+        false
+    }
+
     /// Returns the message that is passed on because the client's connection has ended. None by default.
     fn will(&mut self) -> Option<KeptWill> {
         None

@@ -30,11 +30,12 @@ const ARGUMENTS: [&str; 14] = [
     "3m",
 ];
 
-fn search(protocol: &str) {
+fn search(protocol: &str, more: &[&str]) {
     let _alone = alone();
     let place = Place::new();
     let peer = Peer::start(&place, protocol, SCRIPT);
-    let output = place.run(&[&["capacity", peer.endpoint.as_str(), "--json", "--out", "r"], &ARGUMENTS[..]].concat());
+    let output =
+        place.run(&[&["capacity", peer.endpoint.as_str(), "--json", "--out", "r"], &ARGUMENTS[..], more].concat());
     // On a machine that others use, the time may be too short for so narrow an interval.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -48,14 +49,39 @@ fn a_capacity_is_found_over_mqtt() {
     if !is_long("a_capacity_is_found_over_mqtt") {
         return;
     }
-    search("mqtt");
+    search("mqtt", &[]);
 }
 
 #[test]
 fn a_capacity_is_found_over_nats() {
     if is_long("a_capacity_is_found_over_nats") {
-        search("nats");
+        search("nats", &[]);
     }
+}
+
+/// The server takes as long for a message, whatever its topic.
+#[test]
+fn a_capacity_is_found_over_a_thousand_topics() {
+    if is_long("a_capacity_is_found_over_a_thousand_topics") {
+        search("mqtt", &["--set", "topics=1000"]);
+    }
+}
+
+/// Four topics are for four subscribers at most: the steps are 1, 2 and 4.
+#[test]
+fn a_search_ends_before_a_load_that_cannot_be_and_its_answer_stands() {
+    let place = Place::new();
+    let peer = Peer::start(&place, "mqtt", "");
+    let topics = ["--pattern", "fan-out", "--rate", "20", "--set", "topics=4", "--set", "subscriptions=each"];
+    let search = ["--over", "subscribers", "--until", "lost = 0", "--duration", "1s", "--json", "--out", "r"];
+    let output = place.run(&[&["capacity", peer.endpoint.as_str()], &topics[..], &search].concat());
+    let said = stderr(&output);
+    let found: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let steps = found["steps"].as_array().unwrap();
+    let loads: Vec<f64> = steps.iter().filter_map(|step| step["load"].as_f64()).collect();
+    assert_eq!((loads, found["lo"].as_f64()), (vec![1.0, 2.0, 4.0], Some(4.0)), "{found:#}\n{said}");
+    assert!(said.contains("a step at 8 cannot be made") && said.contains("set more `topics`"), "{said}");
+    place.assert_swept();
 }
 
 #[test]
