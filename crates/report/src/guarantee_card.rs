@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 /// Longest reason and name that are shown, characters.
 const TEXT_CHARS: usize = 200;
 
+/// Why counts are unreliable if messages still arrived when the drain ended.
+const LATE: &str = "messages still arrived when the drain ended, so those that are missing may only be late: use a longer \
+    --set drain";
+
 /// Name of the file of a card in its results folder.
 pub const CARD: &str = "card.json";
 
@@ -328,7 +332,8 @@ impl CardRow {
         let options: Vec<String> = options.map(|(name, value)| format!("{name} = {}", as_typed(value))).collect();
         row.bound = event.is_bounded.then(|| clean(&options.join(", "), TEXT_CHARS));
         let mut against = made.iter().flat_map(|run| against_counts(run));
-        row.unreliable = against.next().map(|finding| clean(&finding.evidence, TEXT_CHARS));
+        let late = || made.iter().any(|run| run.was_arriving()).then(|| LATE.to_owned());
+        row.unreliable = against.next().map(|finding| clean(&finding.evidence, TEXT_CHARS)).or_else(late);
         let mut counts = CardCounts::default();
         for run in made {
             for (statement, count) in &run.violations {
