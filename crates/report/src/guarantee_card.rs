@@ -58,7 +58,8 @@ pub const CARD_EVENTS: [CardEvent; 8] = [
     CardEvent::new("killed", "killed").by("kill server at 2s for 1s"),
     CardEvent::new("frozen", "frozen").by("stop server at 2s for 1s"),
     CardEvent::new("cut-off", "cut off").by("cut link at 2s for 1s"),
-    CardEvent::new("power-cut", "power cut").by("cut power of server at 2s for 1s"),
+    // Messages must wait at the server, or nothing could be lost.
+    CardEvent { is_slow: true, ..CardEvent::new("power-cut", "power cut") }.by("cut power of server at 2s for 1s"),
     CardEvent::new("full-disk", "full disk").by("fill disk of server at 2s for 1s"),
     CardEvent { is_slow: true, ..CardEvent::new("slow", "slow subscribers") },
     CardEvent { is_slow: true, is_bounded: true, ..CardEvent::new("full-queue", "full queue") },

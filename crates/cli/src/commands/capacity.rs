@@ -54,7 +54,7 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = args.duration.as_deref().map(parse_time).transpose();
     let full_ns = full_ns.map_err(|error| Failure::usage(format!("--duration: {error}")))?;
-    let mut cards = promises::cards(&args.cards, &registry)?;
+    let cards = promises::cards(&args.cards, &registry)?;
     let promise = args.promise.as_deref().map(promises::read).transpose()?;
     let Asked { name, study, goal, budget_ns, recovery_ns, pin, promise, tests } = asked(args, promise, &mut registry)?;
     if let Some(pin) = pin {
@@ -109,21 +109,16 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     }
     let mut report = measurement.report()?;
     let folder = measurement.folder();
-    let of_tests = folder.join(TESTS);
-    if tests.is_some() && of_tests.join("runs.jsonl").exists() {
-        cards.push(measure::load(&of_tests, &registry)?);
-    }
-    let untested = promise.and_then(|promise| report.hold_to(promise, &cards).err());
-    if promise.is_some() && untested.is_none() {
-        Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
-    }
+    let ranked = promise.map(|promise| rank_at(promise, &mut report, cards, (folder, &registry)));
+    let untested = ranked.transpose()?.flatten();
     // The output comes from the records, like a later report of the folder.
     let found = report.capacities();
-    let ranked = report.promise().map(|_| report.json());
-    measure::show_report(&args.measure, &report, || Ok(ranked.unwrap_or_else(|| json(of_study, &found))))?;
+    let data = || if report.promise().is_some() { report.json() } else { json(of_study, &found) };
+    measure::show_report(&args.measure, &report, || Ok(data()))?;
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
     if let Some(promise) = promise.filter(|_| untested.is_none() && tests.is_some()) {
-        let (folder, cards) = (folder.display(), of_tests.display());
+        let (folder, cards) = (folder.display(), folder.join(TESTS));
+        let cards = cards.display();
         voice.note(&format!("a later report: pubmark report {folder} --promise '{promise}' --cards {cards}"));
     }
     untested.iter().for_each(|why| voice.note(&why.to_string()));
@@ -146,6 +141,24 @@ fn can_rank_at(promise: Promise, (plan, cards): (&StudyPlan, &[Report]), is_one:
     }
     let is_tested = plan.tests(promise) || cards.iter().any(|card| card.tests(promise));
     if is_tested { Ok(()) } else { Err(Failure::usage(UntestedPromise { promise })) }
+}
+
+/// Ranks a report at a promise, by the runs of cards and by those in its folder that test it. Returns why it cannot be.
+fn rank_at(
+    promise: Promise,
+    report: &mut Report,
+    mut cards: Vec<Report>,
+    (folder, registry): (&Path, &Registry),
+) -> Result<Option<UntestedPromise>, Failure> {
+    let tests = folder.join(TESTS);
+    if tests.join("runs.jsonl").exists() {
+        cards.push(measure::load(&tests, registry)?);
+    }
+    let untested = report.hold_to(promise, &cards).err();
+    if untested.is_none() {
+        Report::write_html(&[&*report], &folder.join(PAGE)).map_err(Failure::run)?;
+    }
+    Ok(untested)
 }
 
 /// Describes the runs that test a promise in one line.
@@ -254,10 +267,9 @@ fn target(args: &CapacityArgs, promise: Option<Promise>, registry: &mut Registry
     let promise = promise.or(study.promise());
     let tests = promise.and_then(|promise| promises::take_tests(&mut study, promise));
     let is_tested = |promise| StudyPlan::new(study.clone()).is_ok_and(|plan| plan.tests(promise));
-    if let Some(promise) = promise.filter(|_| tests.is_none() && args.cards.is_empty()) {
-        if !is_tested(promise) {
-            return Err(Failure::usage(UntestedPromise { promise }));
-        }
+    let has_tests = tests.is_some() || !args.cards.is_empty();
+    if let Some(promise) = promise.filter(|promise| !has_tests && !is_tested(*promise)) {
+        return Err(Failure::usage(UntestedPromise { promise }));
     }
     study.settings.set("repeats", "1").map_err(Failure::usage)?;
     let asks = study.asked_capacity().map(|(_, asked)| asked.parts.join(", ")).filter(|parts| !parts.is_empty());

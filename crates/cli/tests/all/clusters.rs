@@ -330,12 +330,12 @@ fn a_power_cut_of_one_member_loses_nothing_that_was_acknowledged() {
 }
 
 /// Runs JetStream with three replicas over ledgers: its subscribers take little before the cut, and everything after it.
-fn cut_over_ledger(sync: &str, fault: &str) -> Benched {
-    let sync = format!("options.sync_interval={sync}");
+fn cut_over_ledger(sync: &str, fault: &str, drain: &str) -> Benched {
+    let (sync, drain) = (format!("options.sync_interval={sync}"), format!("drain={drain}"));
     let set = ["options.replicas=3", "--set", &sync, "--set", "power=ledger", "--set", "options.pull_batch=10"];
     let few = ["--set", "options.max_ack_pending=10", "--set", "consume=steps 5 1000 each 3s"];
-    let load = ["--pairs", "1", "--rate", "50", "--duration", "6s", "--fault", fault];
-    let bench = Place::new().bench(&[&NATS[..], &set, &few, &AGAIN[..], &load].concat());
+    let load = ["--pairs", "1", "--rate", "50", "--duration", "4s", "--set", &drain, "--fault", fault];
+    let bench = Place::new().bench(&[&NATS[..], &set, &few, &AGAIN[..2], &load].concat());
     assert_eq!((bench.error(), bench.evidence("server-died")), ("", None));
     assert!(bench.count("acked") > 20, "{}", bench.record["counts"]);
     bench
@@ -354,7 +354,7 @@ fn a_power_cut_of_one_member_over_a_ledger_loses_nothing_and_of_all_members_ever
     if !can_cut(TEST) {
         return;
     }
-    let all = cut_over_ledger("2m", "cut power of server at 2s for 500ms");
+    let all = cut_over_ledger("2m", "cut power of server at 2s for 500ms", "4s");
     // What the subscribers had taken, and what was on its way to them, is not the server's to keep any more.
     let taken = all.count("delivered");
     let (acked, lost) = (all.count("acked"), all.count("acked_lost"));
@@ -366,10 +366,10 @@ fn a_power_cut_of_one_member_over_a_ledger_loses_nothing_and_of_all_members_ever
         return;
     }
     for fault in ["cut power of server leader at 2s for 500ms", "cut power of server 2 at 2s for 500ms"] {
-        let one = cut_over_ledger("2m", fault);
+        let one = cut_over_ledger("2m", fault, "20s");
         nothing_acknowledged_is_lost(&one);
         assert_eq!(faults(&one), [("cut_power".to_owned(), Some(member(&one)), true, true)]);
     }
-    let synced = cut_over_ledger("always", "cut power of server at 2s for 500ms");
+    let synced = cut_over_ledger("always", "cut power of server at 2s for 500ms", "20s");
     assert_eq!(synced.count("acked_lost"), 0, "{}", synced.record["counts"]);
 }
