@@ -36,12 +36,13 @@ pub(crate) fn join(all: &mut [CapacityResult]) {
         let headroom = free(with.estimate, without.estimate).filter(|_| !with.lower_bound && !without.lower_bound);
         let range = free(with.hi, without.lo).zip(free(with.lo, without.hi));
         let carried = without.lo.unwrap_or(0.0);
+        let steps = || result.climb.steps().iter().filter(|step| step.counts);
+        let held = |load: f64| steps().any(|step| step.outcome == StepOutcome::Held && step.load >= load);
         // Other programs on the machine can keep a backlog from shrinking, too.
-        let failed = |step: &&CapacityStep| step.counts && step.outcome == StepOutcome::Failed;
-        let lasts = |step: &&CapacityStep| {
-            failed(step) && step.prospect == Some(BacklogOutlook::Lasts) && step.load < carried
-        };
-        let lasting = result.climb.steps().iter().filter(lasts).map(|step| step.load).reduce(f64::min);
+        let failed = |step: &&CapacityStep| step.outcome == StepOutcome::Failed && !held(step.load);
+        let lasts =
+            |step: &&CapacityStep| failed(step) && step.prospect == Some(BacklogOutlook::Lasts) && step.load < carried;
+        let lasting = steps().filter(lasts).map(|step| step.load).reduce(f64::min);
         let over = result.climb.goal().over;
         let found = RecoveryHeadroom {
             without_fault: without.estimate.map(|load| over.amount(load)),

@@ -103,7 +103,13 @@ fn full_queue(given: &[(String, String)], system: &str, registry: &Registry) -> 
     if all.is_empty() {
         return Err(format!("no option of {system} bounds what waits for a subscriber ([full_queue] of its file)"));
     }
-    let axes = all.into_iter().map(|(name, value)| Axis { name: format!("options.{name}"), values: vec![value] });
+    // In a study file, a text that is a number becomes one, and the cell of a record must be that of its file.
+    let as_in_study = |value: Value| match value.as_str().map(str::parse::<u64>) {
+        Some(Ok(number)) => number.into(),
+        _ => value,
+    };
+    let axis = |(name, value)| Axis { name: format!("options.{name}"), values: vec![as_in_study(value)] };
+    let axes = all.into_iter().map(axis);
     Ok(axes.filter(|axis| given.iter().all(|(key, _)| *key != axis.name)).collect())
 }
 
