@@ -76,25 +76,13 @@ fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
     place.assert_swept();
 }
 
-/// Returns a study of two scripted peers that take 300 messages/s: one keeps messages for those who are away.
-fn searched(place: &Place, more: &str) {
-    let server =
-        |store: &str| format!("\n[server.files.\"script.toml\"]\ntext = \"\"\"\nservice = 300\n{store}\n\"\"\"\n");
-    let keys = "lossless = [\"pairs\"]\nqos = [1]\ndurable = true";
-    place.peer_system("forgetful", keys, ("", "--script {dir}/script.toml"), &server(""));
-    let store = server("[store]\nfile = \"store\"\nsync = 'never'");
-    place.peer_system("faithful", keys, ("", "--script {dir}/script.toml"), &store);
-    let study = STUDY.replace("mosquitto", "faithful").replace("durable = true", "durable = true\ndrain = \"3s\"");
-    place.study(&(study.replace("repeats = 2", "repeats = 1") + more));
-}
-
 const SEARCH: [&str; 11] =
     ["capacity", "study.toml", "--until", "lost = 0", "--within", "50%", "--duration", "1s", "--budget", "20s", "-q"];
 
 #[test]
 fn a_capacity_at_a_promise_is_that_of_those_who_keep_it() {
-    let place = Place::new();
-    searched(&place, "");
+    let place = place();
+    place.study(&STUDY.replace("repeats = 2", "repeats = 1"));
     let cut = ["--promise", "survives cut link"];
     let output = place.run(&[&SEARCH[..], &cut, &["--out", "r", "--json"]].concat());
     assert!(matches!(output.status.code(), Some(0 | 3)), "a busy machine: {}", stderr(&output));
@@ -104,17 +92,16 @@ fn a_capacity_at_a_promise_is_that_of_those_who_keep_it() {
     let of = |system: &str| records.iter().find(|run| run["system"] == system).unwrap();
     let count = |system: &str, name: &str| of(system)["counts"][name].as_u64().unwrap();
     let (lost, acked) = (count("forgetful", "acked_lost"), count("forgetful", "acked"));
-    assert!(lost > 0 && count("faithful", "acked_lost") == 0 && count("faithful", "acked") > 0, "{told:#}");
+    assert!(lost > 0 && count("mosquitto", "acked_lost") == 0 && count("mosquitto", "acked") > 0, "{told:#}");
     let broken = serde_json::json!([{"system": "forgetful", "acked_lost": lost, "acked": acked}]);
-    assert_eq!((&told["promise"]["broken"], &told["promise"]["kept"]), (&broken, &serde_json::json!(["faithful"])));
+    assert_eq!((&told["promise"]["broken"], &told["promise"]["kept"]), (&broken, &serde_json::json!(["mosquitto"])));
     let found = |told: &Value, system: &str| {
         let mut rows = told["summary"].as_array().unwrap().iter();
         rows.find(|row| row["cell"] == format!("system={system}")).unwrap_or_else(|| panic!("{told:#}")).clone()
     };
-    let (left_out, best) = (found(&told, "forgetful"), found(&told, "faithful"));
-    assert_eq!((&left_out["standing"], &best["standing"]), (&"left out".into(), &"alone".into()), "{told:#}");
-    let estimate = best["estimate"].as_f64().unwrap();
-    assert!((100.0..400.0).contains(&estimate), "300 messages/s are served: {told:#}");
+    let (left_out, best) = (found(&told, "forgetful"), found(&told, "mosquitto"));
+    assert_eq!(left_out["standing"], "left out", "{told:#}");
+    assert!(best["standing"] != "left out" && best["lo"].as_f64() > Some(0.0), "{told:#}");
     assert!(place.records("r").iter().all(|run| run["faults"].as_array().is_none_or(Vec::is_empty)), "no fault there");
     // A later report with the tests as a card says the same.
     let later = place.run(&[&["report", "r"][..], &cut, &["--cards", "r/promise", "--json", "-q"]].concat());
@@ -125,24 +112,6 @@ fn a_capacity_at_a_promise_is_that_of_those_who_keep_it() {
     );
     let text = stdout(&place.run(&[&["report", "r"][..], &cut, &["--cards", "r/promise", "-q"]].concat()));
     assert!(text.contains(&format!("forgetful ({lost} of {acked} acknowledged messages lost)")), "{text}");
-    place.assert_swept();
-}
-
-/// Where all cells have the fault, their steps test the promise: a step at too high a load is late, and breaks nothing.
-#[test]
-fn messages_that_are_late_at_too_high_a_load_break_no_promise() {
-    let place = Place::new();
-    searched(&place, "");
-    let only = ["--only", "part=cut", "--only", "system=faithful", "--set", "drain=1s"];
-    let output = place.run(&[&SEARCH[..], &only, &["--promise", "survives cut link", "--out", "r", "--json"]].concat());
-    assert!(matches!(output.status.code(), Some(0 | 3)), "a busy machine: {}", stderr(&output));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let records = place.records("r");
-    assert!(
-        records.iter().any(|run| run["counts"]["acked_lost"].as_u64() > Some(0)),
-        "one has too high a load: {told:#}"
-    );
-    assert_eq!(told["promise"]["broken"], serde_json::json!([]), "{told:#}");
     place.assert_swept();
 }
 
