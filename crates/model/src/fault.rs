@@ -4,7 +4,7 @@ mod error;
 
 use crate::diagnostic::suggestion;
 use crate::later::LaterWord;
-use crate::units::{Ns, format_time, parse_time};
+use crate::units::{Ns, SECOND, format_time, parse_time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -435,6 +435,12 @@ impl Script {
     /// True if links between members of the server are cut, so that the members have networks of their own.
     pub fn cuts_members(&self) -> bool {
         self.on(Target::Members).next().is_some()
+    }
+
+    /// Returns the shortest window, ns, with all faults in it, and a second after the last; `None` without a fault.
+    pub fn window_ns(&self) -> Option<Ns> {
+        let end_ns = self.0.iter().map(|fault| fault.until_ns().unwrap_or(fault.at_ns)).max()?;
+        Some(end_ns.saturating_add(SECOND))
     }
 
     /// Returns the first fault that does not lie within a window of this length.

@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 /// Longest reason and name that are shown, characters.
 const TEXT_CHARS: usize = 200;
 
+/// Why counts are unreliable if messages still arrived when the drain ended.
+const LATE: &str = "messages still arrived when the drain ended, so those that are missing may only be late: use a longer \
+    --set drain";
+
 /// Name of the file of a card in its results folder.
 pub const CARD: &str = "card.json";
 
@@ -54,7 +58,8 @@ pub const CARD_EVENTS: [CardEvent; 8] = [
     CardEvent::new("killed", "killed").by("kill server at 2s for 1s"),
     CardEvent::new("frozen", "frozen").by("stop server at 2s for 1s"),
     CardEvent::new("cut-off", "cut off").by("cut link at 2s for 1s"),
-    CardEvent::new("power-cut", "power cut").by("cut power of server at 2s for 1s"),
+    // Messages must wait at the server, or nothing could be lost.
+    CardEvent { is_slow: true, ..CardEvent::new("power-cut", "power cut") }.by("cut power of server at 2s for 1s"),
     CardEvent::new("full-disk", "full disk").by("fill disk of server at 2s for 1s"),
     CardEvent { is_slow: true, ..CardEvent::new("slow", "slow subscribers") },
     CardEvent { is_slow: true, is_bounded: true, ..CardEvent::new("full-queue", "full queue") },
@@ -328,7 +333,8 @@ impl CardRow {
         let options: Vec<String> = options.map(|(name, value)| format!("{name} = {}", as_typed(value))).collect();
         row.bound = event.is_bounded.then(|| clean(&options.join(", "), TEXT_CHARS));
         let mut against = made.iter().flat_map(|run| against_counts(run));
-        row.unreliable = against.next().map(|finding| clean(&finding.evidence, TEXT_CHARS));
+        let late = || made.iter().any(|run| run.was_arriving()).then(|| LATE.to_owned());
+        row.unreliable = against.next().map(|finding| clean(&finding.evidence, TEXT_CHARS)).or_else(late);
         let mut counts = CardCounts::default();
         for run in made {
             for (statement, count) in &run.violations {

@@ -78,10 +78,12 @@ pub(crate) fn tests<'a>(
     promise: Promise,
     runs: impl Iterator<Item = (&'a RunRecord, &'a CellResult)>,
 ) -> Vec<PromiseTest> {
-    // Neither others on the machine nor a refusal make a server forget what it has acknowledged.
+    // Neither others on the machine nor a refusal make a server forget what it has acknowledged. What arrives too late for
+    // the drain is not forgotten.
     let excused = [Reason::NoisyMachine, Reason::MessagesRefused, Reason::ResourceLimitHit];
-    let is_reliable =
-        |run: &RunRecord| run.error.is_none() && against_counts(run).all(|found| excused.contains(&found.reason));
+    let is_reliable = |run: &RunRecord| {
+        run.error.is_none() && !run.was_arriving() && against_counts(run).all(|found| excused.contains(&found.reason))
+    };
     let tested = runs.filter(|(run, result)| {
         result.is_whole()
             && Promise::tested_in(&result.cell) == Some(promise)

@@ -4,7 +4,7 @@ use crate::axes::{axis_name, axis_value, differs};
 use crate::capacity::{CapacityResult, RecoveryHeadroom, show};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
-use pubmark_model::capacity::CapacityStep;
+use pubmark_model::capacity::{CapacityStep, StepOutcome};
 use pubmark_model::record::BacklogOutlook;
 use serde_json::{Map, Value};
 
@@ -36,9 +36,13 @@ pub(crate) fn join(all: &mut [CapacityResult]) {
         let headroom = free(with.estimate, without.estimate).filter(|_| !with.lower_bound && !without.lower_bound);
         let range = free(with.hi, without.lo).zip(free(with.lo, without.hi));
         let carried = without.lo.unwrap_or(0.0);
+        let steps = || result.climb.steps().iter().filter(|step| step.counts);
+        let held = |load: f64| steps().any(|step| step.outcome == StepOutcome::Held && step.load >= load);
+        // Other programs on the machine can keep a backlog from shrinking, too.
+        let failed = |step: &&CapacityStep| step.outcome == StepOutcome::Failed && !held(step.load);
         let lasts =
-            |step: &&CapacityStep| step.counts && step.prospect == Some(BacklogOutlook::Lasts) && step.load < carried;
-        let lasting = result.climb.steps().iter().filter(lasts).map(|step| step.load).reduce(f64::min);
+            |step: &&CapacityStep| failed(step) && step.prospect == Some(BacklogOutlook::Lasts) && step.load < carried;
+        let lasting = steps().filter(lasts).map(|step| step.load).reduce(f64::min);
         let over = result.climb.goal().over;
         let found = RecoveryHeadroom {
             without_fault: without.estimate.map(|load| over.amount(load)),
@@ -79,7 +83,7 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
     };
     let mut notes = vec![format!(
         "{}; without a fault: `{}`; with recovery: `{}`. headroom: the share of the capacity without a fault that must \
-         stay free, blank if one of both is a lower bound",
+         stay free, so that the system recovers in time; blank if one of both is a lower bound. 90 %: its interval",
         goal.over.unit(),
         clean(&goal.until.without_fault().to_string(), TEXT_CHARS),
         clean(&goal.until.to_string(), TEXT_CHARS),

@@ -52,7 +52,8 @@ struct Steps<'a> {
 /// The search of one cell.
 struct CellSearch {
     climb: CapacityCourse,
-    /// Shortest window that shows what follows the cell's faults, ns.
+    /// Shortest window of a step, ns: it shows what follows the cell's faults or, if the objective is not about that, has
+    /// the faults of all cells in it.
     least_ns: Ns,
     spent_ns: Ns,
     overhead_ns: Ns,
@@ -167,11 +168,13 @@ fn number(value: &Value) -> f64 {
 }
 
 impl CellSearch {
-    fn new(goal: &CapacityGoal, cell: &Cell) -> CellSearch {
+    fn new(goal: &CapacityGoal, cell: &Cell, faults_ns: Ns) -> CellSearch {
+        let is_of_fault = goal.until.is_of_fault();
         let goal = goal.of_axes(&cell.axes);
         let faults = Some(&cell.faults).filter(|_| goal.until.is_of_fault());
+        let recovery_ns = faults.and_then(|faults| goal.until.recovery_window_ns(faults).ok()).unwrap_or(0);
         CellSearch {
-            least_ns: faults.and_then(|faults| goal.until.recovery_window_ns(faults).ok()).unwrap_or(0),
+            least_ns: if is_of_fault { recovery_ns } else { faults_ns },
             climb: CapacityCourse::new(goal),
             spent_ns: 0,
             overhead_ns: OVERHEAD_GUESS + cell.workload.warmup_ns,
@@ -269,10 +272,11 @@ impl<'a> Search<'a> {
     pub fn new(request: &'a CapacityRequest<'a>, goal: &'a CapacityGoal) -> Result<Search<'a>, Vec<Diagnostic>> {
         let plan = StudyPlan::new(request.study.clone())?;
         let cells: Vec<Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).cloned().collect();
+        let faults_ns = cells.iter().filter_map(|cell| cell.faults.window_ns()).max().unwrap_or(0);
         Ok(Search {
             request,
             steps: Steps { study: request.study, goal },
-            searches: cells.iter().map(|cell| CellSearch::new(goal, cell)).collect(),
+            searches: cells.iter().map(|cell| CellSearch::new(goal, cell, faults_ns)).collect(),
             cells,
             turn: 0,
             parts: Vec::new(),

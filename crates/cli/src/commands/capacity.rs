@@ -2,6 +2,7 @@
 
 use super::bench::{AskedWorkload, study_of};
 use super::measure::{Measurement, PAGE, planned};
+use super::promises::TESTS;
 use super::target::{is_system, study_at};
 use super::{fit, measure, promises, searches};
 use crate::args::CapacityArgs;
@@ -24,9 +25,11 @@ use pubmark_report::{CapacityResult, Report, UntestedPromise};
 use pubmark_study::capacity::{CapacityRequest, Search};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
+use pubmark_study::repeats::Repeats;
 use pubmark_study::searches::CAPACITY_USUAL;
 use pubmark_study::strategy::Strategy;
 use serde_json::json;
+use std::path::Path;
 
 /// Name of the axis of faults.
 const FAULT: &str = "fault";
@@ -53,7 +56,7 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     let full_ns = full_ns.map_err(|error| Failure::usage(format!("--duration: {error}")))?;
     let cards = promises::cards(&args.cards, &registry)?;
     let promise = args.promise.as_deref().map(promises::read).transpose()?;
-    let Asked { name, study, goal, budget_ns, recovery_ns, pin } = asked(args, &mut registry)?;
+    let Asked { name, study, goal, budget_ns, recovery_ns, pin, promise, tests } = asked(args, promise, &mut registry)?;
     if let Some(pin) = pin {
         voice.note(&format!("processors: {pin} (`--set pin=none` leaves that to the kernel)"));
     }
@@ -72,10 +75,14 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     let of_study = !is_system(&args.target, &registry) || study.axes.iter().any(|axis| axis.values.len() > 1);
     // Cells that cannot be measured here are skipped before their search begins.
     let mut cells = StudyPlan::new(study).map_err(planned)?;
-    if let Some(promise) = promise {
+    if let Some(promise) = promise.filter(|_| tests.is_none()) {
         can_rank_at(promise, (&cells, &cards), is_system(&args.target, &registry))?;
     }
     let survey = measure::prepare(&mut cells, &args.measure, &planned, voice)?;
+    let mut tests = tests.map(StudyPlan::new).transpose().map_err(planned)?;
+    if let Some(tests) = &mut tests {
+        measure::prepare(tests, &args.measure, &planned, voice)?;
+    }
     let request = CapacityRequest {
         study: cells.study(),
         step_ns: STEP.min(full_ns),
@@ -91,22 +98,35 @@ pub fn capacity(args: &CapacityArgs, mut registry: Registry, voice: Voice) -> Re
     }
     if args.measure.dry_run {
         dry_run(&request, &goal, strategy.rows());
+        tests.iter().for_each(|tests| print(&format!("then {}", test_runs(tests, promise))));
         return Ok(Code::Done);
     }
     let mut measurement = Measurement::begin(&args.measure, &format!("capacity-{name}"), &registry, voice)?;
-    let ending = measurement.measure(&plan, None, &mut strategy)?;
-    let mut report = measurement.report()?;
-    if let Some(promise) = promise {
-        report.hold_to(promise, &cards).map_err(Failure::usage)?;
-        Report::write_html(&[&report], &measurement.folder().join(PAGE)).map_err(Failure::run)?;
+    let mut ending = measurement.measure(&plan, None, &mut strategy)?;
+    if let Some(tests) = tests.as_ref().filter(|_| !ending.interrupted) {
+        voice.note(&test_runs(tests, promise));
+        ending.interrupted = measurement.search(tests, Path::new(TESTS), &mut Repeats::new(tests))?.interrupted;
     }
+    let mut report = measurement.report()?;
+    let folder = measurement.folder();
+    let ranked = promise.map(|promise| rank_at(promise, &mut report, cards, (folder, &registry)));
+    let untested = ranked.transpose()?.flatten();
     // The output comes from the records, like a later report of the folder.
     let found = report.capacities();
-    measure::show_report(&args.measure, &report, || Ok(json(of_study, &found)))?;
-    let folder = measurement.folder();
+    let data = || if report.promise().is_some() { report.json() } else { json(of_study, &found) };
+    measure::show_report(&args.measure, &report, || Ok(data()))?;
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
+    if let Some(promise) = promise.filter(|_| untested.is_none() && tests.is_some()) {
+        let (folder, cards) = (folder.display(), folder.join(TESTS));
+        let cards = cards.display();
+        voice.note(&format!("a later report: pubmark report {folder} --promise '{promise}' --cards {cards}"));
+    }
+    untested.iter().for_each(|why| voice.note(&why.to_string()));
     let given_up = strategy.given_up();
-    let code = conclude(ending.interrupted, &given_up, &found, voice);
+    let mut code = conclude(ending.interrupted, &given_up, &found, voice);
+    if untested.is_some() {
+        code = code.worst(Code::Run);
+    }
     if code == Code::Run && given_up.is_empty() {
         voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
     }
@@ -121,6 +141,30 @@ fn can_rank_at(promise: Promise, (plan, cards): (&StudyPlan, &[Report]), is_one:
     }
     let is_tested = plan.tests(promise) || cards.iter().any(|card| card.tests(promise));
     if is_tested { Ok(()) } else { Err(Failure::usage(UntestedPromise { promise })) }
+}
+
+/// Ranks a report at a promise, by the runs of cards and by those in its folder that test it. Returns why it cannot be.
+fn rank_at(
+    promise: Promise,
+    report: &mut Report,
+    mut cards: Vec<Report>,
+    (folder, registry): (&Path, &Registry),
+) -> Result<Option<UntestedPromise>, Failure> {
+    let tests = folder.join(TESTS);
+    if tests.join("runs.jsonl").exists() {
+        cards.push(measure::load(&tests, registry)?);
+    }
+    let untested = report.hold_to(promise, &cards).err();
+    if untested.is_none() {
+        Report::write_html(&[&*report], &folder.join(PAGE)).map_err(Failure::run)?;
+    }
+    Ok(untested)
+}
+
+/// Describes the runs that test a promise in one line.
+fn test_runs(tests: &StudyPlan, promise: Option<Promise>) -> String {
+    let promise = promise.map_or("", Promise::word);
+    format!("runs that test `{promise}`: {}", tests.extent().1)
 }
 
 /// Prints the planned searches, one line per cell, and their maximum time.
@@ -194,6 +238,10 @@ struct Asked {
     recovery_ns: Option<Ns>,
     /// Default location of server and clients.
     pin: Option<Pin>,
+    /// The promise that systems are ranked at.
+    promise: Option<Promise>,
+    /// Cells that test it, if the study has such beside those that are searched.
+    tests: Option<Study>,
 }
 
 /// The target of the command.
@@ -202,23 +250,31 @@ struct Target {
     study: Study,
     /// The load that the study searches, or the usual one.
     over: LoadAxis,
+    /// The promise that systems are ranked at, and the cells that test it.
+    promise: (Option<Promise>, Option<Study>),
 }
 
 /// Returns the target.
-fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<Target, Failure> {
-    let repeats = ("repeats".to_owned(), "1".to_owned());
+fn target(args: &CapacityArgs, promise: Option<Promise>, registry: &mut Registry) -> Result<Target, Failure> {
     if is_system(&args.target, registry) {
         if !args.only.is_empty() {
             return Err(Failure::usage("--only narrows a study, and this is one system with one workload"));
         }
         let mut workload = AskedWorkload::of(&args.target, &args.workload, &args.measure);
-        workload.set.push(repeats);
+        workload.set.push(("repeats".to_owned(), "1".to_owned()));
         let study = study_of(workload, registry)?;
         let name = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default().to_owned();
-        return Ok(Target { name, study, over: LoadAxis::Rate });
+        return Ok(Target { name, study, over: LoadAxis::Rate, promise: (promise, None) });
     }
-    let (name, mut study) =
-        study_at(&args.target, vec![repeats], &args.only, (&args.workload, &args.measure), registry)?;
+    let (name, mut study) = study_at(&args.target, Vec::new(), &args.only, (&args.workload, &args.measure), registry)?;
+    let promise = promise.or(study.promise());
+    let tests = promise.and_then(|promise| promises::take_tests(&mut study, promise));
+    let is_tested = |promise| StudyPlan::new(study.clone()).is_ok_and(|plan| plan.tests(promise));
+    let has_tests = tests.is_some() || !args.cards.is_empty();
+    if let Some(promise) = promise.filter(|promise| !has_tests && !is_tested(*promise)) {
+        return Err(Failure::usage(UntestedPromise { promise }));
+    }
+    study.settings.set("repeats", "1").map_err(Failure::usage)?;
     let asks = study.asked_capacity().map(|(_, asked)| asked.parts.join(", ")).filter(|parts| !parts.is_empty());
     let part = study.chosen_parts().into_iter().next().flatten();
     let over = study.searched_over(part.as_deref()).unwrap_or(LoadAxis::Rate);
@@ -232,13 +288,13 @@ fn target(args: &CapacityArgs, registry: &mut Registry) -> Result<Target, Failur
         ))
     })?;
     study.claims.clear();
-    Ok(Target { name, study, over })
+    Ok(Target { name, study, over, promise: (promise, tests) })
 }
 
 /// Returns the study to measure and the goal.
-fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure> {
+fn asked(args: &CapacityArgs, promise: Option<Promise>, registry: &mut Registry) -> Result<Asked, Failure> {
     let given = &args.workload;
-    let Target { name, mut study, over: over_of_study } = target(args, registry)?;
+    let Target { name, mut study, over: over_of_study, promise: (promise, tests) } = target(args, promise, registry)?;
     let until = match (&args.until, &study.capacity) {
         (Some(text), _) => Objective::parse(text).map_err(|error| Failure::usage(format!("--until: {error}")))?,
         (None, Some(goal)) => goal.until.clone(),
@@ -327,16 +383,16 @@ fn asked(args: &CapacityArgs, registry: &mut Registry) -> Result<Asked, Failure>
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
-    Ok(Asked { name, study, goal, budget_ns, recovery_ns, pin })
+    Ok(Asked { name, study, goal, budget_ns, recovery_ns, pin, promise, tests })
 }
 
 /// Adds the cells without a fault to a study whose objective is about what follows one. Returns the shortest window
-/// that shows that, ns; `None` if the objective is about something else.
+/// that shows that, ns; of another objective, that with the study's faults in it. `None` without a fault.
 fn beside_its_recovery(study: &mut Study, goal: &CapacityGoal) -> Result<Option<Ns>, Failure> {
-    if !goal.until.is_of_fault() {
-        return Ok(None);
-    }
     study.lift(&[FAULT]);
+    if !goal.until.is_of_fault() {
+        return around_faults(study);
+    }
     let mut values = study.axis(FAULT).map_or_else(Vec::new, |axis| axis.values.clone());
     values.retain(|value| value != fault::NONE);
     let scripts = values.iter().map(|value| Script::parse(&as_typed(value)));
@@ -354,6 +410,18 @@ fn beside_its_recovery(study: &mut Study, goal: &CapacityGoal) -> Result<Option<
     values.insert(0, fault::NONE.into());
     study.axes.retain(|axis| axis.name != FAULT);
     study.axes.push(Axis { name: FAULT.into(), values });
+    Ok(longest_ns)
+}
+
+/// Lengthens the windows of a study until its faults lie within them. Returns the shortest such window, ns; `None` without
+/// a fault.
+fn around_faults(study: &mut Study) -> Result<Option<Ns>, Failure> {
+    let values = study.axis(FAULT).map_or_else(Vec::new, |axis| axis.values.clone());
+    let scripts = values.iter().map(|value| Script::parse(&as_typed(value)));
+    let scripts = scripts.collect::<Result<Vec<Script>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+    let longest_ns = scripts.iter().filter_map(Script::window_ns).max();
+    let text = longest_ns.map(|ns| format_time(ns.max(FULL)));
+    text.map_or(Ok(()), |text| study.settings.set("duration", &text)).map_err(Failure::usage)?;
     Ok(longest_ns)
 }
 

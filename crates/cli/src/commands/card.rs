@@ -11,6 +11,7 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::fault::Script;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::{Axis, Study, StudyPart};
+use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
 use pubmark_report::{CARD, CARD_EVENTS, CardEvent, GuaranteeCard, NotMeasured, Report};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::Registry;
@@ -23,6 +24,9 @@ const USUAL: [(&str, &str); 4] = [("pairs", "3"), ("rate", "100"), ("duration", 
 const OWN: [&str; 3] = ["fault", "consume", "count"];
 /// Share of what is sent to them that slow subscribers take.
 const SLOW: f64 = 0.5;
+/// Default drain, and the part of a longer one in which nothing need arrive, ns.
+const DRAIN: Ns = 10 * SECOND;
+const MARGIN: Ns = 4 * SECOND;
 
 /// Measures the card of a system.
 pub fn card(args: &CardArgs, mut registry: Registry, voice: Voice) -> Result<Code, Failure> {
@@ -70,6 +74,12 @@ fn study(args: &CardArgs, registry: &mut Registry) -> Result<Study, Failure> {
     let mut asked = AskedWorkload::of(&args.target, &workload, &args.measure);
     let usual = USUAL.iter().filter(|(name, _)| !(is_given(name) || *name == "pairs" && sets_clients(&given)));
     asked.set.extend(usual.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let time =
+        |name: &str| asked.set.iter().rev().find(|(key, _)| key == name).and_then(|(_, text)| parse_time(text).ok());
+    let drain_ns = drain_ns(time("duration"), time("warmup"));
+    if !is_given("drain") && drain_ns > DRAIN {
+        asked.set.push(("drain".to_owned(), format_time(drain_ns)));
+    }
     let mut study = study_of(asked, registry)?;
     if !is_given("qos") {
         let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).and_then(|name| registry.find(name));
@@ -93,8 +103,20 @@ fn full_queue(given: &[(String, String)], system: &str, registry: &Registry) -> 
     if all.is_empty() {
         return Err(format!("no option of {system} bounds what waits for a subscriber ([full_queue] of its file)"));
     }
-    let axes = all.into_iter().map(|(name, value)| Axis { name: format!("options.{name}"), values: vec![value] });
+    // In a study file, a text that is a number becomes one, and the cell of a record must be that of its file.
+    let as_in_study = |value: Value| match value.as_str().map(str::parse::<u64>) {
+        Some(Ok(number)) => number.into(),
+        _ => value,
+    };
+    let axis = |(name, value)| Axis { name: format!("options.{name}"), values: vec![as_in_study(value)] };
+    let axes = all.into_iter().map(axis);
     Ok(axes.filter(|axis| given.iter().all(|(key, _)| *key != axis.name)).collect())
+}
+
+/// Returns the drain in which slow subscribers take what waits for them after a window and its warm-up, ns.
+fn drain_ns(window_ns: Option<Ns>, warmup_ns: Option<Ns>) -> Ns {
+    let sent_ns = window_ns.unwrap_or(0).saturating_add(warmup_ns.unwrap_or(0));
+    (sent_ns as f64 * (1.0 / SLOW - 1.0)) as Ns + MARGIN
 }
 
 fn sets_clients(given: &[(String, String)]) -> bool {

@@ -5,7 +5,8 @@ use crate::left_out::{is_long, leave_out};
 use crate::support::{Benched, Place, bench_arguments, children, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pubmark_host::server::{mesh, processes};
+use pubmark_host::server::{mesh, processes, server_disk};
+use pubmark_model::power::Power;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -396,4 +397,49 @@ fn a_power_cut_of_one_member_loses_nothing_that_was_acknowledged() {
     let bench = Place::new().bench(&[&NATS[..], &synced, &AGAIN[..], &cut].concat());
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("cut_power".to_owned(), Some(member(&bench)), true, true)]);
+}
+
+/// Runs JetStream with three replicas over ledgers: its subscribers take little before the cut, and everything after it.
+fn cut_over_ledger(sync: &str, fault: &str, drain: &str) -> Benched {
+    let (sync, drain) = (format!("options.sync_interval={sync}"), format!("drain={drain}"));
+    let set = ["options.replicas=3", "--set", &sync, "--set", "power=ledger", "--set", "options.pull_batch=10"];
+    let few = ["--set", "options.max_ack_pending=10", "--set", "consume=steps 5 1000 each 3s"];
+    let load = ["--pairs", "1", "--rate", "50", "--duration", "4s", "--set", &drain, "--fault", fault];
+    let bench = Place::new().bench(&[&NATS[..], &set, &few, &AGAIN[..2], &load].concat());
+    assert_eq!((bench.error(), bench.evidence("server-died")), ("", None));
+    assert!(bench.count("acked") > 20, "{}", bench.record["counts"]);
+    bench
+}
+
+/// Returns false, and notes that the test was left out, if there can be no ledger here.
+fn can_cut(test: &str) -> bool {
+    server_disk::missing(Power::Ledger).inspect(|why| leave_out(test, why)).is_none()
+}
+
+/// With its default, JetStream syncs every two minutes. One member that forgets is taught by the others.
+#[test]
+fn a_power_cut_of_one_member_over_a_ledger_loses_nothing_and_of_all_members_everything_since_the_sync() {
+    const TEST: &str =
+        "clusters::a_power_cut_of_one_member_over_a_ledger_loses_nothing_and_of_all_members_everything_since_the_sync";
+    if !can_cut(TEST) {
+        return;
+    }
+    let all = cut_over_ledger("2m", "cut power of server at 2s for 500ms", "4s");
+    // What the subscribers had taken, and what was on its way to them, is not the server's to keep any more.
+    let taken = all.count("delivered");
+    let (acked, lost) = (all.count("acked"), all.count("acked_lost"));
+    assert!(lost > 0 && lost <= acked && lost + taken >= acked, "{}", all.record["counts"]);
+    assert!(taken < acked / 2, "{}", all.record["counts"]);
+    let cuts = faults(&all);
+    assert_eq!(cuts[0], ("cut_power".to_owned(), None, true, true), "{cuts:?}");
+    if !wanted(TEST) {
+        return;
+    }
+    for fault in ["cut power of server leader at 2s for 500ms", "cut power of server 2 at 2s for 500ms"] {
+        let one = cut_over_ledger("2m", fault, "20s");
+        nothing_acknowledged_is_lost(&one);
+        assert_eq!(faults(&one), [("cut_power".to_owned(), Some(member(&one)), true, true)]);
+    }
+    let synced = cut_over_ledger("always", "cut power of server at 2s for 500ms", "20s");
+    assert_eq!(synced.count("acked_lost"), 0, "{}", synced.record["counts"]);
 }

@@ -76,6 +76,45 @@ fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
     place.assert_swept();
 }
 
+const SEARCH: [&str; 11] =
+    ["capacity", "study.toml", "--until", "lost = 0", "--within", "50%", "--duration", "1s", "--budget", "20s", "-q"];
+
+#[test]
+fn a_capacity_at_a_promise_is_that_of_those_who_keep_it() {
+    let place = place();
+    place.study(&STUDY.replace("repeats = 2", "repeats = 1"));
+    let cut = ["--promise", "survives cut link"];
+    let output = place.run(&[&SEARCH[..], &cut, &["--out", "r", "--json"]].concat());
+    assert!(matches!(output.status.code(), Some(0 | 3)), "a busy machine: {}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let records = place.records("r/promise");
+    assert_eq!(records.len(), 2, "each is tested once: {}", stderr(&output));
+    let of = |system: &str| records.iter().find(|run| run["system"] == system).unwrap();
+    let count = |system: &str, name: &str| of(system)["counts"][name].as_u64().unwrap();
+    let (lost, acked) = (count("forgetful", "acked_lost"), count("forgetful", "acked"));
+    assert!(lost > 0 && count("mosquitto", "acked_lost") == 0 && count("mosquitto", "acked") > 0, "{told:#}");
+    let broken = serde_json::json!([{"system": "forgetful", "acked_lost": lost, "acked": acked}]);
+    assert_eq!((&told["promise"]["broken"], &told["promise"]["kept"]), (&broken, &serde_json::json!(["mosquitto"])));
+    let found = |told: &Value, system: &str| {
+        let mut rows = told["summary"].as_array().unwrap().iter();
+        rows.find(|row| row["cell"] == format!("system={system}")).unwrap_or_else(|| panic!("{told:#}")).clone()
+    };
+    let (left_out, best) = (found(&told, "forgetful"), found(&told, "mosquitto"));
+    assert_eq!(left_out["standing"], "left out", "{told:#}");
+    assert!(best["standing"] != "left out" && best["lo"].as_f64() > Some(0.0), "{told:#}");
+    assert!(place.records("r").iter().all(|run| run["faults"].as_array().is_none_or(Vec::is_empty)), "no fault there");
+    // A later report with the tests as a card says the same.
+    let later = place.run(&[&["report", "r"][..], &cut, &["--cards", "r/promise", "--json", "-q"]].concat());
+    let later: Value = serde_json::from_slice(&later.stdout).unwrap();
+    assert_eq!(
+        (&later["promise"], found(&later, "forgetful")["standing"].clone()),
+        (&told["promise"], "left out".into())
+    );
+    let text = stdout(&place.run(&[&["report", "r"][..], &cut, &["--cards", "r/promise", "-q"]].concat()));
+    assert!(text.contains(&format!("forgetful ({lost} of {acked} acknowledged messages lost)")), "{text}");
+    place.assert_swept();
+}
+
 #[test]
 fn a_promise_that_is_none_or_that_nothing_tests_is_refused_before_anything_starts() {
     let place = place();
@@ -100,6 +139,7 @@ fn a_promise_that_is_none_or_that_nothing_tests_is_refused_before_anything_start
     ranks(&["ab", "mosquitto", "--a", "qos=0", "--b", "qos=1", "--fail-on", "p99 > +5%"], &gates);
     ranks(&["capacity", "mosquitto", "--out", "r"], &["one system is not ranked"]);
     ranks(&["capacity", "study.toml", "--only", "part=load", "--out", "r"], &["no run here tests `survives kill`"]);
+    ranks(&["capacity", "study.toml", "--out", "r"], &["no run here tests `survives kill`", "pubmark card SYSTEM"]);
     refused(&place, &["capacity", "study.toml", "--cards", "s"], &["--promise"]);
     assert!(!place.path("r").exists());
 }

@@ -1,6 +1,6 @@
 //! The fate of each message, in words that all outputs share.
 
-use super::{Counts, RunRecord};
+use super::{Counts, Phases, RunRecord};
 use crate::fault::{Act, Target};
 use crate::units::Ns;
 
@@ -19,6 +19,20 @@ impl RunRecord {
         let killed = log.find(|(place, event)| event.what == Act::Kill && event.who == side && is_whole(*place));
         killed.map(|(_, event)| event).filter(|_| side != Target::Server)?.at_ns
     }
+
+    /// True if messages are missing, and others still arrived in the last tenth of the wait for them: those that are
+    /// missing may only be late.
+    pub fn was_arriving(&self) -> bool {
+        let (Some(phases), Some(since_sent_ns)) = (self.phases, self.drain_time_ns) else { return false };
+        self.counts.lost > 0 && arrived_late(phases, since_sent_ns, self.killed_at_ns(Target::Publishers))
+    }
+}
+
+/// True if the last arrival, `since_sent_ns` after the last send, was in the last tenth of the drain. Nothing is sent
+/// after the publishers were killed.
+fn arrived_late(phases: Phases, since_sent_ns: Ns, killed_at_ns: Option<Ns>) -> bool {
+    let unsent_ns = killed_at_ns.map_or(0, |at_ns| phases.window_ns.saturating_sub(at_ns));
+    since_sent_ns.saturating_sub(unsent_ns) > phases.drain_ns - phases.drain_ns / 10
 }
 
 impl Counts {
@@ -35,6 +49,13 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_messages_may_be_late_if_others_still_arrive_when_the_wait_ends() {
+        let phases = Phases { window_ns: 6_000, drain_ns: 10_000, ..Phases::default() };
+        assert!(arrived_late(phases, 9_950, None) && !arrived_late(phases, 3_000, None));
+        assert!(!arrived_late(phases, 9_950, Some(2_000)) && arrived_late(phases, 13_900, Some(2_000)));
+    }
 
     #[test]
     fn copies_are_not_taken_for_messages() {
