@@ -149,7 +149,8 @@ def create_topic(address, topic):
 
 def members(address, group):
     options = ["--bootstrap-server", address, "--describe", "--group", group, "--members"]
-    done = subprocess.run(tool("consumer.group.ConsumerGroupCommand", *options), capture_output=True, text=True, check=False)
+    command = tool("consumer.group.ConsumerGroupCommand", *options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return sum(line.startswith(group) for line in done.stdout.splitlines())
 
 
@@ -206,9 +207,9 @@ def play_pubmark(address, topic, messages, rate, folder, settings):
     """pubmark."""
     results = folder / topic
     command = [PUBMARK, "bench", f"kafka://{address}", "--qos", "1", "--pairs", "1", "--rate", str(rate), "--json", "-q"]
-    command += ["--payload", f"{PAYLOAD_BYTES}B", "--warmup", "1s", "--duration", f"{messages / rate:g}s"]
-    command += ["--repeats", "1", "--out", str(results)]
-    options = [f"options.linger={LINGER_MS}ms", f"options.batch={BATCH_BYTES}B", *settings]
+    command += ["--payload", f"{PAYLOAD_BYTES}B", "--warmup", "1s", "--repeats", "1", "--out", str(results)]
+    options = [f"count={messages}", f"drain={PATIENCE_S}s", f"options.linger={LINGER_MS}ms"]
+    options += [f"options.batch={BATCH_BYTES}B", *settings]
     command += [word for option in options for word in ("--set", option)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=messages / rate + 2 * PATIENCE_S)
     try:
