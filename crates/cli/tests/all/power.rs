@@ -86,7 +86,11 @@ fn what_is_lost_is_exactly_what_was_acknowledged_and_not_synced() {
     }
     let place = stored("");
     let instants: &[u64] =
-        if is_long("power::what_is_lost_is_exactly_what_was_acknowledged_and_not_synced, three instants") { &[700, 1_100, 1_600] } else { &[1_100] };
+        if is_long("power::what_is_lost_is_exactly_what_was_acknowledged_and_not_synced, three instants") {
+            &[700, 1_100, 1_600]
+        } else {
+            &[1_100]
+        };
     for &cut_ms in instants {
         let bench = cut(&place, Power::Disk, "'before'", cut_ms);
         assert_eq!(bench.count("acked_lost"), 0, "{}", bench.record["counts"]);

@@ -281,7 +281,8 @@ fn a_bound_that_is_claimed_needs_only_the_cells_that_are_open() {
 
 #[test]
 fn a_ratio_to_a_single_run_needs_more_runs_of_it() {
-    let claim = "claims = true\n[[claims]]\nid = \"as-fast\"\nsays = \"s\"\nexpr = \"p50(alpha) / p50(beta) in 0.8..1.25\"\n";
+    let claim =
+        "claims = true\n[[claims]]\nid = \"as-fast\"\nsays = \"s\"\nexpr = \"p50(alpha) / p50(beta) in 0.8..1.25\"\n";
     let mut lab = asked(claim);
     lab.latencies("alpha", &about(100_000, 6, 0));
     lab.latencies("beta", &about(100_000, 1, 1));

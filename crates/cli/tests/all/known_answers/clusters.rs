@@ -1,6 +1,7 @@
 //! Clusters whose members are scripted: a leader goes away for a while, and the figures say what came of it.
 
 use super::alone;
+use crate::left_out::is_long;
 use crate::support::{Benched, Place};
 
 /// A system of three members. One peer, a process of the first, has the ports of all for clients; each has one more that
@@ -82,6 +83,9 @@ fn a_leader_of_kafka_that_is_away_costs_what_its_script_says() {
 /// Batches go to the partitions in turn: the others are used meanwhile, and order is kept within each.
 #[test]
 fn producers_that_use_partitions_in_turn_pass_over_a_leader_of_kafka_that_is_away() {
+    if !is_long("producers_that_use_partitions_in_turn_pass_over_a_leader_of_kafka_that_is_away") {
+        return;
+    }
     let _alone = alone();
     let set = ["pattern=fan-in", "publishers=3", "options.partition_by=round-robin"];
     let bench = away(1_000, &set);
@@ -91,6 +95,9 @@ fn producers_that_use_partitions_in_turn_pass_over_a_leader_of_kafka_that_is_awa
 /// The members of a group follow the leaders, and their coordinator.
 #[test]
 fn members_of_groups_follow_the_leaders_of_kafka() {
+    if !is_long("members_of_groups_follow_the_leaders_of_kafka") {
+        return;
+    }
     let _alone = alone();
     let set = ["pattern=pipeline", "publishers=3", "subscribers=2", "options.partition_by=round-robin"];
     for group in ["options.group=static", "options.group=coordinator"] {

@@ -169,12 +169,15 @@ fn who_is_back_is_served_before_its_stream_has_a_leader_again() {
     talk.heard();
     talk.subscribe();
     let next = "$JS.API.CONSUMER.MSG.NEXT.pbr.c0";
-    let subjects = |talk: &mut Conversation<'_, Nats>| published(talk).into_iter().map(|(subject, ..)| subject).collect::<Vec<_>>();
+    let subjects = |talk: &mut Conversation<'_, Nats>| {
+        published(talk).into_iter().map(|(subject, ..)| subject).collect::<Vec<_>>()
+    };
     assert_eq!(subjects(&mut talk), ["$JS.API.STREAM.CREATE.pbr", next]);
     talk.say(b"PONG\r\n").unwrap();
     assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
     // Without a leader nothing is answered, or with a refusal; both requests are made again.
-    let away = b"{\"error\":{\"code\":503,\"err_code\":10008,\"description\":\"JetStream system temporarily unavailable\"}}";
+    let away =
+        b"{\"error\":{\"code\":503,\"err_code\":10008,\"description\":\"JetStream system temporarily unavailable\"}}";
     talk.say(&comes("_INBOX.c0.1.api", None, b"", away)).unwrap();
     talk.session.keep_alive(&settings, &mut talk.out);
     talk.session.keep_alive(&settings, &mut talk.out);
