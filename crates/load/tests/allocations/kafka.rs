@@ -132,8 +132,8 @@ fn options() -> Options {
 }
 
 /// Lets producers publish to a broker that answers them at once, or only when each has `waiting` messages beside those
-/// in flight. Returns the allocations of their event loop.
-fn produce(waiting: Option<u64>) -> AllocationInfo {
+/// in flight. Returns the allocations of their event loop, and how many messages of each were not acknowledged then.
+fn produce(waiting: Option<u64>) -> (AllocationInfo, u64) {
     let gate = Arc::new(Gate::default());
     gate.set(true);
     let to = broker(&gate, |_| None);
@@ -162,6 +162,7 @@ fn produce(waiting: Option<u64>) -> AllocationInfo {
         }
         gate.set(true);
     }
+    let made = played.counter.get() / u64::from(CLIENTS);
     let mut sent = 0;
     played.await_report("sent", |report| match report {
         super::ThreadReport::Sent(totals) => {
@@ -173,18 +174,20 @@ fn produce(waiting: Option<u64>) -> AllocationInfo {
     played.context.control.drain(Totals::default(), clock::now() + 60 * SECOND);
     played.notifier.notify();
     played.await_report("drained", |report| matches!(report, super::ThreadReport::Drained));
-    let (made, outcome) = played.end();
+    let (allocated, outcome) = played.end();
     assert_eq!(outcome.sends.map(|sends| sends.acked()), Some(sent), "not everything was acknowledged");
-    made
+    (allocated, made)
 }
 
 #[test]
 fn messages_that_wait_for_their_broker_take_little_memory() {
     let waiting = 40;
-    let (at_ease, behind) = (produce(None), produce(Some(waiting)));
+    let ((at_ease, _), (behind, made)) = (produce(None), produce(Some(waiting)));
     let grown = behind.bytes_max.saturating_sub(at_ease.bytes_max) / u64::from(CLIENTS);
+    // On a busy machine more wait before the broker answers.
+    let most = MOST_BYTES * made.max(waiting) / waiting;
     assert!(MOST_BYTES < waiting * PAYLOAD as u64 / 8, "it would be no test");
-    assert!(grown < MOST_BYTES, "{grown} bytes a producer for {waiting} messages of {PAYLOAD} bytes that wait");
+    assert!(grown < most, "{grown} bytes a producer for {made} messages of {PAYLOAD} bytes that wait");
 }
 
 /// Lets consumers read answers of `count` messages each. Returns the allocations of their event loop.
