@@ -98,7 +98,8 @@ def evidence(outcome, parts):
     for part in decisive[:1]:
         points = [point for point in part["points"] if point["outcome"] == part["outcome"]]
         total = part["held"] + part["failed"] + part["open"] + part["not_tested"]
-        lines.append(f"- `{part['expr']}`: holds at {part['held']} of {total} points")
+        held = f": holds at {part['held']} of {total} points" if total > 1 else ""
+        lines.append(f"- `{part['expr']}`{held}")
         for point in points[:POINTS_SHOWN]:
             at = f"{point['at']}: " if point["at"] else ""
             lines.append(f"  - {escaped(at + point['evidence'])}")
@@ -170,12 +171,10 @@ def page(study, folder, reasons):
             "",
             "## Beside the published figures",
             "",
-            "Found value divided by the published one, over all points that both have. The machines differ, so compare the rows, not the values.",
+            "Found value divided by the published one: median (lowest–highest) over the points that both have. The machines differ, so compare the rows, not the values.",
             "",
-            "| system | figure | points | median ratio (lowest–highest) |",
-            "|---|---|---:|---:|",
+            *beside_table(published),
         ]
-        out += [f"| {s} | `{f}` | {n} | {ratios(n, m, lo, hi)} |" for s, f, n, m, lo, hi in published if is_own(s, f, published)]
     decided = [(name, outcome, parts) for name, _, outcome, parts in rows if outcome in DECIDED]
     out += ["", "## What decided claims rest on"] if decided else []
     for name, outcome, parts in decided:
@@ -190,6 +189,16 @@ def is_own(system, figure, published):
     """Returns whether a ratio says more than that of the headline latency."""
     headline = figure.removeprefix("service_")
     return headline == figure or all((s, f) != (system, headline) for s, f, *_ in published)
+
+
+def beside_table(published):
+    """Returns a table of ratios: a row for each system, a column for each figure."""
+    found = {(s, f): ratios(*rest) for s, f, *rest in published if is_own(s, f, published)}
+    figures = sorted({figure for _, figure in found})
+    lines = ["| system | " + " | ".join(f"`{figure}`" for figure in figures) + " |", "|---|" + "---:|" * len(figures)]
+    for system in sorted({system for system, _ in found}):
+        lines.append(f"| {system} | " + " | ".join(found.get((system, figure), "–") for figure in figures) + " |")
+    return lines
 
 
 def ratios(points, median, lowest, highest):
