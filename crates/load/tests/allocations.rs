@@ -18,7 +18,7 @@ use pubmark_model::options::Options;
 use pubmark_model::profile::Profile;
 use pubmark_model::profile::trace::{TraceRate, TraceRows};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
-use pubmark_model::units::{MILLISECOND, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_wire::mqtt::server::{self, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode};
@@ -87,6 +87,33 @@ impl Played {
         while !wanted(self.reports.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no report: {what}"))) {}
     }
 
+    /// Lets the window begin at this instant.
+    fn begin(&self, start_ns: Ns) {
+        self.context.control.start(start_ns);
+        self.notifier.notify();
+    }
+
+    /// Waits until the publishers have sent everything. Returns how many messages.
+    fn sent(&self) -> u64 {
+        let mut sent = 0;
+        self.await_report("sent", |report| match report {
+            ThreadReport::Sent(totals) => {
+                sent = totals.iter().map(|total: &PublisherTotal| total.sent).sum();
+                true
+            }
+            _ => false,
+        });
+        sent
+    }
+
+    /// Drains for so long at most, and ends.
+    fn drained(self, totals: Totals, within: Ns) -> (AllocationInfo, ThreadOutcome) {
+        self.context.control.drain(totals, clock::now() + within);
+        self.notifier.notify();
+        self.await_report("drained", |report| matches!(report, ThreadReport::Drained));
+        self.end()
+    }
+
     /// Returns the allocations of the whole life of the loop.
     fn end(self) -> (AllocationInfo, ThreadOutcome) {
         self.context.control.stop();
@@ -95,32 +122,43 @@ impl Played {
     }
 }
 
-/// Accepts a connection and its CONNECT, and passes on each further packet.
-fn converse(mut stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut Vec<u8>) -> bool) {
-    let (mut bytes, mut buffer, mut greeted) = (Vec::new(), vec![0; 1 << 16], false);
+/// Reads from a connection until it ends. `answer` takes whole items of what has arrived, and returns their bytes; `None`
+/// ends the conversation. Answers are written in pieces of this many bytes.
+fn serve(mut stream: TcpStream, piece: usize, mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> Option<usize>) {
+    let (mut bytes, mut buffer, mut out) = (Vec::new(), vec![0; 1 << 16], Vec::new());
     loop {
         let count = stream.read(&mut buffer).unwrap_or(0);
         if count == 0 {
             return;
         }
         bytes.extend_from_slice(&buffer[..count]);
-        let (mut done, mut out) = (0, Vec::new());
-        if !greeted && let Some((version, _, used)) = server::connect(&bytes).unwrap() {
+        out.clear();
+        let done = answer(&bytes, &mut out);
+        if out.chunks(piece).any(|piece| stream.write_all(piece).is_err()) {
+            return;
+        }
+        let Some(done) = done else { return };
+        bytes.drain(..done);
+    }
+}
+
+/// Accepts a connection and its CONNECT, and passes on each further packet.
+fn converse(stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut Vec<u8>) -> bool) {
+    let mut greeted = false;
+    serve(stream, usize::MAX, |bytes, out| {
+        let mut done = 0;
+        if !greeted && let Some((version, _, used)) = server::connect(bytes).unwrap() {
             (done, greeted) = (used, true);
-            encode::connack(&mut out, version, &Connack::new(0)).unwrap();
+            encode::connack(out, version, &Connack::new(0)).unwrap();
         }
         while greeted && let Some((packet, used)) = server::decode(&bytes[done..], Version::V3_1_1).unwrap() {
-            if !answer(packet, &mut out) {
-                let _ = stream.write_all(&out);
-                return;
+            if !answer(packet, out) {
+                return None;
             }
             done += used;
         }
-        bytes.drain(..done);
-        if stream.write_all(&out).is_err() {
-            return;
-        }
-    }
+        Some(done)
+    });
 }
 
 /// Returns the rate of a trace of half a second, with sizes up to 1 KiB, for two publishers that each send this many messages a
@@ -156,18 +194,8 @@ fn publish(rate: &str, qos: &str, more: (&str, &str)) -> (u64, u64) {
     let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
     let played = Played::start::<Mqtt>(&workload, Role::Publisher, to, options);
     played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
-    played.context.control.start(clock::now() + 20 * MILLISECOND);
-    played.notifier.notify();
-    let mut totals = Vec::new();
-    played.await_report("sent", |report| match report {
-        ThreadReport::Sent(sent) => {
-            totals = sent;
-            true
-        }
-        _ => false,
-    });
-    let sent = totals.iter().map(|total: &PublisherTotal| total.sent).sum();
-    (sent, played.end().0.count_total)
+    played.begin(clock::now() + 20 * MILLISECOND);
+    (played.sent(), played.end().0.count_total)
 }
 
 #[test]
@@ -261,8 +289,7 @@ fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
     let played = Played::start::<Mqtt>(&workload, Role::Subscriber, to, options);
     played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
     let start_ns = clock::now();
-    played.context.control.start(start_ns);
-    played.notifier.notify();
+    played.begin(start_ns);
     go.send(start_ns).unwrap();
     let total = PublisherTotal {
         publisher: 0,
@@ -271,10 +298,7 @@ fn subscribe(count: u32, qos: Qos, payload: &str) -> u64 {
         window_end: count.into(),
         offered: count.into(),
     };
-    played.context.control.drain(Totals::new(&[total]), clock::now() + 30 * SECOND);
-    played.notifier.notify();
-    played.await_report("drained", |report| matches!(report, ThreadReport::Drained));
-    let (made, outcome) = played.end();
+    let (made, outcome) = played.drained(Totals::new(&[total]), 30 * SECOND);
     server.join().unwrap();
     let receipts = outcome.receipts.unwrap();
     assert_eq!((receipts.received(), receipts.counts().corrupted), (u64::from(count), 0), "not everything arrived");

@@ -12,7 +12,7 @@ const SESSION: (&str, Ns) = ("group_session", 45 * SECOND);
 const HEARTBEAT: (&str, Ns) = ("group_heartbeat", 3 * SECOND);
 const COMMIT: (&str, Ns) = ("group_commit", 5 * SECOND);
 
-/// How the leader of a group shares out partitions.
+/// Rule by which the leader of a group assigns partitions to members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignor {
     /// Each member gets neighbours.
@@ -48,7 +48,7 @@ impl Assignor {
 /// The terms of the members of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// How partitions are shared out.
+    /// Rule that assigns partitions to members.
     pub assignor: Assignor,
     /// Silence after which the coordinator removes a member, ms.
     pub session_ms: i32,

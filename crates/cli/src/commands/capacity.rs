@@ -28,7 +28,7 @@ use pubmark_study::registry::Registry;
 use pubmark_study::repeats::Repeats;
 use pubmark_study::searches::CAPACITY_USUAL;
 use pubmark_study::strategy::Strategy;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Name of the axis of faults.
@@ -393,10 +393,7 @@ fn beside_its_recovery(study: &mut Study, goal: &CapacityGoal) -> Result<Option<
     if !goal.until.is_of_fault() {
         return around_faults(study);
     }
-    let mut values = study.axis(FAULT).map_or_else(Vec::new, |axis| axis.values.clone());
-    values.retain(|value| value != fault::NONE);
-    let scripts = values.iter().map(|value| Script::parse(&as_typed(value)));
-    let scripts = scripts.collect::<Result<Vec<Script>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+    let (mut values, scripts) = faults(study)?;
     let window_ns = |script: &Script| {
         goal.until.recovery_window_ns(script).map_err(|error| Failure::usage(format!("--until: {error}")))
     };
@@ -416,13 +413,19 @@ fn beside_its_recovery(study: &mut Study, goal: &CapacityGoal) -> Result<Option<
 /// Lengthens the windows of a study until its faults lie within them. Returns the shortest such window, ns; `None` without
 /// a fault.
 fn around_faults(study: &mut Study) -> Result<Option<Ns>, Failure> {
-    let values = study.axis(FAULT).map_or_else(Vec::new, |axis| axis.values.clone());
-    let scripts = values.iter().map(|value| Script::parse(&as_typed(value)));
-    let scripts = scripts.collect::<Result<Vec<Script>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
-    let longest_ns = scripts.iter().filter_map(Script::window_ns).max();
+    let longest_ns = faults(study)?.1.iter().filter_map(Script::window_ns).max();
     let text = longest_ns.map(|ns| format_time(ns.max(FULL)));
     text.map_or(Ok(()), |text| study.settings.set("duration", &text)).map_err(Failure::usage)?;
     Ok(longest_ns)
+}
+
+/// Returns the faults on a study's axis, as values and as scripts.
+fn faults(study: &Study) -> Result<(Vec<Value>, Vec<Script>), Failure> {
+    let mut values = study.axis(FAULT).map_or_else(Vec::new, |axis| axis.values.clone());
+    values.retain(|value| value != fault::NONE);
+    let scripts = values.iter().map(|value| Script::parse(&as_typed(value)));
+    let scripts = scripts.collect::<Result<Vec<Script>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((values, scripts))
 }
 
 /// Returns the lowest load that a study sets for its cells; `None` if it sets none, as with `max`.

@@ -20,8 +20,9 @@ use std::time::Duration;
 
 /// Interval at which the wait checks for the end.
 const LOOK: Duration = Duration::from_millis(100);
+/// Content type of pages.
 const HTML: &str = "text/html; charset=utf-8";
-/// Answer to whoever opens the page before it is made: a browser asks again by itself.
+/// Page shown until the first one is made. The browser asks for it again every second.
 const NOT_YET: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"1\">\
 <title>pubmark</title><p>The report appears here when the first run begins.</p></html>\n";
 
@@ -117,11 +118,14 @@ impl LiveReport {
 
     fn answer(&self, request: &HttpRequest) -> HttpResponse {
         match request.path.as_str() {
-            "/" | "/index.html" if self.lock().is_none() => {
-                HttpResponse { status: 503, ..HttpResponse::ok(HTML, NOT_YET.as_bytes()) }
+            "/" | "/index.html" => {
+                let not_yet = || HttpResponse { status: 503, ..HttpResponse::ok(HTML, NOT_YET.as_bytes()) };
+                self.page(request, HTML, |made| made.html).unwrap_or_else(not_yet)
             }
-            "/" | "/index.html" => self.page(request, HTML, |made| made.html),
-            "/data.json" => self.page(request, "application/json", |made| made.data),
+            "/data.json" => {
+                let made = self.page(request, "application/json", |made| made.data);
+                made.unwrap_or_else(|| HttpResponse::status(503))
+            }
             "/status.json" => {
                 HttpResponse::ok("application/json", serde_json::to_vec(&self.status()).unwrap_or_default())
             }
@@ -129,20 +133,19 @@ impl LiveReport {
         }
     }
 
+    /// Returns the part of the page that `body` picks; `None` before the first page is made.
     fn page(
         &self,
         request: &HttpRequest,
         content_type: &'static str,
         body: impl FnOnce(Made) -> Arc<[u8]>,
-    ) -> HttpResponse {
+    ) -> Option<HttpResponse> {
         self.asked.store(true, Ordering::Relaxed);
-        let Some(made) = self.lock().clone() else {
-            return HttpResponse::status(503);
-        };
+        let made = self.lock().clone()?;
         let etag = made.etag.clone();
         let known = request.if_none_match.as_deref() == Some(etag.as_str());
         let response = HttpResponse { etag: Some(etag), ..HttpResponse::ok(content_type, body(made)) };
-        if known { HttpResponse { status: 304, ..response } } else { response }
+        Some(if known { HttpResponse { status: 304, ..response } } else { response })
     }
 
     fn status(&self) -> Status {

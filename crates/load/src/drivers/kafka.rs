@@ -45,7 +45,7 @@ use pubmark_wire::kafka::{
     self as wire, BrokerMap, KafkaApi, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, ResponseFrame,
     TopicAnswer,
 };
-use refusal::{check_login, check_mechanism, in_words, refused};
+use refusal::{check_login, check_mechanism, decoded, in_words, refused};
 use std::net::SocketAddr;
 
 /// Correlation of the requests that keep a connection open.
@@ -449,7 +449,7 @@ impl Kafka {
         if frame.correlation != GREETING && api != KafkaApi::Produce {
             return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made"));
         }
-        let response = KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
+        let response = decoded(api, frame)?;
         match response {
             // The batch is sent again, to the broker that leads now.
             KafkaResponse::Produce(answer) if answer.error == wire::NOT_LEADER_OR_FOLLOWER && self.at.is_some() => {

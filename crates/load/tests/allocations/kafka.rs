@@ -14,11 +14,10 @@ use pubmark_wire::kafka::{
     FetchHead, FetchPartition, KafkaRequest, KafkaResponse, MetadataAnswer, NO_ERROR, NO_PRODUCER, PartitionAnswer,
     RequestFrame, begin_batch, begin_fetched, end_batch, end_fetched, put_fetched, put_record,
 };
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// So many that what they share hardly counts.
+/// Number of clients: what they share hardly counts.
 const CLIENTS: u32 = 100;
 /// Payload of a message, bytes.
 const PAYLOAD: usize = 1 << 10;
@@ -56,48 +55,38 @@ fn broker(gate: &Arc<Gate>, records: impl Fn(u32) -> Option<Vec<u8>> + Clone + S
     to
 }
 
-fn serve(mut stream: TcpStream, gate: &Gate, records: impl Fn(u32) -> Option<Vec<u8>>) {
-    let (mut bytes, mut buffer, mut fetches) = (Vec::new(), vec![0; 1 << 16], 0);
-    loop {
-        let count = stream.read(&mut buffer).unwrap_or(0);
-        if count == 0 {
-            return;
-        }
-        bytes.extend_from_slice(&buffer[..count]);
-        let (mut done, mut out) = (0, Vec::new());
+fn serve(stream: TcpStream, gate: &Gate, records: impl Fn(u32) -> Option<Vec<u8>>) {
+    let mut fetches = 0;
+    // Pieces that end anywhere.
+    super::serve(stream, 77_777, |bytes, out| {
+        let mut done = 0;
         while let Some((frame, used)) = RequestFrame::decode(&bytes[done..]).unwrap() {
             let at = |topic| PartitionAnswer { topic, partition: 0, error: NO_ERROR, offset: 0, words: None };
             match frame.request {
-                KafkaRequest::ApiVersions => {
-                    KafkaResponse::ApiVersions(NO_ERROR, None).put(frame.correlation, &mut out)
-                }
+                KafkaRequest::ApiVersions => KafkaResponse::ApiVersions(NO_ERROR, None).put(frame.correlation, out),
                 KafkaRequest::Metadata { topic } => {
                     let answer = MetadataAnswer { topic, error: NO_ERROR, partitions: 1, brokers: 1 };
-                    KafkaResponse::Metadata(answer).put(frame.correlation, &mut out);
+                    KafkaResponse::Metadata(answer).put(frame.correlation, out);
                 }
                 KafkaRequest::ListOffsets { topic, .. } => {
-                    KafkaResponse::ListOffsets(at(topic)).put(frame.correlation, &mut out);
+                    KafkaResponse::ListOffsets(at(topic)).put(frame.correlation, out);
                 }
                 KafkaRequest::Produce { topic, .. } => {
                     gate.pass();
-                    KafkaResponse::Produce(at(topic)).put(frame.correlation, &mut out);
+                    KafkaResponse::Produce(at(topic)).put(frame.correlation, out);
                 }
                 KafkaRequest::Fetch { topic, .. } => {
                     if let Some(records) = records(fetches) {
-                        fetched(frame.correlation, topic, &records, &mut out);
+                        fetched(frame.correlation, topic, &records, out);
                     }
                     fetches += 1;
                 }
-                _ => return,
+                _ => return None,
             }
             done += used;
         }
-        bytes.drain(..done);
-        // Pieces that end anywhere.
-        if out.chunks(77_777).any(|piece| stream.write_all(piece).is_err()) {
-            return;
-        }
-    }
+        Some(done)
+    });
 }
 
 fn fetched(correlation: i32, topic: &[u8], records: &[u8], out: &mut Vec<u8>) {
@@ -151,8 +140,7 @@ fn produce(waiting: Option<u64>) -> (AllocationInfo, u64) {
     let played = Played::start::<Kafka>(&workload, Role::Publisher, to, options());
     played.await_report("ready", |report| matches!(report, super::ThreadReport::Ready));
     gate.set(waiting.is_none());
-    played.context.control.start(clock::now() + 20 * MILLISECOND);
-    played.notifier.notify();
+    played.begin(clock::now() + 20 * MILLISECOND);
     if let Some(waiting) = waiting {
         let wanted = u64::from(CLIENTS) * (waiting + options().number("inflight"));
         let end_ns = clock::now() + PATIENCE.as_nanos() as Ns;
@@ -163,18 +151,8 @@ fn produce(waiting: Option<u64>) -> (AllocationInfo, u64) {
         gate.set(true);
     }
     let made = played.counter.get() / u64::from(CLIENTS);
-    let mut sent = 0;
-    played.await_report("sent", |report| match report {
-        super::ThreadReport::Sent(totals) => {
-            sent = totals.iter().map(|total: &PublisherTotal| total.sent).sum();
-            true
-        }
-        _ => false,
-    });
-    played.context.control.drain(Totals::default(), clock::now() + 60 * SECOND);
-    played.notifier.notify();
-    played.await_report("drained", |report| matches!(report, super::ThreadReport::Drained));
-    let (allocated, outcome) = played.end();
+    let sent = played.sent();
+    let (allocated, outcome) = played.drained(Totals::default(), 60 * SECOND);
     assert_eq!(outcome.sends.map(|sends| sends.acked()), Some(sent), "not everything was acknowledged");
     (allocated, made)
 }
@@ -217,15 +195,11 @@ fn consume(count: u32) -> AllocationInfo {
     ]);
     let played = Played::start::<Kafka>(&workload, Role::Subscriber, to, options());
     played.await_report("ready", |report| matches!(report, super::ThreadReport::Ready));
-    played.context.control.start(clock::now());
-    played.notifier.notify();
+    played.begin(clock::now());
     gate.set(true);
     let count = count.into();
     let total = PublisherTotal { publisher: 0, sent: count, window_first: 0, window_end: count, offered: count };
-    played.context.control.drain(Totals::new(&[total]), clock::now() + 60 * SECOND);
-    played.notifier.notify();
-    played.await_report("drained", |report| matches!(report, super::ThreadReport::Drained));
-    let (made, outcome) = played.end();
+    let (made, outcome) = played.drained(Totals::new(&[total]), 60 * SECOND);
     let receipts = outcome.receipts.unwrap();
     assert_eq!(receipts.received(), count * u64::from(CLIENTS), "not everything arrived");
     made

@@ -18,7 +18,7 @@ enum Presence {
 /// The members of a server, by their places.
 #[derive(Default)]
 pub struct PeerMembers {
-    /// Port of each. A server that is no cluster has none here.
+    /// Port of each member; empty for a server that is no cluster.
     pub ports: Vec<u16>,
     presence: Vec<Presence>,
     /// Number of scripted absences that have begun.

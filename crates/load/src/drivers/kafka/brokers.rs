@@ -1,9 +1,8 @@
 //! The brokers of a cluster as one client knows them: its connection to each, the partitions that they lead, and the
 //! coordinator of its group.
 
-use std::net::SocketAddr;
-
 use pubmark_wire::kafka::BrokerMap;
+use std::net::SocketAddr;
 
 /// Place of no broker.
 pub(super) const NOBODY: u8 = u8::MAX;
@@ -138,7 +137,7 @@ impl Brokers {
         self.nodes.iter().find(|(known, _)| *known == node).map(|(_, place)| *place)
     }
 
-    /// Forgets the leaders of the partitions for which this is true, and asks for them again.
+    /// Forgets the leaders of the partitions for which this is true.
     pub(super) fn forget(&mut self, mut is_moved: impl FnMut(i32, u8) -> bool) {
         for (partition, place) in self.leaders.iter_mut().enumerate() {
             if *place != NOBODY && is_moved(partition as i32, *place) {

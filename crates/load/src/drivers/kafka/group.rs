@@ -8,7 +8,7 @@
 use super::consumer::Consumer;
 use super::member::{COMMIT, FAREWELL, HEARTBEAT, Member, Standing, Step};
 use super::names::{ClientNames, EXPECTED, GREETING};
-use super::refusal::refused;
+use super::refusal::{decoded, refused};
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{SessionError, SessionEvent};
 use pubmark_model::kafka_group::GroupSettings;
@@ -262,8 +262,4 @@ impl Consumer {
         let request = KafkaRequest::LeaveGroup { group: membership.group, member: membership.member };
         Member::put(names, FAREWELL, request, out);
     }
-}
-
-fn decoded<'a>(api: KafkaApi, frame: &ResponseFrame<'a>) -> Result<KafkaResponse<'a>, SessionError> {
-    KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))
 }

@@ -209,7 +209,7 @@ impl Producer {
         self.again.iter().enumerate().find_map(|(at, batch)| {
             let place = self.leader_of(batch.partition)?;
             let is_first = !self.again.iter().take(at).any(|before| before.partition == batch.partition);
-            (is_first && self.flights[place].requests.len() < self.inflight).then_some((at, place))
+            (is_first && self.has_room(place)).then_some((at, place))
         })
     }
 
@@ -225,14 +225,15 @@ impl Producer {
 
     /// Returns the partition of the next batch and its broker, if it may be sent now: a producer that is spread passes
     /// over partitions without a leader, and those whose broker has enough unanswered batches.
-    fn target(&self, settings: &KafkaSettings) -> Option<(i32, usize)> {
+    fn target(&self) -> Option<(i32, usize)> {
         if self.routes.is_empty() {
-            return self.has_room(settings, 0).then_some((self.partition, 0));
+            return self.has_room(0).then_some((self.partition, 0));
         }
-        (0..settings.partitions).map(|step| (self.partition + step) % settings.partitions).find_map(|partition| {
+        let partitions = i32::from(self.partitions);
+        (0..partitions).map(|step| (self.partition + step) % partitions).find_map(|partition| {
             let place = self.leader_of(partition)?;
             let waits = self.again.iter().any(|batch| batch.partition == partition);
-            (!waits && self.has_room(settings, place)).then_some((partition, place))
+            (!waits && self.has_room(place)).then_some((partition, place))
         })
     }
 
@@ -278,7 +279,7 @@ impl Producer {
         let is_collected = settings.linger_ns > 0 && fits(&self.collected, count);
         if count == 0
             && !is_collected
-            && let Some((partition, place)) = self.target(settings)
+            && let Some((partition, place)) = self.target()
         {
             self.pass(settings, partition);
             let batch = Span { first: sequence, count: 1, partition, ..NO_MESSAGES };
@@ -310,8 +311,8 @@ impl Producer {
     }
 
     /// True if another request may be sent to the broker at this place.
-    fn has_room(&self, settings: &KafkaSettings, place: usize) -> bool {
-        !settings.is_acknowledged() || self.flights[place].requests.len() < settings.inflight
+    fn has_room(&self, place: usize) -> bool {
+        self.flights[place].requests.len() < self.inflight
     }
 
     /// See [`crate::session::Session::begun`].
@@ -322,7 +323,7 @@ impl Producer {
     /// See [`crate::session::Session::collects`].
     pub(super) fn collects(&self, settings: &KafkaSettings, message_bytes: usize, is_open: bool) -> u32 {
         // A batch that waits for room leaves when there is some.
-        let waits = self.waiting.count > 0 && (self.is_due || self.target(settings).is_none());
+        let waits = self.waiting.count > 0 && (self.is_due || self.target().is_none());
         if settings.linger_ns == 0 || waits {
             return 0;
         }
@@ -344,7 +345,7 @@ impl Producer {
     pub(super) fn send_waiting(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
         if self.waiting.count > 0
             && self.is_due
-            && let Some((partition, place)) = self.target(settings)
+            && let Some((partition, place)) = self.target()
         {
             let mut waiting = std::mem::replace(&mut self.waiting, NO_MESSAGES);
             if !self.routes.is_empty() {

@@ -1,8 +1,18 @@
 //! What a broker refuses, in words.
 
+use super::names::EXPECTED;
 use super::settings::KafkaSettings;
+use crate::drivers::foreign_peer::foreign;
 use crate::session::SessionError;
-use pubmark_wire::kafka::{self as wire, KafkaApi, NO_ERROR, error_name};
+use pubmark_wire::kafka::{self as wire, KafkaApi, KafkaResponse, NO_ERROR, ResponseFrame, error_name};
+
+/// Decodes the answer to a request of this kind.
+///
+/// # Errors
+/// What answers is no Kafka broker.
+pub fn decoded<'a>(api: KafkaApi, frame: &ResponseFrame<'a>) -> Result<KafkaResponse<'a>, SessionError> {
+    KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))
+}
 
 /// Returns the name of an error and the broker's text for it.
 pub fn in_words(error: i16, words: Option<&[u8]>) -> String {

@@ -1,7 +1,7 @@
 //! Removal of topics and groups, by a client that does nothing else.
 
 use super::names::{ClientNames, EXPECTED, GREETING};
-use super::refusal::in_words;
+use super::refusal::{decoded, in_words};
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{MessageRefusal, SessionError, SessionEvent};
 use pubmark_model::leftovers::Leftover;
@@ -46,7 +46,7 @@ pub(super) fn answered(
         GROUP_END => KafkaApi::DeleteGroups,
         _ => return Err(foreign(EXPECTED, frame.body, "the answer is to a request that was not made")),
     };
-    let response = KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
+    let response = decoded(api, frame)?;
     let error = match response {
         KafkaResponse::DescribeGroups(_, group, members) => {
             for member in members.iter() {

@@ -8,7 +8,7 @@
 use super::brokers::{Brokers, Lane};
 use super::group::Alive;
 use super::member::{COMMIT, FAREWELL, HEARTBEAT, Member, Standing, Step};
-use super::refusal::{check_versions, refused};
+use super::refusal::{check_versions, decoded, refused};
 use super::*;
 use crate::session::MEMBER_LOST;
 use pubmark_wire::kafka::PartitionAnswer;
@@ -80,13 +80,14 @@ impl Kafka {
         out: &mut Vec<u8>,
         heard: &mut Heard<'_>,
     ) -> Result<(), SessionError> {
-        let decoded = |api| KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0));
         match (frame.correlation, &mut self.part) {
             (KEEP_ALIVE, _) => {}
             (PREPARE, _) => self.prepared(settings, place, frame, out)?,
             (MAP, _) => self.mapped(settings, frame)?,
             (SEARCH, _) => {
-                let KafkaResponse::FindCoordinator(answer) = decoded(KafkaApi::FindCoordinator)? else { return Ok(()) };
+                let KafkaResponse::FindCoordinator(answer) = decoded(KafkaApi::FindCoordinator, frame)? else {
+                    return Ok(());
+                };
                 let Some(brokers) = self.brokers.as_deref_mut() else { return Ok(()) };
                 brokers.search.asked = None;
                 match Member::standing(answer.error) {
@@ -104,7 +105,7 @@ impl Kafka {
                 }
             }
             _ if self.state == State::Group => self.coordinated(settings, frame, out, heard)?,
-            (_, Part::Producer(_)) if self.state == State::Connected => match decoded(KafkaApi::Produce)? {
+            (_, Part::Producer(_)) if self.state == State::Connected => match decoded(KafkaApi::Produce, frame)? {
                 KafkaResponse::Produce(answer) => {
                     self.produced(settings, (place, frame.correlation), &answer, out, heard)?
                 }
@@ -153,7 +154,7 @@ impl Kafka {
             Lane::Login => KafkaApi::SaslAuthenticate,
             Lane::Closed | Lane::Up => return Ok(()),
         };
-        let response = KafkaResponse::decode(api, frame.body).map_err(|why| foreign(EXPECTED, frame.body, &why.0))?;
+        let response = decoded(api, frame)?;
         let request = match response {
             KafkaResponse::ApiVersions(error, lacks) => {
                 check_versions(settings, error, lacks)?;
@@ -246,7 +247,7 @@ impl Kafka {
         }
     }
 
-    /// Directs requests to the group's coordinator. Returns false if there is no connection to it.
+    /// Sends the next requests to the group's coordinator. Returns false if no connection to it is up.
     pub(super) fn address_coordinator(&mut self) -> bool {
         let Some(brokers) = &self.brokers else { return true };
         let place = brokers.coordinator_up();
@@ -327,7 +328,7 @@ impl Kafka {
         }
     }
 
-    /// Begins a pause, if there are questions that nobody has been asked.
+    /// Begins a pause before the open questions that no broker has been asked.
     fn ask_later(&mut self, heard: &mut Heard<'_>) -> Result<(), SessionError> {
         let Some(brokers) = self.brokers.as_deref_mut() else { return Ok(()) };
         if brokers.any_up().is_none() && !brokers.is_opening() {

@@ -316,11 +316,11 @@ impl JetStream {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
-        if status == Some(NO_RESPONDERS) && self.is_back {
-            // It is asked again at the next check.
-            return Ok(());
-        }
         if status == Some(NO_RESPONDERS) {
+            if self.is_back {
+                // It is asked again at the next check.
+                return Ok(());
+            }
             let text = "the server has no JetStream, or its leader is away: start it with -js, or write qos = 0";
             return Err(SessionError::Busy(text.into()));
         }
@@ -423,10 +423,9 @@ impl JetStream {
     /// requests with it, and the next one does not know of them.
     pub fn check(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
         match self.asked {
-            _ if !self.is_back => {}
-            Asked::Stream => self.create(settings, out),
-            Asked::Consumer => out.extend_from_slice(&self.next),
-            Asked::Nothing | Asked::Removal => {}
+            Asked::Stream if self.is_back => self.create(settings, out),
+            Asked::Consumer if self.is_back => out.extend_from_slice(&self.next),
+            _ => {}
         }
         if !std::mem::replace(&mut self.is_served, false) && self.wanted > 0 {
             self.wanted = 0;

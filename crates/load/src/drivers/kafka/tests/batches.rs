@@ -1,4 +1,4 @@
-//! How many messages a producer collects.
+//! Numbers of messages that a producer collects.
 
 use super::*;
 

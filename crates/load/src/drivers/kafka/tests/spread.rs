@@ -114,7 +114,7 @@ fn what_a_lost_leader_has_not_answered_goes_to_the_next_one() {
     assert!(!client.session.owes());
     rest(&mut client);
     assert_eq!(asked(&mut client), ["0: topic pubmark.r.0"]);
-    // It still leads, as the others know, and nobody is there: the next pause is longer.
+    // The other brokers still name it as the leader, and it accepts no connection: the next pause is longer.
     from(&mut client, 0, &map(MAP, &[0, 1, 2]));
     assert_eq!(asked(&mut client), ["1: ApiVersions"]);
     client.say(&[MEMBER_LOST | 1]).unwrap();
