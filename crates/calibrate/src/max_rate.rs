@@ -10,15 +10,19 @@ use pubmark_host::{clock, machine};
 use pubmark_judge::calibration::{Compared, UnthrottledRate};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Rate;
-use pubmark_study::context::RunError;
+use pubmark_study::context::{RunError, failed};
 use std::time::Duration;
 
 /// Number of publishers: enough that one is writable while others are full.
 const CONNECTIONS: u32 = 10;
 /// Lengths of messages, bytes.
 const PAYLOADS: [u64; 2] = [64, 1_000];
+/// Window of a quick calibration too: the kernel can hold a connection for 200 ms (its
+/// first retransmission), and a window within that time has no rate.
 const WINDOW: Ns = 400 * MILLISECOND;
 const WARMUP: Ns = 150 * MILLISECOND;
+/// Runs for one rate, if nothing was sent in the window of those before.
+const ATTEMPTS: usize = 3;
 /// Time from the start command to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
 /// Pairs of runs, agents and bare loop one after the other: many short ones, because a
@@ -90,9 +94,30 @@ impl Calibrator<'_> {
         Ok(all)
     }
 
-    /// Returns the messages a second into a separate sink, and whether each side had a
-    /// processor to itself.
+    /// Returns the messages a second into a separate sink, more than 0, and whether each
+    /// side had a processor to itself.
     fn push(
+        &mut self,
+        payload_bytes: u64,
+        cpus: Option<(usize, usize)>,
+        agents: bool,
+    ) -> Result<(f64, bool), RunError> {
+        for _ in 0..ATTEMPTS {
+            let (per_s, pinned) = self.push_once(payload_bytes, cpus, agents)?;
+            if per_s > 0.0 {
+                return Ok((per_s, pinned));
+            }
+            self.remarks
+                .push(format!("unthrottled, {payload_bytes} B: nothing was sent in a window, which was repeated"));
+        }
+        let window_ms = WINDOW / MILLISECOND;
+        Err(failed(format!(
+            "no message of {payload_bytes} B was sent within {window_ms} ms, {ATTEMPTS} times in a row: \
+             the machine is too busy to be calibrated; end other programs and try again"
+        )))
+    }
+
+    fn push_once(
         &mut self,
         payload_bytes: u64,
         cpus: Option<(usize, usize)>,
@@ -120,8 +145,8 @@ impl Calibrator<'_> {
             subscribers: 0,
             rate: Rate::Max,
             payload_bytes,
-            warmup_ns: self.time(WARMUP),
-            window_ns: self.time(WINDOW),
+            warmup_ns: WARMUP,
+            window_ns: WINDOW,
             drain_ns: DRAIN,
         };
         Ok(self.run_agents(endpoint, &load)?.rates.sent_per_s)
@@ -132,8 +157,8 @@ impl Calibrator<'_> {
         for (flag, value) in [
             ("--connections", u64::from(CONNECTIONS)),
             ("--payload", payload_bytes),
-            ("--warmup-ns", self.time(WARMUP)),
-            ("--window-ns", self.time(WINDOW)),
+            ("--warmup-ns", WARMUP),
+            ("--window-ns", WINDOW),
         ] {
             arguments.extend([flag.into(), value.to_string()]);
         }
