@@ -6,7 +6,7 @@ use crate::claims::{ClaimOutcome, ClaimResult, PartResult, open_points};
 use crate::figures::{RESOLUTION, allows};
 use crate::languages;
 use crate::points::{Point, headline};
-use crate::ranking::{Placing, Ranked, Standing, Why};
+use crate::ranking::{Placing, Ranked, Standing, Why, unequal_work};
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::cell::label;
@@ -276,11 +276,7 @@ impl Report {
             Placing::Winner(winner) => return QuestionState::Decided(winner.clone()),
             Placing::Tie(names) => return QuestionState::Decided(format!("tie: {}", names.join(", "))),
             Placing::Unranked { least, most } => {
-                let why = format!(
-                    "shares delivered differ ({} to {}): these are not rates of the same work",
-                    crate::text::percent(*least),
-                    crate::text::percent(*most)
-                );
+                let why = unequal_work(*least, *most);
                 if is_settled {
                     return QuestionState::Closed(why);
                 }

@@ -12,7 +12,7 @@
 pub(crate) mod decide;
 
 use crate::figures::ClockBlur;
-use crate::text::clean;
+use crate::text::{clean, percent};
 use pubmark_model::study::Study;
 use pubmark_stats::{Better, Interval, PointOutcome, RankedPoint, SAME_WITHIN, Scale, UndecidedReason};
 
@@ -209,9 +209,41 @@ impl Ranked {
         !(self.quoted().same(one, other) || self.tested.beats(one, other) || self.tested.beats(other, one))
     }
 
-    /// True if two systems are shown to differ by less than the bound of a tie.
+    /// True if two systems are shown to differ by less than the bound of a tie, in figures of the
+    /// same work.
     pub(crate) fn same(&self, one: &str, other: &str) -> bool {
-        self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.quoted().same(one, other))
+        let places = self.place(one).zip(self.place(other));
+        places.is_some_and(|(one, other)| self.quoted().same(one, other) && self.same_share(one, other))
+    }
+
+    /// Returns why more runs tell no more of two systems than their figures do; `None` if one is
+    /// shown to be better, or if they are equal.
+    pub(crate) fn hindrance(&self, one: &str, other: &str) -> Option<String> {
+        let (one, other) = self.place(one).zip(self.place(other))?;
+        let (ahead, behind) = if self.tested.beats(one, other) { (one, other) } else { (other, one) };
+        let (better, worse) = (&self.systems[ahead], &self.systems[behind]);
+        if self.at_beats(ahead, behind) {
+            return None;
+        }
+        if let Some((one, other)) = better.share.zip(worse.share)
+            && !self.same_share(ahead, behind)
+        {
+            return Some(unequal_work(one.min(other), one.max(other)));
+        }
+        if !self.tested.beats(ahead, behind) {
+            return None;
+        }
+        let why = match () {
+            () if worse.is_lower_bound => Why::LowerBound(vec![worse.name.clone()]),
+            () if better.is_overloaded => Why::Disturbed(vec![better.name.clone()]),
+            () => Why::Clock(vec![better.name.clone()]),
+        };
+        Some(why.text())
+    }
+
+    fn same_share(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (self.systems[one].share, self.systems[other].share);
+        is_not_less(one, other) && is_not_less(other, one)
     }
 
     /// True if a system has a figure that can be compared.
@@ -377,6 +409,11 @@ impl Why {
             }
         }
     }
+}
+
+/// Says that figures are not of the same work.
+pub(crate) fn unequal_work(least: f64, most: f64) -> String {
+    format!("shares delivered differ ({} to {}): these are not rates of the same work", percent(least), percent(most))
 }
 
 /// Returns whether a share is as large as another, or nearly: then the one that also delivers more

@@ -4,7 +4,8 @@
 //! - Queues count messages. Over ipc and tcp each side has one per connection
 //!   (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), with the kernel's socket buffers between them; over
 //!   inproc sender and receiver share one of twice `queue_messages`.
-//! - PUB never blocks: it drops messages for a subscriber whose queue is full.
+//! - PUB never blocks: it drops messages for a subscriber whose queue is full. With
+//!   `nodrop` (`ZMQ_XPUB_NODROP`) it waits, and sends to nobody meanwhile.
 //! - `ZMQ_IMMEDIATE` stays 0, its default: what is accepted before a connection is up, or
 //!   while it is being restored, waits in its queue. With 1, a broken connection would
 //!   discard its queue.
@@ -49,6 +50,7 @@ const SNDHWM: c_int = 23;
 const RCVHWM: c_int = 24;
 const RCVTIMEO: c_int = 27;
 const REQ_RELAXED: c_int = 53;
+const XPUB_NODROP: c_int = 69;
 const EFSM: c_int = 156_384_712 + 51;
 
 /// Time between two attempts to connect, ms.
@@ -269,6 +271,10 @@ impl ZeroMqSocket {
         match self.kind {
             Kind::Sub => self.set_bytes(SUBSCRIBE, b"")?,
             Kind::Req => self.set(REQ_RELAXED, 1)?,
+            Kind::Pub if spec.options.flag("nodrop") => {
+                self.set(XPUB_NODROP, 1)?;
+                self.applied.insert("nodrop".into(), true.into());
+            }
             _ => {}
         }
         self.record(spec.transport)
@@ -298,7 +304,7 @@ impl ZeroMqSocket {
                 );
             }
         }
-        self.applied = applied;
+        self.applied.extend(applied);
         Ok(())
     }
 

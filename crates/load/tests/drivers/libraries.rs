@@ -58,6 +58,33 @@ fn what_zeromq_accepted_is_sent_after_its_socket_and_driver_are_dropped() {
     });
 }
 
+/// Without `nodrop` almost all of these are dropped: the queues have room for a few.
+#[test]
+fn a_publisher_of_zeromq_that_drops_nothing_waits_for_its_subscriber() {
+    let options = with(&[("nodrop", true.into()), ("queue_messages", 10.into())]);
+    each(&["zeromq"], &[4096], &options, |case, driver| {
+        let count = 5_000;
+        let (mut publisher, endpoint) = case.bind(driver, Role::Publisher, Pattern::FanOut);
+        let mut subscriber = case.connect(driver, Role::Subscriber, Pattern::FanOut, &endpoint);
+        assert_eq!(publisher.applied()["nodrop"], true, "{case}");
+        until(&format!("{case}: a probe"), || {
+            send(case, &mut *publisher, &body(u32::MAX, case.payload));
+            attempt(case, &mut *subscriber)
+        });
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..count).for_each(|number| send(case, &mut *publisher, &body(number, case.payload))));
+            let mut expected = 0;
+            while expected < count {
+                let message = receive(case, &mut *subscriber);
+                if number_of(&message) != u32::MAX {
+                    assert!(message == body(expected, case.payload), "{case}: message {expected} is another");
+                    expected += 1;
+                }
+            }
+        });
+    });
+}
+
 #[test]
 fn what_a_socket_holds_that_crashes_is_lost_and_nobody_listens_there_any_more() {
     each(&registered(), &[4096], &defaults(), |case, driver| {

@@ -357,7 +357,8 @@ impl<'a> Evaluation<'a> {
             said.groups = vec![figure.group()];
             said.more = ranks.repeats_more().filter(|_| !said.cells.is_empty());
             if said.cells.is_empty() {
-                said.words.push("systems tie there: more runs change nothing".into());
+                let why = outcomes.iter().find_map(|(_, one, other)| ranks.hindrance(one, other));
+                said.words.push(why.unwrap_or_else(|| "systems tie there: more runs change nothing".into()));
             }
         }
         Ok(said)

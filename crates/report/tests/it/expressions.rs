@@ -251,6 +251,26 @@ fn a_share_that_is_lost_counts_runs_that_lost() {
     assert_eq!(found.outcome, ClaimOutcome::Holds, "{}", found.evidence());
 }
 
+/// A system that drops half of its messages is no faster than one that delivers all, and no tie.
+#[test]
+fn rates_of_different_work_are_no_order() {
+    for (expr, rate) in [("delivered_per_s: alpha < beta", 2e6), ("delivered_per_s: alpha ~ beta", 1e6)] {
+        let mut lab = Lab::new(&format!("{SYSTEMS}[workload]\nrate = \"max\"\n{}", claim(expr)));
+        for repeat in 1..=4 {
+            lab.run("alpha", repeat, |run| run.rates.delivered_per_s = 1e6);
+            lab.run("beta", repeat, |run| {
+                run.rates.delivered_per_s = rate;
+                (run.counts.delivered, run.counts.lost) = (run.counts.expected / 2, run.counts.expected / 2);
+            });
+        }
+        let found = only(&lab);
+        assert_eq!(found.outcome, ClaimOutcome::Open, "{expr}: {}", found.evidence());
+        let words = "shares delivered differ (50.0 % to 100 %): these are not rates of the same work";
+        assert_eq!(found.evidence().contains(words), rate > 1e6, "{expr}: {}", found.evidence());
+        assert!(!found.evidence().contains("tie"), "{expr}: {}", found.evidence());
+    }
+}
+
 /// A generator at its limit: the system may deliver more.
 #[test]
 fn a_lower_bound_is_no_upper_one() {
