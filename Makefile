@@ -47,8 +47,9 @@ PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
 CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-# Where tests that leave themselves out write that down.
+# Where tests that leave themselves out write that down, and those that passed only when they ran alone.
 LEFT_OUT  := target/tmp/left-out.txt
+ALONE     := target/tmp/alone.txt
 FUZZ_SECONDS ?= 30
 # How far they are optimised: 1 builds in less time, and is for a few seconds of each.
 FUZZ_LEVEL ?= 3
@@ -117,11 +118,13 @@ build:
 test: deps-test lint
 	@mkdir -p $(dir $(LEFT_OUT))
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
-	RUST_TEST_THREADS=$(TESTS_AT_ONCE) cargo test --workspace --locked
+	@rm -f $(ALONE)
+	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE)
 	$(MAKE) --no-print-directory web-check
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3 FUZZ_LEVEL=1
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@$(MAKE) --no-print-directory left-out
+	@[ ! -s $(ALONE) ] || { echo "failed beside other tests and passed alone, for a cause to be found:"; sed 's/^/  /' $(ALONE); }
 
 # What was not tested, as the tests themselves have written it down.
 left-out:
@@ -294,7 +297,7 @@ lint-agents:
 PROSE := $(CACHE)/test/prose
 PAGES := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md docs/*.md $(wildcard docs/*/*.md) studies/*/README.md agents/*/README.md
 lint-prose:
-	@! python3 -c 'import doctest' 2>/dev/null || python3 -B -m doctest tools/prose/readability.py
+	@! python3 -c 'import doctest' 2>/dev/null || python3 -B -m doctest tools/prose/readability.py tools/suite.py
 	@if $(PROSE)/node_modules/.bin/textlint --version >/dev/null 2>&1; then \
 	  ln -sfn $(CURDIR)/tools/prose $(PROSE)/node_modules/textlint-rule-preset-house && \
 	  $(PROSE)/node_modules/.bin/textlint --config tools/prose/textlint.json $(PAGES); \
@@ -372,8 +375,11 @@ web-check: deps-web web/node_modules/.package-lock.json
 	cargo test --quiet --locked --workspace --test it page::
 	node web/build/check.mjs
 	cargo build --quiet --locked -p pubmark
+	@mkdir -p target/tmp && rm -f target/web-*.failed
 	@cd web && printf '%s\n' pages browser | xargs -P $$(nproc) -I NAME sh -c ' \
-	  node --test tests/NAME.test.mjs >../target/web-NAME.log 2>&1; tested=$$?; cat ../target/web-NAME.log; exit $$tested'
+	  node --test tests/NAME.test.mjs >../target/web-NAME.log 2>&1 || touch ../target/web-NAME.failed; cat ../target/web-NAME.log'
+	@cd web && for name in pages browser; do [ ! -e ../target/web-$$name.failed ] || { echo "again, alone: $$name" && \
+	  node --test tests/$$name.test.mjs && echo "web/tests/$$name.test.mjs" >>../$(ALONE); } || exit 1; done
 	cd web && node --test tests/speed.test.mjs
 
 web-screenshots: deps-web web/node_modules/.package-lock.json
