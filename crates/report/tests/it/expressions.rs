@@ -266,8 +266,7 @@ fn rates_of_different_work_are_no_order() {
         let found = only(&lab);
         assert_eq!(found.outcome, ClaimOutcome::Open, "{expr}: {}", found.evidence());
         let words = "shares delivered differ (50.0 % to 100 %): these are not rates of the same work";
-        assert_eq!(found.evidence().contains(words), rate > 1e6, "{expr}: {}", found.evidence());
-        assert!(!found.evidence().contains("tie"), "{expr}: {}", found.evidence());
+        assert!(found.evidence().contains(words), "{expr}: {}", found.evidence());
     }
 }
 
