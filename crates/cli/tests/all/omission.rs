@@ -149,8 +149,16 @@ impl Stall {
     fn reasons(&self) -> Vec<&str> {
         let reasons = self.bench.record["verdict"]["reasons"].as_array().unwrap();
         let named = reasons.iter().map(|finding| finding["reason"].as_str().unwrap());
-        // Others share this machine.
-        named.filter(|reason| *reason != "noisy-machine").collect()
+        // Others share this machine, and may slow the generator without stopping it.
+        let is_slow = self.bench.evidence("generator-saturated").is_some_and(|words| !words.contains("did not run"));
+        let is_noisy = self.bench.evidence("noisy-machine").is_some();
+        named
+            .filter(|reason| match *reason {
+                "noisy-machine" => false,
+                "generator-saturated" => !(is_noisy && is_slow),
+                _ => true,
+            })
+            .collect()
     }
 
     fn note(&self, part: &str, says: &str) -> Option<&Value> {

@@ -72,21 +72,24 @@ fn wills_are_counted_and_timed_as_scripted_and_no_message_is_lost_for_them() {
 
 /// The server ends each connection of publisher 0 when it has sent everything, and passes its will on: nobody can know
 /// whether it comes before the run is over. The run lasts until the end of the drain, since the will of publisher 1 is
-/// withheld.
+/// withheld. On a busy machine publisher 0 may leave before the server ends its connection; that is no case of this.
 #[test]
 fn a_will_of_a_connection_that_the_server_ends_late_is_neither_due_nor_undue() {
     const SCRIPT: &str = "will = { delay = \"20ms\", withhold = [1], undue = [2], close = [0] }";
     for more in [&["--pairs", "4"][..], &["--pattern", "fan-in", "--publishers", "4", "--qos", "1"]] {
-        let place = Place::new();
-        let peer = Peer::start(&place, "mqtt", SCRIPT);
-        let load = [peer.endpoint.as_str(), "--rate", "50", "--set", "drain=2s"];
-        let record = place.measure(&[&load[..], &CUT, more].concat());
-        let what = format!("{more:?}: {} {} {}", record["counts"], record["wills"], record["connections"]);
-        assert!(record["connections"]["lost"].as_u64().unwrap() > 2, "publisher 0 lost none: {what}");
-        assert_eq!((wills(&record), count(&record, "unidentified")), ([2, 1, 1], 0), "{what}");
-        assert_eq!(record["violations"][BROKEN], 1, "{}", record["violations"]);
-        drop(peer);
-        place.assert_swept();
+        let ended = (0..5).any(|_| {
+            let place = Place::new();
+            let peer = Peer::start(&place, "mqtt", SCRIPT);
+            let load = [peer.endpoint.as_str(), "--rate", "50", "--set", "drain=2s"];
+            let record = place.measure(&[&load[..], &CUT, more].concat());
+            let what = format!("{more:?}: {} {} {}", record["counts"], record["wills"], record["connections"]);
+            assert_eq!((wills(&record), count(&record, "unidentified")), ([2, 1, 1], 0), "{what}");
+            assert_eq!(record["violations"][BROKEN], 1, "{}", record["violations"]);
+            drop(peer);
+            place.assert_swept();
+            record["connections"]["lost"].as_u64().unwrap() > 2
+        });
+        assert!(ended, "{more:?}: publisher 0 lost no connection");
     }
 }
 
