@@ -256,9 +256,8 @@ class Conversation {
         if (bind.empty() == binds) continue;
         Role role = roles.at(entry.at("role"));
         auto client = std::make_unique<Client>(*work_, control_, role, entry);
-        Spec spec{role,    client->id, work_->pattern,    work_->transport,   work_->payload_bytes, work_->spin,
-                  bind,    {},         work_->publishers, work_->subscribers, client->hears_first,  {},
-                  options_};
+        Spec spec{role, client->id, work_->pattern, work_->transport, work_->payload_bytes, work_->spin, bind,
+                  {},   {},         options_};
         if (entry.contains("answers") && entry["answers"].is_string()) spec.answers = entry["answers"];
         if (entry.contains("connect") && entry["connect"].is_array()) entry["connect"].get_to(spec.connect);
         client->socket = driver_.load()->open(spec);

@@ -354,10 +354,12 @@ class Client {
     Ns lag = std::exchange(sending->own_max, 0);
     if (lag > counter.own_lag_max.load(std::memory_order_relaxed)) counter.own_lag_max = lag;
   }
+  // The time between two markers.
+  Ns marks_every() const { return std::clamp(work_.publishers * kMillisecond / 10, 5 * kMillisecond, kSecond); }
   // Sends probes or end markers until something is so; false: the run has ended before.
   template <class Until>
   bool mark(uint32_t sequence, Until until) {
-    Ns every = std::clamp(work_.publishers * kMillisecond / 10, 5 * kMillisecond, kSecond);
+    Ns every = marks_every();
     uint32_t copies = work_.competing ? work_.subscribers : 1;
     // How long clients take to find each other is known no better than this.
     if (sequence == kProbe) every = std::clamp(Ns(copies) * work_.publishers * kMillisecond / 10, kMillisecond, every);
@@ -480,8 +482,8 @@ class Client {
     mark(kEnd, [] { return false; });
     end();
   }
-  // Sends by the schedule, each message when the one before it has been answered: by its echo, or by any reply.
-  void ask_in_turn(bool echoed) {
+  // Sends by the schedule, each message when the one before it has been answered: by its own answer, or by any.
+  void ask_in_turn(bool own) {
     begin_sending();
     Sending& out = *sending;
     for (Ns time = now(); !control_.silenced();) {
@@ -495,9 +497,9 @@ class Client {
       auto sequence = static_cast<uint32_t>(out.total.sent);
       if (socket->send(out.message.data(), out.message.size())) {
         out.accepted(time, time);
-        time = await_answer(echoed ? &sequence : nullptr, time + work_.drain_ns);
+        time = await_answer(own ? &sequence : nullptr, time + work_.drain_ns);
         count_sent();
-        if (!echoed) counter.received.store(receiving->received, std::memory_order_relaxed);
+        if (role == Role::kRequester) counter.received.store(receiving->received, std::memory_order_relaxed);
       } else {
         time = now();
       }
@@ -507,18 +509,18 @@ class Client {
     out.finish(crashed_);
     count_sent();
   }
-  // Waits for a reply, or for the echo of a message; when it came, or the wait was over. What is of another length may
-  // have been it. Echoes of probes, and those that come late, are taken on the way.
-  Ns await_answer(const uint32_t* echoed, Ns deadline) {
+  // Waits for any answer, or for that of a message; when it came, or the wait was over. What is of another length may
+  // have been it. Answers to probes, and those that come late, are taken on the way.
+  Ns await_answer(const uint32_t* asked, Ns deadline) {
     for (;;) {
       View answer = socket->recv();
       Ns time = now();
       if (answer) {
         receiving->arrived(answer, time, 0);
-        if (!echoed || answer.size != work_.payload_bytes) return time;
+        if (!asked || answer.size != work_.payload_bytes) return time;
         Header header{};
         std::memcpy(&header, answer.data, header_bytes(answer.size));
-        if (header.sequence == *echoed) return time;
+        if (header.sequence == *asked) return time;
       }
       if (time >= deadline || control_.silenced()) return time;
     }
@@ -531,13 +533,14 @@ class Client {
     while (in.unheard && !control_.silenced()) {
       Header header = shifted({now(), id, kProbe, now(), now()}, work_.ahead_ns);
       std::memcpy(probe.data(), &header, header_bytes(probe.size()));
-      if (socket->send(probe.data(), probe.size())) await_answer(nullptr, kNever);
+      Ns again = socket->loses_requests() ? now() + marks_every() : kNever;
+      if (socket->send(probe.data(), probe.size())) await_answer(nullptr, again);
     }
     if (control_.silenced()) return end();
     say(Word::kReady);
     while (control_.start_ns == 0 && !control_.silenced()) sleep_until(now() + 5 * kMillisecond);
     if (control_.silenced()) return end();
-    ask_in_turn(false);
+    ask_in_turn(socket->loses_requests());
     say(Word::kSent);
     while (!control_.silenced()) sleep_until(now() + 5 * kMillisecond);
     end();

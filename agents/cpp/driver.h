@@ -38,11 +38,11 @@ struct Spec {
   bool spin;                         // whether recv() comes back at once
   std::string bind;                  // empty: it connects
   std::vector<std::string> connect;  // endpoints as their binders told them
-  uint32_t publishers, subscribers;  // of the whole run
-  uint32_t hears_first;              // a subscriber's first publisher
   std::string answers;               // fan-out-echo: where the publisher binds for them, or subscriber 0 connects to
   const Json& options;
 
+  // Whether its messages are the ones that are counted as sent.
+  bool sends() const { return role == Role::kPublisher || role == Role::kRequester; }
   // Whether it is a client of fan-out-echo that sends and receives.
   bool both_ways() const { return pattern == "fan-out-echo" && (role == Role::kPublisher || id == 0); }
 
@@ -70,6 +70,8 @@ class Socket {
   virtual std::string answers() const { return {}; }        // where answers go to, if that is elsewhere
   virtual bool send(const uint8_t* data, size_t size) = 0;  // false: it is full, offer it again
   virtual View recv() = 0;                                  // nothing came within kWaitMs: an empty view
+  // Whether a request is lost when no replier is there yet, and a reply may be to an earlier one.
+  virtual bool loses_requests() const { return false; }
   virtual Json applied() const = 0;
   virtual void crash() = 0;  // closes at once, as if the process were killed; nothing is called after it
 };

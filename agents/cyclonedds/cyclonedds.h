@@ -1,4 +1,4 @@
-// Cyclone DDS: a domain of the run's own in each process, a topic for each pair or for all.
+// Cyclone DDS: a domain of the run's own in each process, topics for each pair or for all.
 #pragma once
 
 #include <dds/dds.h>
@@ -12,6 +12,7 @@
 #include <set>
 
 #include "../cpp/place.h"
+#include "../cpp/topics.h"
 
 namespace pubmark {
 
@@ -40,13 +41,7 @@ inline Json settings(const Spec& spec) {
           {"socket_buffer_bytes", buffer > 0 ? Json(buffer) : Json("automatic")}};
 }
 
-// The topic of a publisher's messages, and that of their answers.
-inline std::string topic(const Spec& spec, uint32_t publisher) {
-  return spec.pattern == "pairs" ? std::to_string(publisher) : "all";
-}
-inline const std::string kAnswers = "answers";
-
-// A participant that knows one other process at most: where publishers wait, or where they are to be found.
+// A participant that knows one other process at most: where publishers or repliers wait, or where they are to be found.
 class Room {
  public:
   Room(const Spec& spec, const std::string& at_address, uint16_t port, bool binds)
@@ -129,14 +124,14 @@ class CycloneSocket : public Socket {
   CycloneSocket(const Spec& spec, const std::vector<Room*>& rooms)
       : arrivals_(made(dds_create_waitset(DDS_CYCLONEDDS_HANDLE), "a waitset")), wait_(DDS_MSECS(spec.receive_ms())),
         applied_(settings(spec)) {
-    if (spec.role == Role::kPublisher) {
+    if (!spec.bind.empty()) {
       endpoint_ = "udp://" + address_in(spec.bind) + ":" + std::to_string(rooms.front()->port());
-      writer_ = rooms.front()->writer(spec, topic(spec, spec.id));
-      if (spec.both_ways()) listen(rooms.front()->reader(spec, kAnswers));
-      return;
     }
-    for (Room* room : rooms) listen(room->reader(spec, topic(spec, spec.hears_first)));
-    if (spec.both_ways()) writer_ = rooms.front()->writer(spec, kAnswers);
+    auto [out, in] = topics(spec);
+    if (!out.empty()) writer_ = rooms.front()->writer(spec, out);
+    for (Room* room : rooms) {
+      if (!in.empty()) listen(room->reader(spec, in));
+    }
   }
   std::string endpoint() const override { return endpoint_; }
 
@@ -155,6 +150,7 @@ class CycloneSocket : public Socket {
     dds_waitset_wait(arrivals_, &which, 1, wait_);
     return take();
   }
+  bool loses_requests() const override { return true; }
   Json applied() const override { return applied_; }
   void crash() override {}
 
@@ -188,7 +184,7 @@ class CycloneDriver : public Driver {
   std::unique_ptr<Socket> open(const Spec& spec) override {
     if (spec.transport != "udp") throw Failure("cyclonedds has no transport " + spec.transport + " here: use udp");
     std::vector<Room*> rooms;
-    if (spec.role == Role::kPublisher) {
+    if (!spec.bind.empty()) {
       if (rooms_.empty()) enter(spec, address_in(spec.bind), Room::free_port(address_in(spec.bind)), true);
       rooms.push_back(rooms_.begin()->second.get());
     }

@@ -7,7 +7,7 @@ int main() {
         BUILD,
         FLAGS,
         {{"runtime", "g++ " __VERSION__}, {"cyclonedds", DDS_VERSION}},
-        {"pairs", "fan-out", "fan-in", "fan-out-echo"},
+        {"pairs", "fan-out", "fan-in", "request-reply", "fan-out-echo"},
         {"udp"},
         false,
         {{"cyclonedds",

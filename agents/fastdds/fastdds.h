@@ -1,4 +1,4 @@
-// Fast DDS: a participant for each process of publishers, a topic for each pair or for all.
+// Fast DDS: a participant for each process of publishers, topics for each pair or for all.
 #pragma once
 
 #include <dlfcn.h>
@@ -25,6 +25,7 @@
 #include "../cpp/batch.h"
 #include "../cpp/place.h"
 #include "../cpp/serialization.h"
+#include "../cpp/topics.h"
 #include "leftovers.h"
 
 namespace pubmark {
@@ -168,18 +169,13 @@ void describe(Qos& qos, const Spec& spec) {
   }
 }
 
-// The topic of a publisher's messages, and that of their answers.
-inline std::string topic(const Spec& spec, uint32_t publisher) {
-  return spec.pattern == "pairs" ? std::to_string(publisher) : "all";
-}
-inline const std::string kAnswers = "answers";
 // What says how many bytes the writers of a participant may send in a period.
 constexpr const char* kFlow = "pubmark";
 
-// A participant that knows one other process at most: where publishers wait, or where they are to be found.
+// A participant that knows one other process at most: where publishers or repliers wait, or where they are to be found.
 class Room {
  public:
-  // `key` is the port (udp) or the domain (ipc) of the publishers, `at_address` where they are.
+  // `key` is the port (udp) or the domain (ipc) of those who wait, `at_address` where they are.
   Room(const Spec& spec, const std::string& at_address, uint16_t key, bool binds)
       : key_(key), own_(binds ? at_address : own_address_towards(at_address)),
         name_("pubmark/" + std::to_string(key) + "/") {
@@ -223,14 +219,14 @@ class Room {
     describe(qos, spec);
     qos.reliable_writer_qos().times.heartbeatPeriod = duration(time_ns(spec.options.value("heartbeat", "100ms")));
     qos.publish_mode().kind = asynchronous(spec) ? dds::ASYNCHRONOUS_PUBLISH_MODE : dds::SYNCHRONOUS_PUBLISH_MODE;
-    if (flow_bytes(spec) > 0 && topic != kAnswers) qos.publish_mode().flow_controller_name = kFlow;
+    if (flow_bytes(spec) > 0 && spec.sends()) qos.publish_mode().flow_controller_name = kFlow;
     auto* publisher = made(participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT), "a publisher");
     return made(publisher->create_datawriter(known(topic), qos), "a writer");
   }
   dds::DataReader* reader(const Spec& spec, const std::string& topic) {
     dds::DataReaderQos qos;
     describe(qos, spec);
-    if (spec.options.value("multicast", false) && topic != kAnswers) {  // which go to one
+    if (spec.options.value("multicast", false) && !spec.sends()) {  // answers go to one
       Locator_t group = at(own_, 20'000 + key_ % 10'000);
       IPLocator::setIPv4(group, 239, 255, key_ >> 8, key_ & 255);
       qos.endpoint().multicast_locator_list.push_back(group);
@@ -280,14 +276,14 @@ class FastDdsSocket : public Socket {
         serialization_(spec), message_{nullptr, 0, std::vector<uint8_t>(spec.payload_bytes + 1),
                                        serialization_.on() ? &serialization_ : nullptr} {
     applied_.update(serialization_.applied());
-    if (spec.role == Role::kPublisher) {
+    if (!spec.bind.empty()) {
       endpoint_ = spec.transport == "udp" ? "udp://" + address_in(spec.bind) : spec.bind;
       endpoint_ += ":" + std::to_string(rooms.front()->key());
-      writer_ = rooms.front()->writer(spec, topic(spec, spec.id));
-      if (spec.both_ways()) readers_.push_back(rooms.front()->reader(spec, kAnswers));
-    } else {
-      for (Room* room : rooms) readers_.push_back(room->reader(spec, topic(spec, spec.hears_first)));
-      if (spec.both_ways()) writer_ = rooms.front()->writer(spec, kAnswers);
+    }
+    auto [out, in] = topics(spec);
+    if (!out.empty()) writer_ = rooms.front()->writer(spec, out);
+    for (Room* room : rooms) {
+      if (!in.empty()) readers_.push_back(room->reader(spec, in));
     }
     for (auto* reader : readers_) {
       auto& condition = reader->get_statuscondition();
@@ -316,6 +312,7 @@ class FastDdsSocket : public Socket {
     }
     return take();
   }
+  bool loses_requests() const override { return true; }
   Json applied() const override { return applied_; }
   void crash() override {}
 
@@ -374,7 +371,7 @@ class FastDdsDriver : public Driver {
  private:
   std::unique_ptr<Socket> open_one(const Spec& spec) {
     std::vector<Room*> rooms;
-    if (spec.role == Role::kPublisher) {
+    if (!spec.bind.empty()) {
       if (rooms_.empty()) enter(spec, address_in(spec.bind), Room::free_key(spec), true);
       rooms.push_back(rooms_.begin()->second.get());
     }

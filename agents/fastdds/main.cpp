@@ -8,7 +8,7 @@ int main() {
        BUILD,
        FLAGS,
        {{"runtime", "g++ " __VERSION__}, {"fastdds", FastDdsDriver::version()}, {"fastcdr", FASTCDR_VERSION_STR}},
-       {"pairs", "fan-out", "fan-in", "fan-out-echo"},
+       {"pairs", "fan-out", "fan-in", "request-reply", "fan-out-echo"},
        {"ipc", "udp"},
        false,
        {{"fastdds",

@@ -96,6 +96,23 @@ fn what_three_hear_one_echoes() {
     assert!(stderr(&refused).contains("fan-out-echo"), "{}", stderr(&refused));
 }
 
+/// Requests and replies have topics of their own, and a lost probe does not keep a requester waiting.
+#[test]
+fn requests_over_dds_are_answered() {
+    for (system, transport) in [("fastdds", "udp"), ("fastdds", "ipc"), ("cyclonedds", "udp")] {
+        if let Some(why) = install::agent_missing(&registry::built_in(system).unwrap()) {
+            leave_out("libraries::requests_over_dds_are_answered", &why);
+            continue;
+        }
+        let shape = ["--pattern", "request-reply", "--pairs", "2", "--transport", transport, "--rate", "250"];
+        let size = ["--warmup", "50ms", "--duration", "200ms", "--payload", "16B", "--set", "verify=full"];
+        let record = bench(system, &[&shape[..], &size[..]].concat());
+        let counts = ["sent", "expected", "delivered"].map(|name| count(&record, name));
+        assert_eq!(counts, [100, 100, 100], "{system} {transport}");
+        assert_eq!(record["latency_ns"]["count"], 100, "{system} {transport}");
+    }
+}
+
 /// Deserialised messages have the bytes that were serialised, and the record names the format.
 #[test]
 fn messages_are_serialised_and_are_whole_when_they_are_objects_again() {
