@@ -5,6 +5,7 @@ use crate::left_out::is_long;
 use crate::support::{Place, stderr};
 use pubmark_model::draw::Choice;
 use pubmark_model::topic_set::{Subscriptions, TopicSet};
+use pubmark_model::workload::Workload;
 use pubmark_wire::kafka::partition_of;
 
 #[test]
@@ -94,7 +95,8 @@ fn keyed(script: &str, load: &[&str]) -> (Run, Vec<Vec<u32>>) {
     let set: Vec<&str> = LOAD.iter().flat_map(|set| ["--set", *set]).collect();
     let run =
         Run::new("kafka", &format!("topics = true\n{script}"), 1_000, &[&["--qos", "1"], &set[..], load].concat());
-    let seed = run.bench.record["workload"]["seed"].as_u64().unwrap();
+    let workload: Workload = serde_json::from_value(run.bench.record["workload"].clone()).unwrap();
+    let seed = workload.of_repeat(1).seed;
     let keys = TopicSet::new(50, Choice::Uniform, Subscriptions::Wildcard);
     let partitions = (0..4).map(|publisher| {
         let key = keys.of_publisher(seed, publisher);
