@@ -6,7 +6,7 @@ use crate::options::{OptionValues, Options};
 /// Option that names the rule.
 const RULE: &str = "partition_by";
 /// Option that states the number of keys, and its value if it is not set.
-const KEYS: &str = "keys";
+const KEYS: &str = "keyspace";
 const KEYS_DEFAULT: u32 = 1_000;
 /// Most keys.
 pub const MOST_KEYS: u64 = 1_000_000;
@@ -76,10 +76,10 @@ mod tests {
         assert_eq!(read(Some("key"), Some(1_000_000)), Ok(PartitionBy::Key(1_000_000)));
         for (rule, keys, wanted) in [
             (Some("hash"), None, "options.partition_by = \"hash\""),
-            (Some("key"), Some(0), "options.keys = 0: the messages of a topic have 1 to 1000000 keys"),
-            (Some("key"), Some(1_000_001), "options.keys = 1000001"),
-            (Some("round-robin"), Some(5), "options.keys: messages have keys only with options.partition_by"),
-            (None, Some(5), "options.keys: messages have keys only with options.partition_by"),
+            (Some("key"), Some(0), "options.keyspace = 0: the messages of a topic have 1 to 1000000 keys"),
+            (Some("key"), Some(1_000_001), "options.keyspace = 1000001"),
+            (Some("round-robin"), Some(5), "options.keyspace: messages have keys only with options.partition_by"),
+            (None, Some(5), "options.keyspace: messages have keys only with options.partition_by"),
         ] {
             let said = read(rule, keys).unwrap_err();
             assert!(said.contains(wanted), "{said}");

@@ -497,7 +497,7 @@ fn kafka() -> Vec<OptionSpec> {
             Some("publisher"),
             "partition of a batch: publisher (one for all of a publisher's), round-robin (the next one) or key",
         ),
-        spec("keys", OptionKind::Count, None, "partition_by = key: different keys of messages; 1000 if not set"),
+        spec("keyspace", OptionKind::Count, None, "partition_by = key: different keys of messages; 1000 if not set"),
         spec(
             "group",
             OptionKind::Text,

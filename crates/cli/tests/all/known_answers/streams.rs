@@ -90,8 +90,14 @@ fn order_is_promised_within_a_partition_of_kafka_and_checked_there() {
 /// Plays four publishers of 400 messages per second, which have 50 keys; in the window they send those numbered 81 to 480.
 /// Returns the run, and the partition of each of these messages.
 fn keyed(script: &str, load: &[&str]) -> (Run, Vec<Vec<u32>>) {
-    const LOAD: [&str; 6] =
-        ["publishers=4", "rate=400", "drain=1s", "options.partitions=4", "options.partition_by=key", "options.keys=50"];
+    const LOAD: [&str; 6] = [
+        "publishers=4",
+        "rate=400",
+        "drain=1s",
+        "options.partitions=4",
+        "options.partition_by=key",
+        "options.keyspace=50",
+    ];
     let set: Vec<&str> = LOAD.iter().flat_map(|set| ["--set", *set]).collect();
     let run =
         Run::new("kafka", &format!("topics = true\n{script}"), 1_000, &[&["--qos", "1"], &set[..], load].concat());
@@ -199,9 +205,9 @@ fn a_group_or_keys_that_partitions_cannot_serve_are_refused_before_anything_star
     assert!(said.contains("set options.partitions to 3 or more"), "{said}");
     let said = refused(&["options.partitions=65"]);
     assert!(said.contains("options.partitions = 65: a topic of pubmark has 1 to 64"), "{said}");
-    let said = refused(&["options.partition_by=key", "options.keys=0"]);
-    assert!(said.contains("options.keys = 0: the messages of a topic have 1 to 1000000 keys"), "{said}");
-    let said = refused(&["options.keys=10"]);
+    let said = refused(&["options.partition_by=key", "options.keyspace=0"]);
+    assert!(said.contains("options.keyspace = 0: the messages of a topic have 1 to 1000000 keys"), "{said}");
+    let said = refused(&["options.keyspace=10"]);
     assert!(said.contains("set options.partition_by = \"key\""), "{said}");
     let said = refused(&["options.partition_by=key", "fault=kill publishers at 100ms"]);
     assert!(said.contains("what a killed publisher had collected"), "{said}");

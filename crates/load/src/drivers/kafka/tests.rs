@@ -564,7 +564,7 @@ fn settings_that_mean_nothing_are_refused() {
         (URL, 2, &[("inflight", "6")], "5 at most"),
         (URL, 1, &[("partitions", "0")], "partitions = 0: write 1 to 64"),
         (URL, 1, &[("partition_by", "hash")], "partition_by = \"hash\""),
-        (URL, 1, &[("keys", "9")], "set options.partition_by = \"key\""),
+        (URL, 1, &[("keyspace", "9")], "set options.partition_by = \"key\""),
         (URL, 1, &[("linger", "2s")], "linger: write 1s at most"),
         (URL, 1, &[("compression", "lz4")], "compression = \"lz4\""),
         (URL, 1, &[("compression", "gzip"), ("batch", "1MiB")], "256KiB"),

@@ -8,7 +8,7 @@ use pubmark_wire::kafka::partition_of;
 use std::collections::BTreeMap;
 
 fn keyed(qos: u8, more: &[(&str, &str)]) -> KafkaSettings {
-    given(qos, &[&[("partitions", "4"), ("partition_by", "key"), ("keys", "50")][..], more].concat())
+    given(qos, &[&[("partitions", "4"), ("partition_by", "key"), ("keyspace", "50")][..], more].concat())
 }
 
 /// Returns the key of a message, and its partition.

@@ -148,7 +148,8 @@ fn what_a_lost_leader_has_not_answered_goes_to_the_next_one() {
 /// The others go on.
 #[test]
 fn messages_with_keys_wait_for_the_leader_of_their_partition() {
-    let mut settings = given(1, &[("partitions", "3"), ("partition_by", "key"), ("keys", "50"), ("inflight", "20")]);
+    let mut settings =
+        given(1, &[("partitions", "3"), ("partition_by", "key"), ("keyspace", "50"), ("inflight", "20")]);
     settings.reconnects = true;
     let mut client = spread_producer(&settings);
     client.say(&[MEMBER_LOST | 1]).unwrap();
