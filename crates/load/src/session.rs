@@ -29,6 +29,8 @@ pub struct ClientSettings<'a> {
     pub answer_ns: Option<Ns>,
     /// Name of the run.
     pub run: &'a str,
+    /// Seed of what is drawn for messages.
+    pub seed: u64,
     /// Length of each message, bytes. If the server does not take messages of this length, the session fails
     /// when a publisher connects.
     pub payload_bytes: u64,
@@ -393,7 +395,7 @@ pub trait Session: Sized + Send {
     }
 
     /// Returns the number of a batch that [`Session::publish`] has begun, once: the caller flushes it
-    /// [`Session::linger_ns`] later.
+    /// [`Session::linger_ns`] later. There may be another one.
     fn begun(&mut self) -> Option<u32> {
         None
     }

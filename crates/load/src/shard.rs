@@ -118,6 +118,7 @@ impl<'a, S: Session> Shard<'a, S> {
             reconnect: workload.reconnect,
             answer_ns: workload.pattern.requests().then(|| workload.answer_ns()),
             run: &run,
+            seed: workload.seed,
             payload_bytes: workload.payload_bytes.max(MIN_LEN as u64),
             headers: workload.headers.as_ref(),
             options: &options,

@@ -23,6 +23,7 @@ pub mod header;
 pub mod host;
 pub mod hosts;
 pub mod kafka_group;
+pub mod kafka_partition;
 pub mod last_will;
 pub mod leftovers;
 pub mod line;

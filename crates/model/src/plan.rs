@@ -29,7 +29,7 @@ use crate::windows::MessagesAsked;
 use crate::wire_protocol::{Protocol, Scheme};
 use crate::workload::{Transport, Workload};
 use carry::{can_carry, has_expiries_and_aliases};
-use group::{can_coordinate, can_kill_share};
+use group::{can_coordinate, can_kill};
 use last_will::can_leave_wills;
 use late::can_start_late;
 use pubmark_stats::Random;
@@ -176,7 +176,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             can_carry(system, flow, &options)?;
             can_start_late(system, flow, &options)?;
             can_leave_wills(system, flow, &faults, link.as_ref())?;
-            can_kill_share(&faults, flow)?;
+            can_kill(&faults, flow, &options)?;
             can_coordinate(system, flow, &options)
         };
         match flows.is_empty() {

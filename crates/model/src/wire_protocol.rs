@@ -495,8 +495,9 @@ fn kafka() -> Vec<OptionSpec> {
             "partition_by",
             OptionKind::Text,
             Some("publisher"),
-            "partition of a batch: publisher (one for all of a publisher's) or round-robin (the next one)",
+            "partition of a batch: publisher (one for all of a publisher's), round-robin (the next one) or key",
         ),
+        spec("keyspace", OptionKind::Count, None, "partition_by = key: different keys of messages; 1000 if not set"),
         spec(
             "group",
             OptionKind::Text,

@@ -12,6 +12,7 @@ mod error;
 mod fetch;
 mod group;
 mod gzip;
+mod partitioner;
 mod read;
 mod request;
 mod response;
@@ -29,6 +30,7 @@ pub use group::{
     put_partition, put_share, put_stored, put_subscription,
 };
 pub use gzip::{GzipReader, GzipWriter};
+pub use partitioner::partition_of;
 pub use read::{MAX_FRAME_BYTES, MAX_TOPIC_BYTES};
 pub use request::{
     FetchLimits, FetchPositions, KafkaApi, KafkaRequest, ProduceStart, RequestFrame, begin_produce, end_produce,

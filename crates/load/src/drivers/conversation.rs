@@ -87,6 +87,7 @@ pub fn settings_with<S: Session>(
         reconnect: false,
         answer_ns: None,
         run: "r",
+        seed: 7,
         payload_bytes: 1_024,
         headers: headers.as_ref(),
         options: &options,

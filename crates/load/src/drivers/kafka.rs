@@ -7,18 +7,21 @@
 //! is read. It keeps its positions in memory, so that it goes on there if it comes back.
 //!
 //! All batches of a producer go to one partition, which follows from its number, or each to the next
-//! one. A consumer has all partitions; the members of a group share them out by their numbers, without
+//! one, or each message has a key that selects its partition: then a batch is collected for each of them. A consumer has all partitions; the members of a group share them out by their numbers, without
 //! a coordinator, or as the group's coordinator and leader say (`group = coordinator`, see `kafka/group.rs`).
 //!
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.
 //!
-//! Memory: 20 bytes for each request in flight, and 40 for each collected message, whose body all producers share.
+//! Memory: 20 bytes for each request in flight, and 40 for each collected message, whose body all producers share; with
+//! keys, 64 bytes for each partition of a producer.
 
+mod batch;
 mod brokers;
 mod collected;
 mod consumer;
 mod group;
+mod keys;
 mod member;
 mod names;
 mod producer;
@@ -156,11 +159,11 @@ impl Session for Kafka {
         self.at = Some(address.into());
     }
 
-    /// Consumers of all partitions have several leaders, and so do producers that use them in turn; members of a group have
+    /// Consumers of all partitions have several leaders, and so do producers that use several; members of a group have
     /// its coordinator as well.
     fn spreads(settings: &KafkaSettings, role: Role) -> bool {
         let reads = role == Role::Subscriber;
-        settings.partitions > 1 && (reads || settings.is_round_robin) || reads && settings.group.is_some()
+        settings.partitions > 1 && (reads || settings.has_parts()) || reads && settings.group.is_some()
     }
 
     fn among(&mut self, members: &[SocketAddr], place: usize) {

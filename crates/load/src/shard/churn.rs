@@ -111,6 +111,7 @@ impl<'a, S: Session> Churner<'a, S> {
             reconnect: false,
             answer_ns: None,
             run: &run,
+            seed: context.workload.seed,
             payload_bytes: 0,
             headers: None,
             options: &options,

@@ -13,10 +13,10 @@ use pubmark_model::header::MIN_LEN;
 use pubmark_model::units::Ns;
 
 impl<S: Session> Shard<'_, S> {
-    /// Notes a batch that the connection's session has begun.
+    /// Notes the batches that the connection's session has begun.
     #[inline]
-    pub(super) fn note_batch(&mut self, index: usize, now: Ns) {
-        if self.lingering.ns > 0
+    pub(super) fn note_batches(&mut self, index: usize, now: Ns) {
+        while self.lingering.ns > 0
             && let Some(batch) = self.connections[index].session.begun()
         {
             self.lingering.add(now + self.lingering.ns, index, batch);

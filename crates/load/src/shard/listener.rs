@@ -145,6 +145,7 @@ impl<S: Session> Listener<S> {
             reconnect: false,
             answer_ns: None,
             run: listening.name,
+            seed: 0,
             payload_bytes: 0,
             headers: None,
             options,

@@ -138,7 +138,7 @@ impl<S: Session> Shard<'_, S> {
             if connection.session.publish(&self.settings, message, sequence, &mut outbound.bytes) {
                 let written = connection.write(&outbound.bytes);
                 self.settle(index, written);
-                self.note_batch(index, now);
+                self.note_batches(index, now);
             }
         }
         now + MILLISECOND
@@ -226,7 +226,7 @@ impl<S: Session> Shard<'_, S> {
         // After the window nothing is due: a publisher reports its end there.
         let due = client.due_ns(window).min(window.to_ns.unwrap_or(Ns::MAX));
         self.settle(index, written);
-        self.note_batch(index, began);
+        self.note_batches(index, began);
         (ended, Some(due))
     }
 
@@ -278,7 +278,7 @@ impl<S: Session> Shard<'_, S> {
             outbound.able.push(index as u32);
         }
         self.settle(index, written);
-        self.note_batch(index, now);
+        self.note_batches(index, now);
         clock::now()
     }
 

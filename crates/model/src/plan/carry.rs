@@ -1,6 +1,7 @@
 //! What messages carry, and what only some protocols have.
 
 use crate::diagnostic::Diagnostic;
+use crate::kafka_partition::PartitionBy;
 use crate::options::{OptionValues, Options};
 use crate::system::System;
 use crate::units::SECOND;
@@ -31,7 +32,10 @@ pub(super) fn can_carry(system: &System, workload: &Workload, options: &Options)
         Some(Protocol::Kafka) if workload.topics.is_some() => {
             return refuse("topics", "a producer or consumer of pubmark has one topic of Kafka");
         }
-        Some(Protocol::Kafka) => has_partitions(workload, options)?,
+        Some(Protocol::Kafka) => {
+            has_partitions(workload, options)?;
+            PartitionBy::read(options)?;
+        }
         Some(Protocol::Redis) if workload.topics.is_some() && workload.qos > 0 => {
             return refuse("topics", "a subscriber of pubmark reads one stream");
         }

@@ -1,15 +1,23 @@
-//! Where a coordinator can share out partitions among the members of a group, and where members can be killed.
+//! Where a coordinator can share out partitions among the members of a group, and where clients can be killed.
 
 use crate::diagnostic::Diagnostic;
-use crate::fault::{Act, Script};
+use crate::fault::{Act, Script, Target};
 use crate::kafka_group::GroupSettings;
-use crate::options::Options;
+use crate::options::{OptionValues, Options};
 use crate::system::System;
 use crate::wire_protocol::Protocol;
 use crate::workload::Workload;
 
-/// Checks that a share of the subscribers is killed only where the others compete with it for messages.
-pub(super) fn can_kill_share(faults: &Script, workload: &Workload) -> Result<(), Diagnostic> {
+/// Checks that a share of the subscribers is killed only where the others compete with it for messages, and publishers
+/// only where what they have not sent are their last messages.
+pub(super) fn can_kill(faults: &Script, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
+    let is_keyed = options.text("partition_by") == Some("key");
+    if let Some(fault) = faults.0.iter().find(|fault| is_keyed && fault.killed_side() == Some(Target::Publishers)) {
+        return Err(Diagnostic::whole(format!(
+            "`{fault}`: of messages with keys, what a killed publisher had collected cannot be told from what it had sent"
+        ))
+        .help("set options.partition_by = \"round-robin\", or leave the fault out"));
+    }
     match faults.0.iter().find(|fault| fault.what == Act::Kill && fault.percent.is_some()) {
         Some(fault) if !workload.competing() => Err(Diagnostic::whole(format!(
             "`{fault}`: nobody takes over what the killed subscribers of `{}` receive",

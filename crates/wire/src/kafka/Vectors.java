@@ -7,6 +7,7 @@
 import java.nio.ByteBuffer;
 import java.util.HexFormat;
 import java.util.List;
+import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.message.*;
 import org.apache.kafka.common.protocol.ApiMessage;
@@ -51,6 +52,10 @@ public class Vectors {
         return new SimpleRecord(RecordBatch.NO_TIMESTAMP, null, value.getBytes());
     }
 
+    static SimpleRecord record(String key, String value) {
+        return new SimpleRecord(RecordBatch.NO_TIMESTAMP, key.getBytes(), value.getBytes());
+    }
+
     static MemoryRecords batch(long offset, long id, short epoch, int sequence, SimpleRecord... records) {
         return MemoryRecords.withRecords(RecordBatch.MAGIC_VALUE_V2, offset, Compression.NONE,
             TimestampType.CREATE_TIME, id, epoch, sequence, -1, false, records);
@@ -61,6 +66,15 @@ public class Vectors {
         print("batch", plain.buffer());
         MemoryRecords idempotent = batch(0, 4711, (short) 3, 12, record("hello"));
         print("batch-idempotent", idempotent.buffer());
+        print("batch-keyed", batch(0, -1, (short) -1, -1, record("17", "hello"), record("", ""),
+            record("x".repeat(200), "x".repeat(200))).buffer());
+        for (int partitions : new int[] {1, 4, 64}) {
+            ByteBuffer found = ByteBuffer.allocate(50);
+            for (int key = 0; key < 50; key++) {
+                found.put((byte) BuiltInPartitioner.partitionForKey(Integer.toString(key).getBytes(), partitions));
+            }
+            print("partitions-of-" + partitions, found.flip());
+        }
         for (boolean isPlain : new boolean[] {true, false}) {
             request(isPlain ? "produce" : "produce-idempotent", 8, new ProduceRequestData().setAcks((short) -1).setTimeoutMs(30000)
                 .setTopicData(new ProduceRequestData.TopicProduceDataCollection(List.of(

@@ -149,29 +149,31 @@ impl<'a> KafkaRecord<'a> {
     }
 }
 
-/// Returns the length of a record without key and headers.
-pub fn record_bytes(offset_delta: u32, value_bytes: usize) -> usize {
-    let inner = inner_bytes(offset_delta, value_bytes);
+/// Returns the length of a record without headers.
+pub fn record_bytes(offset_delta: u32, key: Option<&[u8]>, value_bytes: usize) -> usize {
+    let inner = inner_bytes(offset_delta, key, value_bytes);
     varint_bytes(inner as i64) + inner
 }
 
-fn inner_bytes(offset_delta: u32, value_bytes: usize) -> usize {
-    // Attributes, difference of times, key and headers take a byte each.
-    4 + varint_bytes(offset_delta.into()) + varint_bytes(value_bytes as i64) + value_bytes
+fn inner_bytes(offset_delta: u32, key: Option<&[u8]>, value_bytes: usize) -> usize {
+    let key_bytes = key.map_or(1, |key| varint_bytes(key.len() as i64) + key.len());
+    // Attributes, difference of times, and headers take a byte each.
+    3 + key_bytes + varint_bytes(offset_delta.into()) + varint_bytes(value_bytes as i64) + value_bytes
 }
 
 /// Appends a record without key and headers.
 pub fn put_record(out: &mut Vec<u8>, offset_delta: u32, value: &[u8]) {
-    put_record_of(out, offset_delta, [value, &[]]);
+    put_record_of(out, offset_delta, None, [value, &[]]);
 }
 
-/// Appends a record without key and headers, whose value is in two parts.
-pub fn put_record_of(out: &mut Vec<u8>, offset_delta: u32, value: [&[u8]; 2]) {
+/// Appends a record without headers, whose value is in two parts.
+pub fn put_record_of(out: &mut Vec<u8>, offset_delta: u32, key: Option<&[u8]>, value: [&[u8]; 2]) {
     let value_bytes = value[0].len() + value[1].len();
-    put_varint(out, inner_bytes(offset_delta, value_bytes) as i64);
+    put_varint(out, inner_bytes(offset_delta, key, value_bytes) as i64);
     out.extend_from_slice(&[0, 0]);
     put_varint(out, offset_delta.into());
-    put_varint(out, -1);
+    put_varint(out, key.map_or(-1, |key| key.len() as i64));
+    out.extend_from_slice(key.unwrap_or_default());
     put_varint(out, value_bytes as i64);
     value.iter().for_each(|part| out.extend_from_slice(part));
     put_varint(out, 0);

@@ -22,7 +22,7 @@ fn batch(base_offset: i64, producer: ProducerIdentity, values: &[&[u8]]) -> Vec<
     for (index, value) in (0..).zip(values) {
         let before = out.len();
         put_record(&mut out, index, value);
-        assert_eq!(out.len() - before, record_bytes(index, value.len()));
+        assert_eq!(out.len() - before, record_bytes(index, None, value.len()));
     }
     end_batch(&mut out, at, values.len() as u32, producer);
     out
@@ -78,6 +78,49 @@ fn batches_are_those_of_kafka() {
     assert_eq!(head.batch_bytes as usize, vectors["batch-idempotent"].len());
     let old = [&[0; 16][..], &[1]].concat();
     assert!(RecordBatch::decode(&old).is_err_and(|why| why.0.contains("format 1")));
+}
+
+#[test]
+fn records_with_keys_are_those_of_kafka_and_are_read_back() {
+    let vector = &vectors()["batch-keyed"];
+    let records = [(&b"17"[..], &b"hello"[..]), (b"", b""), (&LONG, &LONG)];
+    let mut out = Vec::new();
+    let at = begin_batch(&mut out, 0);
+    for (index, (key, value)) in (0..).zip(records) {
+        let before = out.len();
+        let (front, rest) = value.split_at(value.len() / 2);
+        put_record_of(&mut out, index, Some(key), [front, rest]);
+        assert_eq!(out.len() - before, record_bytes(index, Some(key), value.len()));
+    }
+    end_batch(&mut out, at, 3, NO_PRODUCER);
+    assert_eq!(&out, vector);
+    let mut rest = &vector[BATCH_BYTES..];
+    for (key, value) in records {
+        let (record, used) = KafkaRecord::decode(rest).unwrap().unwrap();
+        assert_eq!((record.key, record.value), (Some(key), Some(value)));
+        rest = &rest[used..];
+    }
+    assert!(rest.is_empty());
+}
+
+/// The hashes are those of Kafka's own test (`UtilsTest.testMurmur2`), the partitions those of its class.
+#[test]
+fn keys_go_to_the_partitions_of_kafkas_default_partitioner() {
+    for (key, hash) in [
+        ("21", -973_932_308),
+        ("foobar", -790_332_482),
+        ("a-little-bit-long-string", -985_981_536),
+        ("a-little-bit-longer-string", -1_486_304_829),
+        ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+        ("abc", 479_470_107),
+    ] {
+        assert_eq!(partitioner::murmur2(key.as_bytes()) as i32, hash, "{key}");
+    }
+    for partitions in [1, 4, 64] {
+        let found: Vec<u8> =
+            (0..50).map(|key: u32| partition_of(key.to_string().as_bytes(), partitions) as u8).collect();
+        assert_eq!(found, vectors()[&*format!("partitions-of-{partitions}")]);
+    }
 }
 
 #[test]

@@ -3,6 +3,10 @@
 use super::{KAFKA_SINGLY, Run, alone, faults, faults_with, stall};
 use crate::left_out::is_long;
 use crate::support::{Place, stderr};
+use pubmark_model::draw::Choice;
+use pubmark_model::topic_set::{Subscriptions, TopicSet};
+use pubmark_model::workload::Workload;
+use pubmark_wire::kafka::partition_of;
 
 #[test]
 fn faults_are_counted_exactly_over_jetstream() {
@@ -83,6 +87,86 @@ fn order_is_promised_within_a_partition_of_kafka_and_checked_there() {
     }
 }
 
+/// Plays four publishers of 400 messages per second, which have 50 keys; in the window they send those numbered 81 to 480.
+/// Returns the run, and the partition of each of these messages.
+fn keyed(script: &str, load: &[&str]) -> (Run, Vec<Vec<u32>>) {
+    const LOAD: [&str; 6] = [
+        "publishers=4",
+        "rate=400",
+        "drain=1s",
+        "options.partitions=4",
+        "options.partition_by=key",
+        "options.keyspace=50",
+    ];
+    let set: Vec<&str> = LOAD.iter().flat_map(|set| ["--set", *set]).collect();
+    let run =
+        Run::new("kafka", &format!("topics = true\n{script}"), 1_000, &[&["--qos", "1"], &set[..], load].concat());
+    let workload: Workload = serde_json::from_value(run.bench.record["workload"].clone()).unwrap();
+    let seed = workload.of_repeat(1).seed;
+    let keys = TopicSet::new(50, Choice::Uniform, Subscriptions::Wildcard);
+    let partitions = (0..4).map(|publisher| {
+        let key = keys.of_publisher(seed, publisher);
+        (0..480).map(|sequence| partition_of(key.at(sequence).to_string().as_bytes(), 4)).collect()
+    });
+    let partitions: Vec<Vec<u32>> = partitions.collect();
+    let of = |partition: u32| {
+        partitions.iter().flat_map(|all| &all[80..]).filter(|found| **found == partition).count() as u64
+    };
+    let topics = run.account["topics"].as_object().unwrap();
+    let found = [0, 1, 2, 3].map(|partition| {
+        let name = format!("/{partition}");
+        topics.iter().filter(|(topic, _)| topic.ends_with(&name)).map(|(_, count)| count.as_u64().unwrap()).sum::<u64>()
+    });
+    assert_eq!(found, [0, 1, 2, 3].map(of), "{topics:?}");
+    (run, partitions)
+}
+
+/// A message that the peer holds passes the publisher's next one that is not swallowed.
+#[test]
+fn keys_select_the_partitions_of_messages_and_order_is_checked_there() {
+    let _alone = alone();
+    let script = r#"
+        delay = { uniform = ["1ms", "9ms"] }
+        ordered = true
+        swallow = { every = 7 }
+        duplicate = { every = 11 }
+        reorder = { every = 13 }
+    "#;
+    let (run, partitions) =
+        keyed(script, &[&["--set", "pattern=fan-in", "--set", "subscribers=1"], KAFKA_SINGLY].concat());
+    let numbers =
+        |keep: &dyn Fn(usize) -> bool| (81..=480).filter(|number| number % 7 > 0 && keep(*number)).count() as u64;
+    let passed = |all: &[u32]| {
+        numbers(&|number| {
+            let next = if (number + 1) % 7 == 0 { number + 2 } else { number + 1 };
+            number % 13 == 0 && all[number - 1] == all[next - 1]
+        })
+    };
+    let passed: u64 = partitions.iter().map(|all| passed(all)).sum();
+    let names = ["offered", "acked", "delivered", "acked_lost", "duplicated", "reordered", "unidentified"];
+    let delivered = 4 * numbers(&|_| true);
+    let twice = 4 * numbers(&|number| number % 11 == 0);
+    let wanted = [1_600, 1_600, delivered, 1_600 - delivered, twice, passed, 0];
+    assert_eq!(names.map(|name| run.bench.count(name)), wanted, "{}", run.account);
+    let held = 4 * numbers(&|number| number % 13 == 0);
+    assert!(run.account("reordered") == held && (1..held).contains(&passed), "{passed} of {held}");
+}
+
+/// Each producer collects a batch for each partition.
+#[test]
+fn collected_batches_with_keys_are_counted_message_by_message() {
+    let _alone = alone();
+    let set = ["pattern=pipeline", "subscribers=2", "options.linger=20ms", "options.compression=gzip"];
+    let set: Vec<&str> = set.into_iter().flat_map(|set| ["--set", set]).collect();
+    let (run, _) = keyed("swallow = { every = 7 }", &set);
+    let swallowed = 4 * (81..=480).filter(|number| number % 7 == 0).count() as u64;
+    let names = ["sent", "acked", "delivered", "acked_lost", "duplicated", "reordered", "corrupted"];
+    let wanted = [1_600, 1_600, 1_600 - swallowed, swallowed, 0, 0, 0];
+    assert_eq!(names.map(|name| run.bench.count(name)), wanted, "{}", run.account);
+    let slowest = run.bench.record["latency_ns"]["max"].as_u64().unwrap();
+    assert!(slowest >= 19_900_000, "{slowest}");
+}
+
 /// A producer collects for 20 ms: whole batches are on their way, compressed, and every message of them is found.
 #[test]
 fn collected_and_compressed_batches_are_counted_message_by_message() {
@@ -108,7 +192,7 @@ fn collected_and_compressed_batches_are_counted_message_by_message() {
 }
 
 #[test]
-fn a_group_with_more_members_than_partitions_is_refused_before_anything_starts() {
+fn a_group_or_keys_that_partitions_cannot_serve_are_refused_before_anything_starts() {
     let place = Place::new();
     let refused = |set: &[&str]| {
         let set: Vec<&str> = set.iter().flat_map(|set| ["--set", *set]).collect();
@@ -121,4 +205,10 @@ fn a_group_with_more_members_than_partitions_is_refused_before_anything_starts()
     assert!(said.contains("set options.partitions to 3 or more"), "{said}");
     let said = refused(&["options.partitions=65"]);
     assert!(said.contains("options.partitions = 65: a topic of pubmark has 1 to 64"), "{said}");
+    let said = refused(&["options.partition_by=key", "options.keyspace=0"]);
+    assert!(said.contains("options.keyspace = 0: the messages of a topic have 1 to 1000000 keys"), "{said}");
+    let said = refused(&["options.keyspace=10"]);
+    assert!(said.contains("set options.partition_by = \"key\""), "{said}");
+    let said = refused(&["options.partition_by=key", "fault=kill publishers at 100ms"]);
+    assert!(said.contains("what a killed publisher had collected"), "{said}");
 }

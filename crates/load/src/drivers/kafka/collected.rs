@@ -36,18 +36,18 @@ impl Collected {
         self.records_bytes as usize
     }
 
-    /// Adds a message, whose record has this number in the batch.
-    pub(super) fn push(&mut self, number: u32, message: &[u8]) {
+    /// Adds a message, whose record has this number in the batch, and this key.
+    pub(super) fn push(&mut self, number: u32, key: Option<&[u8]>, message: &[u8]) {
         let length = message.len() as u32;
         let common = message.split_at_checked(FRONT_BYTES).filter(|(_, body)| is_common(body));
         let (length, kept) = common.map_or((length, message), |(front, _)| (length | IS_COMMON, front));
         keep(&mut self.kept, &length.to_le_bytes());
         self.kept.extend_from_slice(kept);
-        self.records_bytes += record_bytes(number, message.len()) as u32;
+        self.records_bytes += record_bytes(number, key, message.len()) as u32;
     }
 
-    /// Appends all messages as records, and forgets them.
-    pub(super) fn put(&mut self, out: &mut Vec<u8>) {
+    /// Appends all messages as records, with the next key for each, and forgets them.
+    pub(super) fn put<K: AsRef<[u8]>>(&mut self, out: &mut Vec<u8>, mut next_key: impl FnMut() -> Option<K>) {
         BODY.with_borrow(|body| {
             let (mut rest, mut number) = (&self.kept[..], 0);
             while let Some((length, after)) = rest.split_first_chunk::<LENGTH_BYTES>() {
@@ -55,7 +55,8 @@ impl Collected {
                 let bytes = (length & !IS_COMMON) as usize;
                 let body = if length & IS_COMMON == 0 { &[] } else { &body[..bytes - FRONT_BYTES] };
                 let (kept, others) = after.split_at(bytes - body.len());
-                put_record_of(out, number, [kept, body]);
+                let key = next_key();
+                put_record_of(out, number, key.as_ref().map(K::as_ref), [kept, body]);
                 (rest, number) = (others, number + 1);
             }
         });
@@ -95,12 +96,12 @@ mod tests {
     fn collect(messages: &[Vec<u8>]) -> (usize, bool) {
         let (mut collected, mut wanted, mut records) = (Collected::default(), Vec::new(), Vec::new());
         for (number, message) in (0..).zip(messages) {
-            collected.push(number, message);
+            collected.push(number, None, message);
             put_record(&mut wanted, number, message);
             assert_eq!(collected.records_bytes(), wanted.len());
         }
         let kept = collected.kept.len();
-        collected.put(&mut records);
+        collected.put(&mut records, || None::<&[u8]>);
         assert_eq!((collected.kept.capacity(), collected.records_bytes()), (0, 0), "its memory is given back");
         (kept, records == wanted)
     }

@@ -207,7 +207,7 @@ impl Consumer {
         let mut taken = 0;
         // Only listeners, which are given their topic, need its name.
         let topic = if names.is_given { names.topic.as_bytes() } else { b"" };
-        if settings.is_round_robin && !bytes.is_empty() {
+        if settings.has_parts() && !bytes.is_empty() {
             heard(SessionEvent::Part(self.partition(self.place) as u32));
         }
         loop {
@@ -238,7 +238,7 @@ impl Consumer {
                     } else if partition.error != NO_ERROR {
                         return Err(refused("a fetch", partition.error, None));
                     }
-                    if settings.is_round_robin {
+                    if settings.has_parts() {
                         heard(SessionEvent::Part(partition.partition as u32));
                     }
                 }

@@ -1,15 +1,19 @@
 //! A producer: its requests in flight, and the messages that it collects meanwhile.
 
+use super::batch::{NO_MESSAGES, Span, Waiting};
 use super::brokers::NOBODY;
 use super::collected::Collected;
+use super::keys::{Key, KeyedBatches, sequences};
 use super::names::{ClientNames, EXPECTED};
 use super::refusal::{in_words, is_limit};
 use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
 use crate::session::{Copies, MessageRefusal, SessionError, SessionEvent};
+use pubmark_model::header::END;
+use pubmark_model::kafka_partition::PartitionBy;
 use pubmark_wire::kafka::{
     self as wire, BATCH_BYTES, GzipWriter, NO_ERROR, NO_PRODUCER, PartitionAnswer, ProducerIdentity, begin_batch,
-    begin_produce, end_batch, end_produce, put_record, record_bytes,
+    begin_produce, end_batch, end_produce, put_record_of, record_bytes,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,31 +28,10 @@ thread_local! {
     static GZIP: RefCell<GzipWriter> = RefCell::default();
 }
 
-/// Messages with consecutive sequences in one batch.
-#[derive(Clone, Copy)]
-struct Span {
-    first: u32,
-    count: u32,
-    partition: i32,
-    /// Number of the first message among those of an idempotent producer in the partition; negative before it is sent.
-    number: i32,
-    /// Number of the batch in the order of sending, from 1; 0 before it is sent.
-    serial: u32,
-}
-
-const NO_MESSAGES: Span = Span { first: 0, count: 0, partition: 0, number: -1, serial: 0 };
-
 /// Requests to one broker that are in flight, and the correlation of the first one.
 struct Flight {
     first: u32,
     requests: VecDeque<Span>,
-}
-
-impl Span {
-    /// Returns the sequence of the message behind it.
-    fn next(self) -> u32 {
-        self.first.wrapping_add(self.count)
-    }
 }
 
 /// The producer for a topic.
@@ -66,20 +49,15 @@ pub(super) struct Producer {
     has_moved: bool,
     /// True if it has been connected to a cluster before.
     pub(super) has_connected: bool,
-    /// Messages that are collected for the next batch.
-    waiting: Span,
-    collected: Collected,
-    /// Number of the batch that is collected, if batches are collected for a while.
-    batch: u32,
-    /// True if the caller does not know of it yet.
-    has_begun: bool,
-    /// True if it is to be sent as soon as there is room.
-    is_due: bool,
+    /// The batch that is collected, for the current partition.
+    waiting: Waiting,
+    /// Those for the others, if messages have keys.
+    keyed: Option<Box<KeyedBatches>>,
     /// Batches that were not acknowledged on earlier connections and have to be sent again.
     again: VecDeque<Span>,
     /// Number of messages in requests in flight, and in those to be sent again.
-    open: usize,
-    /// Partition of its next batch.
+    open: u32,
+    /// Partition of its next batch, or with keys of its last message.
     pub(super) partition: i32,
     /// Its identity, if it is idempotent, and the number of its next message in each partition.
     identity: ProducerIdentity,
@@ -97,11 +75,8 @@ impl Producer {
             serial: 0,
             has_moved: false,
             has_connected: false,
-            waiting: NO_MESSAGES,
-            collected: Collected::default(),
-            batch: 0,
-            has_begun: false,
-            is_due: false,
+            waiting: Waiting::default(),
+            keyed: settings.keys.as_ref().map(|keys| Box::new(KeyedBatches::new(keys, id, settings.partitions))),
             again: VecDeque::new(),
             open: 0,
             partition: (id % settings.partitions as u32) as i32,
@@ -137,12 +112,13 @@ impl Producer {
     }
 
     pub(super) fn unacknowledged(&self) -> usize {
-        self.open + self.waiting.count as usize
+        self.open as usize + self.held() as usize
     }
 
     /// Returns the number of collected messages.
     pub(super) fn held(&self) -> u64 {
-        self.waiting.count.into()
+        let others = self.keyed.iter().flat_map(|keyed| &keyed.others);
+        others.chain([&self.waiting]).map(|waiting| u64::from(waiting.span.count)).sum()
     }
 
     /// Forgets the connection: what was sent and what was collected is sent again, in the same batches.
@@ -153,11 +129,51 @@ impl Producer {
         }
         self.routes.fill(NOBODY);
         (0..self.flights.len()).for_each(|place| self.lost(place));
-        let mut waiting = std::mem::replace(&mut self.waiting, NO_MESSAGES);
-        self.collected.clear();
-        self.count(&mut waiting);
-        self.open += waiting.count as usize;
-        self.again.extend((waiting.count > 0).then_some(waiting));
+        for partition in self.collecting() {
+            self.select(partition);
+            let mut waiting = std::mem::replace(&mut self.waiting.span, NO_MESSAGES);
+            self.waiting.messages.clear();
+            self.count(&mut waiting);
+            self.open += waiting.count;
+            self.again.extend((waiting.count > 0).then_some(waiting));
+        }
+    }
+
+    /// Returns the partitions for which batches are collected, from the one after the current partition to that itself.
+    fn collecting(&self) -> impl Iterator<Item = i32> + use<> {
+        let (current, partitions) = (self.partition, i32::from(self.partitions));
+        let others = self.keyed.is_some().then_some(1..partitions).into_iter().flatten();
+        others.chain([0]).map(move |step| (current + step) % partitions)
+    }
+
+    /// Makes this the current partition of a producer with keys.
+    fn select(&mut self, partition: i32) {
+        if let Some(keyed) = &mut self.keyed {
+            std::mem::swap(&mut self.waiting, &mut keyed.others[self.partition as usize]);
+            std::mem::swap(&mut self.waiting, &mut keyed.others[partition as usize]);
+            self.partition = partition;
+        }
+    }
+
+    /// Selects the partition of a message of a producer with keys: that of its key, or the next one for probes and end
+    /// markers. Returns the key.
+    fn select_by_key(&mut self, sequence: u32) -> Option<Key> {
+        let keyed = self.keyed.as_ref()?;
+        let key = keyed.key(sequence);
+        self.select(match key {
+            Some(_) => keyed.partition(sequence),
+            None => (self.partition + 1) % i32::from(self.partitions),
+        });
+        key
+    }
+
+    /// True if a message comes next after those that are collected for its partition.
+    fn follows(&self, sequence: u32) -> bool {
+        match self.keyed {
+            None => self.waiting.span.next() == sequence,
+            // Messages come in the order of their sequences. Probes and end markers have batches of their own.
+            Some(_) => self.waiting.span.first < END && sequence < END,
+        }
     }
 
     /// Handles the loss of the connection to a broker: what it has not answered is sent again, in the order of its
@@ -224,13 +240,14 @@ impl Producer {
     }
 
     /// Returns the partition of the next batch and its broker, if it may be sent now: a producer that is spread passes
-    /// over partitions without a leader, and those whose broker has enough unanswered batches.
+    /// over partitions without a leader, and those whose broker has enough unanswered batches, unless keys select them.
     fn target(&self) -> Option<(i32, usize)> {
         if self.routes.is_empty() {
             return self.has_room(0).then_some((self.partition, 0));
         }
         let partitions = i32::from(self.partitions);
-        (0..partitions).map(|step| (self.partition + step) % partitions).find_map(|partition| {
+        let candidates = if self.keyed.is_some() { 1 } else { partitions };
+        (0..candidates).map(|step| (self.partition + step) % partitions).find_map(|partition| {
             let place = self.leader_of(partition)?;
             let waits = self.again.iter().any(|batch| batch.partition == partition);
             (!waits && self.has_room(place)).then_some((partition, place))
@@ -248,13 +265,15 @@ impl Producer {
         let Some((at, place)) = self.next_again() else { return false };
         let Some(batch) = self.again.remove(at) else { return false };
         // What is being collected stays.
-        let collected = std::mem::take(&mut self.collected);
-        for delta in 0..batch.count {
-            self.collected.push(delta, copies.message(batch.first.wrapping_add(delta)));
+        let collected = std::mem::take(&mut self.waiting.messages);
+        let keyed = self.keyed.as_deref();
+        for (number, sequence) in (0..).zip(sequences(keyed, batch)) {
+            let key = keyed.and_then(|keyed| keyed.key(sequence));
+            self.waiting.messages.push(number, key.as_ref().map(Key::as_ref), copies.message(sequence));
         }
-        self.open -= batch.count as usize;
+        self.open -= batch.count;
         self.send(settings, names, (batch, place), None, out);
-        self.collected = collected;
+        self.waiting.messages = collected;
         true
     }
 
@@ -267,16 +286,18 @@ impl Producer {
         (message, sequence): (&[u8], u32),
         out: &mut Vec<u8>,
     ) -> bool {
+        let key = self.select_by_key(sequence);
+        let key = key.as_ref().map(Key::as_ref);
         let fits = |collected: &Collected, count| {
-            BATCH_BYTES + collected.records_bytes() + record_bytes(count, message.len()) <= settings.batch_bytes
+            BATCH_BYTES + collected.records_bytes() + record_bytes(count, key, message.len()) <= settings.batch_bytes
         };
-        let count = self.waiting.count;
-        if count > 0 && (self.waiting.next() != sequence || !fits(&self.collected, count)) {
-            self.is_due = true;
-            self.send_waiting(settings, names, out);
+        let count = self.waiting.span.count;
+        if count > 0 && (!self.follows(sequence) || !fits(&self.waiting.messages, count)) {
+            self.waiting.is_due = true;
+            self.send_current(settings, names, out);
         }
-        let Span { first, count, .. } = self.waiting;
-        let is_collected = settings.linger_ns > 0 && fits(&self.collected, count);
+        let Span { first, count, .. } = self.waiting.span;
+        let is_collected = settings.linger_ns > 0 && fits(&self.waiting.messages, count);
         if count == 0
             && !is_collected
             && let Some((partition, place)) = self.target()
@@ -286,26 +307,29 @@ impl Producer {
             self.send(settings, names, (batch, place), Some(message), out);
             return true;
         }
-        if !fits(&self.collected, count) || (count > 0 && self.waiting.next() != sequence) {
+        if !fits(&self.waiting.messages, count) || (count > 0 && !self.follows(sequence)) {
             return false;
         }
         if count == 0 {
-            self.batch = self.batch.wrapping_add(1);
-            (self.has_begun, self.is_due) = (true, settings.linger_ns == 0);
-            self.waiting.partition = self.partition;
+            self.waiting.batch = match &mut self.keyed {
+                None => self.waiting.batch.wrapping_add(1),
+                Some(keyed) => keyed.begin(),
+            };
+            (self.waiting.has_begun, self.waiting.is_due) = (true, settings.linger_ns == 0);
+            self.waiting.span.partition = self.partition;
             if self.routes.is_empty() {
                 self.pass(settings, self.partition);
             }
         }
-        self.collected.push(count, message);
-        self.waiting.first = if count == 0 { sequence } else { first };
-        self.waiting.count = count + 1;
+        self.waiting.messages.push(count, key, message);
+        self.waiting.span.first = if count == 0 { sequence } else { first };
+        self.waiting.span.count = count + 1;
         true
     }
 
     /// Notes the partition of a batch: the next one goes to the next.
     fn pass(&mut self, settings: &KafkaSettings, partition: i32) {
-        if settings.is_round_robin {
+        if settings.partition_by == PartitionBy::RoundRobin {
             self.partition = (partition + 1) % settings.partitions;
         }
     }
@@ -317,37 +341,56 @@ impl Producer {
 
     /// See [`crate::session::Session::begun`].
     pub(super) fn begun(&mut self) -> Option<u32> {
-        std::mem::take(&mut self.has_begun).then_some(self.batch)
+        match &mut self.keyed {
+            None => std::mem::take(&mut self.waiting.has_begun).then_some(self.waiting.batch),
+            Some(keyed) => keyed.next_begun(),
+        }
     }
 
     /// See [`crate::session::Session::collects`].
     pub(super) fn collects(&self, settings: &KafkaSettings, message_bytes: usize, is_open: bool) -> u32 {
         // A batch that waits for room leaves when there is some.
-        let waits = self.waiting.count > 0 && (self.is_due || self.target().is_none());
-        if settings.linger_ns == 0 || waits {
+        let waits = self.waiting.span.count > 0 && (self.waiting.is_due || self.target().is_none());
+        // With keys, it is not known which batch the next messages fill.
+        if settings.linger_ns == 0 || waits || self.keyed.is_some() {
             return 0;
         }
-        let used = if is_open { self.collected.records_bytes() } else { 0 };
+        let used = if is_open { self.waiting.messages.records_bytes() } else { 0 };
         let left = settings.batch_bytes.saturating_sub(BATCH_BYTES + used);
         // A record with the longest number: rather too few.
-        (left / record_bytes(u32::MAX, message_bytes)).try_into().unwrap_or(u32::MAX)
+        (left / record_bytes(u32::MAX, None, message_bytes)).try_into().unwrap_or(u32::MAX)
     }
 
     /// Sends the batch of this number, now or when there is room for it.
     pub(super) fn flush(&mut self, settings: &KafkaSettings, names: &ClientNames, batch: u32, out: &mut Vec<u8>) {
-        if self.batch == batch {
-            self.is_due = true;
-            self.send_waiting(settings, names, out);
+        if let Some(keyed) = self.keyed.as_deref().filter(|_| self.waiting.batch != batch) {
+            let Some(partition) = keyed.others.iter().position(|other| other.batch == batch) else { return };
+            self.select(partition as i32);
+        }
+        if self.waiting.batch == batch {
+            self.waiting.is_due = true;
+            self.send_current(settings, names, out);
         }
     }
 
     /// Sends what is collected, if it is due and there is room.
     pub(super) fn send_waiting(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
-        if self.waiting.count > 0
-            && self.is_due
+        // From one partition to the next, so that none has to wait for another again and again.
+        for partition in self.collecting() {
+            let keyed = self.keyed.as_deref().filter(|_| partition != self.partition);
+            if keyed.is_none_or(|keyed| keyed.others[partition as usize].waits_for_room()) {
+                self.select(partition);
+                self.send_current(settings, names, out);
+            }
+        }
+    }
+
+    /// Does so for the current partition.
+    fn send_current(&mut self, settings: &KafkaSettings, names: &ClientNames, out: &mut Vec<u8>) {
+        if self.waiting.waits_for_room()
             && let Some((partition, place)) = self.target()
         {
-            let mut waiting = std::mem::replace(&mut self.waiting, NO_MESSAGES);
+            let mut waiting = std::mem::replace(&mut self.waiting.span, NO_MESSAGES);
             if !self.routes.is_empty() {
                 waiting.partition = partition;
                 self.pass(settings, partition);
@@ -376,10 +419,7 @@ impl Producer {
             (names.topic.as_bytes(), batch.partition),
         );
         let at = begin_batch(out, 0);
-        match message {
-            Some(message) => put_record(out, 0, message),
-            None => self.collected.put(out),
-        }
+        self.put_records(batch, message, out);
         if settings.is_gzip {
             GZIP.with_borrow_mut(|gzip| gzip.compress(out, at));
         }
@@ -387,7 +427,18 @@ impl Producer {
         end_produce(out, start);
         if settings.is_acknowledged() {
             self.flights[place].requests.push_back(batch);
-            self.open += batch.count as usize;
+            self.open += batch.count;
+        }
+    }
+
+    /// Appends the records of a batch: a message, or else those that are collected.
+    fn put_records(&mut self, batch: Span, message: Option<&[u8]>, out: &mut Vec<u8>) {
+        let keyed = self.keyed.as_deref();
+        let mut keys = keyed.map(|keyed| sequences(Some(keyed), batch).map(|sequence| keyed.key(sequence)));
+        let mut next_key = || keys.as_mut()?.next()?;
+        match message {
+            Some(message) => put_record_of(out, 0, next_key().as_ref().map(Key::as_ref), [message, &[]]),
+            None => self.waiting.messages.put(out, next_key),
         }
     }
 
@@ -408,7 +459,7 @@ impl Producer {
         }
         // Brokers answer in order: batches before it will never be answered.
         for passed in flight.requests.drain(..index as usize) {
-            self.open -= passed.count as usize;
+            self.open -= passed.count;
         }
         let Some(batch) = flight.requests.pop_front() else { return Ok(true) };
         flight.first = flight.first.wrapping_add(index + 1) & CORRELATIONS;
@@ -417,8 +468,8 @@ impl Producer {
             self.later(batch);
             return Ok(false);
         }
-        self.open -= batch.count as usize;
-        let sequences = (0..batch.count).map(|delta| batch.first.wrapping_add(delta));
+        self.open -= batch.count;
+        let sequences = sequences(self.keyed.as_deref(), batch);
         match answer.error {
             // The broker has this batch already.
             NO_ERROR | wire::DUPLICATE_SEQUENCE_NUMBER => {

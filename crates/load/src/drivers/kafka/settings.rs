@@ -1,13 +1,16 @@
 //! Settings that all Kafka clients of a run share.
 
+use super::keys::Keys;
 use crate::session::{ClientSettings, SettingsError};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::kafka_group::GroupSettings;
+use pubmark_model::kafka_partition::PartitionBy;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::wire_protocol::MOST_PARTITIONS;
 use pubmark_wire::kafka::FetchLimits;
+use std::sync::Arc;
 
 /// With what follows the prefix, a topic has 249 bytes at most.
 const PREFIX: PrefixRules = PrefixRules { what: "a topic", forbidden: "*#/\\:,\"'; \t?=+", first: "", most_bytes: 128 };
@@ -25,8 +28,10 @@ pub struct KafkaSettings {
     pub(super) acks: i16,
     /// Partitions of a topic: none of it can be less than one.
     pub(super) partitions: i32,
-    /// True if each batch of a producer goes to the next partition; otherwise all go to one.
-    pub(super) is_round_robin: bool,
+    /// Rule that selects the partition of a producer's batch.
+    pub(super) partition_by: PartitionBy,
+    /// The keys of messages, if they select it.
+    pub(super) keys: Option<Arc<Keys>>,
     /// Requests of one producer that may be unanswered.
     pub(super) inflight: usize,
     /// Longest batch that a producer collects, bytes.
@@ -72,10 +77,14 @@ impl KafkaSettings {
         }
         let batch_bytes = bytes(options, "batch", 0)? as usize;
         let is_gzip = is_gzip(options, terms.payload_bytes.max(batch_bytes as u64))?;
-        let is_round_robin = is_round_robin(options)?;
+        let partition_by = PartitionBy::read(options).map_err(refusal)?;
         let partitions = match options.number("partitions") {
             partitions @ 1..=MOST_PARTITIONS => partitions as i32,
             other => return Err(format!("partitions = {other}: write 1 to {MOST_PARTITIONS}").into()),
+        };
+        let keys = match partition_by {
+            PartitionBy::Key(count) => Some(Arc::new(Keys::new(count, terms.seed, partitions as u32))),
+            PartitionBy::Publisher | PartitionBy::RoundRobin => None,
         };
         let max_wait_ms = options.time_ns("fetch_wait") / MILLISECOND;
         let prefix = options.text("prefix").unwrap_or_default();
@@ -95,7 +104,8 @@ impl KafkaSettings {
             acks,
             inflight,
             partitions,
-            is_round_robin,
+            partition_by,
+            keys,
             batch_bytes,
             linger_ns,
             is_gzip,
@@ -118,6 +128,11 @@ impl KafkaSettings {
                 + Ns::from(group.heartbeat_ticks) * GroupSettings::TICK
                 + SECOND
         })
+    }
+
+    /// True if the messages of a producer go to several partitions, and are in order within each only.
+    pub(super) fn has_parts(&self) -> bool {
+        self.partition_by != PartitionBy::Publisher
     }
 
     pub(super) fn has_login(&self) -> bool {
@@ -157,14 +172,6 @@ fn is_gzip(options: &Options, batch_bytes: u64) -> Result<bool, SettingsError> {
         other => {
             Err(format!("compression = \"{other}\": pubmark compresses with gzip: write \"gzip\" or \"none\"").into())
         }
-    }
-}
-
-fn is_round_robin(options: &Options) -> Result<bool, SettingsError> {
-    match options.text("partition_by").unwrap_or("publisher") {
-        "publisher" => Ok(false),
-        "round-robin" => Ok(true),
-        other => Err(format!("partition_by = \"{other}\": write \"publisher\" or \"round-robin\"").into()),
     }
 }
 

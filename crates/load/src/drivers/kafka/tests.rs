@@ -8,6 +8,7 @@ use pubmark_wire::kafka::{
 
 mod batches;
 mod group;
+mod keys;
 mod spread;
 
 const URL: &str = "kafka://127.0.0.1";
@@ -41,7 +42,8 @@ fn said(client: &mut Conversation<'_, Kafka>) -> Vec<String> {
                 while let Some((record, used)) = KafkaRecord::decode(&records[at..]).unwrap() {
                     at += used;
                     assert_eq!(record.offset_delta, values.len() as i64);
-                    values.push(text(record.value.unwrap()));
+                    let key = record.key.map(|key| format!("{}=", text(key))).unwrap_or_default();
+                    values.push(key + &text(record.value.unwrap()));
                 }
                 assert_eq!(head.count as usize, values.len());
                 let number = match head.producer {
@@ -561,7 +563,8 @@ fn settings_that_mean_nothing_are_refused() {
         (URL, 1, &[("inflight", "0")], "inflight = 0"),
         (URL, 2, &[("inflight", "6")], "5 at most"),
         (URL, 1, &[("partitions", "0")], "partitions = 0: write 1 to 64"),
-        (URL, 1, &[("partition_by", "key")], "partition_by = \"key\""),
+        (URL, 1, &[("partition_by", "hash")], "partition_by = \"hash\""),
+        (URL, 1, &[("keyspace", "9")], "set options.partition_by = \"key\""),
         (URL, 1, &[("linger", "2s")], "linger: write 1s at most"),
         (URL, 1, &[("compression", "lz4")], "compression = \"lz4\""),
         (URL, 1, &[("compression", "gzip"), ("batch", "1MiB")], "256KiB"),

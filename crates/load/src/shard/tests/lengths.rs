@@ -143,6 +143,7 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
             reconnect: false,
             answer_ns: None,
             run: "t",
+            seed: 0,
             payload_bytes: 64,
             headers: None,
             options: &options,

@@ -145,6 +145,26 @@ fn what_a_lost_leader_has_not_answered_goes_to_the_next_one() {
     assert_eq!(client.session.unacknowledged(), 2);
 }
 
+/// The others go on.
+#[test]
+fn messages_with_keys_wait_for_the_leader_of_their_partition() {
+    let mut settings =
+        given(1, &[("partitions", "3"), ("partition_by", "key"), ("keyspace", "50"), ("inflight", "20")]);
+    settings.reconnects = true;
+    let mut client = spread_producer(&settings);
+    client.say(&[MEMBER_LOST | 1]).unwrap();
+    assert!((0..20).all(|n| client.publish(format!("m{n}").as_bytes(), n)));
+    let (sent, held) = (asked(&mut client), client.session.held() as usize);
+    assert!(held > 1 && sent.len() + held == 20, "{held}: {sent:?}");
+    assert!(sent.iter().all(|request| request.starts_with(if request.contains(" to 2: ") { "2: " } else { "0: " })));
+    rest(&mut client);
+    assert_eq!(asked(&mut client), ["0: topic pubmark.r.0"]);
+    from(&mut client, 0, &map(MAP, &[0, 2, 2]));
+    let late = asked(&mut client);
+    assert!(late.len() == 1 && late[0].starts_with("2: ") && late[0].contains(" to 1: "), "{late:?}");
+    assert_eq!(late[0].matches("=m").count(), held, "{late:?}");
+}
+
 /// Lets the client read all partitions, from these offsets.
 fn spread_consumer(settings: &KafkaSettings) -> Conversation<'_, Kafka> {
     let mut client = begin(settings, spec(Role::Subscriber, "pubmark.r.0"));

@@ -22,6 +22,7 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings
         reconnect: true,
         answer_ns: None,
         run: "r",
+        seed: 0,
         payload_bytes: 1_024,
         headers: None,
         options: &options(&changes),

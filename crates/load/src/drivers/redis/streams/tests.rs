@@ -152,6 +152,7 @@ fn an_answer_is_short_where_messages_are_long() {
             reconnect: false,
             answer_ns: None,
             run: "r",
+            seed: 0,
             payload_bytes,
             headers: None,
             options: &options,
