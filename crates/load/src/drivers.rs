@@ -88,7 +88,7 @@ pub const REGISTRY: &[(&str, DriverKind)] = &[
 /// Options that a driver knows in addition to those of its protocol or of every library.
 const MORE_OPTIONS: &[(&str, &[&str])] = &[
     ("kernel", &["coalesce"]),
-    ("zeromq", &["pairs", "request_reply"]),
+    ("zeromq", &["pairs", "request_reply", "nodrop"]),
     ("nanomsg", &["pairs", "fan_out", "request_reply"]),
     ("nng", &["pairs", "fan_out", "request_reply"]),
 ];
