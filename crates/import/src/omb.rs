@@ -17,6 +17,9 @@ use std::fmt::Write;
 use target::OmbDriver;
 use workload::OmbWorkload;
 
+/// Number of different keys of messages, as in OMB.
+const KEYS: u32 = 10_000;
+
 /// Returns the study of a workload with a driver.
 ///
 /// # Errors
@@ -68,7 +71,10 @@ fn text(workload: &OmbWorkload, driver: &OmbDriver, (workload_file, driver_file)
     if workload.partitions > 1 {
         options.push(("partitions", workload.partitions.to_string()));
         // Messages without a key take the partitions in turn, batch by batch.
-        options.push(("partition_by", quoted("round-robin")));
+        options.push(("partition_by", quoted(if workload.has_keys { "key" } else { "round-robin" })));
+        if workload.has_keys {
+            options.push(("keyspace", KEYS.to_string()));
+        }
     }
     if !options.is_empty() {
         let _ = write!(out, "\n[options.{}]\n", driver.system);

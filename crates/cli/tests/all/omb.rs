@@ -159,7 +159,7 @@ fn properties_of_kafka_become_options_and_the_rest_is_refused() {
     let study = imported(&(workload.clone() + random), &texts(all)).unwrap();
     let options = "[options.kafka]\nendpoint = \"kafka://localhost:9092\"\nlinger = \"1ms\"\nbatch = \"131072B\"\n\
                    compression = \"gzip\"\ninflight = 3\nfetch_max = \"10485760B\"\npartitions = 16\n\
-                   partition_by = \"round-robin\"\n";
+                   partition_by = \"key\"\nkeyspace = 10000\n";
     assert!(study.text.ends_with(options), "{}", study.text);
     assert!(study.text.contains("payload_content = \"zeros 75%\"\nqos = 1\n"), "{}", study.text);
     let remarks: Vec<String> = study.remarks.iter().map(ToString::to_string).collect();

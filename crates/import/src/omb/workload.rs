@@ -60,6 +60,8 @@ pub(super) struct OmbWorkload {
     pub clients: Clients,
     /// Partitions of each topic.
     pub partitions: u64,
+    /// True if the key of a message selects its partition.
+    pub has_keys: bool,
     /// Line of a study for the content of messages; empty for random bytes.
     pub content: String,
     /// Rate of each publisher, as a value of a study.
@@ -81,14 +83,16 @@ pub(super) fn read(
     let (clients, partitions) = (clients(&mut fields, system), partitions(&mut fields, system));
     let (warmup_min, duration_min) = phases(&mut fields);
     let bytes = size(&mut fields);
-    let content = contents(&mut fields, source.file, partitions, remarks);
+    let content = contents(&mut fields, source.file, remarks);
+    let has_keys = keys(&mut fields, source.file, partitions, remarks);
     backlog(&mut fields, source.file, remarks);
     of_forks(&mut fields, source.file, remarks);
     let rate = rate(&mut fields, clients, remarks);
     match (clients, rate) {
         (Some(clients), Some(rate)) if fields.is_right() => {
             let errors = fields.finish();
-            let read = OmbWorkload { name, clients, partitions, content, rate, bytes, warmup_min, duration_min };
+            let read =
+                OmbWorkload { name, clients, partitions, has_keys, content, rate, bytes, warmup_min, duration_min };
             if errors.is_empty() { Ok(read) } else { Err(errors) }
         }
         _ => Err(fields.finish()),
@@ -168,7 +172,7 @@ fn size(fields: &mut Fields<'_>) -> u64 {
 }
 
 /// Reads the keys of the contents of messages. Returns the line of a study.
-fn contents(fields: &mut Fields<'_>, file: &str, partitions: u64, remarks: &mut Vec<Remark>) -> String {
+fn contents(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) -> String {
     if fields.text("payloadFile").is_some() {
         remarks.push(Remark::ignored(file, "payloadFile", NO_CONTENT));
     }
@@ -177,30 +181,32 @@ fn contents(fields: &mut Fields<'_>, file: &str, partitions: u64, remarks: &mut 
     }
     let random = fields.flag("useRandomizedPayloads") == Some(true);
     let ratio = fields.share("randomBytesRatio").filter(|_| random);
-    match fields.text("keyDistributor") {
-        None | Some("NO_KEY") => {}
-        Some("KEY_ROUND_ROBIN" | "RANDOM_NANO") if partitions > 1 => differs(
-            remarks,
-            "keys: OpenMessaging Benchmark's messages have one of 10,000 keys; in pubmark, a publisher's batches take the \
-             partitions in turn",
-        ),
-        Some("KEY_ROUND_ROBIN" | "RANDOM_NANO") => {
-            remarks.push(Remark::ignored(
-                file,
-                "keyDistributor",
-                "a key selects a partition, and each topic has only one",
-            ));
-        }
-        Some(_) => {
-            let help = "Use NO_KEY, KEY_ROUND_ROBIN or RANDOM_NANO.";
-            fields.wrong("keyDistributor", "keyDistributor is not one of OpenMessaging Benchmark's", help);
-        }
-    }
     match ratio.map(|ratio| 100 - (ratio * 100.0).round() as u64) {
         None | Some(0) => String::new(),
         Some(100) => "payload_content = \"zeros\"\n".into(),
         Some(zeros) => format!("payload_content = \"zeros {zeros}%\"\n"),
     }
+}
+
+/// Returns whether the keys of messages select partitions.
+fn keys(fields: &mut Fields<'_>, file: &str, partitions: u64, remarks: &mut Vec<Remark>) -> bool {
+    match fields.text("keyDistributor") {
+        None | Some("NO_KEY") => return false,
+        Some("KEY_ROUND_ROBIN" | "RANDOM_NANO") if partitions == 1 => {
+            let why = "a key selects a partition, and each topic has only one";
+            remarks.push(Remark::ignored(file, "keyDistributor", why));
+            return false;
+        }
+        Some("KEY_ROUND_ROBIN") => {
+            differs(remarks, "keys: OpenMessaging Benchmark takes its keys in turn; pubmark draws each at random");
+        }
+        Some("RANDOM_NANO") => {}
+        Some(_) => {
+            let help = "Use NO_KEY, KEY_ROUND_ROBIN or RANDOM_NANO.";
+            fields.wrong("keyDistributor", "keyDistributor is not one of OpenMessaging Benchmark's", help);
+        }
+    }
+    true
 }
 
 fn backlog(fields: &mut Fields<'_>, file: &str, remarks: &mut Vec<Remark>) {
