@@ -20,7 +20,7 @@ BUILT_IN  := zeromq czmq nanomsg nng
 # The suite plays an agent over a transport for a minute, and sleeps through most of it.
 AT_ONCE   ?= $(shell expr 4 '*' $$(nproc))
 # Most of a test is waiting: for a broker, an agent, a window. Those that measure wait for each other.
-TESTS_AT_ONCE ?= $(shell expr 1 + $$(nproc))
+TESTS_AT_ONCE ?= $(shell expr 2 + $$(nproc))
 HEADERS   := libzmq3-dev
 # Formatters of the agents' languages, pinned; they go into $(FORMATTERS).
 RUFF      := ruff==0.17.6
@@ -60,7 +60,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench kafka-parity fuzz sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -121,7 +121,7 @@ test: deps-test lint
 	@rm -f $(ALONE)
 	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE)
 	$(MAKE) --no-print-directory web-check
-	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3 FUZZ_LEVEL=1
+	$(MAKE) --no-print-directory fuzz-check
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@$(MAKE) --no-print-directory left-out
 	@[ ! -s $(ALONE) ] || { echo "failed beside other tests and passed alone, for a cause to be found:"; sed 's/^/  /' $(ALONE); }
@@ -264,7 +264,8 @@ endef
 # Over every protocol what `make test` plays over one, in longer windows.
 long: deps-test
 	PUBMARK_TEST_LONG=1 RUST_TEST_THREADS=$(TESTS_AT_ONCE) cargo test --locked -p pubmark --test all -- \
-	  known_answers:: omission:: conformance:: faults::killed:: power:: clusters::
+	  known_answers:: omission:: conformance:: faults::killed:: power:: clusters:: \
+	  card:: messages:: payload_sizes:: libraries:: bindings::
 
 # Longer than within `make test`. Every seed that is printed can be set again.
 chaos: deps-test
@@ -421,6 +422,10 @@ fuzz: deps-fuzz
 	    -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 -artifact_prefix=fuzz/target/ \
 	    -print_final_stats=1 >fuzz/target/TARGET.log 2>&1 || { cat fuzz/target/TARGET.log; exit 255; }; \
 	  echo "fuzz TARGET: $$(sed -n "s/^stat::number_of_executed_units: //p" fuzz/target/TARGET.log) inputs, no finding"'
+
+# Whether the targets build. Each is played by `make fuzz`.
+fuzz-check: deps-fuzz
+	cd fuzz && cargo check --quiet --locked --target-dir ../target
 
 # All code that is not safe Rust, under AddressSanitizer, with the libraries it
 # is there for. What they leak themselves is named in the file of suppressions.

@@ -1,6 +1,7 @@
 //! The guarantee card: exact counts of the mock system, and Mosquitto with and without its storage.
 
 use crate::known_answers::Peer;
+use crate::left_out::is_long;
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
@@ -159,6 +160,11 @@ fn deliveries_again_are_counted_with_and_without_dup() {
 /// acknowledged it.
 #[test]
 fn a_mosquitto_loses_what_a_bounded_queue_drops_and_nothing_of_stored_sessions_while_its_link_is_cut() {
+    if !is_long(
+        "card::a_mosquitto_loses_what_a_bounded_queue_drops_and_nothing_of_stored_sessions_while_its_link_is_cut",
+    ) {
+        return;
+    }
     let place = Place::new();
     let load = ["--set", "qos=1", "--set", "pairs=1", "--set", "rate=200", "--set", "duration=4s"];
     let of = |row: &Value, key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row:#}"));

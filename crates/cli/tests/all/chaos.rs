@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tree::Process;
 
 /// Default time of the disturbances, s.
-const SECONDS: u64 = 40;
+const SECONDS: u64 = 25;
 /// Maximum time of a coordinator of so short a study, however often its processes are stopped or killed.
 const LONGEST: Duration = Duration::from_secs(300);
 /// Number of resumes after the last disturbance: a busy machine alone may spoil a run.

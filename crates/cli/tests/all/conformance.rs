@@ -161,10 +161,10 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
         (WRONG_RELAYED, Right { text: &relayed, follows: &[BUILT_IN], ..in_node }),
         (WRONG_AT_A_SERVER, Right { text: &relayed, follows: &[BUILT_IN], flags: ["--driver", "mqtt"], ..in_node }),
     ];
-    let step = if is_long("every_wrong_agent_is_refused_by_the_case_that_names_its_fault (the other four of five)") {
+    let step = if is_long("every_wrong_agent_is_refused_by_the_case_that_names_its_fault (the other nine of ten)") {
         1
     } else {
-        5
+        10
     };
     let all: Vec<_> = kinds
         .iter()

@@ -24,6 +24,12 @@ pub fn is_long(test: &str) -> bool {
     wanted
 }
 
+/// Returns the cases of a test that `make test` plays: the first few, where each is the same of another protocol or
+/// setting. `make long` plays them all.
+pub fn first<'a, T>(count: usize, cases: &'a [T], test: &str) -> &'a [T] {
+    if is_long(&format!("{test} (all but {count} of {} cases)", cases.len())) { cases } else { &cases[..count] }
+}
+
 /// Writes in one piece, so that tests that run in parallel do not mix their lines.
 fn note(file: &Path, test: &str, why: &str) {
     let mut out = OpenOptions::new().create(true).append(true).open(file).unwrap();

@@ -119,7 +119,7 @@ fn a_ledger_loses_exactly_what_was_acknowledged_and_not_synced() {
         return;
     }
     let times =
-        if is_long("power::a_ledger_loses_exactly_what_was_acknowledged_and_not_synced, 20 cuts") { 20 } else { 6 };
+        if is_long("power::a_ledger_loses_exactly_what_was_acknowledged_and_not_synced, 20 cuts") { 20 } else { 3 };
     let place = stored("");
     for number in 0..times {
         let (cut_ms, power) = (500 + 83 * number, if number % 2 == 0 { Power::Ledger } else { Power::StrictLedger });

@@ -201,13 +201,11 @@ fn assert_recorded(place: &Place, url: &str, topic: &[&str], (clients, topics): 
     let study = fitted(place, &["l.csv", "--fit"]);
     let names: Vec<&str> = study.lines().filter_map(|line| line.strip_prefix("[flows.")?.strip_suffix(']')).collect();
     assert_eq!(names.len(), topics, "{study}");
-    let mut rate = 0.0;
-    for name in names {
-        assert_eq!(value(&study, name, "payload"), "512B");
-        rate += value(&study, name, "rate").parse::<f64>().unwrap();
-    }
+    assert!(names.iter().all(|name| value(&study, name, "payload") == "512B"), "{study}");
+    // A server that stood still delivered at no constant rate.
+    let rate: Option<f64> = names.iter().map(|name| value(&study, name, "rate").parse::<f64>().ok()).sum();
     let wanted = wanted as f64 / 3.0;
-    assert!((rate / wanted - 1.0).abs() < 0.05, "{rate} should be {wanted}: {study}");
+    assert!(rate.is_none_or(|rate| (rate / wanted - 1.0).abs() < 0.05), "{rate:?} should be {wanted}: {study}");
 }
 
 #[test]

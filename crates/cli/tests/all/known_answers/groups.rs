@@ -1,6 +1,7 @@
 //! Consumer groups of Kafka whose coordinator is scripted: rebalances, pauses, and what comes twice.
 
 use super::{Run, WARMUP_MS, alone};
+use crate::left_out::is_long;
 use crate::support::{Place, count, stderr};
 use serde_json::Value;
 
@@ -60,6 +61,9 @@ fn scripted_rebalances_are_counted_and_nothing_is_lost() {
 /// none of their offsets is stored.
 #[test]
 fn what_was_not_stored_comes_twice() {
+    if !is_long("known_answers::groups::what_was_not_stored_comes_twice") {
+        return;
+    }
     let _alone = alone();
     let at_ms = WARMUP_MS + 900;
     let script = format!("rebalance = [{{ at = \"{at_ms}ms\", for = \"200ms\", forgets = true }}]");

@@ -155,6 +155,9 @@ fn keys_select_the_partitions_of_messages_and_order_is_checked_there() {
 /// Each producer collects a batch for each partition.
 #[test]
 fn collected_batches_with_keys_are_counted_message_by_message() {
+    if !is_long("known_answers::streams::collected_batches_with_keys_are_counted_message_by_message") {
+        return;
+    }
     let _alone = alone();
     let set = ["pattern=pipeline", "subscribers=2", "options.linger=20ms", "options.compression=gzip"];
     let set: Vec<&str> = set.into_iter().flat_map(|set| ["--set", set]).collect();
