@@ -88,6 +88,7 @@ help:
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make fuzz-check   whether the fuzz targets build"
 	@echo "make sanitize     the code that calls C, under AddressSanitizer"
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
 	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"

@@ -233,10 +233,12 @@ impl Ranked {
         if !self.tested.beats(ahead, behind) {
             return None;
         }
-        let why = match () {
-            () if worse.is_lower_bound => Why::LowerBound(vec![worse.name.clone()]),
-            () if better.is_overloaded => Why::Disturbed(vec![better.name.clone()]),
-            () => Why::Clock(vec![better.name.clone()]),
+        let why = if worse.is_lower_bound {
+            Why::LowerBound(vec![worse.name.clone()])
+        } else if better.is_overloaded {
+            Why::Disturbed(vec![better.name.clone()])
+        } else {
+            Why::Clock(vec![better.name.clone()])
         };
         Some(why.text())
     }

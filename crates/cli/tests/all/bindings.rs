@@ -1,10 +1,9 @@
 //! Agents of other languages that come with pubmark: a small part of their real conformance suite (`make test-agents`
 //! has the whole), wrong versions of them, and the report about a binding.
 
-use crate::left_out::{is_long, leave_out};
+use crate::left_out::{has_agents, is_long, leave_out};
 use crate::support::{Place, stderr, stdout};
 use pubmark_host::cache::cache_folder;
-use pubmark_host::install;
 use pubmark_host::programs::find_program;
 use pubmark_study::registry;
 use serde_json::Value;
@@ -17,11 +16,7 @@ const SYSTEMS: [&str; 3] = ["zeromq-cpp", "zeromq-node", "zeromq-python"];
 
 /// Returns whether these systems can be used here. Notes the test as left out if not.
 pub fn here(test: &str, systems: &[&str]) -> bool {
-    let missing = systems.iter().find_map(|name| install::agent_missing(&registry::built_in(name).unwrap()));
-    if let Some(why) = &missing {
-        leave_out(&format!("bindings::{test}"), why);
-    }
-    missing.is_none()
+    has_agents(&format!("bindings::{test}"), systems)
 }
 
 /// Returns the output of `agent-check --json`: each case with its outcome.

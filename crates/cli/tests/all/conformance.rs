@@ -178,10 +178,7 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
             let Some((agent, fault)) = all.get(number) else { return };
             // Computed before the lock is taken, or they would wait for each other. What a case allows grows with what
             // bare sockets need at that moment, so a busy machine may hide a fault once.
-            let told = (0..3)
-                .map(|_| refused(&place, *agent, number, fault))
-                .find(Option::is_none)
-                .unwrap_or_else(|| refused(&place, *agent, number, fault));
+            let told = (0..3).map_while(|_| refused(&place, *agent, number, fault)).nth(2);
             missed.lock().unwrap().extend(told);
         }
     };

@@ -1,22 +1,16 @@
 //! Fast DDS, if it is installed: the effects of its options, and its leftovers.
 
-use crate::left_out::leave_out;
+use crate::left_out::has_agents;
 use crate::support::{Benched, Place, bench_arguments, children, count, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pubmark_host::install;
-use pubmark_study::registry;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 /// Returns whether it can be played here. Notes the test as left out if not.
 fn here(test: &str) -> bool {
-    let missing = install::agent_missing(&registry::built_in("fastdds").unwrap());
-    if let Some(why) = &missing {
-        leave_out(&format!("fastdds::{test}"), why);
-    }
-    missing.is_none()
+    has_agents(&format!("fastdds::{test}"), &["fastdds"])
 }
 
 fn bench(arguments: &[&str]) -> Benched {

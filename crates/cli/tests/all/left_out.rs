@@ -1,6 +1,8 @@
 //! Notes of tests that are left out, whose number `make test` prints at its end: the output of a passing test is
 //! hidden.
 
+use pubmark_host::install;
+use pubmark_study::registry;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -22,6 +24,15 @@ pub fn is_long(test: &str) -> bool {
         leave_out(test, "`make long` plays it");
     }
     wanted
+}
+
+/// Returns whether the agents of these systems can be used here. Notes the test as left out if not.
+pub fn has_agents(test: &str, systems: &[&str]) -> bool {
+    let missing = systems.iter().find_map(|name| install::agent_missing(&registry::built_in(name).unwrap()));
+    if let Some(why) = &missing {
+        leave_out(test, why);
+    }
+    missing.is_none()
 }
 
 /// Returns the cases of a test that `make test` plays: the first few, where each is the same of another protocol or

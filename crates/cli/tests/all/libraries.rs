@@ -1,9 +1,7 @@
 //! Real libraries over real transports.
 
-use crate::left_out::{is_long, leave_out};
+use crate::left_out::{has_agents, is_long};
 use crate::support::{Place, stderr, stdout};
-use pubmark_host::install;
-use pubmark_study::registry;
 use serde_json::Value;
 
 const LIBRARIES: [&str; 3] = ["zeromq", "nanomsg", "nng"];
@@ -80,8 +78,7 @@ fn what_three_hear_one_echoes() {
         [("zeromq", "tcp"), ("zeromq", "inproc"), ("nanomsg", "tcp"), ("nng", "ipc"), ("zeromq-czmq", "tcp")];
     let more = [("zeromq-cpp", "tcp"), ("fastdds", "udp"), ("fastdds", "ipc"), ("cyclonedds", "udp")];
     for (system, transport) in kernel.into_iter().chain(libraries).chain(more) {
-        if let Some(why) = install::agent_missing(&registry::built_in(system).unwrap()) {
-            leave_out("libraries::what_three_hear_one_echoes", &why);
+        if !has_agents("libraries::what_three_hear_one_echoes", &[system]) {
             continue;
         }
         let shape = ["--pattern", "fan-out-echo", "--subscribers", "3", "--transport", transport, "--rate", "500"];
@@ -100,8 +97,7 @@ fn what_three_hear_one_echoes() {
 #[test]
 fn requests_over_dds_are_answered() {
     for (system, transport) in [("fastdds", "udp"), ("fastdds", "ipc"), ("cyclonedds", "udp")] {
-        if let Some(why) = install::agent_missing(&registry::built_in(system).unwrap()) {
-            leave_out("libraries::requests_over_dds_are_answered", &why);
+        if !has_agents("libraries::requests_over_dds_are_answered", &[system]) {
             continue;
         }
         let shape = ["--pattern", "request-reply", "--pairs", "2", "--transport", transport, "--rate", "250"];
@@ -117,8 +113,7 @@ fn requests_over_dds_are_answered() {
 #[test]
 fn messages_are_serialised_and_are_whole_when_they_are_objects_again() {
     for (system, transport) in [("zeromq-cpp", "tcp"), ("zeromq-cpp", "inproc"), ("fastdds", "udp")] {
-        if let Some(why) = install::agent_missing(&registry::built_in(system).unwrap()) {
-            leave_out("libraries::messages_are_serialised_and_are_whole_when_they_are_objects_again", &why);
+        if !has_agents("libraries::messages_are_serialised_and_are_whole_when_they_are_objects_again", &[system]) {
             continue;
         }
         for (how, payload, bytes) in [

@@ -72,7 +72,7 @@ fn wills_are_counted_and_timed_as_scripted_and_no_message_is_lost_for_them() {
 
 /// The server ends each connection of publisher 0 when it has sent everything, and passes its will on: nobody can know
 /// whether it comes before the run is over. The run lasts until the end of the drain, since the will of publisher 1 is
-/// withheld. On a busy machine publisher 0 may leave before the server ends its connection; that is no case of this.
+/// withheld. On a busy machine publisher 0 may leave before the server ends its connection; the run is repeated then.
 #[test]
 fn a_will_of_a_connection_that_the_server_ends_late_is_neither_due_nor_undue() {
     const SCRIPT: &str = "will = { delay = \"20ms\", withhold = [1], undue = [2], close = [0] }";

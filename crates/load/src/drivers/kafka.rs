@@ -7,8 +7,9 @@
 //! is read. It keeps its positions in memory, so that it goes on there if it comes back.
 //!
 //! All batches of a producer go to one partition, which follows from its number, or each to the next
-//! one, or each message has a key that selects its partition: then a batch is collected for each of them. A consumer has all partitions; the members of a group share them out by their numbers, without
-//! a coordinator, or as the group's coordinator and leader say (`group = coordinator`, see `kafka/group.rs`).
+//! one, or each message has a key that selects its partition: then a batch is collected for each of them.
+//! A consumer has all partitions; the members of a group share them out by their numbers, without a
+//! coordinator, or as the group's coordinator and leader say (`group = coordinator`, see `kafka/group.rs`).
 //!
 //! A producer that comes back sends again, in the same batches, what was not acknowledged. At QoS 2 it
 //! is idempotent, and the broker recognises these batches; at QoS 1 they may arrive twice.

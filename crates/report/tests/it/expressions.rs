@@ -251,7 +251,7 @@ fn a_share_that_is_lost_counts_runs_that_lost() {
     assert_eq!(found.outcome, ClaimOutcome::Holds, "{}", found.evidence());
 }
 
-/// A system that drops half of its messages is no faster than one that delivers all, and no tie.
+/// A throughput with half of the messages lost does not win against one with all delivered, and does not tie with it.
 #[test]
 fn rates_of_different_work_are_no_order() {
     for (expr, rate) in [("delivered_per_s: alpha < beta", 2e6), ("delivered_per_s: alpha ~ beta", 1e6)] {

@@ -42,19 +42,21 @@ fn a_stall_is_found_over_streams_of_redis() {
     }
 }
 
+/// Messages that are late, swallowed, delivered twice and held until the publisher's next one has passed.
+const DISTURBED: &str = r#"
+    delay = { uniform = ["1ms", "9ms"] }
+    ordered = true
+    swallow = { every = 7 }
+    duplicate = { every = 11 }
+    reorder = { every = 13 }
+"#;
+
 /// Plays four publishers of 200 messages per second over Kafka; in the window they send those numbered 41 to 240. Returns
 /// what is delivered, acknowledged and lost, duplicated and reordered, and the number of messages that the peer held
 /// until their publisher's next one had passed.
 fn partitioned(load: &[&str]) -> ([u64; 4], u64) {
-    const SCRIPT: &str = r#"
-        delay = { uniform = ["1ms", "9ms"] }
-        ordered = true
-        swallow = { every = 7 }
-        duplicate = { every = 11 }
-        reorder = { every = 13 }
-    "#;
     let common = ["--qos", "1", "--set", "publishers=4", "--set", "rate=200", "--set", "drain=1s"];
-    let run = Run::new("kafka", SCRIPT, 1_000, &[&common, KAFKA_SINGLY, load].concat());
+    let run = Run::new("kafka", DISTURBED, 1_000, &[&common, KAFKA_SINGLY, load].concat());
     assert_eq!(["offered", "acked", "unidentified"].map(|name| run.bench.count(name)), [800, 800, 0]);
     let found = ["delivered", "acked_lost", "duplicated", "reordered"].map(|name| run.bench.count(name));
     (found, run.account("reordered"))
@@ -125,15 +127,8 @@ fn keyed(script: &str, load: &[&str]) -> (Run, Vec<Vec<u32>>) {
 #[test]
 fn keys_select_the_partitions_of_messages_and_order_is_checked_there() {
     let _alone = alone();
-    let script = r#"
-        delay = { uniform = ["1ms", "9ms"] }
-        ordered = true
-        swallow = { every = 7 }
-        duplicate = { every = 11 }
-        reorder = { every = 13 }
-    "#;
     let (run, partitions) =
-        keyed(script, &[&["--set", "pattern=fan-in", "--set", "subscribers=1"], KAFKA_SINGLY].concat());
+        keyed(DISTURBED, &[&["--set", "pattern=fan-in", "--set", "subscribers=1"], KAFKA_SINGLY].concat());
     let numbers =
         |keep: &dyn Fn(usize) -> bool| (81..=480).filter(|number| number % 7 > 0 && keep(*number)).count() as u64;
     let passed = |all: &[u32]| {

@@ -55,7 +55,7 @@ impl Keys {
     }
 }
 
-/// What a producer with keys has in addition: a batch for each partition.
+/// Batches of a producer with keys: it collects one for each partition.
 pub(super) struct KeyedBatches {
     keys: Arc<Keys>,
     draw: PublisherDraw,
