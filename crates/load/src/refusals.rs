@@ -1,6 +1,6 @@
 //! Counts of refused messages by reason.
 
-use crate::session::MessageRefusal;
+use crate::session::{MessageRefusal, RefusalKind};
 use pubmark_model::counts::RefusalCount;
 
 /// Maximum number of separate reasons; further ones are counted together.
@@ -14,30 +14,30 @@ pub struct RefusalTally(Vec<Reason>);
 struct Reason {
     code: Option<u8>,
     words: String,
-    is_limit: bool,
+    kind: RefusalKind,
     count: u64,
 }
 
 impl RefusalTally {
     /// Counts a message.
     pub fn count(&mut self, refusal: &MessageRefusal<'_>) {
-        let MessageRefusal { code, words, is_limit } = *refusal;
+        let MessageRefusal { code, words, kind } = *refusal;
         let known = |reason: &&mut Reason| (reason.code, &*reason.words) == (code, words);
         if let Some(reason) = self.0.iter_mut().find(known) {
             reason.count += 1;
         } else if self.0.len() < REASONS || words == OTHERS {
-            self.0.push(Reason { code, words: words.to_owned(), is_limit, count: 1 });
+            self.0.push(Reason { code, words: words.to_owned(), kind, count: 1 });
         } else {
-            self.count(&MessageRefusal { code: None, words: OTHERS, is_limit });
+            self.count(&MessageRefusal { code: None, words: OTHERS, kind });
         }
     }
 
     /// Returns the reasons with their counts, in the order of their first message.
     pub fn counts(&self) -> Vec<RefusalCount> {
-        let told = |Reason { code, words, is_limit, count }: &Reason| RefusalCount {
-            reason: MessageRefusal { code: *code, words, is_limit: *is_limit }.to_string(),
+        let told = |Reason { code, words, kind, count }: &Reason| RefusalCount {
+            reason: MessageRefusal { code: *code, words, kind: *kind }.to_string(),
             count: *count,
-            limit: *is_limit,
+            limit: *kind == RefusalKind::Limit,
         };
         self.0.iter().map(told).collect()
     }
@@ -50,11 +50,11 @@ mod tests {
     #[test]
     fn reasons_are_counted_apart_and_no_more_than_so_many() {
         let mut tally = RefusalTally::default();
-        let quota = MessageRefusal { code: Some(0x97), words: "quota exceeded", is_limit: true };
+        let quota = MessageRefusal { code: Some(0x97), words: "quota exceeded", kind: RefusalKind::Limit };
         (0..3).for_each(|_| tally.count(&quota));
-        tally.count(&MessageRefusal { code: Some(0x80), words: "quota exceeded", is_limit: false });
+        tally.count(&MessageRefusal { code: Some(0x80), words: "quota exceeded", kind: RefusalKind::Final });
         for number in 0..100 {
-            tally.count(&MessageRefusal { code: None, words: &format!("no {number}"), is_limit: false });
+            tally.count(&MessageRefusal { code: None, words: &format!("no {number}"), kind: RefusalKind::Final });
         }
         let counts = tally.counts();
         assert_eq!(counts.len(), REASONS + 1);

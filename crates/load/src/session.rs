@@ -226,8 +226,26 @@ pub struct MessageRefusal<'a> {
     pub code: Option<u8>,
     /// The server's text, or the meaning of its code.
     pub words: &'a str,
-    /// True if a limit of the server was reached: a quota, a full queue, memory.
-    pub is_limit: bool,
+    /// Whether it can be accepted later.
+    pub kind: RefusalKind,
+}
+
+/// Says whether the same message can be accepted later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// It cannot.
+    Final,
+    /// A limit of the server was reached: a quota, a full queue, memory.
+    Limit,
+    /// The cluster does not know yet who takes it, or is about to choose.
+    Unsettled,
+}
+
+impl RefusalKind {
+    /// Returns `Limit` or `Final`.
+    pub fn limit_or_final(is_limit: bool) -> RefusalKind {
+        if is_limit { RefusalKind::Limit } else { RefusalKind::Final }
+    }
 }
 
 impl fmt::Display for MessageRefusal<'_> {

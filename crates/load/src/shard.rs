@@ -275,7 +275,7 @@ impl<'a, S: Session> Shard<'a, S> {
             let index = self.alive_next;
             self.alive_next = (index + 1) % self.connections.len();
             let connection = &mut self.connections[index];
-            if connection.state == State::Up && !connection.has_pending() {
+            if matches!(connection.state, State::Subscribing | State::Up) && !connection.has_pending() {
                 self.answers.clear();
                 connection.session.keep_alive(&self.settings, &mut self.answers);
                 let written = connection.write(&self.answers);

@@ -23,7 +23,7 @@ use super::foreign_peer::{foreign, printable};
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{
-    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+    ClientSettings, ClientSpec, Copies, MessageRefusal, RefusalKind, Session, SessionError, SessionEvent, SettingsError,
 };
 use pubmark_model::header::Header;
 use pubmark_model::leftovers::Leftover;
@@ -50,7 +50,7 @@ const NACK: MessageRefusal<'static> = MessageRefusal {
     code: None,
     words: "basic.nack without a reason: RabbitMQ sends it for a full queue (overflow = reject-publish), or for one \
             that cannot take the message",
-    is_limit: true,
+    kind: RefusalKind::Limit,
 };
 /// The flag on what no client can have had: a queue of one client, on its first connection.
 const REDELIVERED: &str = "[AMQP basic.deliver] redelivered was set on a first delivery";
@@ -476,7 +476,7 @@ impl Amqp {
         match self.returned.take() {
             None => heard(SessionEvent::Message { topic, payload: message, is_retained: false }),
             Some(returned) => {
-                let refusal = MessageRefusal { code: None, words: &returned.0, is_limit: false };
+                let refusal = MessageRefusal { code: None, words: &returned.0, kind: RefusalKind::Final };
                 let header = Header::read(message);
                 header.into_iter().for_each(|header| heard(SessionEvent::Refused(header.sequence, refusal)));
             }

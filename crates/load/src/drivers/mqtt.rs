@@ -10,7 +10,7 @@ mod tests;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{
-    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+    ClientSettings, ClientSpec, Copies, MessageRefusal, RefusalKind, Session, SessionError, SessionEvent, SettingsError,
 };
 use aliases::TopicAliases;
 use deliveries::Deliveries;
@@ -494,8 +494,8 @@ impl Mqtt {
             return heard(SessionEvent::Acknowledged(sequence));
         }
         let words = ack_text(whole).unwrap_or_else(|| reason::words(ack.reason));
-        let is_limit = reason::is_limit(ack.reason);
-        heard(SessionEvent::Refused(sequence, MessageRefusal { code: Some(ack.reason), words, is_limit }));
+        let kind = RefusalKind::limit_or_final(reason::is_limit(ack.reason));
+        heard(SessionEvent::Refused(sequence, MessageRefusal { code: Some(ack.reason), words, kind }));
     }
 
     fn granted(

@@ -20,7 +20,7 @@ use super::option_file::Logins;
 use super::request_part::RequestPart;
 use super::topic_writer::TopicWriter;
 use crate::session::{
-    ClientSettings, ClientSpec, Copies, MessageRefusal, Session, SessionError, SessionEvent, SettingsError,
+    ClientSettings, ClientSpec, Copies, MessageRefusal, RefusalKind, Session, SessionError, SessionEvent, SettingsError,
 };
 use crate::topics::{self, PrefixRules};
 use pubmark_model::header::Header;
@@ -436,7 +436,10 @@ impl Redis {
             && let Some(sequence) = self.replies.next()
         {
             let is_limit = matches!(code, "OOM" | "MISCONF" | "BUSY") || text.contains("limit");
-            heard(SessionEvent::Refused(sequence, MessageRefusal { code: None, words: &text, is_limit }));
+            heard(SessionEvent::Refused(
+                sequence,
+                MessageRefusal { code: None, words: &text, kind: RefusalKind::limit_or_final(is_limit) },
+            ));
             return Ok(());
         }
         let said = format!("the server says '{text}'");

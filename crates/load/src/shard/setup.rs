@@ -3,8 +3,8 @@
 
 use super::connection::{ConnectionLoss, State};
 use super::errors::ShardError;
-use super::state::Shard;
-use crate::session::Session;
+use super::state::{ProbeRefusal, Shard};
+use crate::session::{RefusalKind, Session};
 use crate::window::Window;
 use pubmark_model::units::Ns;
 
@@ -44,10 +44,17 @@ impl<S: Session> Shard<'_, S> {
         let refusal = answers.refusal.as_ref()?;
         let by_all = answers.acknowledged == 0 && answers.refused >= publishers;
         let again = answers.refused >= REFUSALS_EACH.saturating_mul(publishers);
-        (!refusal.is_limit || by_all || again).then(|| {
-            let id = self.ids.get(refusal.index).copied().unwrap_or_default();
-            format!("the server refuses the first message of publisher {id}: {}", refusal.words)
-        })
+        let is_hopeless = match refusal.kind {
+            RefusalKind::Final => true,
+            RefusalKind::Limit => by_all || again,
+            RefusalKind::Unsettled => false,
+        };
+        is_hopeless.then(|| self.refused_first(refusal))
+    }
+
+    fn refused_first(&self, refusal: &ProbeRefusal) -> String {
+        let id = self.ids.get(refusal.index).copied().unwrap_or_default();
+        format!("the server refuses the first message of publisher {id}: {}", refusal.words)
     }
 
     /// Fails if messages are acknowledged and none of the first ones is.
@@ -56,7 +63,12 @@ impl<S: Session> Shard<'_, S> {
         let asks = self.publishes() && self.workload.qos > 0 && self.said_ready && self.ramp.settled;
         if asks && self.outbound.setup.acknowledged == 0 && now > self.ramp.settled_ns + timeout_ns {
             let seconds = timeout_ns as f64 / 1e9;
-            let said = format!("the server accepts publishers, and acknowledged none of their messages in {seconds} s");
+            let said = match &self.outbound.setup.refusal {
+                Some(refusal) => format!("{}, for {seconds} s", self.refused_first(refusal)),
+                None => {
+                    format!("the server accepts publishers, and acknowledged none of their messages in {seconds} s")
+                }
+            };
             return Err(ShardError::Refused(said.into()));
         }
         Ok(())

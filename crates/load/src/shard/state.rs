@@ -23,7 +23,7 @@ pub use consumers::Consumers;
 pub use inbound::Inbound;
 pub use limits::ReachedLimits;
 pub use lingering::Lingering;
-pub use outbound::Outbound;
+pub use outbound::{Outbound, ProbeRefusal};
 use pubmark_model::protocol::Role;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;

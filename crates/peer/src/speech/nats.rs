@@ -123,6 +123,9 @@ impl NatsServer {
             return;
         }
         let inbox = self.inbox.as_ref().filter(|inbox| inbox.has(reply));
+        if let Some(inbox) = inbox.filter(|_| self.published <= self.script.refuse.early) {
+            return inbox.no_responders(reply, out);
+        }
         let to = Address { topic: subject, reply: if inbox.is_some() { b"" } else { reply } };
         let answer = hub(Ask::Publish { to, payload, qos: inbox.is_some().into() }).answer;
         let words = || self.script.refuse.words.as_deref().unwrap_or(REFUSAL);

@@ -213,22 +213,20 @@ fn found(noise: &mut Noise, factor: f64, runs: usize, family: usize, trials: usi
 fn how_large_a_change_is_found() {
     const TRIALS: usize = 4_000;
     const CHANGES: [f64; 5] = [0.05, 0.1, 0.2, 0.5, 1.0];
-    let mut noise = Noise(2);
     let mut table = String::from("| runs per cell | comparisons |");
     for change in CHANGES {
         table.push_str(&format!(" +{:.0} % |", change * 100.0));
     }
     table.push_str(&format!("\n|---:|---:|{}\n", "---:|".repeat(CHANGES.len())));
-    for runs in [2, 3, 5, 10] {
-        for family in [1, 40] {
-            table.push_str(&format!("| {runs} | {family} |"));
-            let rates = CHANGES.map(|change| found(&mut noise, 1.0 + change, runs, family, TRIALS));
-            for rate in rates {
-                table.push_str(&format!(" {:.0} % |", rate * 100.0));
-            }
-            table.push('\n');
-            assert!(rates.is_sorted(), "a larger change is found less often: {rates:?}");
+    for (runs, family) in [(2, 1), (3, 1), (3, 40), (5, 1), (5, 40), (10, 40)] {
+        table.push_str(&format!("| {runs} | {family} |"));
+        let mut noise = Noise((100 * runs + family) as u64);
+        let rates = CHANGES.map(|change| found(&mut noise, 1.0 + change, runs, family, TRIALS));
+        for rate in rates {
+            table.push_str(&format!(" {:.0} % |", rate * 100.0));
         }
+        table.push('\n');
+        assert!(rates.is_sorted(), "a larger change is found less often: {rates:?}");
     }
     println!("{table}");
     let page = include_str!("../../../../docs/compare.md");

@@ -121,6 +121,16 @@ fn a_refused_first_message_ends_the_run_in_the_servers_words() {
     cannot_begin("kafka", &script, &["--qos", "1"], &[first, "POLICY_VIOLATION (44)", words]);
 }
 
+/// The members of a cluster learn one after the other that a stream exists.
+#[test]
+fn a_stream_that_is_not_known_yet_is_awaited_and_not_for_ever() {
+    let _alone = alone();
+    let run = refuse("nats", "refuse = { early = 5 }", &["--qos", "1"]);
+    assert_eq!(run.counts(["sent", "acked", "refused", "lost"]), [1_000, 1_000, 0, 0]);
+    let wanted = ["the first message of publisher 0", "503", "for 1 s"];
+    cannot_begin("nats", "refuse = { early = 1000000 }", &["--qos", "1", "--set", "connect_timeout=1s"], &wanted);
+}
+
 #[test]
 fn a_connection_that_ends_with_the_first_message_ends_the_run_in_the_servers_words() {
     let _alone = alone();

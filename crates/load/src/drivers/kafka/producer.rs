@@ -8,7 +8,7 @@ use super::names::{ClientNames, EXPECTED};
 use super::refusal::{in_words, is_limit};
 use super::settings::KafkaSettings;
 use crate::drivers::foreign_peer::foreign;
-use crate::session::{Copies, MessageRefusal, SessionError, SessionEvent};
+use crate::session::{Copies, MessageRefusal, RefusalKind, SessionError, SessionEvent};
 use pubmark_model::header::END;
 use pubmark_model::kafka_partition::PartitionBy;
 use pubmark_wire::kafka::{
@@ -477,7 +477,8 @@ impl Producer {
             }
             error => {
                 let words = in_words(error, answer.words);
-                let refusal = MessageRefusal { code: None, words: &words, is_limit: is_limit(error) };
+                let refusal =
+                    MessageRefusal { code: None, words: &words, kind: RefusalKind::limit_or_final(is_limit(error)) };
                 sequences.for_each(|sequence| heard(SessionEvent::Refused(sequence, refusal)));
             }
         }

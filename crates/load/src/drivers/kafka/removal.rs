@@ -3,7 +3,7 @@
 use super::names::{ClientNames, EXPECTED, GREETING};
 use super::refusal::{decoded, in_words};
 use crate::drivers::foreign_peer::foreign;
-use crate::session::{MessageRefusal, SessionError, SessionEvent};
+use crate::session::{MessageRefusal, RefusalKind, SessionError, SessionEvent};
 use pubmark_model::leftovers::Leftover;
 use pubmark_wire::kafka::{self as wire, KafkaApi, KafkaRequest, KafkaResponse, NO_ERROR, RequestFrame, ResponseFrame};
 
@@ -63,7 +63,7 @@ pub(super) fn answered(
         NO_ERROR | wire::UNKNOWN_TOPIC_OR_PARTITION | wire::GROUP_ID_NOT_FOUND => heard(SessionEvent::Acknowledged(0)),
         error => {
             let words = in_words(error, None);
-            heard(SessionEvent::Refused(0, MessageRefusal { code: None, words: &words, is_limit: false }));
+            heard(SessionEvent::Refused(0, MessageRefusal { code: None, words: &words, kind: RefusalKind::Final }));
         }
     }
     Ok(true)

@@ -4,7 +4,9 @@
 //! Source: "JetStream wire API Reference" of NATS, and what nats-server 2.15 sends.
 
 use super::super::confirms::Confirms;
-use crate::session::{ClientSettings, ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError};
+use crate::session::{
+    ClientSettings, ClientSpec, MessageRefusal, RefusalKind, SessionError, SessionEvent, SettingsError,
+};
 use pubmark_model::header::MAX_SEQUENCE;
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::{OptionValues, Options};
@@ -142,6 +144,8 @@ pub struct JetStream {
     next: Vec<u8>,
     /// True on every connection after the first: its consumer should exist.
     is_back: bool,
+    /// True if a request was repeated, which may be answered twice.
+    has_repeated: bool,
     /// Messages that open requests may still bring.
     wanted: u64,
     /// True if a message or a heartbeat has arrived since the last check.
@@ -167,6 +171,7 @@ impl JetStream {
             asked: Asked::Nothing,
             next: Vec::new(),
             is_back: false,
+            has_repeated: false,
             wanted: 0,
             is_served: true,
             confirms,
@@ -351,8 +356,7 @@ impl JetStream {
                 }
             }
             Asked::Removal => heard(SessionEvent::Acknowledged(0)),
-            // What was asked twice may be answered twice.
-            Asked::Nothing if self.is_back => {}
+            Asked::Nothing if self.has_repeated => {}
             Asked::Nothing => return Err(SessionError::Foreign("the server answers what nobody asked".into())),
         }
         Ok(())
@@ -371,17 +375,14 @@ impl JetStream {
             Some(NO_RESPONDERS) => Some(NO_STREAM.to_owned()),
             _ => refusal(message.payload)?,
         };
+        let kind = |words: &str| match status {
+            Some(NO_RESPONDERS) => RefusalKind::Unsettled,
+            _ => RefusalKind::limit_or_final(words.contains("exceeded") || words.contains("insufficient")),
+        };
         let known = self.confirms.settle(number, false, |sequence| {
             heard(match &error {
                 None => SessionEvent::Acknowledged(sequence),
-                Some(words) => SessionEvent::Refused(
-                    sequence,
-                    MessageRefusal {
-                        code: None,
-                        words,
-                        is_limit: words.contains("exceeded") || words.contains("insufficient"),
-                    },
-                ),
+                Some(words) => SessionEvent::Refused(sequence, MessageRefusal { code: None, words, kind: kind(words) }),
             });
         });
         let unknown = || SessionError::Foreign("the server acknowledges what was never published".into());
@@ -420,14 +421,19 @@ impl JetStream {
     }
 
     /// Asks again for messages, and for what has no answer, if the server has been silent: a leader that failed takes
-    /// requests with it, and the next one does not know of them.
+    /// requests with it, and the next one does not know of them. A cluster whose members do not know each other's
+    /// streams yet may drop a request as well.
     pub fn check(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
-        match self.asked {
-            Asked::Stream if self.is_back => self.create(settings, out),
-            Asked::Consumer if self.is_back => out.extend_from_slice(&self.next),
-            _ => {}
+        let is_silent = !std::mem::replace(&mut self.is_served, false);
+        if self.is_back || is_silent {
+            self.has_repeated = true;
+            match self.asked {
+                Asked::Stream => self.create(settings, out),
+                Asked::Consumer => out.extend_from_slice(&self.next),
+                Asked::Nothing | Asked::Removal => {}
+            }
         }
-        if !std::mem::replace(&mut self.is_served, false) && self.wanted > 0 {
+        if is_silent && self.wanted > 0 {
             self.wanted = 0;
             self.pull(settings, out);
         }

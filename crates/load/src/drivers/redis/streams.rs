@@ -10,7 +10,9 @@
 //! Source: the documentation of the commands, and what redis-server 7.0 answers.
 
 use super::super::confirms::{Confirms, inflight};
-use crate::session::{ClientSettings, ClientSpec, MessageRefusal, SessionError, SessionEvent, SettingsError};
+use crate::session::{
+    ClientSettings, ClientSpec, MessageRefusal, RefusalKind, SessionError, SessionEvent, SettingsError,
+};
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Role;
@@ -249,7 +251,10 @@ impl RedisStream {
                 Some(words) => {
                     let code = words.split(' ').next().unwrap_or_default();
                     let is_limit = matches!(code, "OOM" | "MISCONF" | "BUSY") || words.contains("limit");
-                    SessionEvent::Refused(sequence, MessageRefusal { code: None, words, is_limit })
+                    SessionEvent::Refused(
+                        sequence,
+                        MessageRefusal { code: None, words, kind: RefusalKind::limit_or_final(is_limit) },
+                    )
                 }
             });
         });

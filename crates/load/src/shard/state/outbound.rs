@@ -5,7 +5,7 @@ use crate::clock;
 use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
 use crate::reply_times::ReplyStamp;
-use crate::session::{Copies, MessageRefusal};
+use crate::session::{Copies, MessageRefusal, RefusalKind};
 use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
 use pubmark_model::options::{OptionValues, Options};
@@ -22,22 +22,22 @@ use std::collections::BinaryHeap;
 pub struct ProbeAnswers {
     pub acknowledged: u64,
     pub refused: u64,
-    /// The first probe that was refused for a reason other than a limit, or else the first
-    /// refused one, with the reason.
+    /// The first probe whose refusal is final, or else the first refused one, with the reason.
     pub refusal: Option<ProbeRefusal>,
 }
 
 pub struct ProbeRefusal {
     pub index: usize,
     pub words: String,
-    pub is_limit: bool,
+    pub kind: RefusalKind,
 }
 
 impl ProbeAnswers {
     fn refused(&mut self, index: usize, refusal: &MessageRefusal<'_>) {
         self.refused += 1;
-        if self.refusal.as_ref().is_none_or(|first| first.is_limit && !refusal.is_limit) {
-            self.refusal = Some(ProbeRefusal { index, words: refusal.to_string(), is_limit: refusal.is_limit });
+        let is_final = |kind| kind == RefusalKind::Final;
+        if self.refusal.as_ref().is_none_or(|first| !is_final(first.kind) && is_final(refusal.kind)) {
+            self.refusal = Some(ProbeRefusal { index, words: refusal.to_string(), kind: refusal.kind });
         }
     }
 }

@@ -191,6 +191,32 @@ fn who_is_back_is_served_before_its_stream_has_a_leader_again() {
     talk.say(&comes("_INBOX.c0.1.api", None, b"", b"{}")).unwrap();
 }
 
+/// A server that drops a request is asked again after a whole period in which it said nothing.
+#[test]
+fn what_has_no_answer_is_asked_for_again() {
+    let settings = at_qos_1(&[]);
+    let mut talk = connected(&settings, spec(Role::Subscriber, "t"));
+    talk.subscribe();
+    let subjects = |talk: &mut Conversation<'_, Nats>| {
+        published(talk).into_iter().map(|(subject, ..)| subject).collect::<Vec<_>>()
+    };
+    let check = |talk: &mut Conversation<'_, Nats>| talk.session.keep_alive(&settings, &mut talk.out);
+    let (create, consume) = ("$JS.API.STREAM.CREATE.pbr", "$JS.API.CONSUMER.CREATE.pbr.c0.t");
+    assert_eq!(subjects(&mut talk), [create]);
+    check(&mut talk);
+    assert!(subjects(&mut talk).is_empty());
+    check(&mut talk);
+    assert_eq!(subjects(&mut talk), [create]);
+    talk.say(&comes("_INBOX.c0.0.api", None, b"", b"{}")).unwrap();
+    assert_eq!(subjects(&mut talk), [consume]);
+    check(&mut talk);
+    check(&mut talk);
+    assert_eq!(subjects(&mut talk), [consume]);
+    // The first request was answered late, and both for the consumer.
+    (0..3).for_each(|_| talk.say(&comes("_INBOX.c0.0.api", None, b"", b"{}")).unwrap());
+    assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+}
+
 #[test]
 fn a_stream_is_left_and_removed() {
     let settings = at_qos_1(&[]);
