@@ -463,6 +463,11 @@ impl IncomingStreams {
         self.unheard
     }
 
+    /// Returns the number of publishers whose probes are not awaited any more.
+    pub fn give_up(&mut self) -> u32 {
+        std::mem::take(&mut self.unheard)
+    }
+
     /// Returns the publishers from which no probe has arrived.
     pub fn unheard(&self) -> Vec<u32> {
         let streams = self.hears.clone().zip(&self.streams);

@@ -127,6 +127,13 @@ impl Session for Nats {
         next.is_some_and(|sequence| self.publish(settings, copies.message(sequence), sequence, out))
     }
 
+    fn rested(&mut self, settings: &NatsSettings, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        if let (Some(jetstream), Some(settings)) = (&mut self.jetstream, &settings.jetstream) {
+            jetstream.pull(settings, out);
+        }
+        Ok(())
+    }
+
     fn input(
         &mut self,
         settings: &NatsSettings,

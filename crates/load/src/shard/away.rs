@@ -115,9 +115,7 @@ impl<S: Session> Shard<'_, S> {
         self.connections[index].drop_carrier(State::Gone);
         self.inbound.rebalancing.died(index);
         self.inbound.rebalancing.takeover_ns = clock::now() + S::takeover_ns(&self.settings);
-        if let Some(client) = self.inbound.clients.get(index) {
-            self.inbound.unheard -= u64::from(client.unheard_count());
-        }
+        self.inbound.give_up(index);
         if let Some(window) = self.window {
             self.outbound.end(index, &window);
         }

@@ -286,8 +286,7 @@ impl<S: Session> Shard<'_, S> {
             let gone: Vec<usize> = (0..self.connections.len()).filter(absent).collect();
             for index in gone {
                 self.connections[index].drop_carrier(State::Gone);
-                let unheard = self.inbound.clients.get(index).map_or(0, |client| client.unheard_count());
-                self.inbound.unheard -= u64::from(unheard);
+                self.inbound.give_up(index);
             }
             let _ = self.reports.send(ThreadReport::Connected);
         }

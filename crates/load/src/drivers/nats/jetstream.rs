@@ -148,8 +148,12 @@ pub struct JetStream {
     has_repeated: bool,
     /// Messages that open requests may still bring.
     wanted: u64,
-    /// True if a message or a heartbeat has arrived since the last check.
+    /// True if a message or a heartbeat has arrived since the last check …
     is_served: bool,
+    /// … and if a message has on this connection.
+    has_received: bool,
+    /// Requests for messages before it that no consumer has taken.
+    untaken: u32,
     confirms: Confirms,
     headers: Vec<u8>,
 }
@@ -174,6 +178,8 @@ impl JetStream {
             has_repeated: false,
             wanted: 0,
             is_served: true,
+            has_received: false,
+            untaken: 0,
             confirms,
             headers: Vec::new(),
         }
@@ -299,8 +305,9 @@ impl JetStream {
         match (token, status) {
             (Some(token), _) if token == API.as_bytes() => self.answered(settings, message, status, out, heard),
             (Some(token), _) if token != PULLED.as_bytes() => self.acknowledged(token, message, status, heard),
-            (_, Some(status)) => self.status(settings, status, message, out),
+            (_, Some(status)) => self.status(settings, status, message, out, heard),
             _ => {
+                self.has_received = true;
                 heard(SessionEvent::Message { topic: message.subject, payload: message.payload, is_retained: false });
                 if let Some(subject) = message.reply.filter(|_| settings.acknowledges) {
                     FromClient::Publish { subject, reply: None, headers: &[], payload: b"+ACK" }.put(out);
@@ -396,6 +403,7 @@ impl JetStream {
         status: u16,
         message: &NatsDelivery<'_>,
         out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         if status == HEARTBEAT {
             return Ok(());
@@ -408,6 +416,13 @@ impl JetStream {
         if status == NO_RESPONDERS && self.asked != Asked::Nothing {
             // The consumer is being made again.
             self.wanted = 0;
+            return Ok(());
+        }
+        if status == NO_RESPONDERS && !self.has_received {
+            // A member of a cluster may not know of the consumer yet.
+            self.wanted = 0;
+            heard(SessionEvent::Rest(self.untaken));
+            self.untaken = self.untaken.saturating_add(1);
             return Ok(());
         }
         if status == NO_RESPONDERS || text.contains("Deleted") || text.contains("push based") {
@@ -440,7 +455,7 @@ impl JetStream {
     }
 
     /// Asks for more messages if half of them or more have arrived.
-    fn pull(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
+    pub fn pull(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
         if settings.batch == 0 || self.wanted > settings.batch / 2 {
             return;
         }

@@ -52,4 +52,10 @@ impl Inbound {
             rebalancing: Rebalancing::default(),
         }
     }
+
+    /// Waits for no probe of this client any more: it has gone.
+    pub fn give_up(&mut self, index: usize) {
+        let given_up = self.clients.get_mut(index).map_or(0, IncomingStreams::give_up);
+        self.unheard -= u64::from(given_up);
+    }
 }

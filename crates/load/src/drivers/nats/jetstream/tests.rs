@@ -217,6 +217,24 @@ fn what_has_no_answer_is_asked_for_again() {
     assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
 }
 
+/// The members of a cluster learn one after the other that a consumer exists.
+#[test]
+fn a_consumer_that_is_not_known_yet_is_asked_again_until_it_has_served() {
+    let settings = at_qos_1(&[]);
+    let mut talk = subscribed(&settings, spec(Role::Subscriber, "t"));
+    let next = "$JS.API.CONSUMER.MSG.NEXT.pbr.c0";
+    let untaken = comes("_INBOX.c0.0.m", None, b"NATS/1.0 503\r\n\r\n", b"");
+    published(&mut talk);
+    for failed in [0, 1] {
+        talk.say(&untaken).unwrap();
+        assert_eq!((talk.heard(), published(&mut talk)), (vec![HeardEvent::Rest(failed)], vec![]));
+        talk.session.rested(&settings, &mut talk.out).unwrap();
+        assert_eq!(published(&mut talk)[0].0, next);
+    }
+    talk.say(&comes("t", Some("$JS.ACK.1"), b"", b"x")).unwrap();
+    assert!(matches!(talk.say(&untaken), Err(SessionError::Busy(words)) if words.contains("503")));
+}
+
 #[test]
 fn a_stream_is_left_and_removed() {
     let settings = at_qos_1(&[]);
