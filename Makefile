@@ -30,7 +30,7 @@ TEXTLINT  := textlint@15.8.0
 # Network namespaces, and ssh: a run over several hosts is played on this one.
 NETWORK   := iproute2 iptables openssh-server openssh-client
 # Servers whose power is cut without root.
-LEDGER    := fuse3
+LEDGER    := fuse3 xfsprogs
 # Servers in containers, and hosts that are containers; debootstrap makes the base of an image where none can be pulled.
 CONTAINERS := podman runc debootstrap
 # Pinned; they go into environments of their own, below $(CACHE)/test.

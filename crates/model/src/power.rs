@@ -7,6 +7,8 @@ words! {
     Power {
         /// An ext4 file system on a loop device: the kernel writes to it when it likes.
         Disk = "disk",
+        /// The same with xfs.
+        Xfs = "xfs",
         /// A file system of pubmark's own, from which a cut takes everything that was not synced. A sync of any file
         /// makes all names durable, as in a journal.
         Ledger = "ledger",
@@ -18,6 +20,6 @@ words! {
 impl Power {
     /// True if it is a file system of pubmark's own.
     pub fn is_ledger(self) -> bool {
-        self != Power::Disk
+        matches!(self, Power::Ledger | Power::StrictLedger)
     }
 }

@@ -273,7 +273,7 @@ keys! {
     fault: Script = Script::default();
     /// clients that connect over the link: subscribers, publishers or both (subscribers)
     link: Side;
-    /// what a server's folder lies on while its power is cut: disk, ledger or ledger-strict (disk)
+    /// what a server's folder lies on while its power is cut: disk (ext4), xfs, ledger or ledger-strict (disk)
     power: Power;
     /// mean time to a failure of the link, exponential, 100ms or more
     mttf: Time<{ 100 * MILLISECOND }>;

@@ -403,6 +403,12 @@ fn nats() -> Vec<OptionSpec> {
             "QoS 1: messages of a subject that the stream keeps, the newest; 0: all",
         ),
         spec(
+            "max_age",
+            OptionKind::Time,
+            Some("0s"),
+            "QoS 1: time after which the stream removes a message, 100ms at least; 0s: never",
+        ),
+        spec(
             "inflight",
             OptionKind::Count,
             Some("4000"),
@@ -459,6 +465,12 @@ fn amqp() -> Vec<OptionSpec> {
             "type of RabbitMQ's queues: classic; quorum or stream, which need `durable`",
         ),
         spec("max_length", OptionKind::Count, Some("0"), "messages that a queue may hold (x-max-length); 0: no limit"),
+        spec(
+            "max_age",
+            OptionKind::Time,
+            Some("0s"),
+            "time after which a queue drops a message (x-message-ttl), whole milliseconds; 0s: never",
+        ),
         spec(
             "overflow",
             OptionKind::Text,

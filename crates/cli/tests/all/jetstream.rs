@@ -24,3 +24,16 @@ fn what_a_killed_server_had_acknowledged_is_lost_where_streams_are_in_memory() {
     // A second of 200 messages and two pairs; half of them, if the machine stutters.
     assert!(memory.count("acked_lost") >= 200, "{}", memory.record["counts"]);
 }
+
+/// Subscribers start two seconds late and read from the beginning: what is older than half a second is not there.
+#[test]
+fn what_is_too_old_is_removed_although_it_was_acknowledged() {
+    let load = ["nats-jetstream", "--pairs", "2", "--rate", "200", "--qos", "1", "--duration", "3s"];
+    let late = ["--set", "subscribers_start=2s", "--set", "options.max_age=500ms"];
+    let bench = Place::new().bench(&[&load[..], &late].concat());
+    let counts = &bench.record["counts"];
+    assert_eq!((bench.error(), bench.count("acked")), ("", 1_200), "{counts}");
+    assert_eq!(bench.count("lost"), bench.count("acked_lost"), "{counts}");
+    // Those of the first second at least: the server looks for old ones now and then.
+    assert!((400..1_200).contains(&bench.count("lost")), "{counts}");
+}

@@ -112,6 +112,20 @@ fn what_is_lost_is_exactly_what_was_acknowledged_and_not_synced() {
     place.assert_swept();
 }
 
+/// The kernel's other journal: what was synced survives, and nothing else.
+#[test]
+fn xfs_loses_what_was_acknowledged_and_not_synced() {
+    if !can_cut_with(Power::Xfs, "power::xfs_loses_what_was_acknowledged_and_not_synced") {
+        return;
+    }
+    let place = stored("");
+    let bench = cut(&place, Power::Xfs, "'before'", 1_100);
+    assert_eq!(bench.count("acked_lost"), 0, "{}", bench.record["counts"]);
+    let bench = cut(&place, Power::Xfs, "'never'", 1_100);
+    assert_eq!(bench.count("acked_lost"), bench.count("acked"), "{}", bench.record["counts"]);
+    place.assert_swept();
+}
+
 /// The same over a ledger, whose counts are exact: each sync is one, and nothing that was not synced survives.
 #[test]
 fn a_ledger_loses_exactly_what_was_acknowledged_and_not_synced() {

@@ -1,4 +1,5 @@
-//! The disk of a server whose power is cut, or whose disk is filled: an ext4 file system on a loop file beside the server's folder.
+//! The disk of a server whose power is cut, or whose disk is filled: an ext4 or xfs file system on a loop file beside
+//! the server's folder.
 //!
 //! It is mounted in a mount namespace of the keeper's own, so only the keeper and the server see it. The kernel
 //! removes the mount and frees the loop device as soon as the last of them has ended, whatever ends them.
@@ -10,6 +11,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{geteuid, syncfs};
+use pubmark_model::power::Power;
 use pubmark_model::record::DiskFigures;
 use pubmark_model::units::{MILLISECOND, Ns};
 use std::fs::{self, File};
@@ -23,15 +25,15 @@ use std::time::{Duration, Instant};
 pub(super) const SYS_ADMIN: u64 = 1 << 21;
 /// Size of the disk, bytes. The loop file is sparse.
 const SIZE: u64 = 8 << 30;
-/// `EXT4_IOC_SHUTDOWN` of `fs/ext4/ext4.h`: the file system forgets what it has not written.
+/// `EXT4_IOC_SHUTDOWN` of `fs/ext4/ext4.h`, and `XFS_IOC_GOINGDOWN`: the file system forgets what it has not written.
 const SHUTDOWN: nix::libc::Ioctl = 0x8004_587D;
-/// `EXT4_GOING_FLAGS_NOLOGFLUSH`: the journal in memory is forgotten as well.
+/// `EXT4_GOING_FLAGS_NOLOGFLUSH`, and that of xfs: the journal in memory is forgotten as well.
 const NO_LOG_FLUSH: u32 = 2;
 /// Name of the file that takes all room on a disk.
 const FILLER: &str = ".pubmark-filler";
 /// The smallest piece of that file, bytes: a block of the file system.
 const PIECE_MIN: u64 = 4096;
-/// Time limit of `mkfs.ext4` and `mount`.
+/// Time limit of `mkfs` and `mount`.
 const PROGRAM: Duration = Duration::from_secs(30);
 /// Time limit for the end of the last use of a disk.
 const BUSY: Duration = Duration::from_secs(10);
@@ -123,7 +125,7 @@ pub(super) fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> 
 }
 
 /// Returns why there can be no such disk on this machine, and what to do; `None` if there can.
-pub(super) fn missing() -> Option<String> {
+pub(super) fn missing(power: Power) -> Option<String> {
     let instead = "set power = \"ledger\", or kill the server instead";
     if !geteuid().is_root() {
         return Some(format!("a disk can only be mounted by root: run pubmark as root, {instead}"));
@@ -134,8 +136,22 @@ pub(super) fn missing() -> Option<String> {
     if !Path::new("/dev/loop-control").exists() {
         return Some("there is no /dev/loop-control: load the kernel module `loop`".into());
     }
-    let without = ["mkfs.ext4", "mount"].into_iter().find(|program| find_program(program).is_none());
-    without.map(|program| format!("there is no `{program}`: install e2fsprogs and util-linux"))
+    let needed = [(maker(power)[0], package(power)), ("mount", "util-linux")];
+    let without = needed.into_iter().find(|(program, _)| find_program(program).is_none());
+    without.map(|(program, package)| format!("there is no `{program}`: install {package}"))
+}
+
+/// Returns the command that makes the file system, without its file.
+fn maker(power: Power) -> &'static [&'static str] {
+    const LAZILY: &str = "lazy_itable_init=0,lazy_journal_init=0";
+    match power {
+        Power::Xfs => &["mkfs.xfs", "-q", "-f", "-K"],
+        _ => &["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "65536", "-E", LAZILY],
+    }
+}
+
+fn package(power: Power) -> &'static str {
+    if power == Power::Xfs { "xfsprogs" } else { "e2fsprogs" }
 }
 
 /// Returns whether this process has all of some capabilities, of which each is a bit.
@@ -149,12 +165,11 @@ pub(super) fn capable(wanted: u64) -> bool {
 impl Disk {
     /// Makes a disk, and puts it in the place of `folder`, with what that contains. From now on the calling thread and
     /// the processes that it starts see other mounts than the rest of the machine.
-    pub fn make(folder: &Path) -> Result<Disk, DiskError> {
+    pub fn make(power: Power, folder: &Path) -> Result<Disk, DiskError> {
         let disk = Disk { folder: folder.to_owned(), image: image_of(folder) };
         let file = File::create_new(&disk.image).map_err(step("its file cannot be made"))?;
         file.set_len(SIZE).map_err(step("its file cannot be made"))?;
-        let lazily = "lazy_itable_init=0,lazy_journal_init=0";
-        run(&["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "65536", "-E", lazily], &[&disk.image])?;
+        run(maker(power), &[&disk.image])?;
         part_mounts()?;
         let beside = folder.with_extension("mount");
         fs::create_dir(&beside).map_err(step("no folder to mount it"))?;
@@ -284,16 +299,21 @@ mod tests {
     /// The mounts are those of a thread of its own: they end with it.
     #[test]
     fn each_sync_is_a_write_and_a_flush_of_the_disk_and_bytes_are_counted_in_pages() {
-        const SYNCS: u64 = 20;
-        if missing().is_some() {
-            return;
+        for power in [Power::Disk, Power::Xfs] {
+            if missing(power).is_none() {
+                syncs_are_counted(power);
+            }
         }
+    }
+
+    fn syncs_are_counted(power: Power) {
+        const SYNCS: u64 = 20;
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("server");
         fs::create_dir(&folder).unwrap();
         let image = image_of(&folder);
         let each = thread::spawn(move || {
-            let disk = Disk::make(&folder).unwrap();
+            let disk = Disk::make(power, &folder).unwrap();
             let mut file = File::create(folder.join("log")).unwrap();
             disk.settle().unwrap();
             let mut append = |syncs: bool| {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Returns why no server's power can be cut in this way on this machine, and what to do; `None` if it can.
 pub fn missing(power: Power) -> Option<String> {
-    if power.is_ledger() { ledger_disk::missing() } else { disk::missing() }
+    if power.is_ledger() { ledger_disk::missing() } else { disk::missing(power) }
 }
 
 /// Returns the loop device of a disk's file and the number of its attachment, with its counts so far; of a ledger, its
@@ -35,7 +35,7 @@ impl ServerDisk {
     /// it starts may see other mounts than the rest of the machine.
     pub fn make(power: Power, folder: &Path) -> Result<ServerDisk, DiskError> {
         match power {
-            Power::Disk => Disk::make(folder).map(ServerDisk::Loop),
+            Power::Disk | Power::Xfs => Disk::make(power, folder).map(ServerDisk::Loop),
             Power::Ledger | Power::StrictLedger => {
                 LedgerDisk::make(folder, power == Power::StrictLedger).map(ServerDisk::Ledger)
             }

@@ -220,6 +220,9 @@ impl Session for Kafka {
                 match stop {
                     FetchStop::More => return Ok(taken),
                     FetchStop::Held => self.rejoin(settings, out, heard),
+                    FetchStop::Overtaken => {
+                        self.ask_position(out);
+                    }
                     FetchStop::Other | FetchStop::Ended => {}
                 }
             }

@@ -6,6 +6,7 @@ use crate::session::{ClientSettings, SettingsError};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::message_headers::MessageHeaders;
 use pubmark_model::options::OptionValues;
+use pubmark_model::units::MILLISECOND;
 use pubmark_wire::amqp::{FieldTable, Frame, Method, headed, put_flag, put_integer, put_table, put_text};
 use std::borrow::Cow;
 
@@ -94,13 +95,20 @@ impl AmqpSettings {
         if !["drop-head", "reject-publish"].contains(&overflow) {
             return Err(format!("overflow: write drop-head or reject-publish, and not `{overflow}`").into());
         }
-        if max_length > 0 && options.text("queue_type") == Some("stream") {
-            return Err("max_length: a stream has no such bound: leave it out, or choose another queue_type".into());
+        let max_age_ms = options.time_ns("max_age").div_ceil(MILLISECOND);
+        for (name, bound) in [("max_length", max_length), ("max_age", max_age_ms)] {
+            if bound > 0 && options.text("queue_type") == Some("stream") {
+                let text = format!("{name}: a stream has no such bound: leave it out, or choose another queue_type");
+                return Err(text.into());
+            }
         }
         if max_length > 0 {
             let length = i64::try_from(max_length).map_err(|_| format!("max_length: write {} at most", i64::MAX))?;
             put_integer(&mut queue_arguments, "x-max-length", length);
             put_text(&mut queue_arguments, "x-overflow", overflow);
+        }
+        if max_age_ms > 0 {
+            put_integer(&mut queue_arguments, "x-message-ttl", max_age_ms as i64);
         }
         let own_reply_queue = match options.text("reply_queue") {
             None | Some("direct") => false,

@@ -475,14 +475,17 @@ fn a_queue_has_the_type_that_was_asked_for_and_a_stream_is_read_from_its_beginni
         let wanted = [table("x-queue-type", kind, is_named), table("x-stream-offset", "first", is_stream)];
         assert_eq!(tables, wanted, "{kind}");
     }
-    let bounded = plain(1, true, &[("max_length", "50"), ("overflow", "reject-publish")]);
+    let bounds = [("max_length", "50"), ("overflow", "reject-publish"), ("max_age", "1500ms")];
+    let bounded = plain(1, true, &bounds);
     let mut wanted = Vec::new();
     put_integer(&mut wanted, "x-max-length", 50);
     put_text(&mut wanted, "x-overflow", "reject-publish");
+    put_integer(&mut wanted, "x-message-ttl", 1_500);
     assert_eq!(bounded.queue_arguments, wanted);
     for (options, says) in [
         (&[("max_length", "50"), ("overflow", "block")][..], "drop-head or reject-publish"),
         (&[("max_length", "50"), ("queue_type", "stream")], "max_length: a stream has no such bound"),
+        (&[("max_age", "1s"), ("queue_type", "stream")], "max_age: a stream has no such bound"),
     ] {
         let wrong = settings::<Amqp>("amqp://h", 1, true, options).err().unwrap().to_string();
         assert!(wrong.contains(says), "{wrong}");

@@ -38,6 +38,8 @@ pub(super) enum FetchStop {
     Other,
     /// The answer to a fetch of one of several brokers has ended.
     Ended,
+    /// The answer has ended, and the broker has removed what was to be read next.
+    Overtaken,
 }
 
 /// The consumer of some partitions of a topic: every one from its first on, at a distance, or those that its group
@@ -235,6 +237,9 @@ impl Consumer {
                     self.place = place;
                     if names.is_spread && is_moved(partition.error) {
                         self.moved |= 1 << (partition.partition & 63);
+                    } else if partition.error == wire::OFFSET_OUT_OF_RANGE && self.may_skip(names) {
+                        // What is gone is lost; the consumer reads on from what is left.
+                        (self.positions[place].next, self.replays) = (NO_OFFSET, true);
                     } else if partition.error != NO_ERROR {
                         return Err(refused("a fetch", partition.error, None));
                     }
@@ -257,10 +262,19 @@ impl Consumer {
                     if self.is_held() {
                         return Ok((taken, FetchStop::Held));
                     }
+                    if self.positions.iter().any(|position| position.next == NO_OFFSET) {
+                        self.place = 0;
+                        return Ok((taken, FetchStop::Overtaken));
+                    }
                     self.fetch_at(settings, names, 0, |_| true, out);
                 }
             }
         }
+    }
+
+    /// True if it can ask one broker for the beginning of what is left.
+    fn may_skip(&self, names: &ClientNames) -> bool {
+        self.member.is_none() && !names.is_spread && !names.is_given
     }
 
     /// Passes on a record, unless it is before the position: a batch may begin there.

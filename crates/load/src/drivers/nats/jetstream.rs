@@ -85,6 +85,10 @@ impl JetStreamSettings {
         if max_length > 0 {
             create["max_msgs_per_subject"] = max_length.into();
         }
+        let max_age_ns = options.time_ns("max_age");
+        if max_age_ns > 0 {
+            create["max_age"] = max_age_ns.into();
+        }
         let mut consumer = json!({"deliver_policy": "all", "replay_policy": "instant", "ack_policy": policy});
         if policy == "explicit" {
             consumer["ack_wait"] = options.time_ns("ack_wait").into();

@@ -55,13 +55,14 @@ fn subscribed<'a>(settings: &'a NatsSettings, spec: ClientSpec) -> Conversation<
 
 #[test]
 fn a_subscriber_makes_stream_and_consumer_and_then_asks_for_messages() {
-    let settings = at_qos_1(&[("pull_batch", "4"), ("storage", "memory"), ("ack_wait", "7s"), ("max_length", "50")]);
+    let bounds = [("ack_wait", "7s"), ("max_length", "50"), ("max_age", "1500ms")];
+    let settings = at_qos_1(&[&[("pull_batch", "4"), ("storage", "memory")], &bounds[..]].concat());
     let mut talk = connected(&settings, spec(Role::Subscriber, "pubmark.r.0"));
     talk.subscribe();
     let [(subject, reply, body)] = &published(&mut talk)[..] else { panic!() };
     assert_eq!((subject.as_str(), reply.as_str()), ("$JS.API.STREAM.CREATE.pbr", "_INBOX.c0.0.api"));
     let stream: Value = serde_json::from_str(body).unwrap();
-    assert_eq!(stream["max_msgs_per_subject"], 50);
+    assert_eq!((&stream["max_msgs_per_subject"], &stream["max_age"]), (&json!(50), &json!(1_500_000_000)));
     assert_eq!((&stream["subjects"][0], &stream["storage"]), (&json!("pubmark.r.>"), &json!("memory")));
     talk.say(&comes("_INBOX.c0.0.api", None, b"", MADE)).unwrap();
     let [(subject, _, body)] = &published(&mut talk)[..] else { panic!() };
