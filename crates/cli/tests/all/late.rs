@@ -130,6 +130,26 @@ fn late_subscribers_of_kafka_read_from_the_beginning() {
     }
 }
 
+/// For three seconds the consumer takes almost nothing, while Kafka removes what is older than half a second.
+#[test]
+fn a_consumer_that_kafkas_retention_has_overtaken_reads_on() {
+    if !wanted("late::a_consumer_that_kafkas_retention_has_overtaken_reads_on") {
+        return;
+    }
+    let load = ["kafka", "--qos", "1", "--rate", "500", "--payload", "1KiB", "--duration", "9s", "--warmup", "500ms"];
+    let slow = ["--set", "consume=steps 1000000 0.001 1000000 each 3s", "--set", "options.fetch_max=20KiB"];
+    let retention = ["retention_ms=500", "roll_ms=200", "retention_check_ms=100", "retention_first_ms=200"];
+    let retention: Vec<String> = retention.iter().flat_map(|set| ["--set".into(), format!("options.{set}")]).collect();
+    let retention: Vec<&str> = retention.iter().map(String::as_str).collect();
+    let bench = Place::new().bench(&[&load[..], &slow, &retention].concat());
+    let counts = &bench.record["counts"];
+    assert_eq!((bench.error(), bench.count("acked"), bench.count("duplicated")), ("", 4_500, 0), "{counts}");
+    assert_eq!(bench.record["connections"]["lost"], 0);
+    assert!(bench.count("lost") > 0 && bench.count("lost") == bench.count("acked_lost"), "{counts}");
+    // The first and the last three seconds are read as they come.
+    assert!(bench.count("delivered") > 2_000, "{counts}");
+}
+
 #[test]
 fn who_cannot_start_late_is_refused_before_the_run() {
     let place = Place::new();
