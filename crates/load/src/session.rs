@@ -226,18 +226,18 @@ pub struct MessageRefusal<'a> {
     pub code: Option<u8>,
     /// The server's text, or the meaning of its code.
     pub words: &'a str,
-    /// Whether it can be accepted later.
+    /// What the server does if the same message comes later.
     pub kind: RefusalKind,
 }
 
-/// Says whether the same message can be accepted later.
+/// What a server that has refused a message does if the same message comes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// It cannot.
+    /// It refuses it again.
     Final,
-    /// A limit of the server was reached: a quota, a full queue, memory.
+    /// It accepts it when it is below its limit again: a quota, a full queue, memory.
     Limit,
-    /// The cluster does not know yet who takes it, or is about to choose.
+    /// It accepts it as soon as the cluster knows which member takes it.
     Unsettled,
 }
 

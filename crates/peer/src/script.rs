@@ -46,7 +46,8 @@ pub struct RefusedMessages {
     pub at: Vec<(u32, u32)>,
     /// True if all probes are refused as well.
     pub probes: bool,
-    /// JetStream: the first messages of each connection, probes included, for which there is no stream yet.
+    /// JetStream: the peer answers this many first messages of each connection, probes included, as if there were no
+    /// stream.
     pub early: u64,
     /// Reason code of MQTT 5; 0x97, quota exceeded, by default. MQTT 3.1.1 has no such code: there such a message is
     /// acknowledged.

@@ -136,22 +136,19 @@ pub(super) fn missing(power: Power) -> Option<String> {
     if !Path::new("/dev/loop-control").exists() {
         return Some("there is no /dev/loop-control: load the kernel module `loop`".into());
     }
-    let needed = [(maker(power)[0], package(power)), ("mount", "util-linux")];
+    let (package, maker) = maker(power);
+    let needed = [(maker[0], package), ("mount", "util-linux")];
     let without = needed.into_iter().find(|(program, _)| find_program(program).is_none());
     without.map(|(program, package)| format!("there is no `{program}`: install {package}"))
 }
 
-/// Returns the command that makes the file system, without its file.
-fn maker(power: Power) -> &'static [&'static str] {
+/// Returns the command that makes the file system, without its file, after its package.
+fn maker(power: Power) -> (&'static str, &'static [&'static str]) {
     const LAZILY: &str = "lazy_itable_init=0,lazy_journal_init=0";
     match power {
-        Power::Xfs => &["mkfs.xfs", "-q", "-f", "-K"],
-        _ => &["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "65536", "-E", LAZILY],
+        Power::Xfs => ("xfsprogs", &["mkfs.xfs", "-q", "-f", "-K"]),
+        _ => ("e2fsprogs", &["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "65536", "-E", LAZILY]),
     }
-}
-
-fn package(power: Power) -> &'static str {
-    if power == Power::Xfs { "xfsprogs" } else { "e2fsprogs" }
 }
 
 /// Returns whether this process has all of some capabilities, of which each is a bit.
@@ -169,7 +166,7 @@ impl Disk {
         let disk = Disk { folder: folder.to_owned(), image: image_of(folder) };
         let file = File::create_new(&disk.image).map_err(step("its file cannot be made"))?;
         file.set_len(SIZE).map_err(step("its file cannot be made"))?;
-        run(maker(power), &[&disk.image])?;
+        run(maker(power).1, &[&disk.image])?;
         part_mounts()?;
         let beside = folder.with_extension("mount");
         fs::create_dir(&beside).map_err(step("no folder to mount it"))?;

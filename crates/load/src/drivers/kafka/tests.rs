@@ -555,6 +555,15 @@ fn what_a_broker_refuses_is_named() {
     let lacks = answer(KafkaResponse::ApiVersions(NO_ERROR, Some(KafkaApi::Fetch)), GREETING);
     let why = client.say(&lacks).unwrap_err();
     assert!(why.is_final() && why.to_string().contains("Fetch in version 10"), "{why}");
+    // A listener does not pass over what is gone.
+    let wild = ClientSpec { wild: true, ..spec(Role::Subscriber, "pubmark.r.0") };
+    let mut client = Conversation::<Kafka>::new(&settings, wild);
+    client.say(&versions()).unwrap();
+    client.say(&metadata(NO_ERROR)).unwrap();
+    client.subscribe();
+    client.say(&answer(KafkaResponse::ListOffsets(at(NO_ERROR, 0)), GREETING)).unwrap();
+    let why = client.say(&fetched_from(&[(0, wire::OFFSET_OUT_OF_RANGE, b"")])).unwrap_err();
+    assert!(why.to_string().contains("deleted records"), "{why}");
     let mut client = producer(&settings);
     assert!(client.say(b"HTTP/1.1 400 Bad Request\r\n").unwrap_err().to_string().contains("HTTP/1.1"));
 }

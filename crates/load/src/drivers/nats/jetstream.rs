@@ -367,7 +367,8 @@ impl JetStream {
                 }
             }
             Asked::Removal => heard(SessionEvent::Acknowledged(0)),
-            Asked::Nothing if self.has_repeated => {}
+            // What was asked twice may be answered twice.
+            Asked::Nothing if self.is_back || self.has_repeated => {}
             Asked::Nothing => return Err(SessionError::Foreign("the server answers what nobody asked".into())),
         }
         Ok(())
@@ -445,7 +446,7 @@ impl JetStream {
     pub fn check(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
         let is_silent = !std::mem::replace(&mut self.is_served, false);
         if self.is_back || is_silent {
-            self.has_repeated = true;
+            self.has_repeated |= self.asked != Asked::Nothing;
             match self.asked {
                 Asked::Stream => self.create(settings, out),
                 Asked::Consumer => out.extend_from_slice(&self.next),
