@@ -84,6 +84,8 @@ export interface RunRecord {
     slice_ns: number;
     sent: number[];
     delivered: number[];
+    /** Copies that were sent and have not arrived; absent where it is not known. */
+    lag?: number[];
     latency_p50_ns: number[];
     latency_p99_ns: number[];
     latency_max_ns: number[];

@@ -457,7 +457,7 @@ impl Deployed {
                 if let Some(usage) = &usage {
                     deployment.throttled_s = usage.throttled_s;
                     deployment.cgroup_memory_bytes_max = usage.cgroup_memory_bytes_max;
-                    deployment.disk = usage.disk;
+                    (deployment.disk, deployment.syncs) = (usage.disk, usage.syncs);
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);

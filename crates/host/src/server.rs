@@ -28,6 +28,7 @@ mod process_end;
 pub mod processes;
 pub mod sample;
 pub mod server_disk;
+mod sync_trace;
 pub mod watch;
 
 use crate::error::HostError;
@@ -82,6 +83,7 @@ pub struct Server {
     kept: Kept,
     group: Group,
     container: Option<Contained>,
+    folder: PathBuf,
     /// The file of its disk, if its power can be cut.
     disk: Option<PathBuf>,
     /// The process that serves its ledger, if its folder lies on one.
@@ -96,6 +98,8 @@ struct Readiness {
     /// Text in its log when it is ready, and the search for it.
     ready_log: String,
     log: LogWatch,
+    /// The search for the text of a member that waits to take over, if members do.
+    standby: Option<LogWatch>,
     is_met: bool,
 }
 
@@ -184,7 +188,8 @@ impl Server {
         let apart = Some(&plan.spec.subscriber_endpoint).filter(|text| !text.is_empty() && plan.deployment == "native");
         let subscribers = apart.map(|text| places.fill(text)).transpose()?;
         let discovery = plan.spec.cluster.iter().map(|cluster| &cluster.discovery);
-        let discovery = discovery.filter(|text| !text.is_empty() && places.members.len() > 1);
+        let several = places.members.len() > 1;
+        let discovery = discovery.filter(|text| !text.is_empty() && several);
         let endpoints = ServerEndpoints {
             clients: places.fill(&plan.spec.endpoint)?,
             subscribers,
@@ -221,14 +226,22 @@ impl Server {
             group,
             container,
             disk: plan.disk.map(|_| disk::image_of(&plan.dir)),
+            folder: plan.dir.clone(),
             ledger: None,
             secrets,
         };
         server.await_process(plan)?;
         let met = server.meet_container();
         met.map_err(|error| server.not_started(&error.to_string(), Some(error.into())))?;
-        let readiness =
-            Readiness { began: Instant::now(), log: LogWatch::new(&server.log, &ready_log), ready_log, is_met: false };
+        let standby = plan.spec.cluster.iter().map(|cluster| cluster.standby_log.as_str());
+        let standby = standby.filter(|text| !text.is_empty() && several).map(|text| LogWatch::new(&server.log, text));
+        let readiness = Readiness {
+            began: Instant::now(),
+            log: LogWatch::new(&server.log, &ready_log),
+            ready_log,
+            standby: standby.last(),
+            is_met: false,
+        };
         Ok((server, readiness))
     }
 
@@ -354,6 +367,7 @@ impl Server {
                 accounts,
                 disk: self.disk.clone(),
                 ledger: self.ledger,
+                folder: Some(self.folder.clone()),
                 ..SampledProcesses::default()
             },
         }
@@ -482,7 +496,8 @@ impl Server {
     fn look(&mut self, plan: &StartPlan, readiness: &mut Readiness) -> Result<(), HostError> {
         let port = self.port();
         interrupted(plan)?;
-        if !readiness.is_met && self.listens(port)? && readiness.log.has_said() {
+        let waits = readiness.standby.as_mut().is_some_and(LogWatch::has_said);
+        if !readiness.is_met && (waits || self.listens(port)? && readiness.log.has_said()) {
             (self.started_s, readiness.is_met) = (readiness.began.elapsed().as_secs_f64(), true);
             return Ok(());
         }

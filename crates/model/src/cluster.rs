@@ -24,6 +24,9 @@ pub struct ClusterSpec {
     /// Endpoint of the service beside each member at which clients ask who leads, each time that they connect; empty
     /// if they connect to the members.
     pub discovery: String,
+    /// Text in the log of a member that is ready to take over, and until then listens for no client; empty if all
+    /// members listen.
+    pub standby_log: String,
     /// True if members reach each other by `{address}` and `<address>` alone, so that links between them can be cut.
     pub cut_links: bool,
 }

@@ -353,6 +353,9 @@ pub struct Deployment {
     /// `None` without such a disk, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskFigures>,
+    /// Its syncs in the window; `None` where they were not traced, and in records of versions without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syncs: Option<SyncFigures>,
     /// What its folder lay on, if its power was cut or its disk filled; `None` in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
@@ -369,6 +372,16 @@ pub struct DiskFigures {
     pub flushes: u64,
     /// Time that these took, ns, to a millisecond.
     pub flush_ns: Option<Ns>,
+}
+
+/// The syncs of files that a server waited for, with several members, all together: fsync, fdatasync, msync and writes
+/// to files that sync each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncFigures {
+    /// Their number.
+    pub count: u64,
+    /// Time that threads spent in them, ns; `None` if the file system does not tell when one ends.
+    pub time_ns: Option<Ns>,
 }
 
 /// A container, as its engine describes it.

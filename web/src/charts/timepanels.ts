@@ -39,6 +39,10 @@ export function timePanels(record: RunRecord): TimePanel[] {
       { name: "p99", colour: "ink", points: time(series.latency_p99_ns) },
       { name: "max", colour: "muted", dash: [2, 2], points: time(series.latency_max_ns) },
     ] },
+    { name: "consumer lag", unit: "count", traces: [
+      // Each is that at the end of its slice. Where nothing ever waits there is nothing to see.
+      { name: "messages", colour: "accent", points: series.lag?.some((lag) => lag > 0) ? over(series.lag, (lag) => lag, seconds / 2, seconds) : [] },
+    ] },
     { name: "processors", unit: "cores", traces: [
       { name: "server", colour: "accent", points: used(usage?.server?.cpu_cores) },
       { name: "generator", colour: "muted", dash: [4, 3], points: used(usage?.generator?.cpu_cores) },

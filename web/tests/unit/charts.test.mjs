@@ -242,6 +242,12 @@ test("a slice without an arrival has a rate of nothing and no latency", () => {
   assert.deepEqual(latency.traces[0].points, [[0.25, 100], [0.75, null]]);
 });
 
+test("consumer lag is that at the end of a slice, and left out where nothing waits", () => {
+  const lag = (values) => timePanels(run({ series: { ...run().series, lag: values } })).find(({ name }) => name === "consumer lag");
+  assert.deepEqual(lag([0, 50]).traces[0].points, [[0.5, 0], [1, 50]]);
+  assert.deepEqual([lag([0, 0]), lag([])], [undefined, undefined]);
+});
+
 test("panels without data are left out, for old records and for libraries", () => {
   assert.deepEqual(timePanels(run()).map(({ name }) => name), ["messages", "latency"]);
   const usage_series = { start_ns: -1e9, slice_ns: 1e9, server: null, generator: { cpu_cores: [0.5, 0.6], rss_bytes: [1, 2] } };

@@ -118,6 +118,8 @@ fn what_a_cluster_cannot_do_is_refused_before_anything_starts() {
     refused(&redis_and("options.wait_replicas=3"), &["has 2 replicas", "set members = 4"]);
     refused(&redis_and("options.quorum=4"), &["never agree"]);
     refused(&redis_and("options.resp=2"), &["set resp = 3"]);
+    let spread = ["redis-cluster", "--set", "options.members=6", "--set"];
+    refused(&[&spread[..], &["options.resp=2"]].concat(), &["set resp = 3"]);
     refused(&["redis", "--set", "options.wait_replicas=1"], &["has 0 replicas", "leave wait_replicas out"]);
     refused(&["mosquitto", "--fault", "restart server rolling at 1s"], &["its server has one member"]);
 }
@@ -304,6 +306,59 @@ fn clients_of_redis_follow_the_primary() {
     assert!(bench.count("delivered") > 400, "{}", bench.record["counts"]);
     let rolling = redis_under("restart server rolling at 2s", "options.wait_replicas=1");
     nothing_acknowledged_is_lost(&rolling);
+}
+
+const REDIS_CLUSTER: [&str; 7] = ["redis-cluster", "--qos", "1", "--durable", "--set", "options.members=6", "--set"];
+
+/// Each client goes to the primary that has its stream, wherever it connects first.
+#[test]
+fn streams_of_a_redis_cluster_are_read_and_written_at_their_primaries() {
+    for (set, each) in [("options.wait_replicas=0", 1), ("options.wait_replicas=1", 1), ("pattern=fan-out", 3)] {
+        let load: &[&str] = if each == 1 { &["--pairs", "6"] } else { &["--subscribers", "3"] };
+        let bench = Place::new().bench(&[&REDIS_CLUSTER[..], &[set, "--duration", "2s"], load].concat());
+        assert_eq!(bench.error(), "");
+        let (expected, acked) = (bench.count("expected"), bench.count("acked"));
+        assert!(acked > 0 && expected == acked * each, "{set}: {}", bench.record["counts"]);
+        for (name, count) in [("delivered", expected), ("lost", 0), ("duplicated", 0)] {
+            assert_eq!(bench.count(name), count, "{set}: {name}: {}", bench.record["counts"]);
+        }
+        let connections = &bench.record["connections"];
+        assert_eq!(connections["lost"], 0, "no client learns of its primary by a lost message: {connections}");
+    }
+}
+
+#[test]
+fn replicas_of_a_redis_cluster_replace_a_primary() {
+    if !wanted("clusters::replicas_of_a_redis_cluster_replace_a_primary") {
+        return;
+    }
+    let load = ["options.wait_replicas=1", "--set", "options.node_timeout_ms=2000", "--pairs", "6", "--rate", "50"];
+    let times = ["--duration", "20s", "--set", "drain=60s", "--fault"];
+    for fault in ["kill server leader at 2s for 8s", "stop server leader at 2s for 8s", "restart server rolling at 2s"] {
+        let bench = Place::new().bench(&[&REDIS_CLUSTER[..], &load, &times, &[fault]].concat());
+        nothing_acknowledged_is_lost(&bench);
+        let connections = &bench.record["connections"];
+        assert!(connections["lost"].as_u64().unwrap() >= 2, "{fault}: {connections}");
+        assert_eq!(connections["lost"], connections["reconnected"], "{fault}: all of them came back");
+    }
+}
+
+/// The backup listens for clients only once the primary is gone.
+#[test]
+fn a_backup_of_artemis_takes_over() {
+    if !wanted("clusters::a_backup_of_artemis_takes_over") {
+        return;
+    }
+    for fault in ["kill server leader at 3s for 10s", "kill server leader at 3s"] {
+        let bench = heavy_run("artemis", &["options.members=2", "rate=50"], fault);
+        nothing_acknowledged_is_lost(&bench);
+        assert_eq!(faults(&bench)[0].1, Some(1), "the primary is the first");
+        let connections = &bench.record["connections"];
+        assert!(connections["lost"].as_u64().unwrap() >= 4, "{connections}");
+        assert!(bench.count("acked") * 10 > bench.count("sent") * 9, "{}", bench.record["counts"]);
+    }
+    let three = heavy_run("artemis", &["options.members=3"], "kill server leader at 3s");
+    assert!(three.error().contains("a primary has one backup"), "{}", three.error());
 }
 
 #[test]

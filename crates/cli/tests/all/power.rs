@@ -69,6 +69,17 @@ fn wrote(bench: &Benched) -> (u64, u64) {
     (server["written_bytes"].as_u64().unwrap(), disk["flushes"].as_u64().unwrap())
 }
 
+/// Checks how many syncs the kernel told of, where it tells: one for each message, but for some at both ends of the
+/// window, or none.
+fn assert_traced(bench: &Benched, one_each: bool) {
+    let traced = &bench.record["deployment"]["syncs"];
+    let Some(syncs) = traced["count"].as_u64() else { return println!("left out: syncs cannot be traced here") };
+    let (acked, sent) = (bench.count("acked"), bench.count("sent"));
+    let due = if one_each { acked.saturating_sub(50)..=sent + 50 } else { 0..=5 };
+    assert!(due.contains(&syncs), "{acked} of {sent} acknowledged: {traced}");
+    assert!(traced["time_ns"].as_u64().is_none_or(|ns| (ns > 0) == (syncs > 0)), "{traced}");
+}
+
 /// Checks what is lost with a sync before the acknowledgement of every hundredth message.
 fn assert_lost_since_last_hundred(bench: &Benched) {
     let (acked, lost, sent) = (bench.count("acked"), bench.count("acked_lost"), bench.count("sent"));
@@ -101,7 +112,9 @@ fn what_is_lost_is_exactly_what_was_acknowledged_and_not_synced() {
             written >= acked * 1_024 && flushes >= acked,
             "{acked} acknowledged: {written} bytes, {flushes} flushes"
         );
+        assert_traced(&bench, true);
         let bench = cut(&place, Power::Disk, "'never'", cut_ms);
+        assert_traced(&bench, false);
         let (never, (_, flushes)) = (bench.count("acked"), wrote(&bench));
         assert!(flushes < never / 10, "{never} acknowledged without a sync: {flushes} flushes");
         assert_eq!(bench.count("acked_lost"), bench.count("acked"), "{}", bench.record["counts"]);
@@ -121,7 +134,9 @@ fn xfs_loses_what_was_acknowledged_and_not_synced() {
     let place = stored("");
     let bench = cut(&place, Power::Xfs, "'before'", 1_100);
     assert_eq!(bench.count("acked_lost"), 0, "{}", bench.record["counts"]);
+    assert_traced(&bench, true);
     let bench = cut(&place, Power::Xfs, "'never'", 1_100);
+    assert_traced(&bench, false);
     assert_eq!(bench.count("acked_lost"), bench.count("acked"), "{}", bench.record["counts"]);
     place.assert_swept();
 }

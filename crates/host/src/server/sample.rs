@@ -5,8 +5,9 @@ use super::accounts::{Accounts, CpuTime};
 use super::disk::DiskCounts;
 use super::processes::{self, Counters};
 use super::server_disk;
+use super::sync_trace::SyncTrace;
 use crate::clock;
-use pubmark_model::record::{DiskFigures, Usage};
+use pubmark_model::record::{DiskFigures, SyncFigures, Usage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::window_usage::{self, UsageReading, UsageReadings, WindowUsage};
 use pubmark_stats::median_whole;
@@ -37,6 +38,9 @@ pub struct ServerUsage {
     /// Writes of its disks, until the power of each was cut; `None` without one, and if the window had no known end.
     #[serde(default)]
     pub disk: Option<DiskFigures>,
+    /// Its syncs; `None` if they could not be traced, and if the window had no known end.
+    #[serde(default)]
+    pub syncs: Option<SyncFigures>,
     /// Time for which the processor limit kept it waiting, summed over processors, s.
     pub throttled_s: f64,
     /// Greatest delay with which one of the window's edges was read, ns.
@@ -72,6 +76,8 @@ pub struct SampledProcesses {
     pub disk: Option<PathBuf>,
     /// The process that serves its ledger, which is excluded.
     pub ledger: Option<i32>,
+    /// Its folder; `None` in a container, and of a server that pubmark did not start.
+    pub folder: Option<PathBuf>,
 }
 
 impl SampledProcesses {
@@ -133,6 +139,16 @@ fn disk_figures(began: &Disks, ended: &Disks) -> Option<DiskFigures> {
         flushes: sum.flushes + one.flushes,
         flush_ns: sum.flush_ns.zip(one.flush_ns).map(|(sum, one)| sum + one),
     })
+}
+
+/// Prepares a trace of the members' syncs; `None` if they cannot be traced.
+fn trace_of(watched: &[SampledProcesses]) -> Option<SyncTrace> {
+    let members: Option<Vec<(i32, PathBuf)>> =
+        watched.iter().map(|one| Some((one.root, one.folder.clone()?))).collect();
+    let watched = watched.to_vec();
+    // A server that is started again is a child of its first process, the keeper.
+    let all = move || watched.iter().map(|one| one.root).chain(processes_of(&watched)).collect();
+    SyncTrace::start(&members?, all)
 }
 
 struct Edge {
@@ -210,6 +226,7 @@ struct Seen {
     course: Vec<UsageReading>,
     memory: Memory,
     disk: Option<DiskFigures>,
+    syncs: Option<SyncFigures>,
     throttled_ns: Ns,
     late_ns: Ns,
 }
@@ -224,7 +241,7 @@ impl Seen {
         }
         let mut seen = self.memory.usage();
         seen.late_ns = self.late_ns;
-        seen.disk = self.disk;
+        (seen.disk, seen.syncs) = (self.disk, self.syncs);
         seen.throttled_s = self.throttled_ns as f64 / SECOND as f64;
         let usage = &mut seen.usage;
         usage.cpu_s = used.cpu_ns as f64 / SECOND as f64;
@@ -258,7 +275,10 @@ fn sample(
             thread::park_timeout(Duration::from_nanos(until.saturating_sub(clock::now())));
         }
     };
+    // The window would begin before a trace that is prepared late.
+    let trace = to_ns.and_then(|_| trace_of(watched)).filter(|_| clock::now() <= from_ns);
     wait(from_ns);
+    let trace = trace.map(SyncTrace::begin);
     let began = edge(watched);
     let mut memory = Memory::default();
     let to = to_ns.unwrap_or(Ns::MAX);
@@ -282,6 +302,7 @@ fn sample(
     }
     wait(to);
     let mut ended = edge(watched);
+    let syncs = trace.and_then(SyncTrace::finish);
     let killed = std::mem::take(&mut *departed.lock().unwrap_or_else(PoisonError::into_inner));
     for (pid, counters) in killed.counters {
         ended.counters.entry(pid).or_insert(counters);
@@ -306,6 +327,7 @@ fn sample(
         course,
         memory,
         disk: to_ns.and_then(|_| disk_figures(&began.disks, &ended.disks)),
+        syncs,
         throttled_ns: ended.throttled_ns.saturating_sub(began.throttled_ns),
         // A run may end before its window does.
         late_ns: (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to)),

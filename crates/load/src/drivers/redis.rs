@@ -10,7 +10,8 @@
 //! At QoS 1 topics are streams (`redis/streams.rs`).
 //!
 //! A client of a server with several members connects to a Sentinel, which names the primary, and then goes there. The
-//! answer to HELLO tells whom it has reached.
+//! answer to HELLO tells whom it has reached. A member of a Redis Cluster is asked for the client's stream: it names the
+//! member that has it.
 
 mod replies;
 mod streams;
@@ -63,6 +64,8 @@ enum State {
     Selecting,
     /// A Sentinel is asked for the primary.
     Locating,
+    /// A member of a Redis Cluster is asked for the client's stream.
+    Placing,
     Connected,
 }
 
@@ -222,6 +225,7 @@ impl Session for Redis {
                 _ if matches!(self.state, State::Greeting) => {
                     return Err(foreign("the Redis protocol", rest, "that does not answer HELLO"));
                 }
+                Item::Integer(_) if matches!(self.state, State::Placing) => self.connected(heard),
                 Item::Integer(_) if self.removes => heard(SessionEvent::Acknowledged(0)),
                 // The answer to PUBLISH: the number of receivers. To RPUSH: the length of the list.
                 Item::Integer(_) => self.replies.count(),
@@ -377,19 +381,24 @@ impl Redis {
             }
             None
         };
-        if self.in_cluster && find(b"mode").is_some_and(|mode| mode == "sentinel") {
+        let mode = find(b"mode").filter(|_| self.in_cluster).unwrap_or_default();
+        if mode == "sentinel" {
             put_command(out, &[b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", PRIMARY]);
             self.state = State::Locating;
             return Ok(());
         }
-        if let Some(role) = find(b"role").filter(|role| self.in_cluster && role != "master") {
+        if let Some(role) = find(b"role").filter(|role| self.in_cluster && mode != "cluster" && role != "master") {
             return Err(SessionError::Busy(format!("the Sentinels name a member that is a {role}")));
         }
         if let (Some(server), Some(version)) = (find(b"server"), find(b"version")) {
             heard(SessionEvent::Server(&format!("{server} {version}")));
         }
-        match settings.database {
-            0 => self.connected(heard),
+        match (settings.database, &self.stream) {
+            (_, Some(stream)) if mode == "cluster" => {
+                stream.locate(out);
+                self.state = State::Placing;
+            }
+            (0, _) => self.connected(heard),
             _ => {
                 if self.in_cluster {
                     settings.select(out);
@@ -444,6 +453,10 @@ impl Redis {
         }
         let said = format!("the server says '{text}'");
         match code {
+            "MOVED" => Err(text.rsplit(' ').next().and_then(|to| to.rsplit_once(':')).map_or_else(
+                || SessionError::Busy(said),
+                |(host, port)| elsewhere(host, port),
+            )),
             // A client without permission to ask for the version may still publish and
             // subscribe.
             "NOPERM" if matches!(self.state, State::Asking) && text.contains("'info") => Ok(()),
@@ -464,11 +477,15 @@ impl Redis {
 fn located(item: Item<'_>) -> SessionError {
     let mut parts = item.values().into_iter().flatten().filter_map(|part| part.text()).map(String::from_utf8_lossy);
     if let (Some(host), Some(port)) = (parts.next(), parts.next()) {
-        let host = if host.contains(':') { format!("[{host}]") } else { host.into_owned() };
-        return SessionError::Elsewhere(format!("{host}:{port}"));
+        return elsewhere(&host, &port);
     }
     let said = if let Item::Error(text) = item { String::from_utf8_lossy(text) } else { "nothing".into() };
     SessionError::Busy(format!("a Sentinel names no primary: '{said}'"))
+}
+
+/// Makes the error that names another member.
+fn elsewhere(host: &str, port: &str) -> SessionError {
+    SessionError::Elsewhere(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }
 
 /// Finds name and version among the lines of INFO. Valkey also gives Redis's version.

@@ -4,7 +4,7 @@
 use super::row::{Figure, FigureDescription, Percentile, Scope, Source, Unit};
 use crate::figure_group::FigureGroup;
 use crate::protocol::{ClientProcessors, RuntimeFigures};
-use crate::record::{DiskFigures, Rates, RunRecord, Usage};
+use crate::record::{DiskFigures, Rates, RunRecord, SyncFigures, Usage};
 use crate::times::TIMES;
 
 const LOWER: Option<&str> = Some("lower");
@@ -221,6 +221,10 @@ fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
 
 fn server(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
     run.server.as_ref().map(of)
+}
+
+fn syncs(run: &RunRecord) -> Option<SyncFigures> {
+    run.deployment.as_ref()?.syncs
 }
 
 fn disk(run: &RunRecord) -> Option<DiskFigures> {
@@ -578,6 +582,14 @@ numbers! {
         number(|run| each_sent(run, run.server.as_ref()?.written_bytes?)),
         step |run| PAGE / run.counts.sent.max(1) as f64,
         "the same, per sent message";
+    /// Syncs of files that the server waited for.
+    SERVER_SYNCS = "server_syncs" [] Server Cost Count LOWER, "server, syncs",
+        number(|run| count(syncs(run)?.count)),
+        "syncs of files by the server: fsync, fdatasync, msync, and writes that sync; as root, on ext4, xfs and btrfs, not in a container";
+    /// Time that threads of the server spent in syncs, ns.
+    SERVER_SYNC_TIME = "server_sync_time_ns" ["server_sync_time"] Server Cost Ns LOWER, "server, time in syncs",
+        number(|run| count(syncs(run)?.time_ns?)), step |_| 1e3,
+        "time that its threads spent in these syncs; on ext4";
     /// Write requests to the disk whose power is cut.
     DISK_WRITES = "disk_writes" [] Server Cost Count LOWER, "writes of the disk",
         number(|run| count(disk(run)?.writes?)),

@@ -76,9 +76,9 @@ fn can_follow(system: &System, options: &Options, members: u32) -> Result<(), Di
                 "set a smaller quorum",
             );
         }
-        if options.number(RESP) == 2 {
-            return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");
-        }
+    }
+    if members > 1 && options.number(RESP) == 2 {
+        return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");
     }
     Ok(())
 }

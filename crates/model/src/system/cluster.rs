@@ -5,7 +5,7 @@ use crate::cluster::{ClusterProbe, ClusterSpec};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Table, flag};
 
-const CLUSTER: [&str; 5] = ["name", "replicas", "beside", "discovery", "cut_links"];
+const CLUSTER: [&str; 6] = ["name", "replicas", "beside", "discovery", "standby_log", "cut_links"];
 const PROBE: [&str; 5] = ["http", "command", "path", "is", "count"];
 
 impl Deployment {
@@ -18,6 +18,7 @@ impl Deployment {
                 "replicas" => cluster.replicas = plain(entry, errors),
                 "beside" => cluster.beside = self.list(entry, errors),
                 "discovery" => cluster.discovery = self.text(entry, errors),
+                "standby_log" => cluster.standby_log = plain(entry, errors),
                 "cut_links" => cluster.cut_links = table.words("cut_links", flag, errors).contains(&true),
                 _ => errors.push(entry.unknown("[cluster]", CLUSTER)),
             }

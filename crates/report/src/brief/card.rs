@@ -124,15 +124,16 @@ fn with_server(result: &CellResult, all: Figure, server: Figure) -> Vec<(String,
     [own, all].into_iter().flatten().collect()
 }
 
-/// Returns what the server wrote to storage for a message; nothing if it wrote nothing.
+/// Returns what the server wrote to storage for a message, and its syncs; nothing if it wrote nothing.
 fn written(result: &CellResult) -> Vec<(String, bool)> {
     let column = Figure::SERVER_WRITTEN_PER_MESSAGE;
-    let wrote = result.figures.get(column).is_some_and(|estimate| estimate.value > 0.0);
-    figure(result, "server", column)
-        .filter(|_| wrote)
-        .map(|(text, mark)| (format!("{text} per message"), mark))
-        .into_iter()
-        .collect()
+    if result.figures.get(column).is_none_or(|estimate| estimate.value <= 0.0) {
+        return Vec::new();
+    }
+    let with = |(text, mark): (String, bool), after: &str| (format!("{text} {after}"), mark);
+    let bytes = figure(result, "server", column).map(|found| with(found, "per message"));
+    let syncs = figure(result, "", Figure::SERVER_SYNCS).map(|found| with(found, "syncs"));
+    bytes.into_iter().chain(syncs).collect()
 }
 
 /// Returns a distribution in rows of equal factors: from, to, the share of messages, and

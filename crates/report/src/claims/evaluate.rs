@@ -548,11 +548,20 @@ impl<'a> Evaluation<'a> {
             .ok_or_else(|| Gap::untested(format!("the capacity of {} was not searched", label_of(at))))
     }
 
-    /// A system with its figure, for a sentence.
+    /// A system with its figure, for a sentence. Runs that other users of the machine disturbed decide comparisons,
+    /// although their figures are unreliable.
     fn shown(&self, figure: Figure, system: &str, cell: usize) -> String {
+        let (dimension, scale) = Dimension::of_figure(figure);
+        let in_words = |found: &Amount| format!("{system} {}", amount(found, dimension));
         match self.reading(figure, cell) {
-            Ok(found) => format!("{system} {}", amount(&found, Dimension::of_figure(figure).0)),
-            Err(_) => format!("{system} unknown"),
+            Ok(found) => in_words(&found),
+            Err(_) => match self.cell(cell).figures.comparable(figure) {
+                [] => format!("{system} unknown"),
+                values => {
+                    let found = Amount::Runs { values: values.to_vec(), ends: Ends::default() };
+                    format!("{}, {UNRELIABLE}", in_words(&found.scaled(scale)))
+                }
+            },
         }
     }
 }

@@ -103,6 +103,8 @@ server_rss_bytes_max,server_rss_bytes_max_lo,server_rss_bytes_max_hi,\
 server_uss_bytes_median,server_uss_bytes_median_lo,server_uss_bytes_median_hi,\
 server_written_bytes,server_written_bytes_lo,server_written_bytes_hi,\
 server_written_bytes_per_message,server_written_bytes_per_message_lo,server_written_bytes_per_message_hi,\
+server_syncs,server_syncs_lo,server_syncs_hi,\
+server_sync_time_ns,server_sync_time_ns_lo,server_sync_time_ns_hi,\
 disk_writes,disk_writes_lo,disk_writes_hi,\
 disk_flushes,disk_flushes_lo,disk_flushes_hi,\
 disk_flush_time_ns,disk_flush_time_ns_lo,disk_flush_time_ns_hi,\

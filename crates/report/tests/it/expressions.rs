@@ -1,6 +1,6 @@
 //! Claims as expressions: each kind comes out right by records with known answers.
 
-use crate::lab::{Lab, fail, latency, spoil_for, usage};
+use crate::lab::{Lab, fail, latency, overload, spoil_for, usage};
 use pubmark_model::record::{FigureGroup, Reason};
 use pubmark_report::{ClaimOutcome, ClaimResult};
 use pubmark_stats::Random;
@@ -92,6 +92,17 @@ fn line(alpha: (f64, f64), beta: (f64, f64)) -> impl Fn(&str, u64) -> f64 {
         let (base, each) = if system == "alpha" { alpha } else { beta };
         base + each * payload as f64
     }
+}
+
+#[test]
+fn a_value_that_decides_an_order_is_shown_even_if_it_is_unreliable() {
+    let mut lab = played(SYSTEMS, &claim("p50: alpha < gamma"), 6, 0.01, 1, &fixed(100e3, 200e3, 300e3));
+    lab.records.runs.iter_mut().filter(|run| run.system == "gamma").for_each(overload);
+    let found = only(&lab);
+    assert_eq!(found.outcome, ClaimOutcome::Holds, "gamma takes at least that long");
+    let evidence = found.evidence();
+    assert!(evidence.contains("gamma 30") && evidence.contains("6 runs), unreliable"), "{evidence}");
+    assert!(!evidence.contains("unknown"), "{evidence}");
 }
 
 #[test]

@@ -130,6 +130,12 @@ impl RedisStream {
         self.confirms.unacknowledged()
     }
 
+    /// Asks a member of a Redis Cluster whether it has the stream: the answer is a number, or an error that names the
+    /// member that has it.
+    pub fn locate(&self, out: &mut Vec<u8>) {
+        put_command(out, &[b"EXISTS", self.key.as_bytes()]);
+    }
+
     /// Makes stream and group; reading follows.
     pub fn subscribe(&mut self, out: &mut Vec<u8>) {
         put_command(out, &[b"XGROUP", b"CREATE", self.key.as_bytes(), self.group.as_bytes(), OWN, b"MKSTREAM"]);
@@ -323,10 +329,10 @@ fn read_entries(values: Values<'_>, three: bool) -> impl Iterator<Item = (&[u8],
     )
 }
 
-/// True if an error says that the server is not the primary, or not yet.
+/// True if an error says that the server is not the primary of the stream, or not yet.
 fn has_moved(text: &[u8]) -> bool {
     let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
-    matches!(code, b"READONLY" | b"UNBLOCKED" | b"MASTERDOWN" | b"LOADING")
+    matches!(code, b"READONLY" | b"UNBLOCKED" | b"MASTERDOWN" | b"LOADING" | b"MOVED" | b"CLUSTERDOWN" | b"TRYAGAIN")
 }
 
 /// Makes the error for one that ends a subscription.
@@ -334,7 +340,8 @@ fn ended(text: &[u8]) -> SessionError {
     let text = String::from_utf8_lossy(text);
     let said = format!("the server ends the subscription: '{text}'");
     match text.split(' ').next().unwrap_or_default() {
-        "NOGROUP" | "LOADING" | "UNBLOCKED" | "MASTERDOWN" | "READONLY" => SessionError::Busy(said),
+        _ if has_moved(text.as_bytes()) => SessionError::Busy(said),
+        "NOGROUP" => SessionError::Busy(said),
         "OOM" | "MISCONF" => SessionError::Limit(said),
         _ => SessionError::Denied(said),
     }

@@ -215,6 +215,39 @@ fn a_sentinel_names_the_primary_and_a_replica_is_left_again() {
 }
 
 #[test]
+fn a_member_of_a_redis_cluster_names_the_one_that_has_the_stream() {
+    let settings = at_qos_1(&[]);
+    let asked = |role| {
+        let mut talk = Conversation::<Redis>::new(&settings, spec(role, "t"));
+        talk.session.at("127.0.0.1:1");
+        talk.said();
+        // Replicas say who has a stream as well.
+        talk.say(&hello_of("cluster", Some("replica"))).unwrap();
+        assert_eq!(commands(&mut talk), ["EXISTS t"]);
+        talk
+    };
+    for (answer, to) in [("127.0.0.1:6381", "127.0.0.1:6381"), ("fe80::1:6381", "[fe80::1]:6381")] {
+        let named = asked(Role::Publisher).say(format!("-MOVED 3999 {answer}\r\n").as_bytes());
+        assert_eq!(named, Err(SessionError::Elsewhere(to.into())));
+    }
+    let down = asked(Role::Publisher).say(b"-CLUSTERDOWN The cluster is down\r\n");
+    assert!(matches!(down, Err(SessionError::Busy(_))), "{down:?}");
+    let mut talk = asked(Role::Publisher);
+    assert_eq!(talk.heard().len(), 1, "the server's version");
+    talk.say(b":0\r\n").unwrap();
+    assert_eq!(talk.heard().last(), Some(&HeardEvent::Connected));
+    assert!(talk.publish(b"x", 8));
+    let moved = talk.say(b"-MOVED 3999 127.0.0.1:6381\r\n");
+    assert!(matches!(moved, Err(SessionError::Busy(_))), "{moved:?}");
+    assert_eq!(talk.session.unacknowledged(), 1, "it is sent again");
+    let mut talk = asked(Role::Subscriber);
+    talk.say(b":1\r\n").unwrap();
+    talk.subscribe();
+    let moved = talk.say(b"-MOVED 3999 127.0.0.1:6381\r\n");
+    assert!(matches!(moved, Err(SessionError::Busy(_))), "a blocked client of a member that lost its part: {moved:?}");
+}
+
+#[test]
 fn replicas_acknowledge_what_was_sent_before_they_were_asked() {
     let settings = at_qos_1(&[("wait_replicas", "2")]);
     let mut talk = connected(&settings, spec(Role::Publisher, "t"));
