@@ -64,11 +64,25 @@ pub struct DeployPlan {
     pub login: Option<(String, String)>,
     /// Its members on this host: one, unless it is a cluster.
     pub members: Vec<MemberPlan>,
+    /// All its members, by number, if some are on other hosts; otherwise empty.
+    #[serde(default)]
+    pub everywhere: Vec<MemberSeat>,
+}
+
+/// The place of a server's member, as the other members reach it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemberSeat {
+    /// Address at which it listens.
+    pub address: String,
+    /// Its ports, by name.
+    pub ports: Vec<(String, u16)>,
 }
 
 /// A member of a server that is to be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberPlan {
+    /// Its number over all hosts, from 1.
+    pub number: u32,
     /// Name of the member, unique over all hosts.
     pub name: String,
     /// Address at which it listens.
@@ -80,6 +94,8 @@ pub struct MemberPlan {
 /// A member of a server that runs on this host, with its process, its ports and its own
 /// folder below the run's.
 pub struct Member {
+    /// Its number over all hosts, from 1.
+    number: u32,
     /// Its name.
     name: String,
     server: Server,
@@ -298,11 +314,11 @@ impl Deployed {
         let Some(place) = started.members.iter().position(|known| known.name == member) else {
             return Err(format!("no `{member}` was started here").into());
         };
-        started.silent.retain(|number| *number != place as u32 + 1);
-        if matches!(order, KeeperOrder::Stop | KeeperOrder::Kill | KeeperOrder::CutPower | KeeperOrder::Terminate) {
-            started.silent.push(place as u32 + 1);
-        }
         let ordered = &mut started.members[place];
+        started.silent.retain(|number| *number != ordered.number);
+        if matches!(order, KeeperOrder::Stop | KeeperOrder::Kill | KeeperOrder::CutPower | KeeperOrder::Terminate) {
+            started.silent.push(ordered.number);
+        }
         if matches!(order, KeeperOrder::Kill | KeeperOrder::CutPower | KeeperOrder::Terminate) {
             started.sampler.iter().for_each(Sampler::before_kill);
             started.looker.iter().for_each(SnapshotTrigger::look);
@@ -351,10 +367,10 @@ impl Deployed {
     pub fn has_joined(&self) -> bool {
         let Deployed::Started(started) = self else { return false };
         let Some(cluster) = &started.cluster else { return true };
-        (0..started.members.len()).all(|member| cluster.joined(member).is_ok())
+        started.members.iter().all(|member| cluster.joined(member.number).is_ok())
     }
 
-    /// Returns the number of the member that leads, from 1, which is asked now of those that run.
+    /// Returns the number of the member that leads, from 1, which is asked now of those that run here.
     ///
     /// # Errors
     /// None of them names one.
@@ -478,19 +494,28 @@ impl Drop for Started {
 /// Waits until all members say that they have joined.
 fn await_joined(members: &[Member], cluster: &Cluster, within_ns: Ns, interrupt: &AtomicBool) -> Result<(), HostError> {
     let deadline = Instant::now() + Duration::from_nanos(within_ns);
-    for (index, member) in members.iter().enumerate() {
-        while let Err(why) = cluster.joined(index) {
+    for member in members {
+        while let Err(why) = cluster.joined(member.number) {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(HostError::Interrupted);
             }
             if Instant::now() >= deadline {
-                let missing = format!("member {} did not join ({why})", index + 1);
+                let missing = format!("member {} did not join ({why})", member.number);
                 return Err(member.server.not_ready(missing, within_ns));
             }
             thread::park_timeout(JOINING);
         }
     }
     Ok(())
+}
+
+/// Reserves the ports of so many members of a server, until this process ends. Returns those of each, by name.
+///
+/// # Errors
+/// If the system has no server, or too few ports are free.
+pub fn reserve_ports(system: &System, members: u32) -> Result<Vec<Vec<(String, u16)>>, HostError> {
+    let spec = system.server.as_ref().ok_or_else(|| format!("{} has no server", system.name))?;
+    (0..members).map(|_| Ok(Server::settled(spec, Places::default(), Path::new(""))?.ports)).collect()
 }
 
 /// Starts each member in a folder of its name. Each member's keeper removes the folder of the run:
@@ -511,17 +536,25 @@ fn start_members(
         0 => machine::usable_cpus().len() as u32,
         bound => bound as u32,
     };
+    let seat = |number: u32| plan.everywhere.get((number as usize).saturating_sub(1));
+    let address = |index: usize| mesh.map_or_else(|| plan.members[index].address.clone(), |mesh| mesh.address(index));
+    let all = plan.members.len();
+    let scattered = !plan.everywhere.is_empty();
     let place = |(index, member): (usize, &MemberPlan)| {
         let places = Places {
-            member: index as u32 + 1,
+            member: member.number,
             program: here.program.display().to_string(),
             cache: cache_folder(system).display().to_string(),
             here: system.here.clone(),
             cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
             memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
             durable: plan.durable,
-            address: mesh.map_or_else(|| member.address.clone(), |mesh| mesh.address(index)),
-            addresses: mesh.map_or_else(Vec::new, |mesh| (0..plan.members.len()).map(|at| mesh.address(at)).collect()),
+            address: address(index),
+            addresses: match scattered {
+                true => plan.everywhere.iter().map(|seat| seat.address.clone()).collect(),
+                false => mesh.map_or_else(Vec::new, |_| (0..all).map(address).collect()),
+            },
+            ports: seat(member.number).map_or_else(Vec::new, |seat| seat.ports.clone()),
             login: login.clone(),
             options: plan.options.clone(),
             ..Places::default()
@@ -529,11 +562,14 @@ fn start_members(
         Server::settled(spec, places, &here.scratch.join(&member.name))
     };
     let mut places = plan.members.iter().enumerate().map(place).collect::<Result<Vec<Places>, HostError>>()?;
-    if places.len() > 1 {
-        let ports: Vec<_> = places.iter().map(|places| places.ports.clone()).collect();
+    let ports: Vec<_> = match scattered {
+        true => plan.everywhere.iter().map(|seat| seat.ports.clone()).collect(),
+        false => places.iter().map(|places| places.ports.clone()).collect(),
+    };
+    if ports.len() > 1 {
         places.iter_mut().for_each(|places| places.members.clone_from(&ports));
     }
-    let cluster = spec.cluster.as_ref().filter(|_| places.len() > 1);
+    let cluster = spec.cluster.as_ref().filter(|_| ports.len() > 1);
     let cluster = cluster.map(|cluster| Cluster::new(cluster, &spec.environment, places.clone()));
     // Members trust each other: they have one authority.
     let address = plan.members.first().map_or("", |member| &member.address);
@@ -561,7 +597,8 @@ fn start_members(
     };
     let plans: Vec<StartPlan<'_>> = plan.members.iter().zip(places).map(start).collect();
     let servers = Server::start_all(&plans)?;
-    let member = |(plan, server): (&MemberPlan, Server)| Member { name: plan.name.clone(), server };
+    let member =
+        |(plan, server): (&MemberPlan, Server)| Member { number: plan.number, name: plan.name.clone(), server };
     Ok((plan.members.iter().zip(servers).map(member).collect(), cluster))
 }
 

@@ -134,6 +134,13 @@ requests! {
     } -> ();
     /// Replies how an agent ended.
     GetExitReason { /** Its number. */ agent: usize } -> Option<String>;
+    /// Reserves ports for members of a server there. Replies the ports of each, by name.
+    ReservePorts {
+        /// The system.
+        system: SystemFile,
+        /// Number of members.
+        members: u32,
+    } -> Vec<Vec<(String, u16)>>;
     /// Starts a server. Replies the endpoints for clients, as seen from there.
     Deploy { /** What is started, and how. */ plan: DeployPlan } -> ServerEndpoints, within LONG;
     /// Attaches to a running server.

@@ -3,7 +3,7 @@
 use crate::agent::{Agent, AgentCommand};
 use crate::clock;
 use crate::cut::NetworkCut;
-use crate::deployment::{Deployed, HostFolders};
+use crate::deployment::{self, Deployed, HostFolders};
 use crate::doctor;
 use crate::error::HostError;
 use crate::exchange::{ClockServer, ClockWatch, compare};
@@ -14,7 +14,7 @@ use crate::lines::{
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
     GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, HasFolder, HasJoined, Install,
     KeepAwake, KeepFolder, MachineSnapshot, MakeFolder, OpenLink, OrderResults, OrderServer, PutLink, RemoveLeftovers,
-    Request, RequestLine, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent,
+    Request, RequestLine, ReservePorts, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent,
     TakeServerEvents, TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::log;
@@ -292,6 +292,7 @@ answers!(
         Ok(())
     }),
     (GetExitReason, |GetExitReason { agent }, local, _| Ok(local.agents.get_mut(agent).map(Agent::exit_reason))),
+    (ReservePorts, |ReservePorts { system, members }, _, _| deployment::reserve_ports(&system.0, members)),
     (Deploy, |Deploy { plan }, local, interrupt| {
         let program = local.program();
         let (scratch, logs) = (local.scratch.path(), local.logs.as_path());

@@ -12,7 +12,7 @@ use crate::lines::{
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
     GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, HasFolder, HasJoined, Install,
     KeepAwake, KeepFolder, MachineSnapshot, MakeFolder, OpenLink, OrderResults, OrderServer, PutLink, RemoveLeftovers,
-    ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
+    ReservePorts, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
     TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::local::{Local, LocalRequest};
@@ -326,6 +326,11 @@ impl<'a> Host<'a> {
             Ok(None) => format!("host {} has no agent {agent}", self.spec.name),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// Reserves ports for so many members of a server there. Returns the ports of each, by name.
+    pub fn reserve_ports(&mut self, system: SystemFile, members: u32) -> Result<Vec<Vec<(String, u16)>>, HostError> {
+        self.ask(ReservePorts { system, members })
     }
 
     /// Starts a server. Returns the endpoints for clients.

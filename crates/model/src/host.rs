@@ -73,6 +73,8 @@ impl HostSpec {
 pub struct Placement {
     /// Host of the server.
     pub server: HostSpec,
+    /// Hosts of the other members of a cluster, which come in turn after the server's.
+    pub other_members: Vec<HostSpec>,
     /// Hosts of publishers and requesters, one or more.
     pub publishers: Vec<HostSpec>,
     /// Hosts of subscribers and repliers, one or more.
@@ -82,7 +84,12 @@ pub struct Placement {
 impl Default for Placement {
     fn default() -> Placement {
         let here = HostSpec::default();
-        Placement { server: here.clone(), publishers: vec![here.clone()], subscribers: vec![here] }
+        Placement {
+            server: here.clone(),
+            other_members: Vec::new(),
+            publishers: vec![here.clone()],
+            subscribers: vec![here],
+        }
     }
 }
 
@@ -90,14 +97,24 @@ impl Placement {
     /// Returns the placement with the server on this host.
     #[must_use]
     pub fn with_server(self, server: HostSpec) -> Placement {
-        Placement { server, ..self }
+        Placement { server, other_members: Vec::new(), ..self }
     }
 
     /// Returns its hosts, each once.
     pub fn hosts(&self) -> Vec<&HostSpec> {
         let mut known = HashSet::new();
-        let all = [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers);
+        let all = self.of_members().chain(&self.publishers).chain(&self.subscribers);
         all.filter(|host| known.insert(*host)).collect()
+    }
+
+    /// Returns the hosts of the server's members: the first, and so on, and then from the first again.
+    pub fn of_members(&self) -> impl Iterator<Item = &HostSpec> {
+        [&self.server].into_iter().chain(&self.other_members)
+    }
+
+    /// True if every member of the server is on this machine.
+    pub fn serves_here(&self) -> bool {
+        self.of_members().all(|host| host.reach.is_empty())
     }
 
     /// True if both sides of clients are on one host.

@@ -214,10 +214,11 @@ impl Hosts {
         Ok(())
     }
 
-    /// Assigns the parts of a run to hosts; `server` is false if the system has none. Both ends of
-    /// a stream are on one host if every host of clients may play both; shared streams then stay on
-    /// one host.
-    pub fn place(&self, server: bool, workload: &Workload, asked: Option<Ends>) -> Result<Placement, Diagnostic> {
+    /// Assigns the parts of a run to hosts. `members` is the number of the server's members, 0 without a server: they
+    /// spread over the hosts with the role `server`. Both ends of a stream are on one host if every host of clients may
+    /// play both; shared streams then stay on one host.
+    pub fn place(&self, members: u32, workload: &Workload, asked: Option<Ends>) -> Result<Placement, Diagnostic> {
+        let server = members > 0;
         if self.0.is_empty() {
             return match asked {
                 Some(ends @ (Ends::Apart | Ends::ServerApart)) => {
@@ -231,12 +232,13 @@ impl Hosts {
             Diagnostic::whole(format!("no host has the role `{duty}`")).help(format!("roles = [\"{duty}\"]"))
         };
         // A host with the role `server` comes before one that may do anything.
-        let named = self.0.iter().find(|host| host.roles.contains(&Duty::Server)).map(|host| &host.spec);
-        let seat = match named.or(self.that_may(Duty::Server).first().copied()) {
+        let mut named = self.0.iter().filter(|host| host.roles.contains(&Duty::Server)).map(|host| &host.spec);
+        let seat = match named.next().or(self.that_may(Duty::Server).first().copied()) {
             Some(seat) => seat.clone(),
             None if server => return Err(none(Duty::Server)),
             None => self.0[0].spec.clone(),
         };
+        let other_members = named.take(members.saturating_sub(1) as usize).cloned().collect();
         // Clients avoid the server's host if there is another host for them.
         let clients = |duty: Duty| {
             let all = self.that_may(duty);
@@ -285,7 +287,7 @@ impl Hosts {
             }
         }
         let all = |hosts: Vec<&HostSpec>| hosts.into_iter().cloned().collect();
-        Ok(Placement { server: seat, publishers: all(publishers), subscribers: all(subscribers) })
+        Ok(Placement { server: seat, other_members, publishers: all(publishers), subscribers: all(subscribers) })
     }
 }
 
@@ -334,7 +336,7 @@ mod tests {
     fn placed(hosts: &Hosts, server: bool, workload: &[(&str, &str)], asked: Option<Ends>) -> String {
         let workload = Workload::of(workload.iter().copied()).unwrap();
         let names = |all: &[HostSpec]| all.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
-        match hosts.place(server, &workload, asked) {
+        match hosts.place(u32::from(server), &workload, asked) {
             Ok(place) => {
                 format!("{} | {} | {}", place.server.name, names(&place.publishers), names(&place.subscribers))
             }
@@ -362,6 +364,24 @@ mod tests {
         assert_eq!(placed(&any, true, &pairs, None), "b | c d | c d");
         assert_eq!(placed(&any, false, &pairs, None), "b | b c d | b c d");
         assert_eq!(placed(&any, false, &pairs, Some(Ends::Apart)), "b | b d | c");
+    }
+
+    #[test]
+    fn members_take_turns_on_the_hosts_that_are_servers() {
+        let four = hosts(&format!(
+            "{}[hosts.e]\nreach = [\"ssh\", \"e\"]\naddress = \"10.0.0.4\"\nroles = [\"server\"]\n",
+            THREE.replace("\"10.0.0.2\"\n", "\"10.0.0.2\"\nroles = [\"server\"]\n")
+        ));
+        let workload = Workload::of([("pairs", "4")]).unwrap();
+        for (members, of_members) in [(0, "b"), (1, "b"), (2, "b c"), (3, "b c e"), (6, "b c e")] {
+            let place = four.place(members, &workload, None).unwrap();
+            let names: Vec<&str> = place.of_members().map(|host| host.name.as_str()).collect();
+            assert_eq!(names.join(" "), of_members, "{members}");
+            assert_eq!(place.publishers.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["d"]);
+        }
+        // Without the role, they stay together.
+        let any = hosts(&THREE.replace("roles = [\"server\"]\n", "")).place(3, &workload, None).unwrap();
+        assert!(any.other_members.is_empty());
     }
 
     #[test]

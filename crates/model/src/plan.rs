@@ -144,8 +144,15 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         MessagesAsked::of(study, &axes).iter().for_each(|asked| asked.shorten(&mut workload));
     }
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
+    let asked = settings.r#use.unwrap_or_default();
+    let (options, set_options) = match options(study, system, &axes, asked) {
+        // A skipped cell need not have the options of the others.
+        Err(_) if skip.is_some() || study.recorded => Default::default(),
+        options => options?,
+    };
     let mut lacks_hosts = None;
-    let placement = study.hosts.place(system.broker(), &workload, settings.placement);
+    let members = if system.broker() { members_of(&options) } else { 0 };
+    let placement = study.hosts.place(members, &workload, settings.placement);
     let placement = match placement {
         Err(_) if skip.is_some() => Placement::default(),
         // A study may have a part for users with a second machine.
@@ -160,12 +167,6 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     let placement = match watch.as_ref().and_then(|watch| watch.host.as_ref()) {
         Some(host) if skip.is_none() && !study.recorded => placement.with_server(study.hosts.named(host)?),
         _ => placement,
-    };
-    let asked = settings.r#use.unwrap_or_default();
-    let (options, set_options) = match options(study, system, &axes, asked) {
-        // A skipped cell need not have the options of the others.
-        Err(_) if skip.is_some() || study.recorded => Default::default(),
-        options => options?,
     };
     // Leaders move with the faults of members, and clients follow.
     workload.reconnect |= members_of(&options) > 1 && faults.on(Target::Server).next().is_some();
@@ -189,6 +190,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         power::can_cut_power((&faults, settings.power), system, &placement, &options)?;
         cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         cluster::can_part(&faults, system, (&options, workload.tls), &placement)?;
+        cluster::can_scatter(&placement, workload.tls)?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;
@@ -507,7 +509,7 @@ fn can_watch(watch: Option<&Watch>, system: &System, options: &Options) -> Resul
 
 /// Checks that a server can run for several runs if the study asks for that.
 fn can_stay(fresh: FreshServer, system: &System, placement: &Placement, options: &Options) -> Result<(), Diagnostic> {
-    let is_afar = !placement.server.reach.is_empty() && system.broker() && !options.contains_key("endpoint");
+    let is_afar = !placement.serves_here() && system.broker() && !options.contains_key("endpoint");
     match fresh {
         FreshServer::Cell if is_afar => Err(Diagnostic::whole(format!(
             "fresh = cell: servers on other hosts are started for each run, and {}'s is on {}",

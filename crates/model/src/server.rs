@@ -379,6 +379,18 @@ impl Places {
         self.addresses.get(index).map_or_else(|| self.value("address", None), |address| Ok(address.clone()))
     }
 
+    /// Returns the values of another member, by its number, as far as they are known.
+    #[must_use]
+    pub fn of_member(&self, number: u32) -> Places {
+        let place = (number as usize).saturating_sub(1);
+        Places {
+            member: number,
+            ports: self.members.get(place).cloned().unwrap_or_default(),
+            address: self.addresses.get(place).unwrap_or(&self.address).clone(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the names of the ports that a text uses.
     pub fn ports_in(text: &str) -> Vec<String> {
         let mut names = Vec::new();

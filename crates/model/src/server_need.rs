@@ -34,7 +34,7 @@ impl ServerNeed {
     /// none, it was already running, it is on another host, or parts of the run fail.
     pub fn of(cell: &Cell) -> Option<ServerNeed> {
         let is_started = cell.system.broker() && cell.options.text("endpoint").is_none();
-        let is_here = cell.placement.server.reach.is_empty();
+        let is_here = cell.placement.serves_here() && cell.placement.other_members.is_empty();
         let fails = !cell.faults.is_empty() || cell.link.is_some_and(|link| link.mttf_ns.is_some());
         (is_started && is_here && !fails).then(|| ServerNeed {
             system: cell.system.name.clone(),

@@ -118,12 +118,16 @@ fn too_large(system: &System, cell: &Cell, survey: &HostSurvey) -> Option<String
         return None;
     }
     let started = cell.options.text("endpoint").is_none();
-    let server = started.then(|| survey.room(&cell.placement.server)).flatten();
-    server.and_then(|room| too_small_for_server(cell, &room)).or_else(|| too_few_ports(cell, survey))
+    let hosts = cell.placement.of_members().filter(|_| started).filter_map(|host| survey.room(host));
+    let there = cell.placement.of_members().count() as u64;
+    // The first hosts have the most members.
+    let members = u64::from(members_of(&cell.options)).div_ceil(there);
+    let server = hosts.into_iter().find_map(|room| too_small_for_server(cell, members, &room));
+    server.or_else(|| too_few_ports(cell, survey))
 }
 
-/// Returns why a host is too small for the server that is started there.
-fn too_small_for_server(cell: &Cell, room: &HostResources) -> Option<String> {
+/// Returns why a host is too small for so many members of the server that are started there.
+fn too_small_for_server(cell: &Cell, members: u64, room: &HostResources) -> Option<String> {
     let HostResources { whose, files, cpus, memory_bytes, .. } = room;
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
     let connections = publishers + subscribers;
@@ -142,7 +146,6 @@ fn too_small_for_server(cell: &Cell, room: &HostResources) -> Option<String> {
     if let Some(asked) = cell.limits.cpus.filter(|asked| asked > cpus) {
         return Some(format!("{asked} processors for the server are more than the {cpus} of {whose}"));
     }
-    let members = u64::from(members_of(&cell.options));
     let (asked, there) = (cell.limits.memory_bytes?.saturating_mul(members), (*memory_bytes)?);
     (asked > there).then(|| {
         let (asked, there) = (format_size(asked), format_size(there));

@@ -156,7 +156,8 @@ impl HostSurvey {
 /// Returns the part that a host plays in a cell.
 fn part(spec: &HostSpec, cell: &Cell) -> Option<Part> {
     let (placement, system) = (&cell.placement, &cell.system);
-    let serves = system.broker() && placement.server == *spec && cell.options.text("endpoint").is_none();
+    let is_of_member = placement.of_members().any(|host| host == spec);
+    let serves = system.broker() && is_of_member && cell.options.text("endpoint").is_none();
     let deployment = serves.then(|| cell.options.text("deployment").unwrap_or(NATIVE).to_owned());
     let plays = placement.publishers.contains(spec) || placement.subscribers.contains(spec);
     (deployment.is_some() || plays).then(|| Part { system: system.clone(), deployment, plays })

@@ -193,19 +193,17 @@ fn placed(placement: &Placement) -> String {
         return String::new();
     }
     let names = |hosts: &[HostSpec]| hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
-    let Placement { server, publishers, subscribers } = placement;
+    let Placement { publishers, subscribers, .. } = placement;
+    let server = placement.of_members().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     match (publishers == subscribers, publishers.len()) {
         (false, _) => {
             format!(
-                "  (server on {}, publishers on {}, subscribers on {})",
-                server.name,
+                "  (server on {server}, publishers on {}, subscribers on {})",
                 names(publishers),
                 names(subscribers)
             )
         }
-        (true, 1) => format!("  (server on {}, clients on {})", server.name, names(publishers)),
-        (true, _) => {
-            format!("  (server on {}, clients on {}, both ends of a stream on one)", server.name, names(publishers))
-        }
+        (true, 1) => format!("  (server on {server}, clients on {})", names(publishers)),
+        (true, _) => format!("  (server on {server}, clients on {}, both ends of a stream on one)", names(publishers)),
     }
 }

@@ -7,6 +7,7 @@ mod linked;
 mod login;
 mod lossy;
 mod many;
+mod members;
 mod preflight;
 mod silent;
 mod wills;

@@ -24,7 +24,7 @@ pub struct Cluster {
     spec: ClusterSpec,
     /// Environment of the server, which its commands get too.
     environment: Vec<(String, String)>,
-    /// Values of placeholders, member by member.
+    /// Values of placeholders of each member that is here.
     members: Vec<Places>,
 }
 
@@ -54,9 +54,9 @@ impl Cluster {
         Cluster { spec: spec.clone(), environment: environment.to_vec(), members }
     }
 
-    /// Checks that a member has joined, by its place. An error describes the answer.
-    pub fn joined(&self, member: usize) -> Result<(), String> {
-        let places = self.members.get(member).ok_or("no such member")?;
+    /// Checks that a member that is here has joined, by its number. An error describes the answer.
+    pub fn joined(&self, number: u32) -> Result<(), String> {
+        let places = self.members.iter().find(|places| places.member == number).ok_or("no such member")?;
         self.spec.joined.iter().try_for_each(|probe| self.holds(probe, places)).map_err(|error| error.to_string())
     }
 
@@ -66,13 +66,12 @@ impl Cluster {
     /// No member names one. The text quotes the last answer.
     pub fn leader(&self, silent: &[u32]) -> Result<u32, String> {
         let probe = self.spec.leader.as_ref().ok_or("its file has no [cluster.leader]")?;
-        let names: Result<Vec<String>, _> = self.members.iter().map(|places| places.fill(&self.spec.name)).collect();
+        let first = self.members.first().ok_or("no member is here")?;
+        let names: Result<Vec<String>, _> =
+            (1..=first.members.len() as u32).map(|number| first.of_member(number).fill(&self.spec.name)).collect();
         let names = names.map_err(|error| error.to_string())?;
         let mut why = "no member can be asked".to_owned();
-        for (index, places) in self.members.iter().enumerate() {
-            if silent.contains(&(index as u32 + 1)) {
-                continue;
-            }
+        for places in self.members.iter().filter(|places| !silent.contains(&places.member)) {
             match self.ask(probe, places) {
                 Ok((what, values)) => match most_named(&names, &values) {
                     Some(place) => return Ok(place as u32 + 1),
@@ -133,7 +132,7 @@ mod tests {
             name: "n{member}".into(),
             ..ClusterSpec::default()
         };
-        let place = |member| Places { member, ..Places::default() };
+        let place = |member| Places { member, members: vec![Vec::new(); 3], ..Places::default() };
         Cluster::new(&spec, &[("MINE".into(), "n{member}".into())], (1..=3).map(place).collect())
     }
 
@@ -145,10 +144,10 @@ mod tests {
     #[test]
     fn members_join_and_lead_as_their_answers_say() {
         let all = cluster(says("echo $MINE; echo $MINE", "2", "n{member}"), says("echo n2; echo n3; echo n3", "", ""));
-        assert_eq!((all.joined(0), all.joined(2)), (Ok(()), Ok(())));
+        assert_eq!((all.joined(1), all.joined(3)), (Ok(()), Ok(())));
         assert_eq!(all.leader(&[]), Ok(3));
         let one = cluster(says("echo $MINE", "2", ""), says("test $MINE = n2 && echo n1", "", ""));
-        let why = one.joined(1).unwrap_err();
+        let why = one.joined(2).unwrap_err();
         assert!(why.contains("says `n2`, not `2 of them`"), "{why}");
         assert_eq!(one.leader(&[]), Ok(1), "the second was asked because the first failed");
         let why = one.leader(&[2]).unwrap_err();

@@ -128,10 +128,19 @@ pub fn can_part(
         if encrypted {
             return refuse("members with networks of their own have no certificates", "leave `tls` out");
         }
-        if !placement.local() {
+        if !placement.local() || !placement.other_members.is_empty() {
             let why = "members with networks of their own are reached from this machine only";
             return refuse(why, "let server and clients run on this machine");
         }
         Ok(())
     })
+}
+
+/// Checks that members on several hosts can be reached in the way that the run asks for.
+pub fn can_scatter(placement: &Placement, encrypted: bool) -> Result<(), Diagnostic> {
+    if placement.other_members.is_empty() || !encrypted {
+        return Ok(());
+    }
+    Err(Diagnostic::whole("tls: members on several hosts have no certificates of one authority")
+        .help("leave `tls` out, or give one host the role `server`"))
 }

@@ -27,7 +27,7 @@ pub fn can_cut_power(
         let why = format!("`{fault}` cannot be done to a ledger, which has no size");
         return Err(Diagnostic::whole(why).help("leave `power` out, or leave that fault out"));
     }
-    if !placement.server.reach.is_empty() {
+    if !placement.serves_here() {
         let why = "its server is on another host, whose disks are not pubmark's";
         return refuse(why, "run pubmark on that host, or use `kill server at … for …`");
     }

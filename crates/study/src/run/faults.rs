@@ -51,6 +51,28 @@ pub struct FaultTargets<'a, 'b> {
     pub link: Option<usize>,
 }
 
+impl FaultTargets<'_, '_> {
+    /// Returns the hosts of the server's members, each once.
+    fn of_members(&self) -> Vec<usize> {
+        let mut hosts: Vec<usize> = self.members.iter().map(|member| member.host).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+
+    /// Returns the number of the member that leads, as the first host says whose members know.
+    fn leader(&mut self) -> Result<u32, String> {
+        let mut why = "the server has no members".to_owned();
+        for host in self.of_members() {
+            match self.hosts[host].leader() {
+                Ok(number) => return Ok(number),
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(why)
+    }
+}
+
 /// An order to a member's keeper: the start or the end of a fault.
 struct Awaited {
     member: String,
@@ -270,9 +292,8 @@ impl Faults {
             }
             Some(Members::Leader) => {
                 let deadline = clock::now() + LEADER;
-                let first = reach.members.first().ok_or_else(|| failed("the server has no members"))?.host;
                 loop {
-                    match reach.hosts[first].leader() {
+                    match reach.leader() {
                         Ok(number) => break number,
                         Err(why) if clock::now() >= deadline => {
                             return Err(failed(format!("nobody says which member leads: {why}")));
@@ -295,9 +316,10 @@ impl Faults {
             return Ok(());
         }
         restart.look_ns = clock::now() + JOINING;
-        let host = reach.members.first().map_or(0, |member| member.host);
-        if !reach.hosts[host].has_joined()? {
-            return Ok(());
+        for host in reach.of_members() {
+            if !reach.hosts[host].has_joined()? {
+                return Ok(());
+            }
         }
         let fault = restart.fault;
         if let Some(next) = restart.waiting.pop_front() {
@@ -319,11 +341,8 @@ impl Faults {
         if self.awaited.is_empty() && self.returning.is_none() && self.restart.is_none() {
             return Ok(());
         }
-        let mut hosts: Vec<usize> = reach.members.iter().map(|member| member.host).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
         let (mut answers, mut listens) = (Vec::new(), true);
-        for host in hosts {
+        for host in reach.of_members() {
             let happened = reach.hosts[host].happened()?;
             answers.extend(happened.answers);
             listens &= happened.listens;

@@ -2,6 +2,7 @@
 
 use crate::credentials;
 use pubmark_model::cell::Cell;
+use pubmark_model::host::HostSpec;
 use pubmark_model::options::OptionValues;
 use pubmark_model::printable::hexadecimal;
 use pubmark_model::secret::Secrets;
@@ -27,8 +28,8 @@ pub fn of(cell: &Cell) -> Option<(String, String)> {
     let system = &cell.system;
     let starts = system.broker() && cell.options.text("endpoint").is_none() && system.agent.built_in();
     let takes = system.server.as_ref().is_some_and(|server| server.takes_login());
-    let address = cell.placement.server.address.parse::<IpAddr>();
-    let others_reach = !address.is_ok_and(|address| address.is_loopback());
+    let is_loopback = |host: &HostSpec| host.address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let others_reach = !cell.placement.of_members().all(is_loopback);
     let password = password().filter(|_| starts && takes && others_reach)?;
     Some((USER.to_owned(), password.to_owned()))
 }

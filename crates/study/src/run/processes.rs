@@ -1,5 +1,6 @@
 //! The processes of a run on its hosts. Carries out the orders of `Leader`.
 
+mod deploy;
 mod power;
 mod refusal;
 
@@ -20,16 +21,13 @@ use crate::live::{News, Phase};
 use crate::servers::ServerAtHand;
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
-use pubmark_host::deployment::{DeployPlan, MemberPlan};
 use pubmark_host::inbox::{Inbox, inbox};
-use pubmark_host::install::NATIVE;
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::{Facts, MachineSnapshot, ServerUsed, WatchSpan};
 use pubmark_host::reach::{Host, SharedRunSettings};
 use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
 use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
-use pubmark_model::cluster::members_of;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
@@ -49,9 +47,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Name of the only member of a server; several have a number behind it.
-const SERVER: &str = "server";
-
 /// Interval at which the wait for an agent checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -61,6 +56,8 @@ pub struct Processes<'a> {
     facts: Vec<Facts>,
     /// The server's host: that of its first member.
     server: usize,
+    /// Hosts of its members, in turn.
+    of_members: Vec<usize>,
     /// Members of a server that was started.
     members: Vec<PlacedMember>,
     /// Numbers of the hosts of the senders and of the receivers.
@@ -121,7 +118,8 @@ impl<'h> Processes<'h> {
         let placement = &cell.placement;
         let specs = placement.hosts();
         let number = |spec: &HostSpec| specs.iter().position(|known| *known == spec).unwrap_or(0);
-        let server = number(&placement.server);
+        let of_members: Vec<usize> = placement.of_members().map(number).collect();
+        let server = of_members[0];
         let sides =
             [&placement.publishers, &placement.subscribers].map(|side| side.iter().map(number).collect::<Vec<usize>>());
         let wanted = SharedRunSettings {
@@ -136,7 +134,7 @@ impl<'h> Processes<'h> {
             let on: &[usize] = match role {
                 "publishers" => &sides[0],
                 "subscribers" => &sides[1],
-                _ => &[server],
+                _ => &of_members,
             };
             for host in on {
                 let Facts { cpus, isolated, .. } = &facts[*host];
@@ -152,6 +150,7 @@ impl<'h> Processes<'h> {
             hosts,
             facts,
             server,
+            of_members,
             members: Vec::new(),
             sides,
             endpoints: None,
@@ -306,57 +305,6 @@ impl<'h> Processes<'h> {
             calibration: calibration_file::of_this_machine().filter(|_| !there),
             remarks: calibration_file::remark().into_iter().collect(),
         })
-    }
-
-    /// Ensures that there is a server, if the system is one.
-    fn deploy(
-        &mut self,
-        cell: &Cell,
-        system: &System,
-        place: Place,
-        context: &mut RunContext<'_>,
-    ) -> Result<(), RunError> {
-        if !system.broker() {
-            return Ok(());
-        }
-        let host = &mut self.hosts[self.server];
-        if let Some(endpoint) = cell.options.text("endpoint") {
-            host.attach(endpoint, cell.watch.as_ref().map(|watch| &watch.what))?;
-            self.endpoints = Some(ServerEndpoints::one(endpoint));
-            return Ok(());
-        }
-        let address = host.spec.address.clone();
-        let member = |name: String| {
-            let log = format!("run-{}-{name}.log", place.position);
-            MemberPlan { name, address: address.clone(), log }
-        };
-        let members: Vec<MemberPlan> = member_names(members_of(&cell.options)).into_iter().map(member).collect();
-        let seated = |member: &MemberPlan| PlacedMember { name: member.name.clone(), host: self.server };
-        self.members = members.iter().map(seated).collect();
-        if let Some(ServerAtHand { server, endpoints, served, position, .. }) = context.servers.take() {
-            host.adopt(server);
-            (self.endpoints, self.served) = (Some(endpoints), (served, position));
-            host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
-            return Ok(());
-        }
-        self.served = (0, place.position);
-        let login = login::of(cell);
-        let plan = DeployPlan {
-            system: host.bring(system)?,
-            deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
-            limits: cell.limits.on(&host.spec),
-            durable: cell.workload.durable,
-            own_disk: cell.faults.needs_disk().then_some(cell.power),
-            own_networks: cell.faults.cuts_members(),
-            tls: cell.workload.tls,
-            processors: cell.workload.pin.of_server().to_vec(),
-            options: cell.options.clone(),
-            login: login.clone(),
-            members,
-        };
-        self.endpoints = Some(host.deploy(plan)?.map(|endpoint| login::put_into(endpoint, login.as_ref())));
-        host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
-        Ok(())
     }
 
     /// Puts the cell's link, if it has one, between clients and server.
@@ -557,9 +505,16 @@ impl<'h> Processes<'h> {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(false));
     }
 
-    /// Returns the report of the server.
+    /// Returns the report of the server: of all its members.
     pub fn report(&mut self) -> Result<Option<ServerReport>, RunError> {
-        let mut report = self.hosts[self.server].report()?;
+        let mut report: Option<ServerReport> = None;
+        for host in &self.of_members {
+            let of_host = self.hosts[*host].report()?;
+            report = match (report, of_host) {
+                (Some(report), Some(of_host)) => Some(report.and(of_host)),
+                (report, of_host) => report.or(of_host),
+            };
+        }
         let started = report.as_mut().filter(|report| self.is_shared && report.deployment.attached.is_none());
         started.into_iter().for_each(|report| report.deployment.note_shared(self.served.0));
         Ok(report)
@@ -567,7 +522,8 @@ impl<'h> Processes<'h> {
 
     /// Returns why the server ended, if it has.
     pub fn server_exit(&mut self) -> Option<String> {
-        self.hosts[self.server].server_exit().map(|reason| self.secrets.hide(&reason))
+        let reason = self.of_members.iter().find_map(|host| self.hosts[*host].server_exit());
+        reason.map(|reason| self.secrets.hide(&reason))
     }
 
     /// Returns why the link's proxy ended, if it has.
@@ -588,14 +544,6 @@ impl<'h> Processes<'h> {
     pub fn end(&mut self) {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
         in_lanes(std::mem::take(&mut self.hosts), drop);
-    }
-}
-
-/// Returns the names of a server's members, and so of their folders and logs.
-fn member_names(members: u32) -> Vec<String> {
-    match members {
-        1 => vec![SERVER.to_owned()],
-        members => (1..=members).map(|number| format!("{SERVER}-{number}")).collect(),
     }
 }
 

@@ -33,7 +33,7 @@ impl Processes<'_> {
         if leader.has_begun() || !self.watch.is_due(clock::now()) {
             return Ok(());
         }
-        match self.hosts[self.server].server_limit() {
+        match self.of_members.iter().find_map(|host| self.hosts[*host].server_limit()) {
             None => Ok(()),
             Some(line) => Err(failed(format!(
                 "the server has reached a limit of its own, and the clients could not hear each other: its log says: {line}"
