@@ -118,11 +118,11 @@ fn too_large(system: &System, cell: &Cell, survey: &HostSurvey) -> Option<String
         return None;
     }
     let started = cell.options.text("endpoint").is_none();
-    let hosts = cell.placement.of_members().filter(|_| started).filter_map(|host| survey.room(host));
+    let mut hosts = cell.placement.of_members().filter(|_| started).filter_map(|host| survey.room(host));
     let there = cell.placement.of_members().count() as u64;
     // The first hosts have the most members.
     let members = u64::from(members_of(&cell.options)).div_ceil(there);
-    let server = hosts.into_iter().find_map(|room| too_small_for_server(cell, members, &room));
+    let server = hosts.find_map(|room| too_small_for_server(cell, members, &room));
     server.or_else(|| too_few_ports(cell, survey))
 }
 
