@@ -585,11 +585,11 @@ numbers! {
     /// Syncs of files that the server waited for.
     SERVER_SYNCS = "server_syncs" [] Server Cost Count LOWER, "server, syncs",
         number(|run| count(syncs(run)?.count)),
-        "syncs of files by the server: fsync, fdatasync, msync, and writes that sync; as root, on ext4, xfs and btrfs, not in a container";
+        "fsync, fdatasync, msync and syncing writes of the server; as root, on ext4, xfs and btrfs, without a container";
     /// Time that threads of the server spent in syncs, ns.
     SERVER_SYNC_TIME = "server_sync_time_ns" ["server_sync_time"] Server Cost Ns LOWER, "server, time in syncs",
         number(|run| count(syncs(run)?.time_ns?)), step |_| 1e3,
-        "time that its threads spent in these syncs; on ext4";
+        "time that its threads spent in them; on ext4";
     /// Write requests to the disk whose power is cut.
     DISK_WRITES = "disk_writes" [] Server Cost Count LOWER, "writes of the disk",
         number(|run| count(disk(run)?.writes?)),

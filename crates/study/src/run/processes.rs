@@ -30,7 +30,6 @@ use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::link::Side;
-use pubmark_model::options::OptionValues;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::Command;
