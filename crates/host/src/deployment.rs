@@ -297,7 +297,12 @@ impl Deployed {
         match self {
             Deployed::Started(started) => {
                 started.looker = Some(looker);
-                let watched = started.members.iter().map(|member| member.server.watched()).collect();
+                let is_cluster = started.cluster.is_some();
+                let of_member = |member: &Member| SampledProcesses {
+                    member: if is_cluster { member.number } else { 0 },
+                    ..member.server.watched()
+                };
+                let watched = started.members.iter().map(of_member).collect();
                 started.sampler = Some(Sampler::start(watched, from_ns, to_ns));
             }
             Deployed::External(external) => {
@@ -475,6 +480,7 @@ impl Deployed {
                     deployment.cgroup_memory_bytes_max = usage.cgroup_memory_bytes_max;
                     (deployment.disk, deployment.syncs) = (usage.disk, usage.syncs);
                     deployment.processes = usage.processes.iter().map(share).collect();
+                    deployment.members.clone_from(&usage.members);
                 }
                 let usage = usage.map(|usage| usage.usage);
                 let version = started.version.clone();

@@ -349,6 +349,9 @@ pub struct Deployment {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Its processes.
     pub processes: Vec<ServerProcess>,
+    /// What each of its members used in the window; empty with one member, and in records of versions without it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberFigures>,
     /// Writes of the disk whose power is cut, from the window's beginning until then, at most to the window's end;
     /// `None` without such a disk, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -436,6 +439,17 @@ pub struct ServerProcess {
     pub rss_bytes_median: u64,
     /// Median unique set size, bytes.
     pub uss_bytes_median: u64,
+}
+
+/// Usage of a server's member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemberFigures {
+    /// Its number, from 1.
+    pub number: u32,
+    /// CPU time over wall time.
+    pub cpu_cores: f64,
+    /// Median resident set size, bytes, while it ran.
+    pub rss_bytes_median: u64,
 }
 
 /// Connection figures of the clients.

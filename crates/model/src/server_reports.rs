@@ -25,6 +25,8 @@ impl ServerReport {
     #[must_use]
     pub fn and(self, other: ServerReport) -> ServerReport {
         let (one, two) = (self.deployment, other.deployment);
+        let mut members = [one.members, two.members].concat();
+        members.sort_by_key(|member| member.number);
         let deployment = Deployment {
             oom_kills: one.oom_kills + two.oom_kills,
             out_of_memory: one.out_of_memory.or(two.out_of_memory),
@@ -33,6 +35,7 @@ impl ServerReport {
             // They need not have been the largest at the same time.
             cgroup_memory_bytes_max: both(one.cgroup_memory_bytes_max, two.cgroup_memory_bytes_max),
             processes: [one.processes, two.processes].concat(),
+            members,
             syncs: one.syncs.zip(two.syncs).map(|(one, two)| SyncFigures {
                 count: one.count + two.count,
                 time_ns: both(one.time_ns, two.time_ns),

@@ -23,7 +23,7 @@ use crate::recovery_capacity;
 use crate::report::Report;
 use crate::text::{NONE, clean};
 use crate::words::UNRELIABLE;
-use crate::{catch_up, last_will};
+use crate::{catch_up, last_will, members};
 use pubmark_model::figure::Figure;
 use serde_json::Value;
 
@@ -62,9 +62,9 @@ pub(crate) fn document(report: &Report, rows: Rows) -> Document {
         Some(_) => found.collect(),
         None => {
             let arms = report.arms().and_then(|arms| arms.table()).into_iter();
-            let waits =
-                [recovery::table(report), catch_up::table(report), last_will::table(report)].into_iter().flatten();
-            arms.chain(tables).chain(waits).chain(knee::tables(report)).chain(found).collect()
+            let waits = [recovery::table(report), catch_up::table(report), last_will::table(report)];
+            let beside = waits.into_iter().chain([members::table(report)]).flatten();
+            arms.chain(tables).chain(beside).chain(knee::tables(report)).chain(found).collect()
         }
     };
     let tables = tables.into_iter().chain(headroom::table(report)).collect();

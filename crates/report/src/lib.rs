@@ -47,6 +47,7 @@ mod layout;
 mod light_records;
 mod long_output;
 mod markdown;
+mod members;
 mod modes;
 mod not_run;
 mod notes;

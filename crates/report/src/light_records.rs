@@ -269,9 +269,14 @@ fn lighten(run: &mut RunRecord) {
     run.options = BTreeMap::new();
     run.applied = Map::new();
     run.pacing = None;
-    // Of the server only the fact that there was one is kept, and what it asked of its disk.
-    let disk = |of: &Deployment| Deployment { disk: of.disk, syncs: of.syncs, ..Deployment::default() };
-    run.deployment = run.deployment.as_ref().map(disk);
+    // Of the server only the fact that there was one is kept, what it asked of its disk, and what its members used.
+    let kept = |of: &Deployment| Deployment {
+        disk: of.disk,
+        syncs: of.syncs,
+        members: of.members.clone(),
+        ..Deployment::default()
+    };
+    run.deployment = run.deployment.as_ref().map(kept);
     if let Some(connections) = &mut run.connections {
         (connections.first_error, connections.first_loss) = (None, None);
     }

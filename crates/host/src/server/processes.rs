@@ -33,6 +33,8 @@ pub struct Counters {
     pub involuntary: u64,
     /// Bytes of storage that it changed; `None` if the kernel does not show it to this user.
     pub written_bytes: Option<u64>,
+    /// Number of the server's member that it belongs to; 0 if nobody asks.
+    pub member: u32,
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {

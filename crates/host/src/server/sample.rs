@@ -7,7 +7,7 @@ use super::processes::{self, Counters};
 use super::server_disk;
 use super::sync_trace::SyncTrace;
 use crate::clock;
-use pubmark_model::record::{DiskFigures, SyncFigures, Usage};
+use pubmark_model::record::{DiskFigures, MemberFigures, SyncFigures, Usage};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::window_usage::{self, UsageReading, UsageReadings, WindowUsage};
 use pubmark_stats::median_whole;
@@ -35,6 +35,9 @@ pub struct ServerUsage {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Each process, that with the most memory first.
     pub processes: Vec<ProcessShare>,
+    /// What each member used; empty with one member, and if the window had no known end.
+    #[serde(default)]
+    pub members: Vec<MemberFigures>,
     /// Writes of its disks, until the power of each was cut; `None` without one, and if the window had no known end.
     #[serde(default)]
     pub disk: Option<DiskFigures>,
@@ -63,6 +66,8 @@ pub struct ProcessShare {
 /// The processes of a server's member to sample. A server is a slice of them.
 #[derive(Clone, Debug, Default)]
 pub struct SampledProcesses {
+    /// The number of the member, from 1; 0 if the server has only one.
+    pub member: u32,
     /// This process and all below it.
     pub root: i32,
     /// True if the first process itself is excluded, because it is the keeper.
@@ -115,10 +120,12 @@ fn charged_to(watched: &[SampledProcesses]) -> Option<u64> {
 /// Returns what each process and each of their threads has used, ns.
 fn counters_of(watched: &[SampledProcesses]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, Ns>) {
     let (mut counters, mut threads) = (BTreeMap::new(), BTreeMap::new());
-    for pid in processes_of(watched) {
-        let Some((own, each)) = processes::counters_and_threads(pid) else { continue };
-        counters.insert(pid, own);
-        threads.extend(each);
+    for one in watched {
+        for pid in one.processes() {
+            let Some((own, each)) = processes::counters_and_threads(pid) else { continue };
+            counters.insert(pid, Counters { member: one.member, ..own });
+            threads.extend(each);
+        }
     }
     (counters, threads)
 }
@@ -227,6 +234,8 @@ struct Seen {
     memory: Memory,
     disk: Option<DiskFigures>,
     syncs: Option<SyncFigures>,
+    /// CPU time of each member, ns.
+    member_cpu: BTreeMap<u32, Ns>,
     throttled_ns: Ns,
     late_ns: Ns,
 }
@@ -239,7 +248,14 @@ impl Seen {
             (wall_ns, used) = (to_ns.saturating_sub(from_ns), window_usage::between(&self.course, from_ns, to_ns));
             self.memory.sums.truncate(window_usage::samples_by(&self.course, to_ns).max(1));
         }
+        let member = |(number, cpu_ns): (&u32, &Ns)| MemberFigures {
+            number: *number,
+            cpu_cores: if wall_ns == 0 { 0.0 } else { *cpu_ns as f64 / wall_ns as f64 },
+            rss_bytes_median: self.memory.of_members.get(number).map_or(0, |sizes| median_whole(sizes.iter().copied())),
+        };
+        let members = self.member_cpu.iter().map(member).collect();
         let mut seen = self.memory.usage();
+        seen.members = members;
         seen.late_ns = self.late_ns;
         (seen.disk, seen.syncs) = (self.disk, self.syncs);
         seen.throttled_s = self.throttled_ns as f64 / SECOND as f64;
@@ -328,10 +344,21 @@ fn sample(
         memory,
         disk: to_ns.and_then(|_| disk_figures(&began.disks, &ended.disks)),
         syncs,
+        member_cpu: if to_ns.is_some() { member_cpu(&began, &ended) } else { BTreeMap::new() },
         throttled_ns: ended.throttled_ns.saturating_sub(began.throttled_ns),
         // A run may end before its window does.
         late_ns: (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to)),
     }
+}
+
+/// Returns the CPU time of each member between two edges, ns.
+fn member_cpu(began: &Edge, ended: &Edge) -> BTreeMap<u32, Ns> {
+    let mut used: BTreeMap<u32, Ns> = BTreeMap::new();
+    for (pid, now) in ended.counters.iter().filter(|(_, now)| now.member > 0) {
+        let then = began.counters.get(pid).map_or(0, |then| then.cpu_ns);
+        *used.entry(now.member).or_default() += now.cpu_ns.saturating_sub(then);
+    }
+    used
 }
 
 /// Reads what is known without a walk through all processes: those that existed when the
@@ -381,6 +408,8 @@ struct Memory {
     sums: Vec<(u64, u64)>,
     /// Name and sizes of each.
     each: BTreeMap<i32, (String, Vec<(u64, u64)>)>,
+    /// Resident size of each member of a cluster, bytes, while it ran.
+    of_members: BTreeMap<u32, Vec<u64>>,
     group_max: Option<u64>,
 }
 
@@ -388,12 +417,19 @@ impl Memory {
     fn look(&mut self, watched: &[SampledProcesses]) {
         self.group_max = self.group_max.max(charged_to(watched));
         let mut sum = (0, 0);
-        for pid in processes_of(watched) {
-            let Some((rss, uss)) = processes::memory(pid) else { continue };
-            sum = (sum.0 + rss, sum.1 + uss);
-            let (name, sizes) = self.each.entry(pid).or_default();
-            *name = processes::name(pid);
-            sizes.push((rss, uss));
+        for one in watched {
+            let mut of_member = 0;
+            for pid in one.processes() {
+                let Some((rss, uss)) = processes::memory(pid) else { continue };
+                sum = (sum.0 + rss, sum.1 + uss);
+                of_member += rss;
+                let (name, sizes) = self.each.entry(pid).or_default();
+                *name = processes::name(pid);
+                sizes.push((rss, uss));
+            }
+            if one.member > 0 && of_member > 0 {
+                self.of_members.entry(one.member).or_default().push(of_member);
+            }
         }
         if sum.0 > 0 {
             self.sums.push(sum);
@@ -525,8 +561,17 @@ mod tests {
         let mut pids = children.each_ref().map(|child| child.id() as i32);
         pids.sort_unstable();
         let used = || pids.map(|pid| processes::counters(pid).map_or(0, |counters| counters.cpu_ns));
-        let watched = pids.map(|root| SampledProcesses { root, ..SampledProcesses::default() }).to_vec();
-        let (first, deadline) = (used(), clock::now() + 30 * SECOND);
+        let numbered = (1..).zip(pids);
+        let watched: Vec<SampledProcesses> =
+            numbered.map(|(member, root)| SampledProcesses { member, root, ..SampledProcesses::default() }).collect();
+        let deadline = clock::now() + 30 * SECOND;
+        let (began, before) = (edge(&watched), used());
+        while used().iter().zip(before).any(|(now, then)| now - then < 20 * MILLISECOND) && clock::now() < deadline {
+            thread::yield_now();
+        }
+        let each = member_cpu(&began, &edge(&watched));
+        assert!(each.keys().eq(&[1, 2]) && each.values().all(|cpu_ns| *cpu_ns >= 20 * MILLISECOND), "{each:?}");
+        let first = used();
         let sampler = Sampler::start(watched, clock::now(), None);
         while used().iter().zip(first).any(|(now, then)| now - then < 50 * MILLISECOND) && clock::now() < deadline {
             thread::yield_now();

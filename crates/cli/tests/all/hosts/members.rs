@@ -40,7 +40,12 @@ fn members_on_hosts_of_their_own_form_a_cluster_that_outlives_its_leader() {
         assert!(to.split(',').zip(&own).all(|(to, own)| to.starts_with(own)), "{to}");
     }
     assert_eq!(run["hosts"].as_array().unwrap().len(), 5);
-    assert_eq!(run["deployment"]["processes"].as_array().unwrap().len(), 3, "{}", run["deployment"]);
+    let members = run["deployment"]["members"].as_array().unwrap();
+    assert_eq!(members.iter().map(|member| member["number"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    let each = members.iter().map(|member| member["cpu_cores"].as_f64().unwrap());
+    let together = run["server"]["cpu_cores"].as_f64().unwrap();
+    assert!((each.sum::<f64>() - together).abs() <= 0.2 * together + 0.02, "{}: {together}", run["deployment"]);
+    assert!(members.iter().all(|member| member["rss_bytes_median"].as_u64().unwrap() > 1 << 20), "{members:?}");
     let logs = ["run-0-server-1.log", "run-0-server-2.log", "run-0-server-3.log"];
     logs.iter().for_each(|log| assert!(place.path("plain/logs").join(log).exists(), "{log} was copied back"));
     let run = bench("killed", &["--duration", "14s", "--set", "drain=20s", "--fault", "kill server leader at 2s for 4s"]);
