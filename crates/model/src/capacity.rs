@@ -306,7 +306,7 @@ const BEYOND: f64 = 2.0;
 const ENDED_MAX: usize = 4;
 
 /// A capacity as far as it is known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CapacityAnswer {
     /// The load at which the objective ceases to hold; if only a lower bound is known, that bound.
     /// `None` if nothing failed, nothing held, or the lower end was not found.

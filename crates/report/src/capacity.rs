@@ -47,7 +47,7 @@ pub struct RecoveryHeadroom {
     /// Share of that capacity, 0 to 1, which must stay free so that the system recovers in time; `None` if one of the
     /// two capacities is not known or a lower bound.
     pub headroom: Option<f64>,
-    /// Least and most of this share that the intervals of the two searches allow; `None` if an end is not known.
+    /// Least and most of this share that the intervals of the two searches allow; `None` if nothing is known of it.
     pub headroom_range: Option<[f64; 2]>,
     /// Lowest load that the system carries without a fault and at which its backlog did not shrink after the fault;
     /// `None` if there was no such load.
