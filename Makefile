@@ -220,7 +220,7 @@ size: build
 heavy: deps-test zenoh
 	cargo build --locked -p pubmark
 	for system in hivemq artemis rumqttd kafka; do target/debug/pubmark systems $$system --install || exit 1; done
-	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all -- heavy:: kafka:: clusters:: late:: leftovers::no_member brokers::rumqttd
+	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all -- heavy:: kafka:: clusters:: late:: card::cards leftovers::no_member brokers::rumqttd
 
 # The whole conformance suite on every agent that can be built here.
 # Several at a time; one that does not do as it should beside others is looked at again, alone.

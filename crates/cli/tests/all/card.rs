@@ -1,5 +1,6 @@
 //! The guarantee card: exact counts of the mock system, and Mosquitto with and without its storage.
 
+use crate::heavy::wanted;
 use crate::known_answers::Peer;
 use crate::left_out::is_long;
 use crate::support::{Place, stderr, stdout};
@@ -204,4 +205,33 @@ fn a_mosquitto_loses_what_a_bounded_queue_drops_and_nothing_of_stored_sessions_w
     let said = stdout(&place.run(&promise));
     assert!(said.contains(&format!("({} of 800 acknowledged messages lost)", of(full, "acked_lost"))), "{said}");
     place.assert_swept();
+}
+
+/// What these servers store outlives all that happens to them. Each drops what passes the bound of a queue, although it
+/// has acknowledged it.
+#[test]
+fn cards_of_servers_that_store_say_what_a_bound_drops() {
+    if !wanted("card::cards_of_servers_that_store_say_what_a_bound_drops") {
+        return;
+    }
+    let load = ["--set", "qos=1", "--set", "pairs=1", "--set", "rate=200", "--set", "durable=true"];
+    let times = ["--set", "duration=4s", "--set", "drain=40s", "--out", "r"];
+    for system in ["redis-streams", "nats-jetstream", "rabbitmq-amqp"] {
+        let place = Place::new();
+        let told = card(&place, &[&[system], &load[..], &times].concat());
+        let records = place.records("r");
+        for row in told["rows"].as_array().unwrap().iter().filter(|row| row["not_measured"].is_null()) {
+            let own = records.iter().find(|run| run["cell"]["part"] == row["name"]).unwrap();
+            for key in ["acked", "acked_lost", "lost", "duplicated", "expected"] {
+                assert_eq!(own["counts"][key], row[key], "{system}: {key} of the ledger: {row:#}");
+            }
+        }
+        let lost = |name: &str| rows(&told, name)[0]["acked_lost"].as_u64().unwrap_or_else(|| panic!("{told:#}"));
+        for name in ["undisturbed", "frozen", "killed", "cut-off", "slow"] {
+            assert_eq!(lost(name), 0, "{system}, {name}: {:#}", rows(&told, name)[0]);
+        }
+        // Of 800 messages, 400 are taken in the window, and at most 200 may wait.
+        assert!(lost("full-queue") > 100, "{system}: {:#}", rows(&told, "full-queue")[0]);
+        place.assert_swept();
+    }
 }
