@@ -439,6 +439,28 @@ is = "joined"
     place.assert_swept();
 }
 
+/// A member that waits to take over listens for no client: its log says that it is ready.
+#[test]
+fn a_member_that_waits_is_ready_without_a_port() {
+    let place = Place::new();
+    let waits = "[ {member} = 1 ] || { echo I wait; exec sleep 1000000; };";
+    let server = "[cluster]\nstandby_log = \"I wait\"\n[[cluster.joined]]\ncommand = [\"echo\", \"yes\"]\nis = \"yes\"\n";
+    place.peer_system("couple", "qos = [0, 1]", (waits, ""), server);
+    let load = ["couple", "--qos", "1", "--pairs", "2", "--duration", "1s", "--set", "options.members=2"];
+    let bench = place.bench(&load);
+    assert_eq!(bench.error(), "");
+    assert!(bench.count("acked") > 0 && bench.count("delivered") == bench.count("sent"), "{}", bench.record["counts"]);
+    place.assert_swept();
+}
+
+#[test]
+fn a_cluster_of_the_wrong_size_says_so_at_once() {
+    let place = Place::new();
+    let bench = place.bench(&["redis-cluster", "--qos", "1", "--pairs", "1", "--set", "options.members=3"]);
+    assert!(bench.error().contains("fewer than three primaries: set options.members = 6"), "{}", bench.error());
+    place.assert_swept();
+}
+
 /// A member whose power is cut comes back with what it had synced, and the others have the rest.
 #[test]
 fn a_power_cut_of_one_member_loses_nothing_that_was_acknowledged() {
