@@ -12,8 +12,8 @@ use crate::lines::{
     EndWatch, Examine, Facts, FindLeader, FindMissing, FindSystems, GetExitReason, GetFacts, GetLinkExit,
     GetLinkReport, GetServerExit, GetServerLimit, GetServerReport, GetServerUsage, HasFolder, HasJoined, Install,
     KeepAwake, KeepFolder, MachineSnapshot, MakeFolder, OpenLink, OrderResults, OrderServer, PutLink, RemoveLeftovers,
-    ReservePorts, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents, TakeSnapshot,
-    TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
+    ReservePorts, ServeClock, ServerUsed, SetMemberLinks, ShapeNetwork, SignalAgent, StartAgent, TakeServerEvents,
+    TakeSnapshot, TearDown, Tell, Told, Watch, WatchClock, WatchNetwork, WatchSpan,
 };
 use crate::local::{Local, LocalRequest};
 use crate::network::NetworkLook;

@@ -233,13 +233,13 @@ impl Server {
         server.await_process(plan)?;
         let met = server.meet_container();
         met.map_err(|error| server.not_started(&error.to_string(), Some(error.into())))?;
-        let standby = plan.spec.cluster.iter().map(|cluster| cluster.standby_log.as_str());
+        let standby = plan.spec.cluster.as_ref().map(|cluster| cluster.standby_log.as_str());
         let standby = standby.filter(|text| !text.is_empty() && several).map(|text| LogWatch::new(&server.log, text));
         let readiness = Readiness {
             began: Instant::now(),
             log: LogWatch::new(&server.log, &ready_log),
             ready_log,
-            standby: standby.last(),
+            standby,
             is_met: false,
         };
         Ok((server, readiness))

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) fn table(report: &Report) -> Option<Table> {
     let of_run = |run: &RunRecord| run.deployment.as_ref().map_or_else(Vec::new, |of| of.members.clone());
     let of_cell = |index: usize| -> Vec<MemberFigures> {
-        let runs = report.cells_of_runs().iter().zip(report.runs()).filter(|(cell, _)| **cell == Some(index));
+        let runs = report.cells_of_runs().iter().zip(report.runs()).filter(|(cell, _)| **cell == index);
         runs.flat_map(|(_, run)| of_run(run)).collect()
     };
     let cells = report.cells().iter().enumerate().map(|(index, cell)| (cell, of_cell(index)));

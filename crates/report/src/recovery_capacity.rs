@@ -86,13 +86,8 @@ pub(crate) fn table(all: &[CapacityResult]) -> Option<Table> {
             (None, Some([_, most])) => (format!("≤ {}", percent(most)), String::new()),
             (None, None) => Default::default(),
         };
-        let own = [
-            result.climb.goal().over.word().to_owned(),
-            beside.without_text.clone(),
-            result.load_text(),
-            share,
-            range,
-        ];
+        let own =
+            [result.climb.goal().over.word().to_owned(), beside.without_text.clone(), result.load_text(), share, range];
         Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
     };
     let mut notes = vec![format!(
@@ -132,7 +127,7 @@ mod tests {
 
     #[test]
     fn of_a_lower_bound_follows_one_end_of_the_headroom() {
-        let answer = |estimate: f64, lower_bound| CapacityAnswer {
+        let answer = |estimate: f64, lower_bound: bool| CapacityAnswer {
             estimate: Some(estimate),
             lo: Some(0.9 * estimate),
             hi: (!lower_bound).then_some(1.1 * estimate),

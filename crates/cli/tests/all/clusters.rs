@@ -334,7 +334,8 @@ fn replicas_of_a_redis_cluster_replace_a_primary() {
     }
     let load = ["options.wait_replicas=1", "--set", "options.node_timeout_ms=2000", "--pairs", "6", "--rate", "50"];
     let times = ["--duration", "20s", "--set", "drain=60s", "--fault"];
-    for fault in ["kill server leader at 2s for 8s", "stop server leader at 2s for 8s", "restart server rolling at 2s"] {
+    for fault in ["kill server leader at 2s for 8s", "stop server leader at 2s for 8s", "restart server rolling at 2s"]
+    {
         let bench = Place::new().bench(&[&REDIS_CLUSTER[..], &load, &times, &[fault]].concat());
         nothing_acknowledged_is_lost(&bench);
         let connections = &bench.record["connections"];
@@ -444,7 +445,8 @@ is = "joined"
 fn a_member_that_waits_is_ready_without_a_port() {
     let place = Place::new();
     let waits = "[ {member} = 1 ] || { echo I wait; exec sleep 1000000; };";
-    let server = "[cluster]\nstandby_log = \"I wait\"\n[[cluster.joined]]\ncommand = [\"echo\", \"yes\"]\nis = \"yes\"\n";
+    let server =
+        "[cluster]\nstandby_log = \"I wait\"\n[[cluster.joined]]\ncommand = [\"echo\", \"yes\"]\nis = \"yes\"\n";
     place.peer_system("couple", "qos = [0, 1]", (waits, ""), server);
     let load = ["couple", "--qos", "1", "--pairs", "2", "--duration", "1s", "--set", "options.members=2"];
     let bench = place.bench(&load);

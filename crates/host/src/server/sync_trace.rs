@@ -54,10 +54,7 @@ struct Tracer {
 impl SyncTrace {
     /// Prepares a trace of members, each with one of its processes and its folder; `processes` returns all processes of
     /// theirs. `None` if their syncs cannot be traced.
-    pub fn start(
-        members: &[(i32, PathBuf)],
-        processes: impl Fn() -> Vec<i32> + Send + 'static,
-    ) -> Option<SyncTrace> {
+    pub fn start(members: &[(i32, PathBuf)], processes: impl Fn() -> Vec<i32> + Send + 'static) -> Option<SyncTrace> {
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
         if !geteuid().is_root() || !disk::capable(SYS_ADMIN) || namespace != Path::new(ALL_PROCESSES) {
             return None;

@@ -453,10 +453,11 @@ impl Redis {
         }
         let said = format!("the server says '{text}'");
         match code {
-            "MOVED" => Err(text.rsplit(' ').next().and_then(|to| to.rsplit_once(':')).map_or_else(
-                || SessionError::Busy(said),
-                |(host, port)| elsewhere(host, port),
-            )),
+            "MOVED" => Err(text
+                .rsplit(' ')
+                .next()
+                .and_then(|to| to.rsplit_once(':'))
+                .map_or_else(|| SessionError::Busy(said), |(host, port)| elsewhere(host, port))),
             // A client without permission to ask for the version may still publish and
             // subscribe.
             "NOPERM" if matches!(self.state, State::Asking) && text.contains("'info") => Ok(()),

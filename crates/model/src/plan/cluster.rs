@@ -69,13 +69,9 @@ fn can_follow(system: &System, options: &Options, members: u32) -> Result<(), Di
         };
         return refuse(format!("has {} replicas, too few for {WAIT_REPLICAS} = {waited}", members - 1), &help);
     }
-    if members > 1 && cluster.is_some_and(|cluster| !cluster.discovery.is_empty()) {
-        if quorum > u64::from(members) {
-            return refuse(
-                format!("has {members} of them, and {QUORUM} = {quorum} never agree"),
-                "set a smaller quorum",
-            );
-        }
+    let asks_sentinels = members > 1 && cluster.is_some_and(|cluster| !cluster.discovery.is_empty());
+    if asks_sentinels && quorum > u64::from(members) {
+        return refuse(format!("has {members} of them, and {QUORUM} = {quorum} never agree"), "set a smaller quorum");
     }
     if members > 1 && options.number(RESP) == 2 {
         return refuse("finds the primary with RESP 3 only".into(), "set resp = 3");

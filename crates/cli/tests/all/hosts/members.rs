@@ -48,7 +48,8 @@ fn members_on_hosts_of_their_own_form_a_cluster_that_outlives_its_leader() {
     assert!(members.iter().all(|member| member["rss_bytes_median"].as_u64().unwrap() > 1 << 20), "{members:?}");
     let logs = ["run-0-server-1.log", "run-0-server-2.log", "run-0-server-3.log"];
     logs.iter().for_each(|log| assert!(place.path("plain/logs").join(log).exists(), "{log} was copied back"));
-    let run = bench("killed", &["--duration", "14s", "--set", "drain=20s", "--fault", "kill server leader at 2s for 4s"]);
+    let run =
+        bench("killed", &["--duration", "14s", "--set", "drain=20s", "--fault", "kill server leader at 2s for 4s"]);
     let fault = &run["fault_log"][0];
     assert!(fault["member"].as_u64().is_some_and(|number| (1..=3).contains(&number)), "{fault}");
     assert!(fault["until_ns"].is_u64() && fault["listens_ns"].is_u64(), "it is back: {fault}");

@@ -147,11 +147,10 @@ mod tests {
         };
         let one = ServerEndpoints { discovery: vec!["db".into()], ..ServerEndpoints::one("b") };
         let all = together(&members, [(0, one.clone()), (2, two)].into_iter().collect()).unwrap();
-        assert_eq!((all.clients.as_str(), all.members, all.discovery), (
-            "a",
-            vec!["a".to_owned(), "b".into(), "c".into()],
-            vec!["da".to_owned(), "db".into(), "dc".into()],
-        ));
+        assert_eq!(
+            (all.clients.as_str(), all.members, all.discovery),
+            ("a", vec!["a".to_owned(), "b".into(), "c".into()], vec!["da".to_owned(), "db".into(), "dc".into()],)
+        );
         let alone = together(&members[1..2], [(0, one.clone())].into_iter().collect());
         assert_eq!(alone, Some(one));
     }
