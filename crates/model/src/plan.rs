@@ -190,7 +190,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
         power::can_cut_power((&faults, settings.power), system, &placement, &options)?;
         cluster::can_cluster(system, &options, &faults, link.as_ref())?;
         cluster::can_part(&faults, system, (&options, workload.tls), &placement)?;
-        cluster::can_scatter(&placement, workload.tls)?;
+        cluster::can_scatter(&placement, system, workload.tls)?;
         for fault in faults.on(Target::Host) {
             let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
             study.hosts.can_cut(name, for_ns, &placement)?;

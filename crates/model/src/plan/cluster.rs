@@ -132,11 +132,20 @@ pub fn can_part(
     })
 }
 
-/// Checks that members on several hosts can be reached in the way that the run asks for.
-pub fn can_scatter(placement: &Placement, encrypted: bool) -> Result<(), Diagnostic> {
-    if placement.other_members.is_empty() || !encrypted {
+/// Checks that members can be on several hosts, and reached there in the way that the run asks for.
+pub fn can_scatter(placement: &Placement, system: &System, encrypted: bool) -> Result<(), Diagnostic> {
+    if placement.other_members.is_empty() {
         return Ok(());
     }
-    Err(Diagnostic::whole("tls: members on several hosts have no certificates of one authority")
-        .help("leave `tls` out, or give one host the role `server`"))
+    let cluster = system.server.as_ref().and_then(|server| server.cluster.as_ref());
+    if !cluster.is_some_and(|cluster| cluster.cut_links) {
+        let why = "reach each other over the loopback interface only ([cluster] has no `cut_links`)";
+        return Err(Diagnostic::whole(format!("members: those of {} {why}", system.name))
+            .help("give one host the role `server`"));
+    }
+    if encrypted {
+        return Err(Diagnostic::whole("tls: members on several hosts have no certificates of one authority")
+            .help("leave `tls` out, or give one host the role `server`"));
+    }
+    Ok(())
 }

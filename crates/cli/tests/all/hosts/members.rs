@@ -78,5 +78,8 @@ fn what_members_on_several_hosts_cannot_do_is_refused_first() {
         assert_eq!(refused.status.code(), Some(2), "{more:?}");
         assert!(stderr(&refused).contains(says), "{more:?}: {}", stderr(&refused));
     }
+    let rabbit = ["bench", "rabbitmq-amqp", "--set", "options.members=3", "--hosts", &hosts];
+    let refused = place.run(&rabbit);
+    assert!(stderr(&refused).contains("loopback interface only"), "{}", stderr(&refused));
     assert_eq!(network.processes(), Vec::<String>::new());
 }
