@@ -13,6 +13,7 @@ use pubmark_model::window_usage::{self, UsageReading, UsageReadings, WindowUsage
 use pubmark_stats::median_whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -148,14 +149,14 @@ fn disk_figures(began: &Disks, ended: &Disks) -> Option<DiskFigures> {
     })
 }
 
-/// Prepares a trace of the members' syncs; `None` if they cannot be traced.
-fn trace_of(watched: &[SampledProcesses]) -> Option<SyncTrace> {
+/// Begins to trace the members' syncs in a window; `None` if a folder is not known.
+fn trace_of(watched: &[SampledProcesses], window: Range<Ns>) -> Option<SyncTrace> {
     let members: Option<Vec<(i32, PathBuf)>> =
         watched.iter().map(|one| Some((one.root, one.folder.clone()?))).collect();
     let watched = watched.to_vec();
     // A server that is started again is a child of its first process, the keeper.
     let all = move || watched.iter().map(|one| one.root).chain(processes_of(&watched)).collect();
-    SyncTrace::start(&members?, all)
+    Some(SyncTrace::start(members?, all, window))
 }
 
 struct Edge {
@@ -291,10 +292,8 @@ fn sample(
             thread::park_timeout(Duration::from_nanos(until.saturating_sub(clock::now())));
         }
     };
-    // The window would begin before a trace that is prepared late.
-    let trace = to_ns.and_then(|_| trace_of(watched)).filter(|_| clock::now() <= from_ns);
+    let trace = to_ns.and_then(|to_ns| trace_of(watched, from_ns..to_ns));
     wait(from_ns);
-    let trace = trace.map(SyncTrace::begin);
     let began = edge(watched);
     let mut memory = Memory::default();
     let to = to_ns.unwrap_or(Ns::MAX);

@@ -5,6 +5,7 @@
 
 use super::disk::{self, SYS_ADMIN};
 use super::processes;
+use crate::clock;
 use nix::libc::O_NONBLOCK;
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::statfs;
@@ -14,11 +15,11 @@ use pubmark_model::units::{Ns, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -39,60 +40,37 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The initial namespace of process numbers, in which the kernel tells them.
 const ALL_PROCESSES: &str = "pid:[4026531836]";
 
-/// A trace of a server's syncs. It counts between [`SyncTrace::begin`] and [`SyncTrace::finish`].
+/// A trace of a server's syncs.
 pub(super) struct SyncTrace {
-    /// `tracing_on` of the instance.
-    switch: File,
-    tracer: Tracer,
-}
-
-struct Tracer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Option<SyncFigures>>>,
 }
 
 impl SyncTrace {
-    /// Prepares a trace of members, each with one of its processes and its folder; `processes` returns all processes of
-    /// theirs. `None` if their syncs cannot be traced.
-    pub fn start(members: &[(i32, PathBuf)], processes: impl Fn() -> Vec<i32> + Send + 'static) -> Option<SyncTrace> {
-        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
-        if !geteuid().is_root() || !disk::capable(SYS_ADMIN) || namespace != Path::new(ALL_PROCESSES) {
-            return None;
-        }
-        let mut events = members.iter().map(|(pid, folder)| events_of(*pid, folder));
-        let first = events.next()??;
-        if events.any(|other| other != Some(first)) {
-            return None;
-        }
+    /// Traces members, each with one of its processes and its folder, in a window; `processes` returns all processes of
+    /// theirs. Takes no time of the caller's.
+    pub fn start(
+        members: Vec<(i32, PathBuf)>,
+        processes: impl Fn() -> Vec<i32> + Send + 'static,
+        window: Range<Ns>,
+    ) -> SyncTrace {
         let stop = Arc::new(AtomicBool::new(false));
-        let (ready, is_ready) = mpsc::channel();
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
-            let instance = Instance::make(first, &processes).ok()?;
-            let pipe = instance.pipe().ok()?;
-            ready.send(instance.switch().ok()?).ok()?;
-            follow(pipe, first, &stopped)
+            let events = events(&members)?;
+            let mut ready_ns = Ns::MAX;
+            let found = trace(events, &processes, &window, &stopped, || ready_ns = clock::now());
+            found.filter(|_| ready_ns <= window.start)
         });
-        let tracer = Tracer { stop, thread: Some(thread) };
-        Some(SyncTrace { switch: is_ready.recv().ok()?, tracer })
+        SyncTrace { stop, thread: Some(thread) }
     }
 
-    /// Begins to count.
-    pub fn begin(mut self) -> SyncTrace {
-        let _ = self.switch.write_all(b"1");
-        self
-    }
-
-    /// Ends the count. Returns the syncs that began and ended meanwhile; `None` if some were missed.
+    /// Ends the trace after its window. Returns the syncs that began in the window and ended well; `None` if they cannot
+    /// be traced, or some were missed.
     pub fn finish(mut self) -> Option<SyncFigures> {
-        let _ = self.switch.write_all(b"0");
-        // An instance with an open file cannot be removed.
-        drop(self.switch);
-        self.tracer.end()
+        self.end()
     }
-}
 
-impl Tracer {
     fn end(&mut self) -> Option<SyncFigures> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take()?;
@@ -101,10 +79,39 @@ impl Tracer {
     }
 }
 
-impl Drop for Tracer {
+impl Drop for SyncTrace {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Traces until `stop`; `ready` is called when the trace has begun.
+fn trace(
+    events: Events,
+    processes: &dyn Fn() -> Vec<i32>,
+    window: &Range<Ns>,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Option<SyncFigures> {
+    let instance = Instance::make(events, processes).ok()?;
+    let pipe = instance.pipe().ok()?;
+    instance.set("tracing_on", "1").ok()?;
+    ready();
+    follow(pipe, events, window, stop)
+}
+
+/// Returns the events of the file system on which all members have their folders; `None` if it has none, or if this
+/// process may not trace or counts processes or time otherwise than the kernel.
+fn events(members: &[(i32, PathBuf)]) -> Option<Events> {
+    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let is_shifted = offsets.split_whitespace().any(|word| word.parse().is_ok_and(|offset: i64| offset != 0));
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    if !geteuid().is_root() || !disk::capable(SYS_ADMIN) || namespace != Path::new(ALL_PROCESSES) || is_shifted {
+        return None;
+    }
+    let mut all = members.iter().map(|(pid, folder)| events_of(*pid, folder));
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
 }
 
 type Events = (&'static str, Option<&'static str>);
@@ -176,10 +183,6 @@ impl Instance {
     fn pipe(&self) -> io::Result<File> {
         OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(self.0.join("trace_pipe"))
     }
-
-    fn switch(&self) -> io::Result<File> {
-        OpenOptions::new().write(true).open(self.0.join("tracing_on"))
-    }
 }
 
 impl Drop for Instance {
@@ -188,10 +191,10 @@ impl Drop for Instance {
     }
 }
 
-/// Reads events until there are no more after `stop`. Returns what they tell, unless some were lost.
-fn follow(mut pipe: File, events: Events, stop: &AtomicBool) -> Option<SyncFigures> {
-    let mut counted = Counted { events, figures: SyncFigures::default(), since: BTreeMap::new() };
-    counted.figures.time_ns = events.1.map(|_| 0);
+/// Reads events until there are no more after `stop`. Returns what they tell of a window, unless some were lost.
+fn follow(mut pipe: File, events: Events, window: &Range<Ns>, stop: &AtomicBool) -> Option<SyncFigures> {
+    let figures = SyncFigures { count: 0, time_ns: events.1.map(|_| 0) };
+    let mut counted = Counted { events, window, figures, since: BTreeMap::new() };
     let (mut piece, mut text) = (vec![0; 64 << 10], Vec::new());
     loop {
         let is_last = stop.load(Ordering::Relaxed);
@@ -215,14 +218,15 @@ fn follow(mut pipe: File, events: Events, stop: &AtomicBool) -> Option<SyncFigur
     }
 }
 
-struct Counted {
+struct Counted<'a> {
     events: Events,
+    window: &'a Range<Ns>,
     figures: SyncFigures,
     /// When a thread began the sync in which it is, ns.
     since: BTreeMap<i32, Ns>,
 }
 
-impl Counted {
+impl Counted<'_> {
     /// Counts a line of the trace; `None` if events were lost.
     fn add(&mut self, line: &str) -> Option<()> {
         if line.contains("[LOST ") {
@@ -231,6 +235,7 @@ impl Counted {
         let (begins, ends) = self.events;
         if let Some((thread, at_ns, _)) = event(line, begins) {
             match ends {
+                _ if !self.window.contains(&at_ns) => {}
                 Some(_) => drop(self.since.insert(thread, at_ns)),
                 None => self.figures.count += 1,
             }
@@ -263,10 +268,13 @@ mod tests {
     fn lines_of_a_trace_are_syncs_that_began_and_ended_well() {
         let mut counted = Counted {
             events: (FILE_SYSTEMS[0].1, FILE_SYSTEMS[0].2),
+            window: &(100 * SECOND..101 * SECOND),
             figures: SyncFigures { count: 0, time_ns: Some(0) },
             since: BTreeMap::new(),
         };
         for line in [
+            "    redis-server-812     [001] .....    99.999990: ext4_sync_file_enter: dev 254,0 ino 12 parent 2 datasync 1 ",
+            "    redis-server-812     [001] .....   100.000000: ext4_sync_file_exit: dev 254,0 ino 12 ret 0",
             "    redis-server-812     [001] .....   100.000010: ext4_sync_file_enter: dev 254,0 ino 12 parent 2 datasync 1 ",
             " a: [0] x-3 b-77         [000] d..1.   100.000011: ext4_sync_file_enter: dev 254,0 ino 13 parent 2 datasync 0 ",
             "    redis-server-812     [001] .....   100.000510: ext4_sync_file_exit: dev 254,0 ino 12 ret 0",
@@ -298,15 +306,22 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id() as i32;
-        let trace = SyncTrace::start(&[(pid, place.path().to_owned())], move || vec![pid]);
         let mut go = child.stdin.take().unwrap();
-        if let Some(trace) = trace.map(SyncTrace::begin) {
+        let stop = Arc::new(AtomicBool::new(false));
+        if let Some(events) = events(&[(pid, place.path().to_owned())]) {
+            let (ready, is_ready) = std::sync::mpsc::channel();
+            let stopped = stop.clone();
+            let tracer = thread::spawn(move || {
+                trace(events, &|| vec![pid], &(0..Ns::MAX), &stopped, || ready.send(()).unwrap())
+            });
+            is_ready.recv().unwrap();
             go.write_all(b"go\n").unwrap();
             let other = File::create(place.path().join("other")).unwrap();
             (0..5).for_each(|_| other.sync_all().unwrap());
             let mut said = [0; 5];
             child.stdout.take().unwrap().read_exact(&mut said).unwrap();
-            let found = trace.finish().unwrap();
+            stop.store(true, Ordering::Relaxed);
+            let found = tracer.join().unwrap().unwrap();
             assert_eq!(found.count.to_string(), SYNCS);
             assert!(found.time_ns.is_none_or(|ns| ns > 0), "{found:?}");
         } else {

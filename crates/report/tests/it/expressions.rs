@@ -101,7 +101,7 @@ fn a_value_that_decides_an_order_is_shown_even_if_it_is_unreliable() {
     let found = only(&lab);
     assert_eq!(found.outcome, ClaimOutcome::Holds, "gamma takes at least that long");
     let evidence = found.evidence();
-    assert!(evidence.contains("gamma 30") && evidence.contains("6 runs), unreliable"), "{evidence}");
+    assert!(evidence.contains("gamma 3") && evidence.contains("6 runs), unreliable"), "{evidence}");
     assert!(!evidence.contains("unknown"), "{evidence}");
 }
 
