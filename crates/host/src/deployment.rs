@@ -524,6 +524,15 @@ pub fn reserve_ports(system: &System, members: u32) -> Result<Vec<Vec<(String, u
     (0..members).map(|_| Ok(Server::settled(spec, Places::default(), Path::new(""))?.ports)).collect()
 }
 
+/// Returns addresses and ports of all members of a server that is on this host alone.
+fn seats_here(plan: &DeployPlan, system: &System, mesh: Option<&Mesh>) -> Result<Vec<MemberSeat>, HostError> {
+    let ports = reserve_ports(system, plan.members.len() as u32)?;
+    let address =
+        |(index, member): (usize, &MemberPlan)| mesh.map_or_else(|| member.address.clone(), |mesh| mesh.address(index));
+    let addresses = plan.members.iter().enumerate().map(address);
+    Ok(addresses.zip(ports).map(|(address, ports)| MemberSeat { address, ports }).collect())
+}
+
 /// Starts each member in a folder of its name. Each member's keeper removes the folder of the run:
 /// the last to end removes what others may have made meanwhile.
 fn start_members(
@@ -542,11 +551,15 @@ fn start_members(
         0 => machine::usable_cpus().len() as u32,
         bound => bound as u32,
     };
-    let seat = |number: u32| plan.everywhere.get((number as usize).saturating_sub(1));
-    let address = |index: usize| mesh.map_or_else(|| plan.members[index].address.clone(), |mesh| mesh.address(index));
-    let all = plan.members.len();
-    let scattered = !plan.everywhere.is_empty();
-    let place = |(index, member): (usize, &MemberPlan)| {
+    let seats = match plan.everywhere.is_empty() {
+        true => seats_here(plan, system, mesh)?,
+        false => plan.everywhere.clone(),
+    };
+    let ports: Vec<_> = seats.iter().map(|seat| seat.ports.clone()).filter(|_| seats.len() > 1).collect();
+    let addresses: Vec<String> = seats.iter().map(|seat| seat.address.clone()).collect();
+    let place = |member: &MemberPlan| {
+        let number = (member.number as usize).saturating_sub(1);
+        let own = seats.get(number).ok_or_else(|| format!("no place is known for `{}`", member.name))?;
         let places = Places {
             member: member.number,
             program: here.program.display().to_string(),
@@ -555,27 +568,18 @@ fn start_members(
             cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
             memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
             durable: plan.durable,
-            address: address(index),
-            addresses: match scattered {
-                true => plan.everywhere.iter().map(|seat| seat.address.clone()).collect(),
-                false => mesh.map_or_else(Vec::new, |_| (0..all).map(address).collect()),
-            },
-            ports: seat(member.number).map_or_else(Vec::new, |seat| seat.ports.clone()),
+            address: own.address.clone(),
+            ports: own.ports.clone(),
+            addresses: addresses.clone(),
+            members: ports.clone(),
             login: login.clone(),
             options: plan.options.clone(),
             ..Places::default()
         };
         Server::settled(spec, places, &here.scratch.join(&member.name))
     };
-    let mut places = plan.members.iter().enumerate().map(place).collect::<Result<Vec<Places>, HostError>>()?;
-    let ports: Vec<_> = match scattered {
-        true => plan.everywhere.iter().map(|seat| seat.ports.clone()).collect(),
-        false => places.iter().map(|places| places.ports.clone()).collect(),
-    };
-    if ports.len() > 1 {
-        places.iter_mut().for_each(|places| places.members.clone_from(&ports));
-    }
-    let cluster = spec.cluster.as_ref().filter(|_| ports.len() > 1);
+    let places = plan.members.iter().map(place).collect::<Result<Vec<Places>, HostError>>()?;
+    let cluster = spec.cluster.as_ref().filter(|_| seats.len() > 1);
     let cluster = cluster.map(|cluster| Cluster::new(cluster, &spec.environment, places.clone()));
     // Members trust each other: they have one authority.
     let address = plan.members.first().map_or("", |member| &member.address);

@@ -226,11 +226,11 @@ pub struct MessageRefusal<'a> {
     pub code: Option<u8>,
     /// The server's text, or the meaning of its code.
     pub words: &'a str,
-    /// What the server does if the same message comes later.
+    /// Whether the server would take the same message later.
     pub kind: RefusalKind,
 }
 
-/// What a server that has refused a message does if the same message comes later.
+/// Answer of a server that has refused a message to the same message later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
     /// It refuses it again.

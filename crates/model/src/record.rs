@@ -349,7 +349,7 @@ pub struct Deployment {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Its processes.
     pub processes: Vec<ServerProcess>,
-    /// What each of its members used in the window; empty with one member, and in records of versions without it.
+    /// CPU time and memory of each of its members; empty with one member, and in records of versions without it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberFigures>,
     /// Writes of the disk whose power is cut, from the window's beginning until then, at most to the window's end;

@@ -1,4 +1,4 @@
-//! What each member of a cluster used: a row for each member of each cell.
+//! CPU and memory of each member of a cluster: a row for each member of each cell.
 
 use crate::analysis::CellResult;
 use crate::axes::{axis_name, axis_value, differs};
@@ -6,6 +6,7 @@ use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
 use crate::text::{bytes, number};
 use pubmark_model::record::{MemberFigures, RunRecord};
+use pubmark_stats::{median, median_whole};
 use serde_json::Value;
 
 /// The cells whose server has several members.
@@ -32,9 +33,10 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
             .collect();
         let row = |of: u32| {
             let of_runs = || figures.iter().filter(move |member| member.number == of);
-            let cores = median(of_runs().map(|member| member.cpu_cores).collect());
-            let memory = median(of_runs().map(|member| member.rss_bytes_median as f64).collect());
-            let own = [of.to_string(), number(cores), bytes(memory)].map(Entry::plain);
+            let cores: Vec<f64> = of_runs().map(|member| member.cpu_cores).collect();
+            let memory = median_whole(of_runs().map(|member| member.rss_bytes_median));
+            let own = [of.to_string(), median(&cores).map_or_else(String::new, number), bytes(memory as f64)];
+            let own = own.map(Entry::plain);
             Row { entries: place.iter().cloned().chain(own).collect(), mark: Mark::Plain, bar: None }
         };
         numbers.into_iter().map(row).collect()
@@ -48,9 +50,4 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         whole: "runs.jsonl",
         bars: None,
     })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -207,8 +207,8 @@ fn a_mosquitto_loses_what_a_bounded_queue_drops_and_nothing_of_stored_sessions_w
     place.assert_swept();
 }
 
-/// What these servers store outlives all that happens to them. Each drops what passes the bound of a queue, although it
-/// has acknowledged it.
+/// These servers keep stored messages through each fault. Each drops messages beyond the bound of a queue, although it
+/// has acknowledged them.
 #[test]
 fn cards_of_servers_that_store_say_what_a_bound_drops() {
     if !wanted("card::cards_of_servers_that_store_say_what_a_bound_drops") {

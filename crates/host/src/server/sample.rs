@@ -36,7 +36,7 @@ pub struct ServerUsage {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Each process, that with the most memory first.
     pub processes: Vec<ProcessShare>,
-    /// What each member used; empty with one member, and if the window had no known end.
+    /// CPU time and memory of each member; empty with one member, and if the window had no known end.
     #[serde(default)]
     pub members: Vec<MemberFigures>,
     /// Writes of its disks, until the power of each was cut; `None` without one, and if the window had no known end.
