@@ -168,7 +168,7 @@ Examples:
   pubmark bench ./my-broker.toml --require 'p99 < 5ms and lost = 0'")]
 pub struct BenchArgs {
     /// Name or file of a system (`pubmark systems` lists them), or URL of a running server: mqtt(s)://,
-    /// ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, kafka://, zenoh://.
+    /// ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, amqp1(s)://, kafka://, zenoh://.
     pub target: String,
     /// Workload and server.
     #[command(flatten)]

@@ -2,6 +2,7 @@
 //! file.
 
 pub mod amqp;
+pub mod amqp1;
 pub mod build_info;
 mod confirms;
 #[cfg(test)]
@@ -72,6 +73,7 @@ const fn sessions<S: Session>() -> DriverKind {
 /// Every driver of the built-in agent by name, except the mock.
 pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("amqp", sessions::<amqp::Amqp>()),
+    ("amqp1", sessions::<amqp1::Amqp1>()),
     ("kafka", sessions::<kafka::Kafka>()),
     ("kernel", DriverKind::Sockets(kernel::load)),
     ("mqtt", sessions::<mqtt::Mqtt>()),

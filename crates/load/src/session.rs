@@ -209,6 +209,8 @@ pub enum SessionEvent<'a> {
     Blocked(&'a str),
     /// The server accepts messages again.
     Unblocked,
+    /// The server takes more messages of this client.
+    Room,
     /// The session goes on with [`Session::rested`] after a pause, which grows with this number of failures.
     Rest(u32),
     /// The client has lost its connection to this member of a cluster, and keeps those to others.

@@ -489,6 +489,7 @@ impl<'a, S: Session> Shard<'a, S> {
             }
             SessionEvent::Blocked(reason) => limits.block(reason, now),
             SessionEvent::Unblocked => limits.unblock(now),
+            SessionEvent::Room => changes.room = true,
             SessionEvent::Rest(failed) => rests.push(Reverse((now + away::pause_ns(ids[index], failed), index as u32))),
             SessionEvent::MemberLost(member) => {
                 let at = Self::when(window.as_ref(), now);

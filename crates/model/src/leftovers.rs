@@ -103,6 +103,7 @@ impl Leftovers {
                 let prefix = options.text("prefix").unwrap_or_default();
                 workload.durable || workload.competing() || !prefix.is_empty()
             }
+            Protocol::Amqp1 => workload.durable,
             // Streams of JetStream stay.
             Protocol::Nats => workload.qos > 0,
             // Requests and answers go over lists, which stay while they have entries. At QoS 1 topics are streams.
@@ -203,6 +204,7 @@ mod tests {
         for (driver, of_plain, of_durable, of_back, of_group) in [
             ("mqtt", false, true, true, false),
             ("amqp", false, true, false, true),
+            ("amqp1", false, true, false, false),
             ("nats", false, false, false, false),
             ("redis", false, false, false, false),
             ("kafka", true, true, true, true),

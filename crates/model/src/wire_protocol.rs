@@ -20,6 +20,8 @@ words! {
         Redis = "redis",
         /// AMQP 0-9-1.
         Amqp = "amqp",
+        /// AMQP 1.0.
+        Amqp1 = "amqp1",
         /// Kafka.
         Kafka = "kafka",
         /// Zenoh 1.x, a client of a router.
@@ -168,6 +170,16 @@ impl Protocol {
                 options: redis,
             },
             Protocol::Amqp => amqp_traits(),
+            Protocol::Amqp1 => Traits {
+                title: "AMQP 1.0",
+                schemes: &[
+                    Scheme { name: "amqp1", carrier: Plain, port: 5672 },
+                    Scheme { name: "amqp1s", carrier: Tls, port: 5671 },
+                ],
+                path: None,
+                parameters: &[],
+                options: amqp1,
+            },
             Protocol::Kafka => Traits {
                 title: "Kafka",
                 schemes: &[
@@ -201,6 +213,7 @@ impl Protocol {
             Protocol::Redis if qos > 0 => !pattern.round_trip() && pattern.topics() != Topics::Tree,
             Protocol::Redis => !pattern.echoed() && !pattern.competing(),
             Protocol::Kafka => !pattern.round_trip() && pattern.topics() != Topics::Tree,
+            Protocol::Amqp1 => !pattern.round_trip() && !pattern.competing() && pattern.topics() != Topics::Tree,
             Protocol::Zenoh => !pattern.round_trip() && !pattern.competing(),
         }
     }
@@ -494,6 +507,14 @@ fn amqp() -> Vec<OptionSpec> {
     ]
 }
 
+fn amqp1() -> Vec<OptionSpec> {
+    vec![
+        spec("heartbeat", OptionKind::Time, Some("20s"), "longest silence before an empty frame, whole seconds"),
+        spec("credit", OptionKind::Count, Some("1000"), "messages that the server may send ahead to a subscriber"),
+        spec("inflight", OptionKind::Count, Some("65535"), "QoS 1: messages of one client that may be unacknowledged"),
+    ]
+}
+
 fn kafka() -> Vec<OptionSpec> {
     vec![
         spec(
@@ -598,6 +619,7 @@ mod tests {
         assert_eq!(lacks(Protocol::Kafka, 1), ["request-reply", "fan-out-echo", "tree"]);
         assert_eq!(lacks(Protocol::Redis, 0), ["fan-out-echo", "pipeline"]);
         assert_eq!(lacks(Protocol::Redis, 1), ["request-reply", "fan-out-echo", "tree"]);
+        assert_eq!(lacks(Protocol::Amqp1, 1), ["request-reply", "fan-out-echo", "pipeline", "tree"]);
         assert_eq!(lacks(Protocol::Zenoh, 0), ["request-reply", "fan-out-echo", "pipeline"]);
         assert_eq!(lacks(Protocol::Mqtt, 2), ["fan-out-echo"]);
     }

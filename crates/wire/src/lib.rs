@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod amqp;
+pub mod amqp1;
 mod decimal;
 pub mod kafka;
 pub mod mqtt;

@@ -42,6 +42,11 @@ impl Confirms {
         self.again.pop_front()
     }
 
+    /// True if messages have to be published again.
+    pub fn owes(&self) -> bool {
+        !self.again.is_empty()
+    }
+
     /// Returns the number of messages that are not settled, with those that wait to be published again.
     pub fn unacknowledged(&self) -> usize {
         self.open + self.again.len()

@@ -24,6 +24,7 @@ pub enum HeardEvent {
     Refused(u32, String),
     Blocked(String),
     Unblocked,
+    Room,
     Rest(u32),
     MemberLost(String),
 }
@@ -131,6 +132,7 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
                 SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),
                 SessionEvent::Unblocked => HeardEvent::Unblocked,
+                SessionEvent::Room => HeardEvent::Room,
                 SessionEvent::Rest(failed) => HeardEvent::Rest(failed),
                 SessionEvent::MemberLost(member) => HeardEvent::MemberLost(member.into()),
             });

@@ -36,6 +36,9 @@ pub(super) fn can_carry(system: &System, workload: &Workload, options: &Options)
             has_partitions(workload, options)?;
             PartitionBy::read(options)?;
         }
+        Some(Protocol::Amqp1) if workload.topics.is_some() => {
+            return refuse("topics", "a client of pubmark has one address of AMQP 1.0");
+        }
         Some(Protocol::Redis) if workload.topics.is_some() && workload.qos > 0 => {
             return refuse("topics", "a subscriber of pubmark reads one stream");
         }
@@ -47,7 +50,9 @@ pub(super) fn can_carry(system: &System, workload: &Workload, options: &Options)
     match protocol {
         None => refuse("headers", "its messages have nothing beside their payload"),
         Some(Protocol::Redis) => refuse("headers", "a message to a channel of Redis is its payload alone"),
-        Some(Protocol::Kafka | Protocol::Zenoh) => refuse("headers", "pubmark sends none over its protocol"),
+        Some(Protocol::Kafka | Protocol::Zenoh | Protocol::Amqp1) => {
+            refuse("headers", "pubmark sends none over its protocol")
+        }
         Some(Protocol::Mqtt) if !is_mqtt_5(options) => {
             refuse("headers", "MQTT 3.1.1 has none; options.mqtt_version = 5 has (user properties)")
         }

@@ -25,7 +25,7 @@ pub(super) fn can_start_late(system: &System, workload: &Workload, options: &Opt
         Some(Protocol::Kafka | Protocol::Nats | Protocol::Redis) => {
             refuse("messages are stored and acknowledged at qos = 1", "set qos = 1, or leave `subscribers_start` out")
         }
-        Some(Protocol::Mqtt | Protocol::Zenoh) => {
+        Some(Protocol::Mqtt | Protocol::Amqp1 | Protocol::Zenoh) => {
             refuse("it has no stream that a new subscriber reads from its beginning", leave_out)
         }
         None => refuse("it has no server that keeps messages", leave_out),
