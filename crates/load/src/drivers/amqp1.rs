@@ -489,10 +489,10 @@ impl Amqp1 {
         outcome: Option<Outcome<'_>>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
-        let next = self.delivery;
-        let (oldest, count) = (next.wrapping_sub(first), last.wrapping_sub(first));
-        if oldest == 0 || oldest > i32::MAX as u32 || count >= oldest {
-            return Err(out_of_turn("an outcome of what was never sent"));
+        let (oldest, count) = (self.delivery.wrapping_sub(first), last.wrapping_sub(first));
+        let unsent = || out_of_turn("an outcome of what was never sent");
+        if count >= oldest {
+            return Err(unsent());
         }
         let words;
         let refusal = match outcome {
@@ -510,9 +510,13 @@ impl Amqp1 {
         };
         let numbered = self.confirms.next();
         for ago in (oldest - count..=oldest).rev() {
-            self.confirms.settle(numbered - u64::from(ago), false, |sequence| {
+            let number = numbered.checked_sub(ago.into()).ok_or_else(unsent)?;
+            let known = self.confirms.settle(number, false, |sequence| {
                 heard(refusal.map_or(SessionEvent::Acknowledged(sequence), |no| SessionEvent::Refused(sequence, no)));
             });
+            if !known {
+                return Err(unsent());
+            }
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ fn known_frames() {
         Performative::Open { container, hostname: None, frame_bytes: Some(256), channel_max: None, idle_ms: None };
     assert_eq!(Frame::decode(open), Ok(Some((Frame::Performative(expected, &[]), open.len()))));
     // Mechanisms: an array of two symbols.
-    let offer = b"\0\0\0\x24\x02\x01\0\0\0\x53\x40\xc0\x17\x01\xe0\x14\x02\xa3\x05PLAIN\x09ANONYMOUS";
+    let offer = b"\0\0\0\x24\x02\x01\0\0\0\x53\x40\xc0\x15\x01\xe0\x12\x02\xa3\x05PLAIN\x09ANONYMOUS";
     let offer = [&offer[..3], &[offer.len() as u8], &offer[4..]].concat();
     let Ok(Some((Frame::Performative(Performative::Mechanisms { mechanisms }, &[]), _))) = Frame::decode(&offer) else {
         panic!("{:?}", Frame::decode(&offer))
