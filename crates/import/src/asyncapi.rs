@@ -20,13 +20,14 @@ use std::fmt::Write;
 const USUAL_SYSTEM: &str = "mosquitto";
 
 /// Systems, by the protocol of a server.
-const SYSTEMS: [(&str, &str); 9] = [
+const SYSTEMS: [(&str, &str); 10] = [
     ("mqtt", "mosquitto"),
     ("mqtt5", "mosquitto"),
     ("mqtts", "mosquitto"),
     ("secure-mqtt", "mosquitto"),
     ("amqp", "rabbitmq-amqp"),
     ("amqps", "rabbitmq-amqp"),
+    ("amqp1", "artemis-amqp"),
     ("nats", "nats"),
     ("redis", "redis"),
     ("rediss", "redis"),

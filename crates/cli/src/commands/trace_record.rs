@@ -118,6 +118,7 @@ fn system(protocol: Protocol) -> &'static str {
         "redis" => "redis",
         "kafka" => "kafka",
         "amqp" => "rabbitmq-amqp",
+        "amqp1" => "artemis-amqp",
         _ => "mosquitto",
     }
 }

@@ -244,8 +244,8 @@ fn wrong_logins(place: &Place, amqp: &str, mqtt: &str) {
 }
 
 #[test]
-fn rabbitmq_is_started_for_amqp_and_for_mqtt() {
-    for system in ["rabbitmq-amqp", "rabbitmq-mqtt"] {
+fn rabbitmq_is_started_for_each_of_its_protocols() {
+    for system in ["rabbitmq-amqp", "rabbitmq-amqp1", "rabbitmq-mqtt"] {
         let place = Place::new();
         let bench =
             place.bench(&[system, "--pattern", "fan-out", "--subscribers", "2", "--qos", "1", "--memory", "512MiB"]);

@@ -97,6 +97,9 @@ doc = "messages that are refused"
 
 #[test]
 fn what_a_full_queue_refuses_and_what_slow_subscribers_miss_is_in_its_row() {
+    if !is_long("card::what_a_full_queue_refuses_and_what_slow_subscribers_miss_is_in_its_row") {
+        return;
+    }
     // Sequences from 100 on are in the window: of each publisher 450 is swallowed, and 460 and 470 come twice.
     let place = bounded(
         "swallow = { at = [[0, 450], [1, 450], [2, 450]] }\n\

@@ -58,6 +58,18 @@ fn hivemq_plays_pairs_at_qos_2() {
 }
 
 #[test]
+fn artemis_keeps_what_it_acknowledged_over_amqp() {
+    if wanted("heavy::artemis_keeps_what_it_acknowledged_over_amqp") {
+        all_arrive("artemis-amqp", &[]);
+        let fault = ["--fault", "stop server at 500ms for 500ms", "--set", "drain=30s"];
+        let record = all_arrive("artemis-amqp", &[&["--qos", "1", "--durable"][..], &fault].concat());
+        assert_eq!(record["counts"]["acked"], 1_000, "{}", record["counts"]);
+        // Messages in several frames, in both directions.
+        all_arrive("artemis-amqp", &["--qos", "1", "--payload", "300KB"]);
+    }
+}
+
+#[test]
 fn artemis_plays_pairs_at_qos_1() {
     if wanted("heavy::artemis_plays_pairs_at_qos_1") {
         let record = all_arrive("artemis", &["--qos", "1"]);

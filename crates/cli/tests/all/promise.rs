@@ -1,5 +1,6 @@
 //! Rankings at a promise: a server that keeps sessions, and one that forgets them, while the subscribers' link is cut.
 
+use crate::left_out::is_long;
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
@@ -42,7 +43,12 @@ fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
     let output = place.run(&["run", "study.toml", "--promise", "survives cut link", "--out", "r", "--json", "-q"]);
     assert!(matches!(output.status.code(), Some(0 | 3)), "a busy machine: {}", stderr(&output));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of_cut = |run: &&Value| run["system"] == "forgetful" && run["cell"]["part"] == "cut";
+    // On a busy machine a run may have unreliable counts, which break no promise.
+    let is_counted = |run: &Value| {
+        let mut reasons = run["verdict"]["reasons"].as_array().unwrap().iter();
+        !reasons.any(|reason| reason["figures"].as_array().unwrap().contains(&"counts".into()))
+    };
+    let of_cut = |run: &&Value| run["system"] == "forgetful" && run["cell"]["part"] == "cut" && is_counted(run);
     let records = place.records("r");
     let sum = |name: &str| records.iter().filter(of_cut).map(|run| run["counts"][name].as_u64().unwrap()).sum::<u64>();
     let (lost, acked) = (sum("acked_lost"), sum("acked"));
@@ -81,6 +87,9 @@ const SEARCH: [&str; 11] =
 
 #[test]
 fn a_capacity_at_a_promise_is_that_of_those_who_keep_it() {
+    if !is_long("promise::a_capacity_at_a_promise_is_that_of_those_who_keep_it") {
+        return;
+    }
     let place = place();
     place.study(&STUDY.replace("repeats = 2", "repeats = 1"));
     let cut = ["--promise", "survives cut link"];

@@ -53,6 +53,11 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "mixed"], instead: Instead::Plan, why: "minutes: its faults need their whole window" },
     Exception { words: &["run", "power"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception {
+        words: &["run", "power-cluster"],
+        instead: Instead::Plan,
+        why: "minutes: clusters of three; power.rs cuts members",
+    },
+    Exception {
         words: &["run", "failover"],
         instead: Instead::Plan,
         why: "minutes: clusters of three; clusters.rs plays one",
