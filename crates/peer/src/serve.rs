@@ -11,7 +11,7 @@ use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, Leaving, MqttServer, NatsServer, PublisherAnswer,
+    Amqp1Server, AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, Leaving, MqttServer, NatsServer, PublisherAnswer,
     RespServer, Speech, ZenohServer, ZmtpServer,
 };
 use crate::store::Store;
@@ -68,6 +68,7 @@ impl PeerProtocol {
         PeerProtocol::of::<NatsServer>(),
         PeerProtocol::of::<RespServer>(),
         PeerProtocol::of::<AmqpServer>(),
+        PeerProtocol::of::<Amqp1Server>(),
         PeerProtocol::of::<KafkaServer>(),
         PeerProtocol::of::<ZenohServer>(),
         PeerProtocol::of::<ZmtpServer>(),

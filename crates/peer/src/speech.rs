@@ -1,6 +1,7 @@
 //! The server's side of the protocols: bytes in, requests and answers out, without a socket or a clock.
 
 mod amqp;
+mod amqp1;
 mod coordinator;
 mod kafka;
 mod members;
@@ -12,6 +13,7 @@ mod zenoh;
 mod zmtp;
 
 pub use amqp::AmqpServer;
+pub use amqp1::Amqp1Server;
 pub use coordinator::Coordinator;
 pub use kafka::KafkaServer;
 pub use members::{Leaving, PeerMembers};

@@ -61,7 +61,7 @@ fn the_built_in_agent_passes_over_every_protocol_of_a_broker() {
     if !is_long("the_built_in_agent_passes_over_every_protocol_of_a_broker") {
         return;
     }
-    for driver in ["mqtt", "nats", "redis", "amqp", "kafka"] {
+    for driver in ["mqtt", "nats", "redis", "amqp", "amqp1", "kafka"] {
         let tried = passes(&["--driver", driver], &[BUILT_IN, "agent"]);
         assert!(tried >= 20, "{driver}: {tried} cases were tried");
     }

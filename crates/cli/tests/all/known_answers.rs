@@ -211,7 +211,7 @@ fn table(script: &str, protocols: &[&str]) {
 
 #[test]
 fn table_of_fixed_delays() {
-    table(FIXED, &["mqtt", "nats", "redis", "amqp", "zenoh", "zeromq", "bare"]);
+    table(FIXED, &["mqtt", "nats", "redis", "amqp", "amqp1", "zenoh", "zeromq", "bare"]);
 }
 
 #[test]
@@ -464,6 +464,14 @@ fn faults_are_counted_exactly_over_amqp_at_qos_0() {
 #[test]
 fn faults_are_counted_exactly_over_amqp_at_qos_1() {
     faults("amqp", 1, &["--qos", "1"]);
+}
+
+#[test]
+fn faults_are_counted_exactly_over_amqp_1_0() {
+    faults("amqp1", 1, &["--qos", "1"]);
+    if is_long("known_answers::faults_are_counted_exactly_over_amqp_1_0, at QoS 0") {
+        faults("amqp1", 0, &[]);
+    }
 }
 
 #[test]
