@@ -607,6 +607,7 @@ fn start_members(
     };
     let plans: Vec<StartPlan<'_>> = plan.members.iter().zip(places).map(start).collect();
     let servers = Server::start_all(&plans)?;
+    let cluster = cluster.map(|cluster| cluster.kept_by(servers.iter().map(Server::keeper_pid).collect()));
     let member =
         |(plan, server): (&MemberPlan, Server)| Member { number: plan.number, name: plan.name.clone(), server };
     Ok((plan.members.iter().zip(servers).map(member).collect(), cluster))

@@ -2,6 +2,7 @@
 
 use crate::heavy::wanted;
 use crate::left_out::{is_long, leave_out};
+use crate::power::can_cut;
 use crate::support::{Benched, Place, bench_arguments, children, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -237,6 +238,10 @@ fn rabbitmq_elects_another_leader_of_quorum_queues() {
     let bench = heavy_run("rabbitmq-amqp", &options, "kill server leader at 3s for 10s");
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
+    // The members are asked with a file of theirs, which is on a disk of their own then.
+    if can_cut("clusters::rabbitmq_elects_another_leader_of_quorum_queues, without power") {
+        nothing_acknowledged_is_lost(&heavy_run("rabbitmq-amqp", &options, "cut power of server leader at 3s for 10s"));
+    }
 }
 
 const REDIS: [&str; 7] = ["redis-streams", "--qos", "1", "--durable", "--set", "options.members=3", "--set"];

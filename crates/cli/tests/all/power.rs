@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Returns false, and notes that the test was left out, if no power can be cut here.
-fn can_cut(test: &str) -> bool {
+pub fn can_cut(test: &str) -> bool {
     can_cut_with(Power::Disk, test)
 }
 

@@ -26,6 +26,8 @@ pub struct Cluster {
     environment: Vec<(String, String)>,
     /// Values of placeholders of each member that is here.
     members: Vec<Places>,
+    /// The processes that keep them, once they are started: a disk of a member's own is mounted for its keeper only.
+    keepers: Vec<i32>,
 }
 
 /// The reason why a question has no answer.
@@ -51,7 +53,13 @@ enum ProbeError {
 impl Cluster {
     /// Makes the cluster of members with these values of placeholders.
     pub fn new(spec: &ClusterSpec, environment: &[(String, String)], members: Vec<Places>) -> Cluster {
-        Cluster { spec: spec.clone(), environment: environment.to_vec(), members }
+        Cluster { spec: spec.clone(), environment: environment.to_vec(), members, keepers: Vec::new() }
+    }
+
+    /// Notes the processes that keep the members, in their order. Commands see files as these do.
+    #[must_use]
+    pub fn kept_by(self, keepers: Vec<i32>) -> Cluster {
+        Cluster { keepers, ..self }
     }
 
     /// Checks that a member that is here has joined, by its number. An error describes the answer.
@@ -107,6 +115,9 @@ impl Cluster {
         } else {
             let command = layout::fill(places, &probe.command)?;
             let what = command.join(" ");
+            let place = self.members.iter().position(|member| member.member == places.member);
+            let keeper = place.and_then(|place| self.keepers.get(place));
+            let command = if let Some(keeper) = keeper { in_files_of(*keeper, command) } else { command };
             let answer = output(&command, &layout::fill_values(places, &self.environment)?, COMMAND)?;
             (what, answer)
         };
@@ -117,6 +128,15 @@ impl Cluster {
     }
 }
 
+/// Returns a command that sees the files which a process sees.
+fn in_files_of(pid: i32, command: Vec<String>) -> Vec<String> {
+    let mounts = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    match mounts(&pid.to_string()).filter(|theirs| Some(theirs) != mounts("self").as_ref()) {
+        Some(_) => ["nsenter".to_owned(), format!("--mount=/proc/{pid}/ns/mnt")].into_iter().chain(command).collect(),
+        None => command,
+    }
+}
+
 fn quoted(text: &str) -> String {
     text.trim().chars().take(QUOTED).collect()
 }
@@ -124,6 +144,9 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::unistd::geteuid;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
 
     fn cluster(joined: ClusterProbe, leader: ClusterProbe) -> Cluster {
         let spec = ClusterSpec {
@@ -139,6 +162,33 @@ mod tests {
     fn says(command: &str, count: &str, is: &str) -> ClusterProbe {
         let command = ["sh", "-c", command].map(str::to_owned).to_vec();
         ClusterProbe { command, count: count.into(), is: is.into(), ..ClusterProbe::default() }
+    }
+
+    /// As root, for only root mounts.
+    #[test]
+    fn a_member_is_asked_about_files_that_only_its_keeper_sees() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let script = "mount -t tmpfs none \"$0\" && echo n1 >\"$0/name\" && echo there && exec cat";
+        let mut keeper = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script])
+            .arg(dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let asks = says(&format!("cat '{}/name'", dir.path().display()), "1", "");
+        let hidden = cluster(asks.clone(), asks.clone());
+        assert!(hidden.joined(1).unwrap_err().contains("No such file"));
+        let seen = cluster(asks.clone(), asks).kept_by(vec![keeper.id() as i32]);
+        assert_eq!((seen.joined(1), seen.leader(&[])), (Ok(()), Ok(1)));
+        assert!(seen.joined(2).is_err(), "its keeper is another one");
+        drop(keeper.stdin.take());
+        keeper.wait().unwrap();
     }
 
     #[test]

@@ -240,6 +240,7 @@ impl Amqp1 {
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         match *performative {
+            _ if self.state == State::Closing => {}
             Performative::Transfer { delivery, is_settled, more, is_aborted, .. } if self.receives => {
                 self.incoming_transfer = self.incoming_transfer.wrapping_add(1);
                 let begun = self.incoming.take().or(delivery.map(|delivery| Incoming { delivery, is_settled: false }));
@@ -279,11 +280,12 @@ impl Amqp1 {
                 heard(SessionEvent::Room);
             }
             // It is closed, or there was none.
-            Performative::Detach { .. } if self.state == State::Opening && self.removes() => {
+            Performative::Detach { error, .. }
+                if self.removes() && error.is_none_or(|error| error.condition.0 == b"amqp:not-found") =>
+            {
                 self.state = State::Attached;
                 heard(SessionEvent::Connected);
             }
-            _ if self.state == State::Closing => {}
             Performative::Detach { error, .. } => return Err(ended("link", error)),
             Performative::End { error } => return Err(ended("session", error)),
             Performative::Close { error } => {

@@ -369,6 +369,15 @@ fn a_durable_subscription_is_kept_closed_and_removed() {
     assert_eq!(only(&talk.said()), closed);
     talk.say(&frame(closed)).unwrap();
     assert_eq!(talk.heard(), [HeardEvent::Connected]);
+    let ends = |condition: &'static str| {
+        let mut talk = logged_in(&plain, spec(Role::Publisher, ""), 0);
+        let error = Some(Failure { condition: condition.into(), text: None });
+        let detach = frame(Performative::Detach { handle: LINK, is_closed: Some(true), error });
+        let said = talk.say(&[header(VERSION), open(4_096, None), begin(9), detach].concat());
+        (said.is_ok(), talk.heard())
+    };
+    assert_eq!(ends("amqp:not-found"), (true, vec![HeardEvent::Connected]));
+    assert_eq!(ends("amqp:resource-locked"), (false, Vec::new()), "it is still there");
 }
 
 #[test]
