@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** Longest wait for anything that a page should do, ms. */
-export const DEADLINE_MS = 20_000;
+export const DEADLINE_MS = 60_000;
 
 export async function launch() {
   const executablePath = process.env.CHROMIUM ?? PLACES.find((place) => existsSync(place));

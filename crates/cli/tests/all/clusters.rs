@@ -2,11 +2,11 @@
 
 use crate::heavy::wanted;
 use crate::left_out::{is_long, leave_out};
-use crate::power::can_cut;
+use crate::power::can_cut_with;
 use crate::support::{Benched, Place, bench_arguments, children, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pubmark_host::server::{mesh, processes, server_disk};
+use pubmark_host::server::{mesh, processes};
 use pubmark_model::power::Power;
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -239,7 +239,7 @@ fn rabbitmq_elects_another_leader_of_quorum_queues() {
     nothing_acknowledged_is_lost(&bench);
     assert_eq!(faults(&bench), [("kill".to_owned(), Some(member(&bench)), true, true)]);
     // The members are asked with a file of theirs, which is on a disk of their own then.
-    if can_cut("clusters::rabbitmq_elects_another_leader_of_quorum_queues, without power") {
+    if can_cut_with(Power::Disk, "clusters::rabbitmq_elects_another_leader_of_quorum_queues, without power") {
         nothing_acknowledged_is_lost(&heavy_run("rabbitmq-amqp", &options, "cut power of server leader at 3s for 10s"));
     }
 }
@@ -495,17 +495,12 @@ fn cut_over_ledger(sync: &str, fault: &str, drain: &str) -> Benched {
     bench
 }
 
-/// Returns false, and notes that the test was left out, if there can be no ledger here.
-fn can_cut(test: &str) -> bool {
-    server_disk::missing(Power::Ledger).inspect(|why| leave_out(test, why)).is_none()
-}
-
 /// With its default, JetStream syncs every two minutes. One member that forgets is taught by the others.
 #[test]
 fn a_power_cut_of_one_member_over_a_ledger_loses_nothing_and_of_all_members_everything_since_the_sync() {
     const TEST: &str =
         "clusters::a_power_cut_of_one_member_over_a_ledger_loses_nothing_and_of_all_members_everything_since_the_sync";
-    if !can_cut(TEST) {
+    if !can_cut_with(Power::Ledger, TEST) {
         return;
     }
     let all = cut_over_ledger("2m", "cut power of server at 2s for 500ms", "4s");

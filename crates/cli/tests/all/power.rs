@@ -13,11 +13,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Returns false, and notes that the test was left out, if no power can be cut here.
-pub fn can_cut(test: &str) -> bool {
+fn can_cut(test: &str) -> bool {
     can_cut_with(Power::Disk, test)
 }
 
-fn can_cut_with(power: Power, test: &str) -> bool {
+pub fn can_cut_with(power: Power, test: &str) -> bool {
     server_disk::missing(power).inspect(|why| leave_out(test, why)).is_none()
 }
 
