@@ -11,8 +11,8 @@ use crate::dispatcher::{Dispatcher, Message, PlannedMessage};
 use crate::routes::{Address, KeptAddress, Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{
-    Amqp1Server, AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, Leaving, MqttServer, NatsServer, PublisherAnswer,
-    RespServer, Speech, ZenohServer, ZmtpServer,
+    Amqp1Server, AmqpServer, Ask, Coordinator, Handled, KafkaServer, KeptWill, Leaving, MqttServer, NatsServer,
+    PublisherAnswer, RespServer, Speech, ZenohServer, ZmtpServer,
 };
 use crate::store::Store;
 use crate::tally::PeerTally;

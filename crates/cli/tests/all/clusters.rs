@@ -355,7 +355,9 @@ fn a_backup_of_artemis_takes_over() {
     if !wanted("clusters::a_backup_of_artemis_takes_over") {
         return;
     }
-    for fault in ["kill server leader at 3s for 10s", "kill server leader at 3s"] {
+    let can_cut = can_cut_with(Power::Disk, "clusters::a_backup_of_artemis_takes_over, without power");
+    let faults_of_leader = ["kill server leader at 3s for 10s", "kill server leader at 3s"];
+    for fault in faults_of_leader.into_iter().chain(can_cut.then_some("cut power of server leader at 3s for 10s")) {
         let bench = heavy_run("artemis", &["options.members=2", "rate=50"], fault);
         nothing_acknowledged_is_lost(&bench);
         assert_eq!(faults(&bench)[0].1, Some(1), "the primary is the first");

@@ -13,21 +13,21 @@
 //! Memory: up to 8 bytes for each unacknowledged message (`inflight`), and a message in several frames until it is
 //! complete.
 
+mod refusal;
 mod settings;
 
 pub use settings::Amqp1Settings;
 
 use super::confirms::Confirms;
 use super::foreign_peer::{foreign, printable};
-use crate::session::{
-    ClientSettings, ClientSpec, Copies, MessageRefusal, RefusalKind, Session, SessionError, SessionEvent, SettingsError,
-};
+use crate::session::{ClientSettings, ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError};
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp1::{
-    Binary, Failure, Frame, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Outcome, PROTOCOL_HEADER, Performative,
-    Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front, put_performative,
+    Binary, Frame, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Outcome, PROTOCOL_HEADER, Performative, Skipped,
+    Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front, put_performative,
 };
+use refusal::{MODIFIED, RELEASED, ended, in_words, out_of_turn, rejected};
 
 /// Name of the expected peer in the error for a foreign one.
 const EXPECTED: &str = "AMQP 1.0";
@@ -496,19 +496,18 @@ impl Amqp1 {
         if count >= oldest {
             return Err(unsent());
         }
+        if matches!(outcome, None | Some(Outcome::Other)) {
+            return Ok(());
+        }
         let words;
         let refusal = match outcome {
-            Some(Outcome::Accepted) => None,
             Some(Outcome::Rejected(failure)) => {
                 words = format!("rejected: {}", failure.map_or_else(|| "without a reason".into(), in_words));
-                let is_limit = failure.is_some_and(|failure| failure.condition == RESOURCE_LIMIT);
-                Some(MessageRefusal { code: None, words: &words, kind: RefusalKind::limit_or_final(is_limit) })
+                Some(rejected(&words, failure))
             }
-            Some(Outcome::Released) => Some(NOT_TAKEN),
-            Some(Outcome::Modified) => {
-                Some(MessageRefusal { words: "modified: the server did not take it", ..NOT_TAKEN })
-            }
-            None | Some(Outcome::Other) => return Ok(()),
+            Some(Outcome::Released) => Some(RELEASED),
+            Some(Outcome::Modified) => Some(MODIFIED),
+            _ => None,
         };
         let numbered = self.confirms.next();
         for ago in (oldest - count..=oldest).rev() {
@@ -590,42 +589,8 @@ impl Amqp1 {
     }
 }
 
-const RESOURCE_LIMIT: Symbol<'static> = Symbol(b"amqp:resource-limit-exceeded");
-/// A server releases a message that has nowhere to go, or for which it has no room.
-const NOT_TAKEN: MessageRefusal<'static> =
-    MessageRefusal { code: None, words: "released: the server did not take it", kind: RefusalKind::Limit };
-
 fn put(out: &mut Vec<u8>, performative: Performative<'_>) {
     put_performative(out, &performative, |_| {});
-}
-
-fn out_of_turn(what: &str) -> SessionError {
-    SessionError::Foreign(format!("the server breaks AMQP 1.0: {what}, out of turn"))
-}
-
-fn in_words(failure: Failure<'_>) -> String {
-    let condition = printable(failure.condition.0);
-    match failure.text {
-        Some(text) => format!("{condition}: {}", String::from_utf8_lossy(text.0)),
-        None => condition,
-    }
-}
-
-/// Makes the error for the reason with which the server ends something.
-fn ended(what: &str, error: Option<Failure<'_>>) -> SessionError {
-    let Some(failure) = error else { return SessionError::Busy(format!("the server ended the {what}")) };
-    let said = format!("the server ended the {what}: {}", in_words(failure));
-    match failure.condition.0 {
-        b"amqp:resource-limit-exceeded" | b"amqp:link:message-size-exceeded" => SessionError::Limit(said),
-        b"amqp:unauthorized-access"
-        | b"amqp:not-allowed"
-        | b"amqp:not-found"
-        | b"amqp:not-implemented"
-        | b"amqp:invalid-field"
-        | b"amqp:precondition-failed" => SessionError::Denied(said),
-        b"amqp:connection:framing-error" | b"amqp:decode-error" => SessionError::Foreign(said),
-        _ => SessionError::Busy(said),
-    }
 }
 
 #[cfg(test)]

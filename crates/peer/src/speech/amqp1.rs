@@ -191,7 +191,8 @@ impl Amqp1Server {
             return Err(out_of_turn("a second link"));
         }
         let remote = if is_receiver { source } else { target };
-        let address = remote.and_then(|remote| remote.address).ok_or_else(|| out_of_turn("a link without an address"))?;
+        let address =
+            remote.and_then(|remote| remote.address).ok_or_else(|| out_of_turn("a link without an address"))?;
         put(
             out,
             Performative::Attach {
@@ -420,10 +421,9 @@ mod tests {
             assert_eq!(server.input(&bytes, &mut out, hub), Ok(bytes.len()));
             assert_eq!(asked, [true]);
             let expected = match answer {
-                PublisherAnswer::Refused => Outcome::Rejected(Some(Failure {
-                    condition: INTERNAL_ERROR,
-                    text: Some(REFUSAL.into()),
-                })),
+                PublisherAnswer::Refused => {
+                    Outcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(REFUSAL.into()) }))
+                }
                 _ => Outcome::Accepted,
             };
             let (is_receiver, first, last) = (true, 7, None);

@@ -1,5 +1,7 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
+use super::refusal::RESOURCE_LIMIT;
 use super::*;
+use pubmark_wire::amqp1::Failure;
 
 const NO_ERROR: Option<Failure<'static>> = None;
 
