@@ -316,6 +316,11 @@ impl Parser<'_> {
         }
     }
 
+    /// Removes what parts say of a key that is set for all.
+    fn forget_in_parts(&mut self, name: &str) {
+        self.study.parts.iter_mut().for_each(|part| part.axes.retain(|axis| axis.name != name));
+    }
+
     fn set(&mut self, name: &str, text: &str) -> Result<(), Diagnostic> {
         let name = name
             .strip_prefix("workload.")
@@ -341,6 +346,7 @@ impl Parser<'_> {
                     .help(format!("write --set options.{option}=VALUE")));
             }
             self.check_option(system, option, text)?;
+            self.forget_in_parts(name);
             self.study
                 .options
                 .retain(|other| !(other.name == option && (system.is_none() || other.system.as_deref() == system)));
@@ -370,14 +376,7 @@ impl Parser<'_> {
             return Err(Diagnostic::whole("there is no such key").help(suggestion(name, names)));
         };
         let values = listed(key, text)?;
-        let of_parts = self.study.parts.iter_mut().flat_map(|part| &mut part.axes);
-        let mut set = false;
-        for axis in of_parts.filter(|axis| axis.name == key.name) {
-            (axis.values, set) = (values.clone(), true);
-        }
-        if set {
-            return Ok(());
-        }
+        self.forget_in_parts(key.name);
         if let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == key.name) {
             axis.values = values;
             return Ok(());

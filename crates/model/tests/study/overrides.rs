@@ -1,6 +1,7 @@
 //! Changes of a study by flags.
 
 use crate::support::*;
+use pubmark_model::cell::Cell;
 use pubmark_model::plan::cells;
 use pubmark_model::study::ReadOptions;
 use serde_json::{Value, json};
@@ -35,6 +36,30 @@ fn set_replaces_what_the_file_says() {
         study.options.iter().map(|option| (option.system.as_deref(), &*option.name, &*option.text)).collect();
     assert_eq!(options, [(Some("alpha"), "depth", "9"), (None, "linger", "3s")], "set for all means for all");
     assert_eq!(overridden(CROSSED, &[("duration", "1s")], &[]).settings.get("duration"), Some(json!("1s")));
+}
+
+/// Of three parts, one sets neither key.
+#[test]
+fn what_is_set_is_the_same_for_all_parts_whatever_some_of_them_say() {
+    let parts =
+        "\n[parts.a]\nduration = \"2s\"\n[parts.b]\noptions.depth = 3\nduration = [\"3s\", \"4s\"]\n[parts.c]\n";
+    let file = format!("title = \"t\"\n[axes]\nsystem = \"alpha\"\n{parts}");
+    let of = |set: &[(&str, &str)]| {
+        let cells = cells(&overridden(&file, set, &[])).unwrap();
+        let of_cell =
+            |cell: &Cell| json!([cell.axes["part"], format!("{:?}", cell.workload.extent), cell.options["depth"]]);
+        cells.iter().map(of_cell).collect::<Vec<_>>()
+    };
+    let plain = of(&[]);
+    assert_eq!(plain.len(), 4, "{plain:?}");
+    let extents = |cells: &[Value]| cells.iter().map(|cell| cell[1].clone()).collect::<Vec<_>>();
+    let one = of(&[("duration", "7s")]);
+    assert_eq!(one.len(), 3);
+    assert!(extents(&one).iter().all(|extent| *extent == extents(&one)[0]), "{one:?}");
+    assert!(!extents(&plain).contains(&extents(&one)[0]));
+    assert_eq!(of(&[("duration", "7s,8s")]).len(), 6);
+    let depths = of(&[("options.depth", "9")]);
+    assert!(depths.len() == 4 && depths.iter().all(|cell| cell[2] == 9), "{depths:?}");
 }
 
 #[test]
