@@ -98,7 +98,7 @@ help:
 	@echo "make pictures     the pictures in docs/images/ and the result in README.md, of a run of the quickstart"
 	@echo "make evidence-pages   docs/evidence/ and the tables in READMEs again, from the kept records"
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
-	@echo "make size         the release program is no larger than $(MOST_BYTES) bytes"
+	@echo "make size         the program that is handed out is no larger than $(MOST_BYTES) bytes"
 	@echo "make deny         licences, sources, duplicates and known defects of the dependencies"
 
 # Broker on one host, clients on two others, all of them network namespaces of this machine.
@@ -199,7 +199,7 @@ wheel:
 	$(call install,python3-venv)
 	$(call environment,wheel,$(MATURIN))
 	rm -f $(WHEELS)/pubmark-*.whl
-	$(CACHE)/test/wheel/bin/maturin build --release --out $(WHEELS)
+	$(CACHE)/test/wheel/bin/maturin build --profile dist --out $(WHEELS)
 
 test-wheel: wheel
 	sh tools/test-wheel.sh $(WHEELS)/pubmark-*.whl
@@ -220,8 +220,10 @@ test-ray: deps-test
 
 # What is sent to other machines has to be small.
 MOST_BYTES := 15000000
-size: build
-	@bytes=$$(stat -c %s $(PUBMARK)); echo "$(PUBMARK): $$bytes bytes"; \
+DIST := target/dist/pubmark
+size:
+	cargo build --profile dist --locked -p pubmark
+	@bytes=$$(stat -c %s $(DIST)); echo "$(DIST): $$bytes bytes"; \
 	[ $$bytes -le $(MOST_BYTES) ] || { echo "it may have $(MOST_BYTES)"; exit 1; }
 
 # Whole runs against what takes minutes to install.

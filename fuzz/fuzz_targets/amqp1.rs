@@ -2,18 +2,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubmark_wire::amqp1::{Frame, Performative, body};
+use pubmark_wire::amqp1::{Amqp1Frame, Performative, body};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
-    while let Ok(Some((frame, taken))) = Frame::decode(rest) {
+    while let Ok(Some((frame, taken))) = Amqp1Frame::decode(rest) {
         assert!((1..=rest.len()).contains(&taken));
-        assert_eq!(Frame::decode(&rest[..taken]), Ok(Some((frame, taken))));
-        assert_eq!(Frame::decode(&rest[..taken - 1]), Ok(None));
+        assert_eq!(Amqp1Frame::decode(&rest[..taken]), Ok(Some((frame, taken))));
+        assert_eq!(Amqp1Frame::decode(&rest[..taken - 1]), Ok(None));
         let mut written = Vec::new();
         frame.put(&mut written);
-        assert_eq!(Frame::decode(&written), Ok(Some((frame, written.len()))));
-        if let Frame::Performative(performative, message) = frame {
+        assert_eq!(Amqp1Frame::decode(&written), Ok(Some((frame, written.len()))));
+        if let Amqp1Frame::Performative(performative, message) = frame {
             if let Performative::Mechanisms { mechanisms } = performative {
                 assert!(mechanisms.names().count() <= bytes.len());
             }

@@ -5,7 +5,7 @@
 mod performative;
 mod value;
 
-pub use performative::{Failure, Outcome, Performative, Skipped, Terminus};
+pub use performative::{DeliveryOutcome, Failure, Performative, Skipped, Terminus};
 pub use value::{Binary, Symbol, Symbols, Text};
 
 use crate::Malformed;
@@ -31,8 +31,9 @@ const DATA: u64 = 0x75;
 const AMQP_VALUE: u64 = 0x77;
 
 /// What a peer sends.
+#[expect(clippy::large_enum_variant, reason = "one is on the stack while it is read, and none is kept")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
+pub enum Amqp1Frame<'a> {
     /// The first bytes of a layer: identifier, major and minor version, and revision.
     Header([u8; 4]),
     /// A frame without content: a sign of life.
@@ -41,13 +42,13 @@ pub enum Frame<'a> {
     Performative(Performative<'a>, &'a [u8]),
 }
 
-impl<'a> Frame<'a> {
+impl<'a> Amqp1Frame<'a> {
     /// Reads one frame from the front of `bytes`. Returns it with its length; `None` if more bytes are needed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let known = bytes.len().min(4);
         if known > 0 && bytes[..known] == PROTOCOL_HEADER[..known] {
             let version = bytes.get(4..8).and_then(|version| version.try_into().ok());
-            return Ok(version.map(|version| (Frame::Header(version), PROTOCOL_HEADER.len())));
+            return Ok(version.map(|version| (Amqp1Frame::Header(version), PROTOCOL_HEADER.len())));
         }
         let Some((front, rest)) = bytes.split_first_chunk::<8>() else { return Ok(None) };
         let [s3, s2, s1, s0, words, kind, ..] = *front;
@@ -68,14 +69,14 @@ impl<'a> Frame<'a> {
             return Ok(None);
         };
         let frame = if carried.is_empty() {
-            Frame::Empty
+            Amqp1Frame::Empty
         } else {
             let mut reader = Reader(carried);
             let performative = Performative::of(reader.value()?)?;
             if performative.is_login() != (kind == LOGIN_FRAME) {
                 return Err(Malformed::new(format!("{} in a frame of kind {kind}", performative.name())));
             }
-            Frame::Performative(performative, reader.0)
+            Amqp1Frame::Performative(performative, reader.0)
         };
         Ok(Some((frame, frame_bytes as usize)))
     }
@@ -83,12 +84,12 @@ impl<'a> Frame<'a> {
     /// Appends the frame. The caller must ensure that it fits into a frame of the peer's size.
     pub fn put(&self, out: &mut Vec<u8>) {
         match self {
-            Frame::Header(version) => {
+            Amqp1Frame::Header(version) => {
                 out.extend_from_slice(&PROTOCOL_HEADER[..4]);
                 out.extend_from_slice(version);
             }
-            Frame::Empty => put_frame(out, AMQP_FRAME, |_| {}),
-            Frame::Performative(performative, message) => {
+            Amqp1Frame::Empty => put_frame(out, AMQP_FRAME, |_| {}),
+            Amqp1Frame::Performative(performative, message) => {
                 put_performative(out, performative, |out| out.extend_from_slice(message));
             }
         }

@@ -24,8 +24,8 @@ use crate::session::{ClientSettings, ClientSpec, Copies, Session, SessionError, 
 use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp1::{
-    Binary, Frame, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Outcome, PROTOCOL_HEADER, Performative, Skipped,
-    Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front, put_performative,
+    Amqp1Frame, Binary, DeliveryOutcome, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER, Performative,
+    Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front, put_performative,
 };
 use refusal::{MODIFIED, RELEASED, ended, in_words, out_of_turn, rejected};
 
@@ -163,18 +163,18 @@ impl Session for Amqp1 {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
-            let frame = Frame::decode(rest).map_err(|why| foreign(EXPECTED, rest, &why.0))?;
+            let frame = Amqp1Frame::decode(rest).map_err(|why| foreign(EXPECTED, rest, &why.0))?;
             let Some((frame, frame_bytes)) = frame else { break };
             match frame {
-                Frame::Header(LOGIN_VERSION) if self.state == State::Silent => {}
-                Frame::Header(VERSION) if self.state == State::Opening => {}
-                Frame::Header([id, major, minor, revision]) => {
+                Amqp1Frame::Header(LOGIN_VERSION) if self.state == State::Silent => {}
+                Amqp1Frame::Header(VERSION) if self.state == State::Opening => {}
+                Amqp1Frame::Header([id, major, minor, revision]) => {
                     return Err(SessionError::Foreign(format!(
                         "the server refuses AMQP 1.0 with a login (SASL) and offers version {id} {major}.{minor}.{revision}"
                     )));
                 }
-                Frame::Empty => {}
-                Frame::Performative(performative, message) => {
+                Amqp1Frame::Empty => {}
+                Amqp1Frame::Performative(performative, message) => {
                     self.heard(settings, &performative, message, out, heard)?;
                 }
             }
@@ -205,7 +205,7 @@ impl Session for Amqp1 {
     }
 
     fn keep_alive(&mut self, _: &Amqp1Settings, out: &mut Vec<u8>) {
-        Frame::Empty.put(out);
+        Amqp1Frame::Empty.put(out);
     }
 
     fn keep_alive_s(settings: &Amqp1Settings) -> u32 {
@@ -260,7 +260,7 @@ impl Amqp1 {
             Performative::Disposition { is_receiver: true, first, last, is_settled, outcome } if !self.receives => {
                 let last = last.unwrap_or(first);
                 self.disposed(first, last, outcome, heard)?;
-                if is_settled != Some(true) && !matches!(outcome, None | Some(Outcome::Other)) {
+                if is_settled != Some(true) && !matches!(outcome, None | Some(DeliveryOutcome::Other)) {
                     let last = Some(last);
                     put(
                         out,
@@ -488,7 +488,7 @@ impl Amqp1 {
         &mut self,
         first: u32,
         last: u32,
-        outcome: Option<Outcome<'_>>,
+        outcome: Option<DeliveryOutcome<'_>>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<(), SessionError> {
         let (oldest, count) = (self.delivery.wrapping_sub(first), last.wrapping_sub(first));
@@ -496,17 +496,17 @@ impl Amqp1 {
         if count >= oldest {
             return Err(unsent());
         }
-        if matches!(outcome, None | Some(Outcome::Other)) {
+        if matches!(outcome, None | Some(DeliveryOutcome::Other)) {
             return Ok(());
         }
         let words;
         let refusal = match outcome {
-            Some(Outcome::Rejected(failure)) => {
+            Some(DeliveryOutcome::Rejected(failure)) => {
                 words = format!("rejected: {}", failure.map_or_else(|| "without a reason".into(), in_words));
                 Some(rejected(&words, failure))
             }
-            Some(Outcome::Released) => Some(RELEASED),
-            Some(Outcome::Modified) => Some(MODIFIED),
+            Some(DeliveryOutcome::Released) => Some(RELEASED),
+            Some(DeliveryOutcome::Modified) => Some(MODIFIED),
             _ => None,
         };
         let numbered = self.confirms.next();
@@ -555,7 +555,7 @@ impl Amqp1 {
     /// Appends the acknowledgement of what has been received.
     fn settle(&mut self, out: &mut Vec<u8>) {
         if let Some((first, last)) = self.acknowledge.take() {
-            let (is_settled, outcome) = (Some(true), Some(Outcome::Accepted));
+            let (is_settled, outcome) = (Some(true), Some(DeliveryOutcome::Accepted));
             put(out, Performative::Disposition { is_receiver: true, first, last: Some(last), is_settled, outcome });
         }
     }

@@ -376,7 +376,16 @@ impl Parser<'_> {
             return Err(Diagnostic::whole("there is no such key").help(suggestion(name, names)));
         };
         let values = listed(key, text)?;
-        self.forget_in_parts(key.name);
+        if self.study.varies_by_part("pattern") && self.study.varies_by_part(key.name) {
+            // In parts of another pattern the key may have no meaning.
+            let of_parts = self.study.parts.iter_mut().flat_map(|part| &mut part.axes);
+            of_parts.filter(|axis| axis.name == key.name).for_each(|axis| axis.values = values.clone());
+            if values.len() > 1 || self.study.settings.get(key.name).is_none() {
+                return Ok(());
+            }
+        } else {
+            self.forget_in_parts(key.name);
+        }
         if let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == key.name) {
             axis.values = values;
             return Ok(());

@@ -43,7 +43,7 @@ fn set_replaces_what_the_file_says() {
 fn what_is_set_is_the_same_for_all_parts_whatever_some_of_them_say() {
     let parts =
         "\n[parts.a]\nduration = \"2s\"\n[parts.b]\noptions.depth = 3\nduration = [\"3s\", \"4s\"]\n[parts.c]\n";
-    let file = format!("title = \"t\"\n[axes]\nsystem = \"alpha\"\n{parts}");
+    let file = format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\n{parts}");
     let of = |set: &[(&str, &str)]| {
         let cells = cells(&overridden(&file, set, &[])).unwrap();
         let of_cell =
@@ -181,7 +181,8 @@ fn quick_thins_a_file_that_does_not_say_how() {
     let counted = cut(&with("[workload]\ncount = 100"));
     assert_eq!((counted.settings.get("count"), counted.settings.get("duration")), (Some(json!(100)), None));
     for axis in ["duration = [\"2s\", \"4s\"]", "warmup = [\"1s\", \"2s\"]", "count = [10, 20]"] {
-        let study = cut(&format!("title = \"t\"\n[axes]\nsystem = \"solo\"\n{axis}\n"));
+        let study =
+            cut(&format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"solo\"\n{axis}\n"));
         assert!(cells(&study).is_ok(), "{axis}");
         assert_eq!(study.axes[1].values.len(), 2, "{axis}");
     }

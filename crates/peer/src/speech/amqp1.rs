@@ -7,8 +7,9 @@ use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp1::{
-    Binary, Failure, Frame, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Outcome, PROTOCOL_HEADER, Performative,
-    Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front, put_performative,
+    Amqp1Frame, Binary, DeliveryOutcome, Failure, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER,
+    Performative, Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front,
+    put_performative,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -77,20 +78,20 @@ impl Speech for Amqp1Server {
     fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed> {
         let mut done = 0;
         while !self.is_over
-            && let Some((frame, used)) = Frame::decode(&bytes[done..])?
+            && let Some((frame, used)) = Amqp1Frame::decode(&bytes[done..])?
         {
             match frame {
-                Frame::Header([3, 1, 0, 0]) => {
+                Amqp1Frame::Header([3, 1, 0, 0]) => {
                     out.extend_from_slice(LOGIN_HEADER);
                     put(out, Performative::Mechanisms { mechanisms: Symbols::one("ANONYMOUS") });
                 }
-                Frame::Header([0, 1, 0, 0]) => out.extend_from_slice(PROTOCOL_HEADER),
-                Frame::Header(_) => {
+                Amqp1Frame::Header([0, 1, 0, 0]) => out.extend_from_slice(PROTOCOL_HEADER),
+                Amqp1Frame::Header(_) => {
                     out.extend_from_slice(PROTOCOL_HEADER);
                     self.over(hub);
                 }
-                Frame::Empty => Frame::Empty.put(out),
-                Frame::Performative(performative, message) => self.heard(&performative, message, out, hub)?,
+                Amqp1Frame::Empty => Amqp1Frame::Empty.put(out),
+                Amqp1Frame::Performative(performative, message) => self.heard(&performative, message, out, hub)?,
             }
             done += used;
         }
@@ -253,9 +254,9 @@ impl Amqp1Server {
         let answer = hub(Ask::Publish { to, payload: body(&whole)?, qos }).answer;
         let words = self.script.refuse.words.as_deref().unwrap_or(REFUSAL);
         let outcome = match answer {
-            PublisherAnswer::Acknowledged => Outcome::Accepted,
+            PublisherAnswer::Acknowledged => DeliveryOutcome::Accepted,
             PublisherAnswer::Refused => {
-                Outcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(words.into()) }))
+                DeliveryOutcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(words.into()) }))
             }
             PublisherAnswer::Nothing => return Ok(()),
         };
@@ -357,8 +358,8 @@ mod tests {
     /// Returns the performatives in bytes, with the bodies of messages.
     fn heard(mut bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         let mut heard = Vec::new();
-        while let Some((frame, used)) = Frame::decode(bytes).unwrap() {
-            let Frame::Performative(performative, message) = frame else { panic!("{frame:?}") };
+        while let Some((frame, used)) = Amqp1Frame::decode(bytes).unwrap() {
+            let Amqp1Frame::Performative(performative, message) = frame else { panic!("{frame:?}") };
             let has_body = matches!(performative, Performative::Transfer { .. });
             heard.push((performative.name(), if has_body { body(message).unwrap().to_vec() } else { Vec::new() }));
             bytes = &bytes[used..];
@@ -422,9 +423,9 @@ mod tests {
             assert_eq!(asked, [true]);
             let expected = match answer {
                 PublisherAnswer::Refused => {
-                    Outcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(REFUSAL.into()) }))
+                    DeliveryOutcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(REFUSAL.into()) }))
                 }
-                _ => Outcome::Accepted,
+                _ => DeliveryOutcome::Accepted,
             };
             let (is_receiver, first, last) = (true, 7, None);
             let (is_settled, outcome) = (Some(true), Some(expected));

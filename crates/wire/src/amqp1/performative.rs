@@ -149,7 +149,7 @@ performatives! {
         /// True if its sender has settled them.
         is_settled: Option<bool>,
         /// What has become of them.
-        outcome: Option<Outcome<'a>>,
+        outcome: Option<DeliveryOutcome<'a>>,
     }
     /// Detaches a link.
     Detach(0x16) {
@@ -285,7 +285,7 @@ impl<'a> Field<'a> for Failure<'a> {
 
 /// What has become of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum DeliveryOutcome<'a> {
     /// The receiver has taken it.
     Accepted,
     /// The receiver will not take it.
@@ -298,25 +298,25 @@ pub enum Outcome<'a> {
     Other,
 }
 
-impl<'a> Field<'a> for Outcome<'a> {
+impl<'a> Field<'a> for DeliveryOutcome<'a> {
     fn of(value: Value<'a>) -> Result<Self, Malformed> {
         Ok(match value.descriptor {
-            Some(0x24) => Outcome::Accepted,
-            Some(0x25) => Outcome::Rejected(value.list()?.next()?),
-            Some(0x26) => Outcome::Released,
-            Some(0x27) => Outcome::Modified,
-            _ => Outcome::Other,
+            Some(0x24) => DeliveryOutcome::Accepted,
+            Some(0x25) => DeliveryOutcome::Rejected(value.list()?.next()?),
+            Some(0x26) => DeliveryOutcome::Released,
+            Some(0x27) => DeliveryOutcome::Modified,
+            _ => DeliveryOutcome::Other,
         })
     }
 
     fn put(&self, out: &mut Vec<u8>) {
         match self {
-            Outcome::Accepted => put_described(out, 0x24, 0, |_| {}),
-            Outcome::Rejected(failure) => put_described(out, 0x25, 1, |out| failure.put(out)),
-            Outcome::Released => put_described(out, 0x26, 0, |_| {}),
-            Outcome::Modified => put_described(out, 0x27, 0, |_| {}),
+            DeliveryOutcome::Accepted => put_described(out, 0x24, 0, |_| {}),
+            DeliveryOutcome::Rejected(failure) => put_described(out, 0x25, 1, |out| failure.put(out)),
+            DeliveryOutcome::Released => put_described(out, 0x26, 0, |_| {}),
+            DeliveryOutcome::Modified => put_described(out, 0x27, 0, |_| {}),
             // Nothing of a message has been received.
-            Outcome::Other => put_described(out, 0x23, 2, |out| {
+            DeliveryOutcome::Other => put_described(out, 0x23, 2, |out| {
                 0u32.put(out);
                 0u64.put(out);
             }),

@@ -7,14 +7,14 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Checks that a frame reads back, and that no strict prefix reads as one.
-fn reads_back(frame: Frame<'_>) -> Result<(), TestCaseError> {
+fn reads_back(frame: Amqp1Frame<'_>) -> Result<(), TestCaseError> {
     let mut bytes = Vec::new();
     frame.put(&mut bytes);
     for end in 0..bytes.len() {
-        prop_assert_eq!(Frame::decode(&bytes[..end]), Ok(None));
+        prop_assert_eq!(Amqp1Frame::decode(&bytes[..end]), Ok(None));
     }
     bytes.push(1);
-    prop_assert_eq!(Frame::decode(&bytes), Ok(Some((frame, bytes.len() - 1))));
+    prop_assert_eq!(Amqp1Frame::decode(&bytes), Ok(Some((frame, bytes.len() - 1))));
     Ok(())
 }
 
@@ -53,22 +53,22 @@ proptest! {
             Performative::End { error },
             Performative::Close { error },
         ] {
-            reads_back(Frame::Performative(performative, &message))?;
+            reads_back(Amqp1Frame::Performative(performative, &message))?;
         }
-        for outcome in [Outcome::Accepted, Outcome::Rejected(error), Outcome::Released, Outcome::Modified, Outcome::Other] {
+        for outcome in [DeliveryOutcome::Accepted, DeliveryOutcome::Rejected(error), DeliveryOutcome::Released, DeliveryOutcome::Modified, DeliveryOutcome::Other] {
             let (is_receiver, first, last) = (flag, wide, narrow);
             let outcome = Some(outcome);
-            reads_back(Frame::Performative(Performative::Disposition { is_receiver, first, last, is_settled: None, outcome }, &[]))?;
+            reads_back(Amqp1Frame::Performative(Performative::Disposition { is_receiver, first, last, is_settled: None, outcome }, &[]))?;
         }
         for login in [
             Performative::Mechanisms { mechanisms: Symbols::one(&words) },
             Performative::Login { mechanism: symbol, response: Some(Binary(&a)), hostname: None },
             Performative::LoginOutcome { code: octet },
         ] {
-            reads_back(Frame::Performative(login, &[]))?;
+            reads_back(Amqp1Frame::Performative(login, &[]))?;
         }
-        reads_back(Frame::Empty)?;
-        reads_back(Frame::Header([3, 1, 0, octet]))?;
+        reads_back(Amqp1Frame::Empty)?;
+        reads_back(Amqp1Frame::Header([3, 1, 0, octet]))?;
     }
 
     #[test]
@@ -84,7 +84,7 @@ proptest! {
         let _ = body(&bytes);
         let mut framed = vec![0, 0, 0, bytes.len() as u8 + 8, 2, 0, 0, 0];
         framed.extend_from_slice(&bytes);
-        if let Ok(Some((_, taken))) = Frame::decode(&framed) {
+        if let Ok(Some((_, taken))) = Amqp1Frame::decode(&framed) {
             prop_assert_eq!(taken, framed.len());
         }
     }
@@ -98,12 +98,14 @@ fn known_frames() {
     let container = Text(b"a");
     let expected =
         Performative::Open { container, hostname: None, frame_bytes: Some(256), channel_max: None, idle_ms: None };
-    assert_eq!(Frame::decode(open), Ok(Some((Frame::Performative(expected, &[]), open.len()))));
+    assert_eq!(Amqp1Frame::decode(open), Ok(Some((Amqp1Frame::Performative(expected, &[]), open.len()))));
     // Mechanisms: an array of two symbols.
     let offer = b"\0\0\0\x24\x02\x01\0\0\0\x53\x40\xc0\x15\x01\xe0\x12\x02\xa3\x05PLAIN\x09ANONYMOUS";
     let offer = [&offer[..3], &[offer.len() as u8], &offer[4..]].concat();
-    let Ok(Some((Frame::Performative(Performative::Mechanisms { mechanisms }, &[]), _))) = Frame::decode(&offer) else {
-        panic!("{:?}", Frame::decode(&offer))
+    let Ok(Some((Amqp1Frame::Performative(Performative::Mechanisms { mechanisms }, &[]), _))) =
+        Amqp1Frame::decode(&offer)
+    else {
+        panic!("{:?}", Amqp1Frame::decode(&offer))
     };
     assert_eq!(mechanisms.names().collect::<Vec<_>>(), [&b"PLAIN"[..], b"ANONYMOUS"]);
     // A message with a header, annotations and properties before its body.
@@ -111,8 +113,8 @@ fn known_frames() {
     assert_eq!(body(message), Ok(&b"xyz"[..]));
     assert_eq!(body(b"\0\x53\x77\xa1\x03xyz"), Ok(&b""[..]), "a text is no body of ours");
     let short = b"\0\0\0\x0e\x02\0\0\0\0\x53\x17\x45\0\0";
-    let trailing = Frame::decode(short);
-    assert_eq!(trailing, Ok(Some((Frame::Performative(Performative::End { error: None }, &[0, 0]), 14))));
+    let trailing = Amqp1Frame::decode(short);
+    assert_eq!(trailing, Ok(Some((Amqp1Frame::Performative(Performative::End { error: None }, &[0, 0]), 14))));
 }
 
 #[test]
@@ -130,7 +132,7 @@ fn what_is_no_frame_is_refused() {
         (b"\0\0\0\x0c\x02\x01\0\0\0\x53\x17\x45", "End in a frame of kind 1"),
         (b"\0\0\0\x0c\x02\0\0\0\0\x53\x10\x45", "where Text is wanted"),
     ] {
-        let error = Frame::decode(bytes).unwrap_err();
+        let error = Amqp1Frame::decode(bytes).unwrap_err();
         assert!(error.0.contains(says), "{}: {error}", bytes.escape_ascii());
     }
 }

@@ -17,18 +17,18 @@ fn frame(performative: Performative<'_>) -> Vec<u8> {
 
 fn header(version: [u8; 4]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Frame::Header(version).put(&mut bytes);
+    Amqp1Frame::Header(version).put(&mut bytes);
     bytes
 }
 
 /// Returns what is in `bytes`: names of performatives, headers and empty frames.
 fn names(mut bytes: &[u8]) -> Vec<&'static str> {
     let mut names = Vec::new();
-    while let Some((frame, taken)) = Frame::decode(bytes).unwrap() {
+    while let Some((frame, taken)) = Amqp1Frame::decode(bytes).unwrap() {
         names.push(match frame {
-            Frame::Header(_) => "header",
-            Frame::Empty => "empty",
-            Frame::Performative(performative, _) => performative.name(),
+            Amqp1Frame::Header(_) => "header",
+            Amqp1Frame::Empty => "empty",
+            Amqp1Frame::Performative(performative, _) => performative.name(),
         });
         bytes = &bytes[taken..];
     }
@@ -38,8 +38,8 @@ fn names(mut bytes: &[u8]) -> Vec<&'static str> {
 
 /// Returns the one performative in `bytes`.
 fn only(bytes: &[u8]) -> Performative<'_> {
-    match Frame::decode(bytes).unwrap() {
-        Some((Frame::Performative(performative, _), taken)) if taken == bytes.len() => performative,
+    match Amqp1Frame::decode(bytes).unwrap() {
+        Some((Amqp1Frame::Performative(performative, _), taken)) if taken == bytes.len() => performative,
         other => panic!("{other:?}"),
     }
 }
@@ -116,7 +116,7 @@ fn delivery(number: u32, is_settled: bool, payload: &[u8]) -> Vec<u8> {
     transfer(Some(number), is_settled, false, &sections)
 }
 
-fn outcome(first: u32, last: Option<u32>, outcome: Outcome<'_>) -> Vec<u8> {
+fn outcome(first: u32, last: Option<u32>, outcome: DeliveryOutcome<'_>) -> Vec<u8> {
     let (is_receiver, is_settled, outcome) = (true, Some(true), Some(outcome));
     frame(Performative::Disposition { is_receiver, first, last, is_settled, outcome })
 }
@@ -173,16 +173,19 @@ fn messages_are_sent_within_credit_and_acknowledged() {
         assert!(!talk.publish(b"xyz", 3), "the credit is used up");
         let sent = talk.said();
         assert_eq!(names(&sent), ["Transfer"; 3]);
-        let (first, _) = Frame::decode(&sent).unwrap().unwrap();
-        let Frame::Performative(Performative::Transfer { delivery, is_settled, more, .. }, content) = first else {
+        let (first, _) = Amqp1Frame::decode(&sent).unwrap().unwrap();
+        let Amqp1Frame::Performative(Performative::Transfer { delivery, is_settled, more, .. }, content) = first else {
             panic!("{first:?}")
         };
         assert_eq!((delivery, is_settled, more), (Some(0), Some(false), Some(false)));
         assert!(content.starts_with(b"\0\x53\x70"), "a durable message says so in its header");
         assert_eq!(body(content), Ok(&b"xyz"[..]));
         assert_eq!(talk.session.unacknowledged(), 3);
-        talk.say_cut(&[outcome(0, Some(1), Outcome::Accepted), outcome(2, None, Outcome::Accepted)].concat(), cut)
-            .unwrap();
+        talk.say_cut(
+            &[outcome(0, Some(1), DeliveryOutcome::Accepted), outcome(2, None, DeliveryOutcome::Accepted)].concat(),
+            cut,
+        )
+        .unwrap();
         assert_eq!(talk.heard(), [0, 1, 2].map(HeardEvent::Acknowledged));
         assert_eq!(talk.session.unacknowledged(), 0);
         talk.say_cut(&credit(3, 1, 1_000), cut).unwrap();
@@ -199,8 +202,8 @@ fn a_long_message_takes_several_frames_and_the_window_counts_them() {
     let sent = talk.said();
     assert_eq!(names(&sent), ["Transfer"; 3]);
     let (mut rest, mut whole) = (&sent[..], Vec::new());
-    while let Some((Frame::Performative(Performative::Transfer { delivery, is_settled, more, .. }, part), taken)) =
-        Frame::decode(rest).unwrap()
+    while let Some((Amqp1Frame::Performative(Performative::Transfer { delivery, is_settled, more, .. }, part), taken)) =
+        Amqp1Frame::decode(rest).unwrap()
     {
         assert!(taken <= 512, "{taken}");
         let (is_first, is_last) = (whole.is_empty(), taken == rest.len());
@@ -225,10 +228,14 @@ fn refusals_have_their_reasons() {
     talk.said();
     let full = Failure { condition: RESOURCE_LIMIT, text: Some(Text(b"queue is full")) };
     let odd = Failure { condition: Symbol(b"x:odd"), text: None };
-    for (number, said) in
-        [Outcome::Rejected(Some(full)), Outcome::Rejected(Some(odd)), Outcome::Released, Outcome::Modified]
-            .into_iter()
-            .enumerate()
+    for (number, said) in [
+        DeliveryOutcome::Rejected(Some(full)),
+        DeliveryOutcome::Rejected(Some(odd)),
+        DeliveryOutcome::Released,
+        DeliveryOutcome::Modified,
+    ]
+    .into_iter()
+    .enumerate()
     {
         talk.say(&outcome(number as u32, None, said)).unwrap();
     }
@@ -242,7 +249,7 @@ fn refusals_have_their_reasons() {
         ]
     );
     for (first, last) in [(5, None), (4, Some(5)), (4, Some(3)), (u32::MAX, None)] {
-        let error = talk.say(&outcome(first, last, Outcome::Accepted)).unwrap_err().to_string();
+        let error = talk.say(&outcome(first, last, DeliveryOutcome::Accepted)).unwrap_err().to_string();
         assert!(error.contains("an outcome of what was never sent"), "{first} {last:?}: {error}");
         talk = publisher(&settings, 9, 4_096, 0);
         (0..5).for_each(|sequence| assert!(talk.publish(b"x", sequence)));
@@ -255,7 +262,7 @@ fn what_is_not_settled_is_settled_by_the_sender() {
     let mut talk = publisher(&settings, 9, 4_096, 0);
     assert!(talk.publish(b"x", 8));
     talk.said();
-    let (is_receiver, is_settled, outcome) = (true, Some(false), Some(Outcome::Accepted));
+    let (is_receiver, is_settled, outcome) = (true, Some(false), Some(DeliveryOutcome::Accepted));
     talk.say(&frame(Performative::Disposition { is_receiver, first: 0, last: None, is_settled, outcome })).unwrap();
     assert_eq!(talk.heard(), [HeardEvent::Acknowledged(8)]);
     let expected =
@@ -269,8 +276,8 @@ fn messages_arrive_whole_and_are_accepted_together() {
     for cut in [0, 1, 9, 40, 60] {
         let mut talk = subscriber(&settings, cut);
         let long = delivery(2, false, b"abcdefgh");
-        let sections = match Frame::decode(&long).unwrap() {
-            Some((Frame::Performative(_, sections), _)) => sections,
+        let sections = match Amqp1Frame::decode(&long).unwrap() {
+            Some((Amqp1Frame::Performative(_, sections), _)) => sections,
             other => panic!("{other:?}"),
         };
         let (one, two) = sections.split_at(7);
@@ -282,10 +289,10 @@ fn messages_arrive_whole_and_are_accepted_together() {
         assert_eq!(names(&said).into_iter().filter(|name| *name == "Flow").count(), 1, "half of the credit is used up");
         let mut accepted = 0;
         let mut rest = &said[..];
-        while let Some((Frame::Performative(performative, _), taken)) = Frame::decode(rest).unwrap() {
+        while let Some((Amqp1Frame::Performative(performative, _), taken)) = Amqp1Frame::decode(rest).unwrap() {
             match performative {
                 Performative::Disposition { is_receiver: true, first, last, is_settled: Some(true), outcome } => {
-                    assert_eq!((first, outcome), (accepted, Some(Outcome::Accepted)));
+                    assert_eq!((first, outcome), (accepted, Some(DeliveryOutcome::Accepted)));
                     accepted = last.unwrap() + 1;
                 }
                 Performative::Flow { next_incoming, delivery_count, credit, .. } => {
@@ -315,7 +322,7 @@ fn a_client_that_is_back_sends_again_as_far_as_there_is_credit() {
     let settings = plain(1, false, &[]);
     let mut talk = publisher(&settings, 9, 4_096, 0);
     (0..3).for_each(|sequence| assert!(talk.publish(b"x", sequence)));
-    talk.say(&outcome(1, None, Outcome::Accepted)).unwrap();
+    talk.say(&outcome(1, None, DeliveryOutcome::Accepted)).unwrap();
     let spec = spec(Role::Publisher, "t");
     talk.session.resume(&settings, &spec);
     let mut back = publisher(&settings, 1, 4_096, 0);
@@ -332,7 +339,7 @@ fn a_client_that_is_back_sends_again_as_far_as_there_is_credit() {
     assert!(!back.session.resend(&settings, &mut Sent, &mut again) && !back.session.owes());
     let mut bodies = Vec::new();
     let mut rest = &again[..];
-    while let Some((Frame::Performative(_, content), taken)) = Frame::decode(rest).unwrap() {
+    while let Some((Amqp1Frame::Performative(_, content), taken)) = Amqp1Frame::decode(rest).unwrap() {
         bodies.push(body(content).unwrap());
         rest = &rest[taken..];
     }
@@ -424,7 +431,7 @@ fn errors_are_told_apart() {
     assert_eq!(refused, SessionError::Denied("the server ended the link: amqp:not-found".into()));
     assert!(hello(&[header([0, 0, 9, 1])]).to_string().contains("offers version 0 0.9.1"));
     assert!(hello(&[b"HTTP/1.1 400".to_vec()]).to_string().contains("does not speak AMQP 1.0"));
-    assert!(hello(&[outcome(0, None, Outcome::Accepted)]).to_string().contains("never sent"));
+    assert!(hello(&[outcome(0, None, DeliveryOutcome::Accepted)]).to_string().contains("never sent"));
     assert!(
         hello(&[
             frame(Performative::Begin {
