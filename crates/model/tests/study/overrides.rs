@@ -181,8 +181,7 @@ fn quick_thins_a_file_that_does_not_say_how() {
     let counted = cut(&with("[workload]\ncount = 100"));
     assert_eq!((counted.settings.get("count"), counted.settings.get("duration")), (Some(json!(100)), None));
     for axis in ["duration = [\"2s\", \"4s\"]", "warmup = [\"1s\", \"2s\"]", "count = [10, 20]"] {
-        let study =
-            cut(&format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"solo\"\n{axis}\n"));
+        let study = cut(&format!("title = \"t\"\n[axes]\nsystem = \"solo\"\n{axis}\n"));
         assert!(cells(&study).is_ok(), "{axis}");
         assert_eq!(study.axes[1].values.len(), 2, "{axis}");
     }
