@@ -50,8 +50,6 @@ SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Where tests that leave themselves out write that down, and those that passed only when they ran alone.
 LEFT_OUT  := target/tmp/left-out.txt
 ALONE     := target/tmp/alone.txt
-# What the work beside the tests says.
-BESIDE    := target/tmp/beside.txt
 FUZZ_SECONDS ?= 30
 # How far they are optimised: 1 builds in less time, and is for a few seconds of each.
 FUZZ_LEVEL ?= 3
@@ -62,7 +60,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test beside left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-browser web-again web-speed web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-built web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -122,18 +120,10 @@ test: deps-test lint
 	@mkdir -p $(dir $(LEFT_OUT))
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
 	@rm -f $(ALONE)
-	cargo test --workspace --locked --no-run
-	@nice -n 19 $(MAKE) --no-print-directory beside >$(BESIDE) 2>&1 & beside=$$!; \
-	  RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE); tested=$$?; \
-	  wait $$beside; looked=$$?; cat $(BESIDE); exit $$((tested + looked))
-	@$(MAKE) --no-print-directory web-again web-speed
+	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE)
+	$(MAKE) --no-print-directory web-built fuzz-check docs
 	@$(MAKE) --no-print-directory left-out
 	@[ ! -s $(ALONE) ] || { echo "failed beside other tests and passed alone, for a cause to be found:"; sed 's/^/  /' $(ALONE); }
-
-# Work beside the tests of the program, which wait for most of their time. It leaves them the processors (nice).
-beside: deps-web web/node_modules/.package-lock.json
-	node web/build/check.mjs
-	@$(MAKE) --no-print-directory web-browser fuzz-check docs
 
 # What was not tested, as the tests themselves have written it down.
 left-out:
@@ -383,23 +373,19 @@ web: web/node_modules/.package-lock.json
 	  { echo "building the page needs Node 20.19 or newer, this is $$(node --version): install one and run this again"; exit 1; }
 	cd web && npm run --silent build
 
-web-check: deps-web web/node_modules/.package-lock.json
+web-check:
 	cargo test --quiet --locked -p pubmark-report --test it page::
-	node web/build/check.mjs
 	cargo build --quiet --locked -p pubmark
-	@$(MAKE) --no-print-directory web-browser web-again web-speed
+	@$(MAKE) --no-print-directory web-built
 
-# In a real browser. Where one fails on a busy machine, `web-again` plays it again, alone.
-web-browser:
+# With the program that is built. A browser that fails on a busy machine plays again, alone.
+web-built: deps-web web/node_modules/.package-lock.json
+	node web/build/check.mjs
 	@mkdir -p target/tmp && rm -f target/web-*.failed
 	@cd web && printf '%s\n' pages browser | xargs -P $$(nproc) -I NAME sh -c ' \
 	  node --test tests/NAME.test.mjs >../target/web-NAME.log 2>&1 || touch ../target/web-NAME.failed; cat ../target/web-NAME.log'
-
-web-again:
 	@cd web && for name in pages browser; do [ ! -e ../target/web-$$name.failed ] || { echo "again, alone: $$name" && \
 	  node --test tests/$$name.test.mjs && echo "web/tests/$$name.test.mjs" >>../$(ALONE); } || exit 1; done
-
-web-speed:
 	cd web && node --test tests/speed.test.mjs
 
 web-screenshots: deps-web web/node_modules/.package-lock.json
