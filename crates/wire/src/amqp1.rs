@@ -5,7 +5,7 @@
 mod performative;
 mod value;
 
-pub use performative::{DeliveryOutcome, Failure, Performative, Skipped, Terminus};
+pub use performative::{Amqp1Failure, DeliveryOutcome, Performative, Skipped, Terminus};
 pub use value::{Binary, Symbol, Symbols, Text};
 
 use crate::Malformed;

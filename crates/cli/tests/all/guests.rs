@@ -389,7 +389,7 @@ fn a_new_file_is_read_as_it_was_written() {
     assert!(!listed.contains("refused"), "{listed}");
     place.refused(&["systems", "my-mqtt", "--new", "--protocol", "nats"], &["systems/my-mqtt.toml: File exists"]);
     place.refused(&["systems", "../x", "--new", "--agent"], &["`../x` is not a name for a system"]);
-    place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp|kafka|zenoh"]);
+    place.refused(&["systems", "x", "--new"], &["--protocol mqtt|nats|redis|amqp|amqp1|kafka|zenoh"]);
     assert!(!place.0.path("x.toml").exists());
 }
 

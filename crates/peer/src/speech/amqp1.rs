@@ -7,7 +7,7 @@ use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp1::{
-    Amqp1Frame, Binary, DeliveryOutcome, Failure, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER,
+    Amqp1Failure, Amqp1Frame, Binary, DeliveryOutcome, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER,
     Performative, Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front,
     put_performative,
 };
@@ -118,7 +118,7 @@ impl Amqp1Server {
     }
 
     fn close(&mut self, condition: Symbol<'_>, words: &str, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
-        put(out, Performative::Close { error: Some(Failure { condition, text: Some(words.into()) }) });
+        put(out, Performative::Close { error: Some(Amqp1Failure { condition, text: Some(words.into()) }) });
         self.over(hub);
     }
 
@@ -256,7 +256,7 @@ impl Amqp1Server {
         let outcome = match answer {
             PublisherAnswer::Acknowledged => DeliveryOutcome::Accepted,
             PublisherAnswer::Refused => {
-                DeliveryOutcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(words.into()) }))
+                DeliveryOutcome::Rejected(Some(Amqp1Failure { condition: INTERNAL_ERROR, text: Some(words.into()) }))
             }
             PublisherAnswer::Nothing => return Ok(()),
         };
@@ -422,9 +422,10 @@ mod tests {
             assert_eq!(server.input(&bytes, &mut out, hub), Ok(bytes.len()));
             assert_eq!(asked, [true]);
             let expected = match answer {
-                PublisherAnswer::Refused => {
-                    DeliveryOutcome::Rejected(Some(Failure { condition: INTERNAL_ERROR, text: Some(REFUSAL.into()) }))
-                }
+                PublisherAnswer::Refused => DeliveryOutcome::Rejected(Some(Amqp1Failure {
+                    condition: INTERNAL_ERROR,
+                    text: Some(REFUSAL.into()),
+                })),
                 _ => DeliveryOutcome::Accepted,
             };
             let (is_receiver, first, last) = (true, 7, None);

@@ -158,17 +158,17 @@ performatives! {
         /// True if its termini end with it.
         is_closed: Option<bool>,
         /// The reason.
-        error: Option<Failure<'a>>,
+        error: Option<Amqp1Failure<'a>>,
     }
     /// Ends a session.
     End(0x17) {
         /// The reason.
-        error: Option<Failure<'a>>,
+        error: Option<Amqp1Failure<'a>>,
     }
     /// Closes a connection.
     Close(0x18) {
         /// The reason.
-        error: Option<Failure<'a>>,
+        error: Option<Amqp1Failure<'a>>,
     }
     /// Offers kinds of login.
     Mechanisms(0x40) {
@@ -260,7 +260,7 @@ impl<'a> Field<'a> for Terminus<'a> {
 
 /// The reason of an end or of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure<'a> {
+pub struct Amqp1Failure<'a> {
     /// Its name in the standard, or the server's own.
     pub condition: Symbol<'a>,
     /// The server's words.
@@ -269,10 +269,10 @@ pub struct Failure<'a> {
 
 const FAILURE: u64 = 0x1d;
 
-impl<'a> Field<'a> for Failure<'a> {
+impl<'a> Field<'a> for Amqp1Failure<'a> {
     fn of(value: Value<'a>) -> Result<Self, Malformed> {
         let mut fields = value.list()?;
-        Ok(Failure { condition: fields.next()?, text: fields.next()? })
+        Ok(Amqp1Failure { condition: fields.next()?, text: fields.next()? })
     }
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -289,7 +289,7 @@ pub enum DeliveryOutcome<'a> {
     /// The receiver has taken it.
     Accepted,
     /// The receiver will not take it.
-    Rejected(Option<Failure<'a>>),
+    Rejected(Option<Amqp1Failure<'a>>),
     /// The receiver has not taken it.
     Released,
     /// The receiver has not taken it, and says more about that.

@@ -28,7 +28,7 @@ proptest! {
         let (name, symbol) = (Text(&a), Symbol(&b));
         let words = b.escape_ascii().to_string();
         let capabilities = Some(Symbols::one(&words));
-        let failure = Failure { condition: symbol, text: is_there.then_some(name) };
+        let failure = Amqp1Failure { condition: symbol, text: is_there.then_some(name) };
         let error = is_there.then_some(failure);
         let narrow = is_there.then_some(u32::from(octet));
         let terminus = Terminus { is_target, address: Some(name), durable: narrow, expiry: Some(symbol), capabilities };

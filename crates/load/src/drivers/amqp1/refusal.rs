@@ -2,7 +2,7 @@
 
 use crate::drivers::foreign_peer::printable;
 use crate::session::{MessageRefusal, RefusalKind, SessionError};
-use pubmark_wire::amqp1::{Failure, Symbol};
+use pubmark_wire::amqp1::{Amqp1Failure, Symbol};
 
 pub(super) const RESOURCE_LIMIT: Symbol<'static> = Symbol(b"amqp:resource-limit-exceeded");
 /// A server releases a message that has nowhere to go, or for which it has no room.
@@ -12,7 +12,7 @@ pub(super) const MODIFIED: MessageRefusal<'static> =
     MessageRefusal { words: "modified: the server did not take it", ..RELEASED };
 
 /// Returns the refusal of a message, with these words, for this reason.
-pub(super) fn rejected<'a>(words: &'a str, failure: Option<Failure<'_>>) -> MessageRefusal<'a> {
+pub(super) fn rejected<'a>(words: &'a str, failure: Option<Amqp1Failure<'_>>) -> MessageRefusal<'a> {
     let is_limit = failure.is_some_and(|failure| failure.condition == RESOURCE_LIMIT);
     MessageRefusal { code: None, words, kind: RefusalKind::limit_or_final(is_limit) }
 }
@@ -21,7 +21,7 @@ pub(super) fn out_of_turn(what: &str) -> SessionError {
     SessionError::Foreign(format!("the server breaks AMQP 1.0: {what}, out of turn"))
 }
 
-pub(super) fn in_words(failure: Failure<'_>) -> String {
+pub(super) fn in_words(failure: Amqp1Failure<'_>) -> String {
     let condition = printable(failure.condition.0);
     match failure.text {
         Some(text) => format!("{condition}: {}", String::from_utf8_lossy(text.0)),
@@ -30,7 +30,7 @@ pub(super) fn in_words(failure: Failure<'_>) -> String {
 }
 
 /// Makes the error for the reason with which the server ends something.
-pub(super) fn ended(what: &str, error: Option<Failure<'_>>) -> SessionError {
+pub(super) fn ended(what: &str, error: Option<Amqp1Failure<'_>>) -> SessionError {
     let Some(failure) = error else { return SessionError::Busy(format!("the server ended the {what}")) };
     let said = format!("the server ended the {what}: {}", in_words(failure));
     match failure.condition.0 {

@@ -1,9 +1,9 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::refusal::RESOURCE_LIMIT;
 use super::*;
-use pubmark_wire::amqp1::Failure;
+use pubmark_wire::amqp1::Amqp1Failure;
 
-const NO_ERROR: Option<Failure<'static>> = None;
+const NO_ERROR: Option<Amqp1Failure<'static>> = None;
 
 fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> Amqp1Settings {
     settings::<Amqp1>("amqp1://h", qos, durable, set).unwrap()
@@ -226,8 +226,8 @@ fn refusals_have_their_reasons() {
         assert!(talk.publish(b"x", sequence));
     }
     talk.said();
-    let full = Failure { condition: RESOURCE_LIMIT, text: Some(Text(b"queue is full")) };
-    let odd = Failure { condition: Symbol(b"x:odd"), text: None };
+    let full = Amqp1Failure { condition: RESOURCE_LIMIT, text: Some(Text(b"queue is full")) };
+    let odd = Amqp1Failure { condition: Symbol(b"x:odd"), text: None };
     for (number, said) in [
         DeliveryOutcome::Rejected(Some(full)),
         DeliveryOutcome::Rejected(Some(odd)),
@@ -380,7 +380,7 @@ fn a_durable_subscription_is_kept_closed_and_removed() {
     assert_eq!(talk.heard(), [HeardEvent::Connected]);
     let ends = |condition: &'static str| {
         let mut talk = logged_in(&plain, spec(Role::Publisher, ""), 0);
-        let error = Some(Failure { condition: condition.into(), text: None });
+        let error = Some(Amqp1Failure { condition: condition.into(), text: None });
         let detach = frame(Performative::Detach { handle: LINK, is_closed: Some(true), error });
         let said = talk.say(&[header(VERSION), open(4_096, None), begin(9), detach].concat());
         (said.is_ok(), talk.heard())
@@ -414,7 +414,7 @@ fn errors_are_told_apart() {
         talk.say(&answers.concat()).unwrap_err()
     };
     let close = |name: &'static str| {
-        let error = Some(Failure { condition: name.into(), text: Some(Text(b"why")) });
+        let error = Some(Amqp1Failure { condition: name.into(), text: Some(Text(b"why")) });
         frame(Performative::Close { error })
     };
     let denied = hello(&[header(VERSION), open(4_096, None), close("amqp:not-allowed")]);
@@ -425,7 +425,7 @@ fn errors_are_told_apart() {
     let impatient = hello(&[header(VERSION), open(4_096, Some(9_000))]).to_string();
     assert!(impatient.contains("after 9000 ms of silence: set options.heartbeat"), "{impatient}");
     // A link that is refused has no target, and ends.
-    let error = Some(Failure { condition: "amqp:not-found".into(), text: None });
+    let error = Some(Amqp1Failure { condition: "amqp:not-found".into(), text: None });
     let refused = frame(Performative::Detach { handle: LINK, is_closed: Some(true), error });
     let refused = hello(&[header(VERSION), open(4_096, None), begin(9), attached(None, None, true), refused]);
     assert_eq!(refused, SessionError::Denied("the server ended the link: amqp:not-found".into()));
