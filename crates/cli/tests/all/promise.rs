@@ -43,10 +43,11 @@ fn who_forgets_acknowledged_messages_is_left_out_by_name_and_with_its_counts() {
     let output = place.run(&["run", "study.toml", "--promise", "survives cut link", "--out", "r", "--json", "-q"]);
     assert!(matches!(output.status.code(), Some(0 | 3)), "a busy machine: {}", stderr(&output));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // On a busy machine a run may have unreliable counts, which break no promise.
+    // A run whose agents stood still on a busy machine has unreliable counts, which break no promise.
     let is_counted = |run: &Value| {
         let mut reasons = run["verdict"]["reasons"].as_array().unwrap().iter();
-        !reasons.any(|reason| reason["figures"].as_array().unwrap().contains(&"counts".into()))
+        let is_of_counts = |reason: &Value| reason["figures"].as_array().unwrap().contains(&"counts".into());
+        !reasons.any(|reason| reason["reason"] == "generator-saturated" && is_of_counts(reason))
     };
     let of_cut = |run: &&Value| run["system"] == "forgetful" && run["cell"]["part"] == "cut" && is_counted(run);
     let records = place.records("r");
