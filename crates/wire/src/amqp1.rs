@@ -20,7 +20,7 @@ pub const MAX_FRAME_BYTES: u32 = 128 << 10;
 /// Longest frame that every peer must accept, bytes.
 pub const MIN_FRAME_BYTES: u32 = 512;
 /// Longest front of a frame with a transfer and of the sections before the body, bytes.
-pub const TRANSFER_FRONT_BYTES: u32 = 64;
+const TRANSFER_FRONT_BYTES: u32 = 64;
 
 const FRONT_BYTES: u32 = 8;
 const AMQP_FRAME: u8 = 0;
@@ -30,7 +30,7 @@ const HEADER: u64 = 0x70;
 const DATA: u64 = 0x75;
 const AMQP_VALUE: u64 = 0x77;
 
-/// What a peer sends.
+/// One item of a connection.
 #[expect(clippy::large_enum_variant, reason = "one is on the stack while it is read, and none is kept")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amqp1Frame<'a> {
@@ -113,6 +113,50 @@ fn put_frame(out: &mut Vec<u8>, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
     out[begin..begin + 4].copy_from_slice(&frame_bytes.to_be_bytes());
 }
 
+/// Returns the bytes of a message that one frame carries.
+fn piece_bytes(frame_bytes: u32) -> usize {
+    (frame_bytes - TRANSFER_FRONT_BYTES) as usize
+}
+
+/// Returns the number of frames of a message of this length, in frames of the peer's size.
+pub fn frames(body_bytes: usize, frame_bytes: u32) -> u32 {
+    body_bytes.div_ceil(piece_bytes(frame_bytes)).max(1) as u32
+}
+
+/// Appends message number `delivery` of link 0, in as many frames as the peer's `frame_bytes` requires.
+pub fn put_message(
+    out: &mut Vec<u8>,
+    delivery: u32,
+    (is_settled, is_durable): (bool, bool),
+    message: &[u8],
+    frame_bytes: u32,
+) {
+    let tag = delivery.to_be_bytes();
+    let (mut rest, mut is_first) = (message, true);
+    while is_first || !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min(piece_bytes(frame_bytes)));
+        let transfer = Performative::Transfer {
+            handle: 0,
+            delivery: is_first.then_some(delivery),
+            tag: is_first.then_some(Binary(&tag)),
+            format: is_first.then_some(0),
+            is_settled: Some(is_settled),
+            more: Some(!after.is_empty()),
+            receives: Skipped,
+            state: Skipped,
+            resume: Skipped,
+            is_aborted: None,
+        };
+        put_performative(out, &transfer, |out| {
+            if is_first {
+                put_message_front(out, is_durable, message.len());
+            }
+            out.extend_from_slice(piece);
+        });
+        (rest, is_first) = (after, false);
+    }
+}
+
 /// Appends the sections of a message, but not the bytes of its body, which follow: a header if it must outlive the
 /// server, and the front of the body.
 pub fn put_message_front(out: &mut Vec<u8>, is_durable: bool, body_bytes: usize) {
@@ -123,7 +167,7 @@ pub fn put_message_front(out: &mut Vec<u8>, is_durable: bool, body_bytes: usize)
     value::put_sized(out, 0xa0, body_bytes);
 }
 
-/// Returns the body of a message; empty if it is no binary one.
+/// Returns the binary body of a message; nothing if its body is of another kind.
 pub fn body(message: &[u8]) -> Result<&[u8], Malformed> {
     let mut reader = Reader(message);
     while !reader.0.is_empty() {

@@ -25,7 +25,7 @@ use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp1::{
     Amqp1Frame, Binary, DeliveryOutcome, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER, Performative,
-    Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front, put_performative,
+    Skipped, Symbol, Symbols, Terminus, Text, body, frames, put_message, put_performative,
 };
 use refusal::{MODIFIED, RELEASED, ended, in_words, out_of_turn, rejected};
 
@@ -438,14 +438,9 @@ impl Amqp1 {
         );
     }
 
-    /// Returns the bytes of a message that each of its frames carries.
-    fn piece_bytes(&self) -> usize {
-        (self.frame_bytes - TRANSFER_FRONT_BYTES) as usize
-    }
-
     /// True if the server takes a message of this length now.
     fn has_room(&self, bytes: usize) -> bool {
-        let frames = bytes.div_ceil(self.piece_bytes()).max(1) as i64;
+        let frames = i64::from(frames(bytes, self.frame_bytes));
         let room = |end: u32, next: u32| i64::from(end.wrapping_sub(next) as i32);
         self.state == State::Attached
             && room(self.deliveries_end, self.delivery) > 0
@@ -454,31 +449,9 @@ impl Amqp1 {
 
     /// Appends a message.
     fn send(&mut self, settings: &Amqp1Settings, message: &[u8], out: &mut Vec<u8>) {
-        let tag = self.delivery.to_be_bytes();
-        let (mut rest, mut is_first) = (message, true);
-        while is_first || !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(self.piece_bytes()));
-            let transfer = Performative::Transfer {
-                handle: LINK,
-                delivery: is_first.then_some(self.delivery),
-                tag: is_first.then_some(Binary(&tag)),
-                format: is_first.then_some(0),
-                is_settled: Some(settings.qos == 0),
-                more: Some(!after.is_empty()),
-                receives: Skipped,
-                state: Skipped,
-                resume: Skipped,
-                is_aborted: None,
-            };
-            put_performative(out, &transfer, |out| {
-                if is_first {
-                    put_message_front(out, settings.durable, message.len());
-                }
-                out.extend_from_slice(piece);
-            });
-            self.transfer = self.transfer.wrapping_add(1);
-            (rest, is_first) = (after, false);
-        }
+        let flags = (settings.qos == 0, settings.durable);
+        put_message(out, self.delivery, flags, message, self.frame_bytes);
+        self.transfer = self.transfer.wrapping_add(frames(message.len(), self.frame_bytes));
         self.delivery = self.delivery.wrapping_add(1);
     }
 

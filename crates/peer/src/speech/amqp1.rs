@@ -7,9 +7,8 @@ use crate::routes::{Address, Filter};
 use crate::script::PeerScript;
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp1::{
-    Amqp1Failure, Amqp1Frame, Binary, DeliveryOutcome, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER,
-    Performative, Skipped, Symbol, Symbols, TRANSFER_FRONT_BYTES, Terminus, Text, body, put_message_front,
-    put_performative,
+    Amqp1Failure, Amqp1Frame, DeliveryOutcome, LOGIN_HEADER, MAX_FRAME_BYTES, MIN_FRAME_BYTES, PROTOCOL_HEADER,
+    Performative, Skipped, Symbol, Symbols, Terminus, Text, body, put_message, put_performative,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -270,36 +269,13 @@ impl Amqp1Server {
 
     /// Appends the messages that the client takes.
     fn send(&mut self, out: &mut Vec<u8>) {
-        let piece_bytes = (self.frame_bytes - TRANSFER_FRONT_BYTES) as usize;
+        let frame_bytes = self.frame_bytes;
         let Some(Link::Out { is_settled, next, end, waiting, waiting_bytes, .. }) = &mut self.link else { return };
         while (end.wrapping_sub(*next) as i32) > 0
             && let Some(payload) = waiting.pop_front()
         {
             *waiting_bytes -= payload.len();
-            let tag = next.to_be_bytes();
-            let (mut rest, mut is_first) = (&payload[..], true);
-            while is_first || !rest.is_empty() {
-                let (piece, after) = rest.split_at(rest.len().min(piece_bytes));
-                let transfer = Performative::Transfer {
-                    handle: 0,
-                    delivery: is_first.then_some(*next),
-                    tag: is_first.then_some(Binary(&tag)),
-                    format: is_first.then_some(0),
-                    is_settled: Some(*is_settled),
-                    more: Some(!after.is_empty()),
-                    receives: Skipped,
-                    state: Skipped,
-                    resume: Skipped,
-                    is_aborted: None,
-                };
-                put_performative(out, &transfer, |out| {
-                    if is_first {
-                        put_message_front(out, false, payload.len());
-                    }
-                    out.extend_from_slice(piece);
-                });
-                (rest, is_first) = (after, false);
-            }
+            put_message(out, *next, (*is_settled, false), &payload, frame_bytes);
             *next = next.wrapping_add(1);
         }
     }
@@ -336,6 +312,7 @@ fn out_of_turn(what: &str) -> Malformed {
 mod tests {
     use super::*;
     use crate::speech::Handled;
+    use pubmark_wire::amqp1::put_message_front;
 
     /// Passes frames to the server. Returns the names of its answers, and what it asked for.
     fn say(server: &mut Amqp1Server, frames: &[Performative<'_>], answer: PublisherAnswer) -> (Vec<u8>, Vec<String>) {

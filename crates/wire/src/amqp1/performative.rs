@@ -148,7 +148,7 @@ performatives! {
         last: Option<u32>,
         /// True if its sender has settled them.
         is_settled: Option<bool>,
-        /// What has become of them.
+        /// The outcome of these messages.
         outcome: Option<DeliveryOutcome<'a>>,
     }
     /// Detaches a link.
@@ -226,7 +226,7 @@ pub struct Terminus<'a> {
     pub durable: Option<u32>,
     /// The event after which it ends.
     pub expiry: Option<Symbol<'a>>,
-    /// What is wanted of it.
+    /// Its capabilities that the client asks for.
     pub capabilities: Option<Symbols<'a>>,
 }
 
@@ -283,7 +283,7 @@ impl<'a> Field<'a> for Amqp1Failure<'a> {
     }
 }
 
-/// What has become of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome<'a> {
     /// The receiver has taken it.

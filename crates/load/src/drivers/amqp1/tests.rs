@@ -1,7 +1,7 @@
 use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::refusal::RESOURCE_LIMIT;
 use super::*;
-use pubmark_wire::amqp1::Amqp1Failure;
+use pubmark_wire::amqp1::{Amqp1Failure, put_message_front};
 
 const NO_ERROR: Option<Amqp1Failure<'static>> = None;
 
