@@ -60,7 +60,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint lint-agents lint-prose deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-built web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint clippy lint-formats lint-prose deps deps-test program-test tests-built systems-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-built web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -116,12 +116,12 @@ quickstart: deps build
 build:
 	cargo build --release --locked
 
-test: deps-test lint
+test: deps-test lint-formats lint-prose
 	@mkdir -p $(dir $(LEFT_OUT))
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
 	@rm -f $(ALONE)
-	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE)
-	$(MAKE) --no-print-directory web-built fuzz-check docs
+	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE) clippy fuzz-check docs
+	$(MAKE) --no-print-directory web-built
 	@$(MAKE) --no-print-directory left-out
 	@[ ! -s $(ALONE) ] || { echo "failed beside other tests and passed alone, for a cause to be found:"; sed 's/^/  /' $(ALONE); }
 
@@ -134,7 +134,7 @@ left-out:
 # What a contributor runs at every change: nothing is installed, no server is started.
 check:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@$(MAKE) --no-print-directory clippy
 	cargo test --workspace --lib --bins --locked
 
 test-all: test long chaos heavy test-agents mutants test-containers test-wheel test-formats test-ray test-zenoh bench fuzz sanitize deny size
@@ -224,7 +224,7 @@ heavy: deps-test zenoh
 
 # The whole conformance suite on every agent that can be built here.
 # Several at a time; one that does not do as it should beside others is looked at again, alone.
-test-agents: deps-lint lint-agents
+test-agents: deps-lint lint-formats
 	$(call install,$(LIBRARIES) $(HEADERS) gcc)
 	cargo build --locked -p pubmark
 	for system in $(ALL_AGENTS); do target/debug/pubmark systems $$system --install >/dev/null || exit 1; done
@@ -272,8 +272,9 @@ long: deps-test
 chaos: deps-test
 	PUBMARK_CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --locked -p pubmark --test all chaos:: -- --nocapture
 
-lint: lint-agents lint-prose
-	cargo fmt --all --check
+lint: lint-formats lint-prose clippy
+
+clippy:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # What its formatter would change: of each language, where its formatter is here.
@@ -286,7 +287,8 @@ define formatted
 	@if command -v $(2) >/dev/null; then $(3) || { echo "$(2) would change the agents in $(1)"; exit 1; }; \
 	else echo "agents in $(1) are not looked at: \`make deps-lint\` installs $(notdir $(2))"; fi
 endef
-lint-agents:
+lint-formats:
+	cargo fmt --all --check
 	cargo fmt --check --manifest-path agents/zeromq-rust/Cargo.toml
 	cargo fmt --check --manifest-path agents/zenoh/Cargo.toml
 	$(call formatted,C++,clang-format-14,clang-format-14 --dry-run -Werror agents/*/*.h agents/*/*.cpp)
@@ -338,20 +340,25 @@ endef
 deps:
 	$(call install,$(LIBRARIES))
 
-# The program is built meanwhile, since packages take as long to come.
+# The program and its tests are built meanwhile, since packages take as long to come.
 deps-test:
-	@$(MAKE) --no-print-directory -j 2 packages-test program-test
-	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
-	@printf '%s\n' $(AGENTS) $(BY_GO) | xargs -P $$(nproc) -I SYSTEM sh -c \
-	  'cargo run --quiet --locked -p pubmark -- systems SYSTEM --install >/dev/null || echo "goes on without SYSTEM"'
+	@$(MAKE) --no-print-directory -j 3 packages-test tests-built systems-test
 
-# On all processors, whatever make itself was told.
+# Compilers use all processors, whatever make itself was told.
 program-test:
 	@env -u MAKEFLAGS cargo build --quiet --locked -p pubmark
 
+tests-built: program-test
+	@env -u MAKEFLAGS cargo test --quiet --locked --workspace --no-run
+
+systems-test: packages-test program-test
+	@for system in $(BY_PUBMARK); do target/debug/pubmark systems $$system --install >/dev/null || exit 1; done
+	@printf '%s\n' $(AGENTS) $(BY_GO) | xargs -P $$(nproc) -I SYSTEM sh -c \
+	  'target/debug/pubmark systems SYSTEM --install >/dev/null || echo "goes on without SYSTEM"'
+
 packages-test: deps-format
-	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(LEDGER) $(BROWSER) $(NODE) $(PYTHON))
-	@$(MAKE) --no-print-directory deps-prose
+	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(LEDGER) $(BROWSER) $(NODE) $(PYTHON) g++)
+	@$(MAKE) --no-print-directory deps-prose web/node_modules/.package-lock.json
 
 deps-web:
 	$(call install,$(LIBRARIES) mosquitto $(BROWSER) $(NODE))

@@ -405,7 +405,7 @@ fn a_user_other_than_root_can_cut_the_power_over_a_ledger_and_leaves_none() {
     std::fs::remove_dir_all(place.path("r")).unwrap();
     let mounted = "grep -q ' pubmark ' /proc/self/mountinfo";
     let script = format!(
-        "{bench} --duration 60s >/dev/null 2>&1 & n=0; until ls t/*/server/store >/dev/null || [ $n = 600 ]; do n=$((n+1)); sleep 0.05; done
+        "{bench} --duration 60s >/dev/null 2>&1 & n=0; until {{ {mounted} && ls t/*/server/store >/dev/null; }} || [ $n = 600 ]; do n=$((n+1)); sleep 0.05; done
         below() {{ for one in $(cat /proc/$1/task/*/children); do echo $one; below $one; done; }}
         {mounted} && kill -9 $! $(below $!) && wait $!; {mounted} && echo left
         $PUBMARK bench mock --duration 100ms --repeats 1 --out m >/dev/null 2>&1; {mounted} || echo swept"

@@ -198,15 +198,15 @@ mod tests {
         drop(client);
         assert_eq!(open(), 1, "what has come may not have been read yet");
         drop(server);
-        assert_eq!(open(), 0);
+        assert_becomes(open, &0);
     }
 
-    /// Asserts that somebody listens before long. Between its fork and its exec a child that
-    /// another test starts holds this process's sockets as well.
-    fn assert_becomes(own: &[i32], port: u16, expected: &Listener) {
+    /// Asserts that this is found before long. Between its fork and its exec a child that another test starts holds
+    /// this process's sockets as well.
+    fn assert_becomes<T: PartialEq + std::fmt::Debug>(found: impl Fn() -> T, expected: &T) {
         let ends = std::time::Instant::now() + std::time::Duration::from_secs(5);
-        while listener(own, port) != *expected {
-            assert!(std::time::Instant::now() < ends, "{:?} in place of {expected:?}", listener(own, port));
+        while found() != *expected {
+            assert!(std::time::Instant::now() < ends, "{:?} in place of {expected:?}", found());
             std::thread::yield_now();
         }
     }
@@ -217,11 +217,11 @@ mod tests {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(socket) = TcpListener::bind(address) else { continue };
             let port = socket.local_addr().unwrap().port();
-            assert_becomes(&[own], port, &Listener::Own);
+            assert_becomes(|| listener(&[own], port), &Listener::Own);
             assert!(listens_within(own, port).unwrap());
-            assert_becomes(&[1], port, &Listener::Foreign(Some((own, processes::name(own)))));
+            assert_becomes(|| listener(&[1], port), &Listener::Foreign(Some((own, processes::name(own)))));
             drop(socket);
-            assert_becomes(&[own], port, &Listener::Nobody);
+            assert_becomes(|| listener(&[own], port), &Listener::Nobody);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, WITHIN_SILENCE, touched
 use super::finding::{FigureFinding, words};
 use super::loops::{receives, sends};
 use pubmark_model::fault::{Act, Target};
-use pubmark_model::protocol::RuntimePauses;
+use pubmark_model::protocol::{RuntimePauses, Stalls};
 use pubmark_model::record::{AgentShare, FaultEvent, FigureGroup, RunRecord};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
@@ -49,7 +49,11 @@ fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<FigureFinding> 
             _ => "it was stopped, or the machine was",
         };
         let own = Standstill { times: pauses.count, longest_ns: pauses.longest_ns, at_ns: pauses.longest_at_ns };
-        return Some(told(agent, own, record, why));
+        let mut finding = told(agent, own, record, why);
+        if all_is_settled(pauses, record) {
+            finding.figures.retain(|group| *group != FigureGroup::Counts);
+        }
+        return Some(finding);
     }
     let (at_ns, until) = *scripted.iter().max_by_key(|(at, until)| until.saturating_sub(*at))?;
     let own = Standstill { times: scripted.len() as u64, longest_ns: until.saturating_sub(at_ns), at_ns };
@@ -67,6 +71,14 @@ fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) ->
         figures.push(FigureGroup::Rates);
     }
     FigureFinding::of(&figures, evidence)
+}
+
+/// Returns whether the only pause came when the publishers had been killed, with a server that keeps messages until a
+/// subscriber takes them: the pause can then make none of them lost.
+fn all_is_settled(pauses: Stalls, record: &RunRecord) -> bool {
+    let killed = record.killed_at_ns(Target::Publishers);
+    let keeps = record.workload.qos > 0 && record.workload.durable;
+    keeps && pauses.count == 1 && killed.is_some_and(|killed_ns| killed_ns < pauses.longest_at_ns)
 }
 
 /// Returns whether a delay of this length may be much of the silence that a fault caused.
@@ -173,10 +185,16 @@ fn delivered_since(record: &RunRecord, instant_ns: Ns) -> bool {
 mod tests {
     use super::super::tests::judged;
     use super::*;
-    use pubmark_model::protocol::{RuntimeFigures, Stalls};
+    use pubmark_model::protocol::RuntimeFigures;
     use pubmark_model::record::FigureGroup::{LatencyP99, Rates};
-    use pubmark_model::record::Recovery;
+    use pubmark_model::record::{Reason, Recovery};
     use pubmark_model::units::MILLISECOND;
+
+    /// A power cut of which nothing is known.
+    fn event() -> FaultEvent {
+        let (what, who, host, member, peer, note) = (Act::CutPower, Target::Server, None, None, None, None);
+        FaultEvent { what, who, host, member, peer, at_ns: None, until_ns: None, listens_ns: None, note }
+    }
 
     #[test]
     fn a_silence_counts_unless_a_pause_may_be_much_of_it() {
@@ -189,6 +207,27 @@ mod tests {
         };
         assert_eq!(of_silence(4 * SECOND), [LatencyP99]);
         assert_eq!(of_silence(SECOND), [Rates, LatencyP99]);
+    }
+
+    #[test]
+    fn a_pause_after_the_last_message_counts_against_no_count_of_what_the_server_keeps() {
+        let counted = |durable: bool, count: u64, at_ns: Ns| {
+            let verdict = judged("cut power of server at 5s for 1s", |record| {
+                record.workload.qos = 1;
+                record.workload.durable = durable;
+                record.counts.lost = 7;
+                let (what, who) = (Act::Kill, Target::Publishers);
+                let kill = FaultEvent { what, who, at_ns: Some(5 * SECOND), ..event() };
+                record.fault_log = vec![kill];
+                record.agents[0].pauses = Some(Stalls { count, longest_ns: 200 * MILLISECOND, longest_at_ns: at_ns });
+            });
+            let found = verdict.reasons.iter().find(|found| found.reason == Reason::GeneratorSaturated).unwrap();
+            !found.figures.contains(&FigureGroup::Counts)
+        };
+        assert!(counted(true, 1, 6 * SECOND));
+        assert!(!counted(true, 1, 4 * SECOND), "a pause while messages were sent");
+        assert!(!counted(true, 2, 6 * SECOND), "of the shorter pauses nobody knows when they were");
+        assert!(!counted(false, 1, 6 * SECOND), "a server may forget what a subscriber that is away has not taken");
     }
 
     #[test]
@@ -222,9 +261,7 @@ mod tests {
         for (listens_ns, after) in [(None, 0), (Some(7 * SECOND), 0), (Some(7 * SECOND), 1)] {
             judged("cut power of server at 5s for 1s", |record| {
                 let (at_ns, until_ns) = (Some(5 * SECOND), Some(6 * SECOND));
-                let (what, who, host, member, peer, note) = (Act::CutPower, Target::Server, None, None, None, None);
-                record.fault_log =
-                    vec![FaultEvent { what, who, host, member, peer, at_ns, until_ns, listens_ns, note }];
+                record.fault_log = vec![FaultEvent { at_ns, until_ns, listens_ns, ..event() }];
                 record.series.slice_ns = SECOND;
                 record.series.delivered = vec![100, 100, 100, 100, 100, 0, 0, after, 0, 0];
                 record.counts.delivered = 500 + after;

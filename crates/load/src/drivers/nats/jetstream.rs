@@ -134,6 +134,18 @@ enum Asked {
     Removal,
 }
 
+impl Asked {
+    /// Returns the end of the type that an answer has.
+    fn answer(self) -> &'static str {
+        match self {
+            Asked::Nothing => "none",
+            Asked::Stream => "stream_create_response",
+            Asked::Consumer => "consumer_create_response",
+            Asked::Removal => "stream_delete_response",
+        }
+    }
+}
+
 /// A client's part in JetStream.
 pub struct JetStream {
     /// Beginning of the subjects on which this connection hears answers; a token follows. Other connections of the
@@ -148,8 +160,6 @@ pub struct JetStream {
     next: Vec<u8>,
     /// True on every connection after the first: its consumer should exist.
     is_back: bool,
-    /// True if a request was repeated, which may be answered twice.
-    has_repeated: bool,
     /// Messages that open requests may still bring.
     wanted: u64,
     /// True if a message or a heartbeat has arrived since the last check …
@@ -179,7 +189,6 @@ impl JetStream {
             asked: Asked::Nothing,
             next: Vec::new(),
             is_back: false,
-            has_repeated: false,
             wanted: 0,
             is_served: true,
             has_received: false,
@@ -342,6 +351,10 @@ impl JetStream {
         }
         let answer: Value = serde_json::from_slice(message.payload)
             .map_err(|why| SessionError::Foreign(format!("the server's answer is not JSON: {why}")))?;
+        // One request may have several answers: it was repeated, or others asked a cluster for the same stream meanwhile.
+        if answer["type"].as_str().is_some_and(|kind| !kind.ends_with(self.asked.answer())) {
+            return Ok(());
+        }
         let asked = std::mem::replace(&mut self.asked, Asked::Nothing);
         if let Some(error) = answer.get("error") {
             let is_gone = error["err_code"].as_u64().is_some_and(|code| NOT_FOUND.contains(&code));
@@ -367,9 +380,7 @@ impl JetStream {
                 }
             }
             Asked::Removal => heard(SessionEvent::Acknowledged(0)),
-            // What was asked twice may be answered twice.
-            Asked::Nothing if self.is_back || self.has_repeated => {}
-            Asked::Nothing => return Err(SessionError::Foreign("the server answers what nobody asked".into())),
+            Asked::Nothing => {}
         }
         Ok(())
     }
@@ -446,7 +457,6 @@ impl JetStream {
     pub fn check(&mut self, settings: &JetStreamSettings, out: &mut Vec<u8>) {
         let is_silent = !std::mem::replace(&mut self.is_served, false);
         if self.is_back || is_silent {
-            self.has_repeated |= self.asked != Asked::Nothing;
             match self.asked {
                 Asked::Stream => self.create(settings, out),
                 Asked::Consumer => out.extend_from_slice(&self.next),

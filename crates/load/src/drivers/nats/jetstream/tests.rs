@@ -5,7 +5,8 @@ use crate::session::Session;
 use pubmark_wire::nats::FromServer;
 
 const INFO: &[u8] = b"INFO {\"version\":\"2.15.1\",\"headers\":true,\"max_payload\":1048576}\r\n";
-const MADE: &[u8] = b"{\"type\":\"io.nats.jetstream.api.v1.stream_create_response\",\"did_create\":true}";
+const STREAM_MADE: &[u8] = b"{\"type\":\"io.nats.jetstream.api.v1.stream_create_response\",\"did_create\":true}";
+const CONSUMER_MADE: &[u8] = b"{\"type\":\"io.nats.jetstream.api.v1.consumer_create_response\",\"name\":\"c0\"}";
 
 fn at_qos_1(set: &[(&str, &str)]) -> NatsSettings {
     settings::<Nats>("nats://h", 1, false, set).unwrap()
@@ -45,9 +46,9 @@ fn connected<'a>(settings: &'a NatsSettings, spec: ClientSpec) -> Conversation<'
 fn subscribed<'a>(settings: &'a NatsSettings, spec: ClientSpec) -> Conversation<'a, Nats> {
     let mut talk = connected(settings, spec);
     talk.subscribe();
-    for _ in 0..2 {
+    for answer in [STREAM_MADE, CONSUMER_MADE] {
         assert_eq!(talk.heard(), []);
-        talk.say(&comes("_INBOX.c0.0.api", None, b"", MADE)).unwrap();
+        talk.say(&comes("_INBOX.c0.0.api", None, b"", answer)).unwrap();
     }
     assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
     talk
@@ -64,13 +65,13 @@ fn a_subscriber_makes_stream_and_consumer_and_then_asks_for_messages() {
     let stream: Value = serde_json::from_str(body).unwrap();
     assert_eq!((&stream["max_msgs_per_subject"], &stream["max_age"]), (&json!(50), &json!(1_500_000_000)));
     assert_eq!((&stream["subjects"][0], &stream["storage"]), (&json!("pubmark.r.>"), &json!("memory")));
-    talk.say(&comes("_INBOX.c0.0.api", None, b"", MADE)).unwrap();
+    talk.say(&comes("_INBOX.c0.0.api", None, b"", STREAM_MADE)).unwrap();
     let [(subject, _, body)] = &published(&mut talk)[..] else { panic!() };
     assert_eq!(subject, "$JS.API.CONSUMER.CREATE.pbr.c0.pubmark.r.0");
     let config = &serde_json::from_str::<Value>(body).unwrap()["config"];
     assert_eq!((&config["ack_policy"], &config["ack_wait"]), (&json!("explicit"), &json!(7_000_000_000_u64)));
     assert_eq!((&config["deliver_policy"], config.get("durable_name")), (&json!("all"), None));
-    talk.say(&comes("_INBOX.c0.0.api", None, b"", MADE)).unwrap();
+    talk.say(&comes("_INBOX.c0.0.api", None, b"", CONSUMER_MADE)).unwrap();
     assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
     let next = ("$JS.API.CONSUMER.MSG.NEXT.pbr.c0".to_owned(), "_INBOX.c0.0.m".to_owned());
     let asked = |talk: &mut Conversation<'_, Nats>| {
@@ -100,12 +101,12 @@ fn a_push_consumer_has_a_subject_of_its_own_and_a_group_shares_it() {
     talk.subscribe();
     let said = String::from_utf8(talk.said()).unwrap();
     assert!(said.starts_with("SUB _INBOX.g.deliver g 2\r\n"), "{said}");
-    talk.say(&comes("_INBOX.c0.0.api", None, b"", MADE)).unwrap();
+    talk.say(&comes("_INBOX.c0.0.api", None, b"", STREAM_MADE)).unwrap();
     let [(_, _, body)] = &published(&mut talk)[..] else { panic!() };
     let config = &serde_json::from_str::<Value>(body).unwrap()["config"];
     let fields = [&config["name"], &config["deliver_subject"], &config["deliver_group"]];
     assert_eq!(fields, [&json!("g"), &json!("_INBOX.g.deliver"), &json!("g")]);
-    talk.say(&comes("_INBOX.c0.0.api", None, b"", MADE)).unwrap();
+    talk.say(&comes("_INBOX.c0.0.api", None, b"", CONSUMER_MADE)).unwrap();
     talk.say(&comes("pubmark.r.all", Some("$JS.ACK.1"), b"", b"x")).unwrap();
     assert_eq!(talk.heard(), [HeardEvent::Subscribed, message(b"x")]);
     assert_eq!(published(&mut talk), [], "nothing is asked for, and nothing acknowledged");
@@ -216,6 +217,24 @@ fn what_has_no_answer_is_asked_for_again() {
     // The first request was answered late, and both for the consumer.
     (0..3).for_each(|_| talk.say(&comes("_INBOX.c0.0.api", None, b"", b"{}")).unwrap());
     assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+}
+
+/// A cluster may answer a request twice, when several clients ask for one stream while it is made.
+#[test]
+fn an_answer_that_comes_twice_is_not_taken_for_the_next_one() {
+    let settings = at_qos_1(&[]);
+    let mut talk = connected(&settings, spec(Role::Subscriber, "t"));
+    talk.subscribe();
+    for (answer, heard) in [
+        (STREAM_MADE, vec![]),
+        (STREAM_MADE, vec![]),
+        (CONSUMER_MADE, vec![HeardEvent::Subscribed]),
+        (CONSUMER_MADE, vec![]),
+        (STREAM_MADE, vec![]),
+    ] {
+        talk.say(&comes("_INBOX.c0.0.api", None, b"", answer)).unwrap();
+        assert_eq!(talk.heard(), heard);
+    }
 }
 
 /// The members of a cluster learn one after the other that a consumer exists.
